@@ -43,7 +43,10 @@ PARSER.add_argument("--version", action="version", version=f"nearkin {__version_
 COMMANDS = PARSER.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
 
 
-def command(add_options: Callable[[Callable[..., Any]], None]) -> argparse.ArgumentParser:
+Add = Callable[..., None]
+
+
+def command(add_options: Callable[[Add], None]) -> argparse.ArgumentParser:
     """Make a command of a function that adds its options; its documentation is the help."""
     summary, _, text = cleandoc(add_options.__doc__ or "").partition("\n\n")
     summary = summary.replace("\n", " ")
@@ -53,32 +56,48 @@ def command(add_options: Callable[[Callable[..., Any]], None]) -> argparse.Argum
         description=f"{summary}\n\n{text}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_options(parser.add_argument)
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
+
+    def add(names: str, text: str, metavar: str | None = None, **more: Any) -> None:
+        """Add an option; one that takes no value is a switch."""
+        if metavar or more:
+            more["metavar"] = metavar
+        else:
+            more["action"] = "store_true"
+        parser.add_argument(*names.split(), help=text, **more)
+
+    add_options(add)
+    add("-q --quiet", "no progress and no remarks")
     return parser
 
 
-def _add_model_and_tables(add: Callable[..., Any]) -> None:
-    add("model", metavar="MODEL", help=SAVED)
-    add("table", metavar="TABLE", help=TABLE)
-    text = ".csv, .parquet or .npz (default: CSV to standard output)"
-    add("-o", "--output", metavar="OUT", default="-", help=text)
-    add("--id", metavar="COLUMN", help="begin with this column of TABLE, as it is")
-    text = (
-        "in CSV put an apostrophe before text that a spreadsheet would take for a formula (= + - @)"
+def _add_model_and_tables(add: Add) -> None:
+    add("model", SAVED, "MODEL")
+    add("table", TABLE, "TABLE")
+    add(
+        "-o --output",
+        ".csv, .parquet or .npz (default: CSV to standard output)",
+        "OUT",
+        default="-",
     )
-    add("--escape-formulas", action="store_true", help=text)
+    add("--id", "begin with this column of TABLE, as it is", "COLUMN")
+    add(
+        "--escape-formulas",
+        "in CSV put an apostrophe before text that a spreadsheet would take for a formula (= "
+        "+ - @)",
+    )
     add_reading(add)
 
 
-def add_reading(add: Callable[..., Any]) -> None:
+def add_reading(add: Add) -> None:
     """Add what says how text tables are read."""
-    text = (
+    add(
+        "--sep",
         "what separates the fields of a text table: comma, semicolon, tab, pipe, or a "
-        "character (default: found)"
+        "character (default: found)",
+        "MARK",
+        type=_separator,
     )
-    add("--sep", metavar="MARK", type=_separator, help=text)
-    add("--decimal", choices=[".", ","], help="the decimal mark of its numbers (default: found)")
+    add("--decimal", "the decimal mark of its numbers (default: found)", choices=[".", ","])
 
 
 def _separator(text: str) -> str:
@@ -90,13 +109,16 @@ def _separator(text: str) -> str:
     return mark
 
 
-def _add_dask(add: Callable[..., Any]) -> None:
-    text = (
+def _add_dask(add: Add) -> None:
+    add(
+        "--dask",
         "TABLE is a folder of Parquet files that may be larger than memory; work on the "
-        "cluster whose scheduler "
+        "cluster whose scheduler has this address, or, without one, on all cores of this "
+        "machine (needs nearkin[dask])",
+        "ADDRESS",
+        nargs="?",
+        const="",
     )
-    text += "has this address, or, without one, on all cores of this machine (needs nearkin[dask])"
-    add("--dask", metavar="ADDRESS", nargs="?", const="", help=text)
 
 
 def at_least(minimum: int) -> Callable[[str], int]:
@@ -120,7 +142,7 @@ def _positive(text: str) -> float:
 
 
 @command
-def compare(add: Callable[..., Any]) -> None:
+def compare(add: Add) -> None:
     """Rank methods of nearest neighbours on held-out rows.
 
     The first answer, in seconds, ranks k-NN on the raw features, LDA and NCA tables, which
@@ -153,95 +175,91 @@ def compare(add: Callable[..., Any]) -> None:
       zcat big.csv.gz | nearkin compare - --target kind
       nearkin compare embeddings/ --target topic --dask --save topics.safetensors
     """
-    add("table", metavar="TABLE", help=TABLE)
+    add("table", TABLE, "TABLE")
+    add("--target", "the labels, or numbers (NPZ: by default y; bundled sets need none)", "COLUMN")
     add(
-        "--target",
-        metavar="COLUMN",
-        help="the labels, or numbers (NPZ: by default y; bundled sets need none)",
+        "--task",
+        "what the target holds: classes (the default), or numbers to predict",
+        choices=TASKS,
+        default=TASKS[0],
     )
-    text = "what the target holds: classes (the default), or numbers to predict"
-    add("--task", choices=TASKS, default=TASKS[0], help=text)
-    text = "what ranks and chooses; of classes accuracy, balanced, f1, auc, log_loss; "
-    text += (
-        "of numbers r2, mae, rank (default: accuracy, but auc where one class has more than "
-        "75%% of the rows; of "
-    )
-    text += "numbers r2, but mae where the farthest 1%% have most of the squares about the median)"
-    add("--score", choices=SCORE_NAMES, metavar="NAME", help=text)
     add(
-        "--methods",
-        metavar="NAME,NAME",
-        help="compare only these, named as in the ranking, with raw k-NN",
+        "--score",
+        "what ranks and chooses; of classes accuracy, balanced, f1, auc, log_loss; of numbers"
+        " r2, mae, rank (default: accuracy, but auc where one class has more than 75%% of the"
+        " rows; of numbers r2, but mae where the farthest 1%% have most of the squares about "
+        "the median)",
+        "NAME",
+        choices=SCORE_NAMES,
     )
-    text = (
+    add("--methods", "compare only these, named as in the ranking, with raw k-NN", "NAME,NAME")
+    add(
+        "--all",
         "compare the methods of the papers, too: they follow those that answer first (by "
-        "themselves on small tables)"
+        "themselves on small tables)",
     )
-    add("--all", action="store_true", help=text)
-    add(
-        "--no-references",
-        action="store_true",
-        help="leave out logistic regression, random forest and the like",
-    )
+    add("--no-references", "leave out logistic regression, random forest and the like")
     add(
         "--unlabelled",
-        metavar="VALUE",
-        help="what the target holds in rows without a label, beside empty cells",
+        "what the target holds in rows without a label, beside empty cells",
+        "VALUE",
     )
-    add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
+    add("--groups", "keep rows of one group on one side of every split", "COLUMN")
+    add("--keep-twins", "split identical and nearly identical rows like others")
     add(
-        "--keep-twins",
-        action="store_true",
-        help="split identical and nearly identical rows like others",
-    )
-    text = (
+        "--missing",
         "what counts as missing in every column, beside the empty cell (default: NA, ?, -, "
-        "#N/A and the like in "
+        "#N/A and the like in columns of numbers; of words, the empty cell alone)",
+        "VALUE",
+        nargs="+",
     )
-    text += "columns of numbers; of words, the empty cell alone)"
-    add("--missing", metavar="VALUE", nargs="+", help=text)
-    text = (
-        "refuse features with missing cells (default: filled by medians of the training rows, "
-        "and indicated)"
+    add(
+        "--refuse-missing",
+        "refuse features with missing cells (default: filled by medians of the training rows,"
+        " and indicated)",
     )
-    add("--refuse-missing", action="store_true", help=text)
     add_reading(add)
-    add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
-    add("--json", metavar="FILE", help="write all figures (.json)")
+    add("--report", "write an interactive page (.html) that needs no network", "FILE")
+    add("--json", "write all figures (.json)", "FILE")
+    add("--save", "make the automatic choice on all rows and save it (.safetensors)", "FILE")
+    add("--picture", "where to write the PNG (default: TABLE-nearkin.png here)", "FILE")
     add(
-        "--save",
-        metavar="FILE",
-        help="make the automatic choice on all rows and save it (.safetensors)",
+        "--neighbors",
+        "k of the vote (default: chosen, and whether near rows count more; with --dask 3)",
+        "K",
+        type=at_least(1),
     )
     add(
-        "--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)"
+        "--folds",
+        "folds of a repeat (default: 5, or as said above); fewer than 5 show large "
+        "differences only",
+        "N",
+        type=at_least(2),
     )
-    text = "k of the vote (default: chosen, and whether near rows count more; with --dask 3)"
-    add("--neighbors", metavar="K", type=at_least(1), help=text)
-    text = (
-        "folds of a repeat (default: 5, or as said above); fewer than 5 show large differences only"
-    )
-    add("--folds", metavar="N", type=at_least(2), help=text)
     add(
         "--repeats",
-        metavar="N",
+        "how often the folds are drawn (default: as said above)",
+        "N",
         type=at_least(1),
-        help="how often the folds are drawn (default: as said above)",
     )
-    text = (
-        "at most 3 folds, drawn once, and choices made on 500 rows: for a first look at large "
-        "differences"
+    add(
+        "--quick",
+        "at most 3 folds, drawn once, and choices made on 500 rows: for a first look at large"
+        " differences",
     )
-    add("--quick", action="store_true", help=text)
-    add("--no-scaling", action="store_true", help="do not standardize: the features share a unit")
-    add("--seed", type=at_least(0), default=0, help="seed of the folds (default: 0)")
-    text = "seconds in all, after which what is finished is ranked (default: no limit)"
-    add("--time-budget", metavar="S", type=_positive, help=text)
+    add("--no-scaling", "do not standardize: the features share a unit")
+    add("--seed", "seed of the folds (default: 0)", type=at_least(0), default=0)
+    add(
+        "--time-budget",
+        "seconds in all, after which what is finished is ranked (default: no limit)",
+        "S",
+        type=_positive,
+    )
     _add_dask(add)
 
 
 @command
-def predict(add: Callable[..., Any]) -> None:
+def predict(add: Add) -> None:
     """Label new rows, or predict numbers, with a saved model.
 
     For every row its number (the first row is 0) is written, or what --id names; its label and
@@ -255,16 +273,17 @@ def predict(add: Callable[..., Any]) -> None:
       nearkin predict scans.safetensors new.parquet | head
     """
     _add_model_and_tables(add)
-    text = (
-        "search of the nearest voters: exact (the default), approximate (needs faiss; quicker "
-        "for 100,000 voters "
+    add(
+        "--search",
+        "search of the nearest voters: exact (the default), approximate (needs faiss; quicker"
+        " for 100,000 voters and more), or chosen by their number",
+        choices=["exact", "approximate", "auto"],
+        default="exact",
     )
-    text += "and more), or chosen by their number"
-    add("--search", choices=["exact", "approximate", "auto"], default="exact", help=text)
 
 
 @command
-def transform(add: Callable[..., Any]) -> None:
+def transform(add: Add) -> None:
     """Map new rows into the learned space of a saved model, or vectors by a saved adapter.
 
     The vectors of an adapter are written as one column of lists in Parquet, as X in NPZ.
@@ -280,19 +299,15 @@ def transform(add: Callable[..., Any]) -> None:
 
 
 @command
-def inspect(add: Callable[..., Any]) -> None:
+def inspect(add: Add) -> None:
     """Show which features a saved model stretches and which it ignores, or what an adapter is.
 
     For example:
       nearkin inspect scans.safetensors
       nearkin inspect scans.safetensors --picture scans.png
     """
-    add("model", metavar="MODEL", help=SAVED)
-    add(
-        "--picture",
-        metavar="FILE",
-        help="where to write the PNG (default: MODEL-features.png here)",
-    )
+    add("model", SAVED, "MODEL")
+    add("--picture", "where to write the PNG (default: MODEL-features.png here)", "FILE")
 
 
 # What the commands for vectors take.
@@ -309,7 +324,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 @command
-def adapt(add: Callable[..., Any]) -> None:
+def adapt(add: Add) -> None:
     """Make vectors for search shorter and more accurate, or say that no shorter version is shown to
     be better.
 
@@ -330,66 +345,69 @@ def adapt(add: Callable[..., Any]) -> None:
       nearkin adapt vectors.parquet --id sku --pairs bought_together.csv
       nearkin adapt embeddings/ --label topic --save topics.safetensors
     """
-    text = (
-        "a Parquet, NPZ or CSV file, or a folder of Parquet files of which a sample is read: a "
-        "column of lists, or "
-    )
-    text += "columns of numbers"
-    add("table", metavar="VECTORS", help=text)
     add(
-        "--label",
-        metavar="COLUMN",
-        help="learn from this column: rows with the same label belong together",
+        "table",
+        "a Parquet, NPZ or CSV file, or a folder of Parquet files of which a sample is read: "
+        "a column of lists, or columns of numbers",
+        "VECTORS",
     )
-    text = (
-        "learn from a table of two columns, rows that belong together, and maybe a third, how much"
-    )
-    add("--pairs", metavar="FILE", help=text)
-    add("--queries", metavar="FILE", help="vectors of queries; VECTORS are those of documents")
-    text = "a table of three columns: query, document, and how relevant it is (default 1; 0: not)"
-    add("--relevance", metavar="FILE", help=text)
-    text = (
-        "the column that pairs and judgements name rows by (default: by number, the first row is 0)"
-    )
-    add("--id", metavar="COLUMN", help=text)
-    text = "keep rows of one group on one side of every split, such as parts of one document"
-    add("--groups", metavar="COLUMN", help=text)
+    add("--label", "learn from this column: rows with the same label belong together", "COLUMN")
     add(
-        "--vectors",
-        metavar="COLUMN",
-        help="which column of lists holds the vectors, where there are several",
+        "--pairs",
+        "learn from a table of two columns, rows that belong together, and maybe a third, how much",
+        "FILE",
     )
-    text = (
-        "query: adapt queries alone, so that an index of documents stays as it is (default: both)"
+    add("--queries", "vectors of queries; VECTORS are those of documents", "FILE")
+    add(
+        "--relevance",
+        "a table of three columns: query, document, and how relevant it is (default 1; 0: not)",
+        "FILE",
     )
-    add("--side", choices=["both", "query"], default="both", help=text)
-    text = "dimensions to try (default: 32,64,128,256)"
-    add("--sizes", metavar="N,N", type=_sizes, default=(32, 64, 128, 256), help=text)
-    text = "what decides (default: precision@10 of labels, nDCG@10 of documents)"
+    add(
+        "--id",
+        "the column that pairs and judgements name rows by (default: by number, the first row"
+        " is 0)",
+        "COLUMN",
+    )
+    add(
+        "--groups",
+        "keep rows of one group on one side of every split, such as parts of one document",
+        "COLUMN",
+    )
+    add("--vectors", "which column of lists holds the vectors, where there are several", "COLUMN")
+    add(
+        "--side",
+        "query: adapt queries alone, so that an index of documents stays as it is (default: both)",
+        choices=["both", "query"],
+        default="both",
+    )
+    add(
+        "--sizes",
+        "dimensions to try (default: 32,64,128,256)",
+        "N,N",
+        type=_sizes,
+        default=(32, 64, 128, 256),
+    )
     add(
         "--score",
+        "what decides (default: precision@10 of labels, nDCG@10 of documents)",
+        "NAME",
         choices=["precision@1", "precision@10", "recall@100", "nDCG@10", "MRR"],
-        metavar="NAME",
-        help=text,
     )
-    add(
-        "--unseen",
-        action="store_true",
-        help="decide by classes that no training row has, as new ones will come",
-    )
+    add("--unseen", "decide by classes that no training row has, as new ones will come")
     add(
         "--take",
-        metavar="NAME",
-        help="take this row of the table, whatever is shown, such as 'adapter 64 int8'",
+        "take this row of the table, whatever is shown, such as 'adapter 64 int8'",
+        "NAME",
     )
     add_reading(add)
-    add("--report", metavar="FILE", help="write a page (.html) that draws quality against bytes")
-    add("--save", metavar="FILE", help="learn the adapter from all rows and save it (.safetensors)")
-    add("--seed", type=at_least(0), default=0, help="seed of the splits (default: 0)")
+    add("--report", "write a page (.html) that draws quality against bytes", "FILE")
+    add("--save", "learn the adapter from all rows and save it (.safetensors)", "FILE")
+    add("--seed", "seed of the splits (default: 0)", type=at_least(0), default=0)
 
 
 @command
-def export(add: Callable[..., Any]) -> None:
+def export(add: Add) -> None:
     """Write an adapter in a form that a vector database or another program applies.
 
     npz holds arrays for NumPy, onnx a graph from raw vectors to adapted ones or their codes, faiss
@@ -400,19 +418,22 @@ def export(add: Callable[..., Any]) -> None:
       nearkin export adapter.safetensors --to onnx -o adapter.onnx
       nearkin export adapter.safetensors --to sql --table items --column embedding -o adapter.sql
     """
-    add("adapter", metavar="ADAPTER", help="a file written by nearkin adapt --save")
-    text = "onnx needs nearkin[export], faiss nearkin[ann]"
-    add("--to", choices=["npz", "onnx", "faiss", "sql", "torch"], required=True, help=text)
-    text = ".npz, .onnx, .faiss or .index, .sql; for torch a new folder"
-    add("-o", "--output", metavar="OUT", required=True, help=text)
+    add("adapter", "a file written by nearkin adapt --save", "ADAPTER")
     add(
-        "--table",
-        dest="sql_table",
-        metavar="TABLE",
-        help="sql: the table that is adapted, or SCHEMA.TABLE",
+        "--to",
+        "onnx needs nearkin[export], faiss nearkin[ann]",
+        choices=["npz", "onnx", "faiss", "sql", "torch"],
+        required=True,
     )
-    add("--column", metavar="COLUMN", help="sql: its column of vectors (default: embedding)")
-    add("--into", metavar="COLUMN", help="sql: the new column (default: COLUMN_adapted)")
+    add(
+        "-o --output",
+        ".npz, .onnx, .faiss or .index, .sql; for torch a new folder",
+        "OUT",
+        required=True,
+    )
+    add("--table", "sql: the table that is adapted, or SCHEMA.TABLE", "TABLE", dest="sql_table")
+    add("--column", "sql: its column of vectors (default: embedding)", "COLUMN")
+    add("--into", "sql: the new column (default: COLUMN_adapted)", "COLUMN")
 
 
 NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
@@ -436,10 +457,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     options, surplus = PARSER.parse_known_args(arguments, argparse.Namespace(arguments=arguments))
-    if surplus:
-        return say(_not_understood(options, surplus), BAD_INPUT)
-    unfit = _unfit(options)
-    return say(unfit, BAD_INPUT) if unfit else _run(options)
+    refusal = _not_understood(options, surplus) if surplus else _unfit(options)
+    return say(refusal, BAD_INPUT) if refusal else _run(options)
 
 
 def _not_understood(options: argparse.Namespace, surplus: Sequence[str]) -> str:
@@ -447,9 +466,8 @@ def _not_understood(options: argparse.Namespace, surplus: Sequence[str]) -> str:
     first, command = surplus[0], options.command
     meant = ""
     if first.startswith("-"):
-        known = COMMANDS.choices[
-            command
-        ]._option_string_actions  # argparse offers no other way to ask
+        # argparse offers no other way to ask
+        known = COMMANDS.choices[command]._option_string_actions
         close = difflib.get_close_matches(first.partition("=")[0], list(known), n=1)
         meant = f": did you mean {close[0]}?" if close else ""
     elif command in MEANT:

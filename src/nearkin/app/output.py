@@ -12,9 +12,8 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,14 +28,8 @@ STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
 DIGITS = 6  # of a rounded float
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet may compute
-READ = (
-    "table",
-    "model",
-    "adapter",
-    "pairs",
-    "queries",
-    "relevance",
-)  # what of a command's line names an input
+# what of a command's line names an input, and what an output
+READ = ("table", "model", "adapter", "pairs", "queries", "relevance")
 WRITTEN = {
     "output": "-o",
     "picture": "--picture",
@@ -50,21 +43,27 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
     """Refuse to write to what is read, or twice to one file, by whatever path or link, before any
     work is done.
     """
-    taken: dict[Any, tuple[Path | int, str]] = {}
-    for path in _inputs(options):
-        taken[_identity(path)] = path, "is read, and would be overwritten"
+    taken: dict[Any, tuple[str, str]] = {}  # what a file is called, and its use
+    for source in _inputs(options):
+        name = str(source) if source else "the file of standard input"
+        taken[_identity(source)] = name, "is read, and would be overwritten"
     if _is_file(1):
-        if _identity(1) in taken:
-            raise TableError(
-                f"standard output is {_named(taken[_identity(1)][0])}, which is read: "
-                "choose another place."
-            )
-        taken[_identity(1)] = 1, "takes standard output, too"
-    for path, option in _outputs(options):
-        identity = _identity(path)
+        identity = _identity(1)
         if identity in taken:
-            other, use = taken[identity]
-            same = "" if other == path else f" is {_named(other)}, which"
+            raise TableError(
+                f"standard output is {taken[identity][0]}, which is read: choose another place."
+            )
+        taken[identity] = "the file of standard output", "takes standard output, too"
+    for attribute, option in WRITTEN.items():
+        given = getattr(options, attribute, None)
+        if given is None and attribute == "picture" and attribute in options:
+            given = default_picture(options)
+        if given is None or given == STANDARD_OUTPUT:
+            continue
+        path, identity = str(Path(given)), _identity(given)
+        if identity in taken:
+            name, use = taken[identity]
+            same = "" if name == path else f" is {name}, which"
             raise TableError(f"{path}{same} {use}: choose another place with {option}.")
         taken[identity] = path, f"is written by {option}, too"
 
@@ -76,54 +75,30 @@ def default_picture(options: argparse.Namespace) -> Path:
     if options.table == STANDARD_INPUT:
         return Path("stdin-nearkin.png")
     path = Path(options.table)
-    name = (
-        path.resolve().name if path.is_dir() and not is_bundled(options.table) else table_name(path)
-    )
-    return Path(f"{name}-nearkin.png")
+    is_folder = path.is_dir() and not is_bundled(options.table)
+    return Path(f"{path.resolve().name if is_folder else table_name(path)}-nearkin.png")
 
 
-def _inputs(options: argparse.Namespace) -> list[Path | int]:
-    """Return the files that a command reads, those in a folder among them; 0 is standard input."""
-    found: list[Path | int] = []
+def _inputs(options: argparse.Namespace) -> Iterator[Path | int]:
+    """Yield the files that a command reads, those in a folder among them; 0 is standard input."""
     for name in READ:
         given = getattr(options, name, None)
-        if given is None or (name == "table" and is_bundled(given)):
-            continue
         if given == STANDARD_INPUT:
-            found += [0] if _is_file(0) else []
-            continue
-        path = Path(given)
-        found.append(path)
-        if path.is_dir():
-            found += sorted(path.glob("*.parquet"))
-    return found
+            if _is_file(0):
+                yield 0
+        elif given is not None and not (name == "table" and is_bundled(given)):
+            yield Path(given)
+            yield from sorted(Path(given).glob("*.parquet"))
 
 
-def _outputs(options: argparse.Namespace) -> Iterator[tuple[Path, str]]:
-    """Yield the files, or folders, that a command will write, and the options that name them."""
-    for name, option in WRITTEN.items():
-        given = getattr(options, name, None)
-        if given is None and name == "picture" and name in options:
-            given = default_picture(options)
-        if given is not None and given != STANDARD_OUTPUT:
-            yield Path(given), option
-
-
-def _identity(path: Path | int) -> Any:
+def _identity(path: Any) -> Any:
     """Return what is the same for all names of a file: the number of one that exists, else the path
-    without links.
+    without links. Standard streams have numbers in place of paths.
     """
     with suppress(OSError, ValueError):
         status = os.stat(path)
         return status.st_dev, status.st_ino
-    return os.path.realpath(path)  # type: ignore[arg-type]  # standard streams have numbers
-
-
-def _named(path: Path | int) -> str:
-    """Return what to call a file: standard streams are known by number alone."""
-    if isinstance(path, Path):
-        return str(path)
-    return "the file of standard output" if path else "the file of standard input"
+    return os.path.realpath(path)
 
 
 def _is_file(stream: int) -> bool:
@@ -157,7 +132,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     """
     if path.exists():
         raise TableError(f"{path} exists: name a new folder with -o.")
-    part = _part(path)
+    part = path.with_name(f"{path.name}.part")
     if part.exists():
         raise TableError(
             f"{part} exists: another command is writing there, or one was killed; then remove it."
@@ -215,19 +190,13 @@ class Outputs:
             )
 
 
-def _part(path: Path) -> Path:
-    return path.with_name(f"{path.name}.part")
-
-
 def _free_part(path: Path) -> Path:
     """Return where a draft of a file is written: where there is nothing yet, for what is there may
     be a user's.
     """
-    part = _part(path)
-    number = 1
+    part, number = path.with_name(f"{path.name}.part"), 2
     while os.path.lexists(part):
-        number += 1
-        part = path.with_name(f"{path.name}.{number}.part")
+        part, number = path.with_name(f"{path.name}.{number}.part"), number + 1
     return part
 
 
@@ -244,15 +213,20 @@ def print_columns(columns: dict[str, Any]) -> None:
     """Write arrays of n values as the columns of a CSV table to standard output; in UTF-8, as files
     are.
     """
-    cast(TextIOWrapper, sys.stdout).reconfigure(encoding="utf-8")
-    pd.DataFrame(columns, copy=False).to_csv(sys.stdout, index=False)
+    stdout: Any = sys.stdout
+    stdout.reconfigure(encoding="utf-8")
+    pd.DataFrame(columns, copy=False).to_csv(stdout, index=False)
 
 
 def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
     """Write arrays of n values as the columns of a table of the format that a suffix stands for."""
     if suffix == ".npz":
+        arrays: dict[str, Any] = {name: np.asarray(cells) for name, cells in columns.items()}
+        for name, cells in arrays.items():
+            if cells.dtype == object:  # no NPZ file holds these without pickling
+                arrays[name] = np.array(["" if cell is None else str(cell) for cell in cells])
         with path.open("wb") as file:  # by its name, savez would add a suffix
-            np.savez(file, **{name: _unpickled(cells) for name, cells in columns.items()})
+            np.savez(file, **arrays)
         return
     table = pd.DataFrame(columns, copy=False)
     write = table.to_csv if suffix == ".csv" else table.to_parquet
@@ -264,13 +238,11 @@ def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any
     the given ones.
     """
     found: dict[str, Any] = {}
+    place = np.where(empty, -1, np.cumsum(~empty) - 1)
     for name, cells in columns.items():
         kind = {"f": cells.dtype, "i": "Int64"}.get(cells.dtype.kind, object)
-        place = np.full(len(empty), -1)
-        place[~empty] = np.arange(len(cells))
-        found[name] = pd.array(cells, dtype=kind).take(place, allow_fill=True, fill_value=None)
-        if kind != "Int64":
-            found[name] = found[name].to_numpy()
+        column = pd.array(cells, dtype=kind).take(place, allow_fill=True, fill_value=None)
+        found[name] = column if kind == "Int64" else column.to_numpy()
     return found
 
 
@@ -278,36 +250,18 @@ def for_csv(columns: dict[str, Any], *, rounded: bool, escape: bool) -> dict[str
     """Return columns for CSV: floats `rounded` on request, and with `escape` no text a formula to a
     spreadsheet.
     """
-    if rounded:
-        columns = {
-            name: significant(cells) if cells.dtype.kind == "f" else cells
-            for name, cells in columns.items()
-        }
-    if escape:
-        columns = {_no_formula(name): _no_formulas(cells) for name, cells in columns.items()}
-    return columns
 
+    def escaped(text: Any) -> Any:
+        return f"'{text}" if isinstance(text, str) and text.startswith(FORMULA) else text
 
-def _no_formula(text: Any) -> Any:
-    return f"'{text}" if isinstance(text, str) and text.startswith(FORMULA) else text
-
-
-def _no_formulas(cells: np.ndarray) -> np.ndarray:
-    return (
-        np.array(list(map(_no_formula, cells.tolist())), dtype=object)
-        if cells.dtype.kind in "OU"
-        else cells
-    )
-
-
-def _unpickled(cells: Any) -> Any:
-    """Return an array that an NPZ file holds without pickling: objects as text."""
-    cells = np.asarray(cells)
-    return (
-        cells
-        if cells.dtype != object
-        else np.array(["" if cell is None else str(cell) for cell in cells])
-    )
+    found: dict[str, Any] = {}
+    for name, cells in columns.items():
+        if rounded and cells.dtype.kind == "f":
+            cells = significant(cells)
+        if escape and cells.dtype.kind in "OU":
+            cells = np.array([escaped(cell) for cell in cells.tolist()], dtype=object)
+        found[escaped(name) if escape else name] = cells
+    return found
 
 
 def significant(numbers: np.ndarray) -> np.ndarray:
@@ -316,6 +270,5 @@ def significant(numbers: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         unit = 10.0 ** np.maximum(DIGITS - 1 - np.floor(np.log10(np.abs(numbers))), 0)
         rounded = np.round(numbers * unit) / unit
-    return np.where(
-        np.isfinite(rounded), rounded, numbers
-    )  # 0, and what is beyond the powers of ten
+    # 0, and what is beyond the powers of ten, stay as they are
+    return np.where(np.isfinite(rounded), rounded, numbers)
