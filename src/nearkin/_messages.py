@@ -1,4 +1,4 @@
-"""The words of messages and remarks: names in quotes, lists, both short enough for a line. A leaf."""
+"""Words of messages: names in quotes and lists, short enough for a line; warnings. A leaf."""
 
 from __future__ import annotations
 
@@ -51,8 +51,6 @@ def in_row(row: int) -> str:
     return f"in row {row} (counted from 0)"
 
 
-# Warnings that point at the line of the user. A leaf.
-
 PASSED_THROUGH = {"nearkin", "sklearn", "joblib"}
 
 
@@ -60,13 +58,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn as from the nearest line outside of nearkin, and of scikit-learn and joblib, through
     which it is called.
     """
-    frame, level = (
-        inspect.currentframe(),
-        1,
-    )  # Python 3.12 can do this by itself: skip_file_prefixes
-    while (
-        frame is not None
-        and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_THROUGH
-    ):
+    frame, level = inspect.currentframe(), 1  # Python 3.12: skip_file_prefixes
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_THROUGH:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

@@ -160,9 +160,8 @@ def refuse_foreign(array: Any, name: str = "X") -> None:
     library = type(array).__module__.partition(".")[0]
     if library in _REMEDIES:
         raise TypeError(
-            f"{name} is a {library} {type(array).__name__}; nearkin computes on NumPy "
-            "arrays and SciPy sparse matrices "
-            f"and does not convert it silently: {_REMEDIES[library]}."
+            f"{name} is a {library} {type(array).__name__}; nearkin computes on NumPy arrays and "
+            f"SciPy sparse matrices and does not convert it silently: {_REMEDIES[library]}."
         )
 
 
@@ -373,9 +372,8 @@ def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
     )
     if pairs.ndim != 3 or pairs.shape[1] != 2 or p not in (None, pairs.shape[2]):
         raise ValueError(
-            f"pairs must have the shape (n_pairs, 2, {p or 'p'}), got {pairs.shape}: stack "
-            "the two rows of each pair, "
-            "e.g. np.stack([U, V], axis=1)."
+            f"pairs must have the shape (n_pairs, 2, {p or 'p'}), got {pairs.shape}: stack the two "
+            "rows of each pair, e.g. np.stack([U, V], axis=1)."
         )
     return pairs
 
@@ -390,8 +388,7 @@ def validate_labelled_pairs(estimator: Any, pairs: Any, y: Any) -> tuple[np.ndar
     if y.shape != pairs.shape[:1] or not np.isin(y, (-1, 1)).all():
         raise ValueError(
             f"y must be 1 (similar) or -1 (dissimilar) for each of {len(pairs)} pairs; got "
-            f"{len(y)} values, among them "
-            f"{', '.join(map(str, np.unique(y)[:3]))}."
+            f"{len(y)} values, among them {', '.join(map(str, np.unique(y)[:3]))}."
         )
     if not (y == 1).any():
         raise ValueError("y marks no pair as similar (1): there is nothing to learn from.")

@@ -103,8 +103,8 @@ Relative = Callable[[Any], Any]
 
 
 def _about_anchors(X: Any, group: np.ndarray) -> Relative:
-    """Return a function of some rows of X: these relative to a typical row of their group (connected
-    component of the graph, class), float64.
+    """Return a function of some rows of X: these relative to a typical row of their group
+    (connected component of the graph, class), float64.
 
     That keeps differences within groups, and makes exactly 0 what does not differ within any: a
     feature that only isolated rows have, the distance between classes in a same-class graph. Its
@@ -203,7 +203,7 @@ def rows_with_ones(X: Any) -> Iterator[np.ndarray]:
 
 
 def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
-    """Return `sum_i w_i x_i x_i'`, shape (p, p), float64: about the origin, wherever the mean is."""
+    """Return `sum_i w_i x_i x_i'`, (p, p), float64: about the origin, wherever the mean is."""
     if issparse(X):
         X = X.astype(np.float64)
         return (X.T @ X.multiply(weights[:, None])).toarray()
@@ -387,10 +387,8 @@ def span_basis(R: np.ndarray, mean: np.ndarray) -> np.ndarray:
         dropped = "which was dropped" if n_small == 1 else "which were dropped"
         warn_user(
             f"X varies by less than {RANK_TOLERANCE:g} of its features in "
-            f"{counted(n_small, 'direction')}, {dropped}: "
-            "some features nearly repeat others, or sums of others. To keep what they add, "
-            "replace them by the "
-            "differences."
+            f"{counted(n_small, 'direction')}, {dropped}: some features nearly repeat others, or "
+            "sums of others. To keep what they add, replace them by the differences."
         )
     basis = np.zeros((len(mean), r))
     basis[varies] = (

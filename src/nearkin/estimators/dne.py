@@ -171,11 +171,9 @@ def _n_leading(negative: np.ndarray, theta: float | None) -> int:
     d = len(negative)
     if d == 0:
         warn_user(
-            "No direction separates neighbours of different classes more than it spreads "
-            "those of one (no negative "
-            "eigenvalue): the one of the smallest eigenvalue is kept. Try other features, "
-            "a larger n_neighbors, or "
-            "KernelPCA or Nystroem before DNE."
+            "No direction separates neighbours of different classes more than it spreads those of "
+            "one (no negative eigenvalue): the one of the smallest eigenvalue is kept. Try other "
+            "features, a larger n_neighbors, or KernelPCA or Nystroem before DNE."
         )
         return 1
     if theta is None:

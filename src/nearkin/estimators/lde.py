@@ -18,7 +18,8 @@ class LDE(SpectralEmbedding):
     classes. Weights are `exp(-d^2 / t)`, with t the mean squared distance to these neighbours, of
     each graph by itself. With their scatters
 
-        S_w = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)',    S_b = 1/2 sum_ij w'_ij (x_i - x_j)(x_i - x_j)',
+        S_w = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)',
+        S_b = 1/2 sum_ij w'_ij (x_i - x_j)(x_i - x_j)',
 
     LDE maximizes tr V'S_b V subject to V'S_w V = I: the largest eigenvalues of S_b v = lambda S_w
     v. By default S_w is shrunk first, see `shrinkage`. Without that, directions without

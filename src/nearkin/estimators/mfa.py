@@ -18,7 +18,8 @@ class MFA(SpectralEmbedding):
     the k_2 shortest distances between a row of c and a row that is not, for any class c. All
     weights are 1. With their scatters
 
-        S_w = sum_{i, j adjacent in the intrinsic graph} (x_i - x_j)(x_i - x_j)',   S_b the same of the penalty graph,
+        S_w = sum_{i, j adjacent in the intrinsic graph} (x_i - x_j)(x_i - x_j)',
+        S_b the same of the penalty graph,
 
     every pair once, MFA maximizes tr((V'S_w V)^-1 V'S_b V): the largest eigenvalues of S_b v =
     lambda S_w v. S_w is shrunk first, see `LDE`; without that, directions without within-class

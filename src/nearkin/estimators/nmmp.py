@@ -202,10 +202,9 @@ class NMMP(SpectralEmbedding):
             n_positive = int(np.sum(values > ZERO * np.abs(values).max()))
             if n_positive == 0 and self.weight is not None:
                 warn_user(
-                    f"weight={self.weight:g} outweighs every direction: no eigenvalue of "
-                    "S_b - weight S_w is positive, "
-                    "and the direction of the largest one is kept. Take a smaller weight, "
-                    "or a number for n_components."
+                    f"weight={self.weight:g} outweighs every direction: no eigenvalue of S_b - "
+                    "weight S_w is positive, and the direction of the largest one is kept. Take a "
+                    "smaller weight, or a number for n_components."
                 )
             return max(1, n_positive)
         if self.n_components is not None:

@@ -154,19 +154,16 @@ class RCA(SpectralEmbedding):
         # between chunklets.
         if not (np.diag(S_w) > RANK_TOLERANCE**2 * np.diag(S_t)).any():
             raise ValueError(
-                "No two rows of one label differ, so there is no scatter to whiten: give "
-                "rows that belong together the "
-                "same label in y."
+                "No two rows of one label differ, so there is no scatter to whiten: give rows that "
+                "belong together the same label in y."
             )
         result = ratio_trace(self._shrunk(S_w, rows), S_t)
         n_limited = int(np.sum(result.values <= ZERO))
         if n_limited:
             warn_user(
-                f"Rows of one label do not vary at all in {counted(n_limited, 'direction')} "
-                "in which others differ: "
-                f"there they count as if they varied by {LEAST_WITHIN:g} of the most; set "
-                "shrinkage=0.5, or reduce "
-                "the features."
+                f"Rows of one label do not vary at all in {counted(n_limited, 'direction')} in "
+                f"which others differ: there they count as if they varied by {LEAST_WITHIN:g} of "
+                "the most; set shrinkage=0.5, or reduce the features."
             )
         n = rows.class_sizes[rows.class_sizes > 1].sum()
         share = np.maximum(result.values, LEAST_WITHIN * min(result.values.max(), 1.0))

@@ -197,50 +197,6 @@ class InvertedLists:
                 yield rows[part], Z[part]
 
 
-class IVFIndex:
-    """Rows in lists of near ones, for single queries.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d), float32
-    n_lists : int
-    """
-
-    def __init__(self, Z: np.ndarray, n_lists: int) -> None:
-        faiss = import_faiss()
-        n, d = Z.shape
-        quantizer = CoarseQuantizer.of(Z, [np.arange(n)], n_lists)
-        self.n_lists = len(quantizer.centres)
-        centres = faiss.IndexFlatL2(d)
-        centres.add(quantizer.centres)
-        self._index = faiss.IndexIVFFlat(centres, d, self.n_lists)
-        self._index.is_trained = True  # the centres, and the list of every row, are known
-        self._index.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(quantizer.list_of))
-
-    def search(
-        self, Q: np.ndarray, k: int, n_probes: int
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield numbers of queries, and of the k rows found near them, k <= n, shape (b, k).
-
-        Where the nearest lists hold fewer, more are searched. A query so far away that its
-        distances overflow finds any rows: all are as far.
-        """
-        faiss = import_faiss()
-        queries = np.arange(len(Q))
-        while len(queries):
-            probing = faiss.SearchParametersIVF(nprobe=min(n_probes, self.n_lists))
-            lacking = []
-            for block in row_blocks(len(queries), 1, QUERIES):
-                rows = queries[block]
-                found = self._index.search(Q[rows], k, params=probing)[1]
-                enough = (found >= 0).all(axis=1)
-                if n_probes >= self.n_lists:
-                    found[~enough], enough = np.arange(k), True | enough
-                yield rows[enough], found[enough]
-                lacking.append(rows[~enough])
-            queries, n_probes = np.concatenate(lacking), 4 * n_probes
-
-
 def _k_means(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the centres that some rows are nearest to, and for every row the number of its own."""
     if n_lists == 1:
@@ -411,15 +367,43 @@ class IVFSearch:
 
     def index(self, X: Any, n_found: int) -> Index:
         """Return an index over rows, for queries that are not among them."""
+        faiss = import_faiss()
         n = X.shape[0]
         project = projection(X, self.n_components)
-        file = IVFIndex(project(X), self.n_lists or int(LISTS * n**0.5))
+        Z = project(X)
+        quantizer = CoarseQuantizer.of(Z, [np.arange(n)], self.n_lists or int(LISTS * n**0.5))
+        n_lists, d = quantizer.centres.shape
+        centres = faiss.IndexFlatL2(d)
+        centres.add(quantizer.centres)
+        ivf = faiss.IndexIVFFlat(centres, d, n_lists)
+        ivf.is_trained = True  # the centres, and the list of every row, are known
+        ivf.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(quantizer.list_of))
         r = min(int(n_ranked(self.n_rerank, min(n_found, n))), n)
+
+        def candidates(Z: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+            """Yield numbers of queries, and of the r rows found near them, shape (b, r).
+
+            Where the nearest lists hold fewer, more are searched. A query so far away that its
+            distances overflow finds any rows: all are as far.
+            """
+            queries, n_probes = np.arange(len(Z)), self.n_probes or PROBES
+            while len(queries):
+                probing = faiss.SearchParametersIVF(nprobe=min(n_probes, n_lists))
+                lacking = []
+                for block in row_blocks(len(queries), 1, QUERIES):
+                    rows = queries[block]
+                    found = ivf.search(Z[rows], r, params=probing)[1]
+                    enough = (found >= 0).all(axis=1)
+                    if n_probes >= n_lists:
+                        found[~enough], enough = np.arange(r), True | enough
+                    yield rows[enough], found[enough]
+                    lacking.append(rows[~enough])
+                queries, n_probes = np.concatenate(lacking), 4 * n_probes
 
         def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
             distances = np.empty((Q.shape[0], k), X.dtype)
             numbers = np.empty((Q.shape[0], k), np.intp)
-            for queries, found in file.search(project(Q), r, self.n_probes or PROBES):
+            for queries, found in candidates(project(Q)):
                 for block in row_blocks(len(queries), r * X.shape[1], IN_CACHE):
                     rows = queries[block]
                     j, d = _rank(Q[rows], X, found[block])
@@ -492,7 +476,7 @@ def _tiles(members: np.ndarray, Z: np.ndarray) -> Iterator[Tile]:
 
 
 def n_dimensions(n_components: int | None, p: int) -> int:
-    """Return the number of dimensions to search p features in: None for all, 0 for the usual one."""
+    """Return in how many dimensions to search p features: None for all, 0 for the usual one."""
     return PROJECTED_TO if n_components == 0 and p > PROJECTED_FROM else n_components or p
 
 

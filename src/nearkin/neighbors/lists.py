@@ -139,9 +139,8 @@ def transformed(transformer: Any, X: Any, n_found: int) -> Index:
         )
         if (listed := np.diff(G.indptr).min()) < k:
             raise ValueError(
-                f"search={transformer!r} found {listed} of {k} neighbours for a row: raise "
-                "its accuracy, or "
-                "take search='exact' or 'approximate'."
+                f"search={transformer!r} found {listed} of {k} neighbours for a row: raise its "
+                "accuracy, or take search='exact' or 'approximate'."
             )
         nearest = G.indptr[:-1, None] + np.arange(k)
         return G.data[nearest], G.indices[nearest]

@@ -41,10 +41,9 @@ class Status(enum.Enum):
     OPTIMAL = "the optimum was found"
     UNBOUNDED = "the trace ratio has no finite optimum: tr V'BV = 0 for the V that was found"
     FLAT = (
-        "the objective is 0 in the directions found, as neighbours of different classes do "
-        "not differ there "
-        "(tr V'AV = 0), and others would do as well: use more neighbours, or features that "
-        "tell the classes apart"
+        "the objective is 0 in the directions found, as neighbours of different classes do not "
+        "differ there (tr V'AV = 0), and others would do as well: use more neighbours, or features "
+        "that tell the classes apart"
     )
     RANK_DEFICIENT = (
         "n_components={requested} were requested, but only {found} directions exist, which "
@@ -125,6 +124,10 @@ class SpectralResult:
         warn_user(text, category)
 
 
+ZERO = 1e-10  # |lambda| <= ZERO max |lambda| is rounding, not information
+SOLVED = 1e-6  # a backward error that is that of a solution
+
+
 def backward_error(R: np.ndarray, V: np.ndarray, norm: float) -> float:
     """Return the largest `||r|| / (norm ||v||)` over the columns r = A v - lambda B v: the backward
     error.
@@ -133,10 +136,19 @@ def backward_error(R: np.ndarray, V: np.ndarray, norm: float) -> float:
     return float(np.max(np.linalg.norm(R, axis=0) / np.maximum(size, np.finfo(float).tiny)))
 
 
-# Extreme eigenpairs by Lanczos, and when to call it.
-
-ZERO = 1e-10  # |lambda| <= ZERO max |lambda| is rounding, not information
-SOLVED = 1e-6  # a backward error that is that of a solution
+def eigen_result(
+    V: np.ndarray,
+    values: np.ndarray,
+    residual: float,
+    rank: int,
+    requested: int,
+    unsolved: Status = Status.NOT_CONVERGED,
+) -> SpectralResult:
+    """Return the result of one eigenproblem: the objective is the sum of the eigenvalues of V."""
+    status = Status.OPTIMAL if residual <= SOLVED else unsolved
+    status = Status.RANK_DEFICIENT if requested > rank else status
+    objective = float(values[: V.shape[1]].sum())
+    return SpectralResult(V, values, objective, rank, 1, residual, 0.0, status, requested)
 
 
 def choose_solver(d: int, m: int) -> str:
@@ -225,8 +237,7 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
         values, U = eigh(A[np.ix_(order, order)], driver="ev" if graded else "evr")
         V, size = U[np.argsort(order), :m], 0.0
     residual = backward_error(A @ V - V * values[:m], V, max(size, np.abs(values).max()))
-    status = Status.OPTIMAL if residual <= SOLVED else Status.NOT_CONVERGED
-    return SpectralResult(V, values, float(values[:m].sum()), d, 1, residual, 0.0, status, m)
+    return eigen_result(V, values, residual, d, m)
 
 
 def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -> SpectralResult:
@@ -271,9 +282,7 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     R = A @ V - B @ V * values
     R -= N @ (N.T @ R)  # of the problem in the range of B: A need not vanish where B does
     residual = backward_error(R, V, norm(A) + np.abs(values).max() * norm(B))
-    status = Status.OPTIMAL if residual <= SOLVED else Status.NOT_CONVERGED
-    status = Status.RANK_DEFICIENT if requested > rank else status
-    return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, requested)
+    return eigen_result(V, values, residual, rank, requested)
 
 
 def generalized_eigh(
@@ -478,9 +487,8 @@ def _rank_of_psd(eigenvalues: np.ndarray) -> int:
     smallest, largest = eigenvalues[0], eigenvalues[-1]
     if smallest < -1e-6 * max(largest, -smallest):
         raise ValueError(
-            f"B must be positive semi-definite; its eigenvalues lie between {smallest:.3g} "
-            f"and {largest:.3g}: "
-            "take the scatter of a graph whose weights are not negative."
+            f"B must be positive semi-definite; its eigenvalues lie between {smallest:.3g} and "
+            f"{largest:.3g}: take the scatter of a graph whose weights are not negative."
         )
     return int(np.sum(eigenvalues > ZERO * largest))
 

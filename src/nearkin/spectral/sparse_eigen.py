@@ -24,11 +24,11 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from .._blocks import require_memory, thread_pools
 from ..linalg import eigh
-from .criteria import SOLVED, SpectralResult, Status, backward_error
+from .criteria import SOLVED, SpectralResult, Status, backward_error, eigen_result
 
 DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
 STILL_DENSE = (
-    8000  # rows up to which it may solve, in a minute, what the iteration has left unsolved
+    8000  # rows up to which it may, in a minute, where the iteration has left some unsolved
 )
 TOL = 1e-8  # of Lanczos, relative to a bound of the largest eigenvalue
 NULL = 1e-14  # relative residual of a null vector
@@ -100,10 +100,10 @@ def smallest_eigenpairs(
         V /= np.linalg.norm(V, axis=0)
         R = M @ V
         R -= np.outer(q, q @ R) + V * values
-        result = _result((values, V), R, size, n - 1, n_pairs)
-        if result.residual <= SOLVED:
+        residual = backward_error(R, V, size)
+        if residual <= SOLVED:
             break
-    return result
+    return eigen_result(V, values, residual, n - 1, n_pairs, Status.UNRESOLVED)
 
 
 def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralResult:
@@ -111,16 +111,8 @@ def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralRes
     vectors.
     """
     values, B = eigh(H, subset_by_index=(0, min(n_pairs, len(H)) - 1))
-    size = np.linalg.norm(H, axis=0).max()
-    return _result((values, Q @ B), H @ B - B * values, size, len(H), n_pairs)
-
-
-def _result(pairs: Pairs, R: np.ndarray, size: float, rank: int, n_pairs: int) -> SpectralResult:
-    values, V = pairs
-    residual = backward_error(R, V, size)
-    status = Status.OPTIMAL if residual <= SOLVED else Status.UNRESOLVED
-    status = Status.RANK_DEFICIENT if n_pairs > rank else status
-    return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, n_pairs)
+    residual = backward_error(H @ B - B * values, Q @ B, np.linalg.norm(H, axis=0).max())
+    return eigen_result(Q @ B, values, residual, len(H), n_pairs, Status.UNRESOLVED)
 
 
 def _dense(M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarray | None) -> Pairs:
@@ -141,9 +133,8 @@ def _sparse(
     n, n_null = null.shape
     null_t = csr_array(null.T)
     w = null_t @ q
-    zeros = (
-        null @ np.linalg.qr(np.column_stack([w, np.eye(n_null, m)]))[0][:, 1:]
-    )  # m null vectors orthogonal to q
+    # m null vectors orthogonal to q
+    zeros = null @ np.linalg.qr(np.column_stack([w, np.eye(n_null, m)]))[0][:, 1:]
     w /= np.linalg.norm(w) or 1.0
 
     def project(X: np.ndarray) -> np.ndarray:
@@ -153,9 +144,8 @@ def _sparse(
             X = X - null @ (T - np.multiply.outer(w, w @ T))
         return X - np.multiply.outer(q, q @ X)
 
-    shift = (
-        np.abs(M).sum(axis=1).max()
-    )  # at least the largest eigenvalue: what is removed comes last
+    # at least the largest eigenvalue: what is removed comes last
+    shift = np.abs(M).sum(axis=1).max()
 
     def A(X: np.ndarray) -> np.ndarray:
         return project(shift * X - M @ X)
@@ -165,9 +155,8 @@ def _sparse(
     n_other = min(m, n - max(n_null, 1))
     V, values = zeros, np.zeros(zeros.shape[1])
     if n_other > 0:
-        with thread_pools().limit(
-            limits=1, user_api="blas"
-        ):  # waking threads for each vector costs more
+        # waking threads for each vector costs more
+        with thread_pools().limit(limits=1, user_api="blas"):
             others = _largest(A, project, project(start), n_other, rng)
             other_values, E = eigh(others.T @ (M @ others))
         V, values = np.hstack([zeros, others @ E]), np.concatenate([values, other_values])
@@ -225,15 +214,8 @@ def _chebyshev_filter(A: Product, m: int, start: np.ndarray) -> Product:
     is such that the largest becomes about 1e5, so that rounding stays 1e-11 of the smallest.
     """
     try:
-        rough = eigsh(
-            _operator(A, len(start)),
-            m,
-            which="LA",
-            tol=0.1,
-            v0=start,
-            return_eigenvectors=False,
-            maxiter=RESTARTS,
-        )
+        options = {"tol": 0.1, "v0": start, "maxiter": RESTARTS, "return_eigenvectors": False}
+        rough = eigsh(_operator(A, len(start)), m, which="LA", **options)
     except ArpackError:
         return A
     top, least = rough.max(), rough.min()
