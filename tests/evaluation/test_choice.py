@@ -94,7 +94,8 @@ class TestAutomaticChoice:
         methods = [Method(RAW, None), *SEVERAL]
         chosen = []
         for do, *rows in ((NestedSplit.evaluate, train, test), (NestedSplit.choose, train)):
-            found = dict(Job(0, do, rows, methods).work(protocol, np.inf))
+            job = Job(0, do, rows, methods)
+            found = {name: one for _, name, one in job.work(protocol, np.inf, True)}
             choices = {method.name: found[method.name] for method in methods}
             if do is NestedSplit.evaluate:
                 choices = {name: outcome.choice for name, outcome in choices.items()}

@@ -24,9 +24,7 @@ from .folds import (
     NestedSplit,
     Progress,
     Run,
-    Split,
     automatic,
-    contestant,
     progress_bar,
 )
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
@@ -265,11 +263,14 @@ def compare(
     """
     start = time.perf_counter()
     deadline = np.inf if time_budget is None else time.time() + time_budget
-    counts = {"n_splits": n_splits, "n_repeats": n_repeats, "n_neighbors": n_neighbors}
-    fewest = {"n_splits": 2, "n_repeats": 1, "n_neighbors": 1, "choice_rows": 10}
-    for name, value in (counts | {"choice_rows": choice_rows}).items():
+    for name, value, fewest in (
+        ("n_splits", n_splits, 2),
+        ("n_repeats", n_repeats, 1),
+        ("n_neighbors", n_neighbors, 1),
+        ("choice_rows", choice_rows, 10),
+    ):
         if value is not None:
-            check_integer(value, name, fewest[name])
+            check_integer(value, name, fewest)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
     table = from_frame(X, y, groups, named_task(task))
     encoder = table.encoder or encoder
@@ -467,9 +468,7 @@ def _with_winner(
             run.progress(f"fitting {method.name}", 0, 1)
             # `MethodResult.warnings` holds those of the folds
             with warnings.catch_warnings(action="ignore"):
-                winner, rows = contestant(method).pipeline(
-                    Split(protocol, protocol.labelled), choice
-                )
+                winner, rows = NestedSplit(protocol, protocol.labelled).fit(method, choice)
     except KeyboardInterrupt:
         return replace(comparison, interrupted=True)
     if comparison.encoder is not None:

@@ -227,9 +227,9 @@ class NestedSplit:
         kept = {text: n for text, n in texts.items() if not text.startswith(HARMLESS)}
         return replace(outcome, warnings=Counter(kept))
 
-    def fit(self, one: Method) -> tuple[Pipeline, np.ndarray]:
-        """Return a predictor for tables fitted for good, and the rows that vote in it."""
-        return contestant(one).pipeline(self.outer, Choice({}, OwnVote(len(self.outer.rows))))
+    def fit(self, one: Method, choice: Choice | None = None) -> tuple[Pipeline, np.ndarray]:
+        """Return what a user gets, with this choice, and the rows that vote in it."""
+        return contestant(one).pipeline(self.outer, choice)
 
     def outcome(
         self,
@@ -445,13 +445,13 @@ class TablePredictor:
         prediction = split.answers(predictor, queries, learned)
         return fold.outcome(choice, prediction, Z.shape[1], len(learned), seconds, plane)
 
-    def pipeline(self, split: Split, choice: Choice) -> tuple[Pipeline, np.ndarray]:
-        """Return the predictor with all its members, and the rows that vote.
+    def pipeline(self, split: Split, _: Choice | None = None) -> tuple[Pipeline, np.ndarray]:
+        """Return the predictor with all its members, and the rows that vote: it has no settings.
 
         It is what its `fit` makes of the rows, unless some belong together.
         """
         apart = len(np.unique(split.protocol.units[split.rows])) == len(split.rows)
-        predictor, learned = self.fit(split, choice.params, own_folds=apart)
+        predictor, learned = self.fit(split, {}, own_folds=apart)
         return Pipeline([("vote", predictor)]), split.rows[learned]
 
 
@@ -487,23 +487,19 @@ def automatic(
     one with the best score. Where no predictor for tables is compared, the method with the best
     score: of equals the first, without inner folds raw k-NN.
     """
-    known = {method.name: choices[method.name] for method in methods if method.name in choices}
-    predictors = [method.name for method in methods if method.own_vote and method.name in known]
-    known = {name: choice for name, choice in known.items() if choice.contributions}
-    sign = protocol.score.sign
-    by_score = sorted(known, key=lambda name: -round(sign * known[name].mean, 12))
-    if not predictors:
-        return by_score[0] if by_score else RAW
-    usual = predictors[0]
-    if usual not in known:
+    methods, sign = [method for method in methods if method.name in choices], protocol.score.sign
+    predictors = [method.name for method in methods if method.own_vote]
+    by_fold = {method.name: choices[method.name].contributions for method in methods}
+    known = [name for name in by_fold if by_fold[name]]
+    known.sort(key=lambda name: -round(sign * choices[name].mean, 12))
+    usual = predictors[0] if predictors else next(iter(known), RAW)
+    if not predictors or usual not in known:
         return usual
-    folds = protocol.inner_folds(rows)
+    folds, others = protocol.inner_folds(rows), [name for name in known if name != usual]
     held_out = [test for _, test in folds]
     n_train = float(np.mean([len(train) for train, _ in folds]))
-    baseline = known[usual].contributions
-    others = [name for name in by_score if name != usual]
     tests = [
-        paired_test_by_rows(known[name].contributions, baseline, held_out, n_train, protocol.units)
+        paired_test_by_rows(by_fold[name], by_fold[usual], held_out, n_train, protocol.units)
         for name in others
     ]
     p_values = holm([test.p_value for test in tests])
@@ -574,26 +570,32 @@ class Job:
         n = min(n, len(self.contestants))
         return [replace(self, contestants=self.contestants[first::n]) for first in range(n)]
 
-    def work(self, protocol: Protocol, deadline: float) -> Iterator[tuple[str | None, Any]]:
-        """Yield what is found, or the reason why there is nothing, by name; last a name of None.
+    def work(
+        self, protocol: Protocol, deadline: float, is_first: bool
+    ) -> Iterator[tuple[int | str, str | None, Any]]:
+        """Yield the key, a name and what is found, or the reason why there is nothing; last a name
+        of None.
 
-        After the deadline the job ends, but with at least two methods where the raw features are
-        among them.
+        After the deadline only the first job begins, and others end, but with at least two methods
+        where the raw features are among them.
         """
+        if not is_first and time.time() > deadline:
+            return
         fold = NestedSplit(protocol, *self.rows)
         at_least = 2 if self.contestants[0].name == RAW else 0
-        for n_done, one in enumerate(self.contestants):
-            if n_done >= at_least and time.time() > deadline:
-                break
-            try:
-                with warnings.catch_warnings(action="ignore"):  # an `Outcome` holds its own
-                    result = self.do(fold, one)
-            except FAILURES as error:
-                if one.name == RAW:
-                    raise
-                result = str(error).partition("\n")[0]
-            yield one.name, result
-        yield None, None
+        with threadpool_limits(1):
+            for n_done, one in enumerate(self.contestants):
+                if n_done >= at_least and time.time() > deadline:
+                    break
+                try:
+                    with warnings.catch_warnings(action="ignore"):  # an `Outcome` holds its own
+                        result = self.do(fold, one)
+                except FAILURES as error:
+                    if one.name == RAW:
+                        raise
+                    result = str(error).partition("\n")[0]
+                yield self.key, one.name, result
+        yield self.key, None, None
 
 
 @dataclass
@@ -655,13 +657,15 @@ class Run:
         """
         jobs, findings = [part for job in jobs for part in job.cut(1)], Findings()
         n_jobs = cpu_count() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
-        n_rows = len(jobs) * len(protocol.labelled)
-        if n_jobs > 1 and n_rows >= WORTH_PROCESSES:
+        in_processes = n_jobs > 1 and len(jobs) * len(protocol.labelled) >= WORTH_PROCESSES
+        if in_processes:
             n_parts = min(n_jobs, FEW_FOLDS) if len(jobs) < FEW_FOLDS * n_jobs else 1
             jobs = [*beside, *(part for job in jobs for part in job.cut(n_parts))]
             results = self._in_processes(protocol, jobs, n_jobs)
         else:
-            results = self._in_turn(protocol, jobs)
+            results = (
+                one for job in jobs for one in job.work(protocol, self.deadline, job is jobs[0])
+            )
         findings.n_left.update(job.key for job in jobs)
         n_all, n_done = sum(len(job.contestants) for job in jobs), 0
         try:
@@ -681,35 +685,20 @@ class Run:
             results.close()
         return findings
 
-    def _in_turn(
-        self, protocol: Protocol, jobs: Sequence[Job]
-    ) -> Generator[tuple[int | str, str | None, Any]]:
-        with threadpool_limits(1):
-            for job in jobs:
-                if job is jobs[0] or time.time() < self.deadline:
-                    for name, result in job.work(protocol, self.deadline):
-                        yield job.key, name, result
-
     def _in_processes(
         self, protocol: Protocol, jobs: Sequence[Job], n_jobs: int
     ) -> Generator[tuple[int | str, str | None, Any]]:
-        tasks = (delayed(_in_process)(protocol, job, self.deadline, job is jobs[0]) for job in jobs)
+        tasks = (delayed(_all_of)(job, protocol, self.deadline, job is jobs[0]) for job in jobs)
         with deaf_processes():
             results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(tasks)
         try:
-            for key, found in results:
-                for name, result in found:
-                    yield key, name, result
+            for found in results:
+                yield from found
         finally:
             # joblib warns of tasks that are cancelled: that is meant
             with warnings.catch_warnings(action="ignore"):
                 results.close()
 
 
-def _in_process(
-    protocol: Protocol, job: Job, deadline: float, is_first: bool
-) -> tuple[int | str, list[tuple[str | None, Any]]]:
-    if not is_first and time.time() > deadline:
-        return job.key, []
-    with threadpool_limits(1):
-        return job.key, list(job.work(protocol, deadline))
+def _all_of(job: Job, *how: Any) -> list[tuple[int | str, str | None, Any]]:
+    return list(job.work(*how))
