@@ -15,7 +15,7 @@ from sklearn.metrics import euclidean_distances
 from nearkin import DNE, LPP
 from nearkin.dask import DaskDNE
 from nearkin.dask.rows import ClusterRows
-from nearkin.dask.search import block_searcher, nearest, searchable
+from nearkin.dask.search import block_searcher, nearest, partition
 from nearkin.dask.table import Work, as_table
 from nearkin.neighbors import ApproximateSearch
 
@@ -29,7 +29,7 @@ def found(work, X, y, relation, k, search="approximate"):
     """Return the neighbours of all rows of Dask arrays and their distances, -1 and infinity for no
     more.
     """
-    table = searchable(as_table(work, "DaskDNE", X, y), block_searcher(search, len(X)))
+    table = partition(as_table(work, "DaskDNE", X, y), block_searcher(search, len(X)))
     lists = work.results(nearest(table, relation, k))
     numbers = np.concatenate([block.numbers for block in work.results(table.blocks)])
     neighbors, distances = np.full((len(X), k), -1), np.full((len(X), k), np.inf)
@@ -111,7 +111,7 @@ def test_the_map_is_near_the_exact_one(method):
         isinstance(method, DNE),
     )
     table = as_table(InlineWork(), "DaskLPP", *blocks(X, y, (700, 500)), labelled=labelled)
-    there = ClusterRows(table, search)
+    there = ClusterRows(**vars(table), search=search)
     components = method.fit_rows(there).components_
     assert subspace_angles(method.fit(X, y).components_.T, components.T).max() < 0.05
 

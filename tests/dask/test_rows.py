@@ -10,8 +10,7 @@ from sklearn.utils import get_tags
 
 from nearkin import DNE, LDE, LFDA, LPP, MFA, NMMP
 from nearkin.dask import search
-from nearkin.dask.rows import ClusterRows
-from nearkin.dask.scatter import add_differences
+from nearkin.dask.rows import ClusterRows, add_differences
 from nearkin.dask.table import Block, as_block, as_table, check_exact
 from nearkin.estimators import TableRows
 from nearkin.neighbors import EXACT
@@ -30,7 +29,7 @@ of_each = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(met
 
 def cluster_rows(X, y, sizes, labelled=True):
     table = as_table(InlineWork(), "DaskDNE", *blocks(X, y, sizes), labelled=labelled)
-    return ClusterRows(table, EXACT)
+    return ClusterRows(**vars(table))
 
 
 def fitted(method, X, y, sizes):

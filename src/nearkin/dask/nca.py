@@ -27,10 +27,9 @@ from ..objectives.stochastic import (
     with_same_class,
 )
 from ..scatter import RowSpace
-from .scatter import between_scatter, class_means, first_moments, total_scatter, within_scatter
-from .search import Lists, block_searcher, nearest, searchable
+from .search import Lists, block_searcher, nearest, partition
 from .spectral import DaskTransformer, take_over
-from .table import Block, Table, Work, as_table, taken
+from .table import Block, Table, Work, as_table, first_moments, taken
 
 
 class DaskNCA(DaskTransformer):
@@ -164,7 +163,7 @@ class ClusterRows(Scale):
         and some far rows.
         """
         work = self.work
-        Z = searchable(self.embedding(B), search)
+        Z = partition(self.embedding(B), search)
         near = nearest(Z, "all", k)
         same = [None] * len(near) if codes is None else nearest(Z, "same", 1)
         numbers = [
@@ -222,13 +221,11 @@ class ClusterTerm:
         """Return m directions by the name of an init; there may be fewer discriminant ones."""
         table, p = self.rows.table, self.rows.shape[1]
         if name == "pca":
-            return eigh(total_scatter(table), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
+            return eigh(table.total_scatter(), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
         if name != "lda":
             return descent_embedding.directions(name, table, m, rng)
-        means = class_means(table)
-        S_b = between_scatter(means, table.class_sizes)
-        S_w = within_scatter(table)
-        return descent_embedding.discriminant_directions(S_b, S_w, min(m, len(means) - 1))
+        S_b, S_w = table.between_scatter(), table.within_scatter()
+        return descent_embedding.discriminant_directions(S_b, S_w, min(m, self.n_classes - 1))
 
 
 def nearest_squares(work: Work, table: Table) -> np.ndarray:

@@ -5,55 +5,44 @@ to the client.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from distributed import Future
 from scipy.sparse import csr_array, hstack, vstack
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
+from sklearn.metrics import euclidean_distances
 
-from .._blocks import human_bytes
-from ..graphs import binary, heat_kernel
-from ..neighbors import Searcher, closest_listed
+from .._blocks import human_bytes, row_blocks
+from ..graphs import binary, heat_kernel, scaled_weights
+from ..neighbors import EXACT, Searcher, closest_listed
 from ..scatter import RowSpace, span_basis, triangular_factor
-from .scatter import (
-    add_differences,
-    add_local_pairs,
-    between_scatter,
-    class_means,
-    total_scatter,
-    within_scatter,
-)
-from .search import Lists, nearest, searchable
+from .search import Lists, nearest, partition
 from .table import Block, Table
 
 BYTES_PER_NEIGHBOR = 100  # 16 in a list, 24 sent to other blocks, up to 48 in the edges made of it
 
 
-class ClusterRows:
-    """`nearkin.estimators.Rows` of Dask arrays. A graph is a future of the rows of W (b, n) for
-    every block.
+@dataclass
+class ClusterRows(Table):
+    """`nearkin.estimators.Rows` of Dask arrays: a table of p <= n features, and graphs of its rows.
+    A graph is a future of the rows of W (b, n) for every block.
 
-    Parameters
+    Attributes
     ----------
-    table : Table
-        Of p <= n features.
     search : Searcher
         EXACT or an IVFSearch, which says how blocks are searched.
     """
 
-    n_complement = 0  # p <= n
-
-    def __init__(self, table: Table, search: Searcher) -> None:
-        self.shape, self.dtype, self.class_sizes = table.shape, table.dtype, table.class_sizes
-        self.search = search
-        self._table, self._work = table, table.work
+    search: Searcher = EXACT
+    n_complement: ClassVar[int] = 0
 
     def _knn(self, relation: str, k: Any) -> list[Future]:
         """Return the distances to the k nearest rows, (b, n) of every block."""
-        memory, most, n = self._work.memory(), int(np.max(k)), self.shape[0]
+        memory, most, n = self.work.memory(), int(np.max(k)), self.shape[0]
         needed = BYTES_PER_NEIGHBOR * float(n) * most
         if memory and needed > memory / 2:
             raise MemoryError(
@@ -61,47 +50,45 @@ class ClusterRows:
                 f"{human_bytes(needed)}, and the workers have {human_bytes(memory)}: "
                 "request fewer, e.g. n_neighbors_within=10."
             )
-        self._table = searchable(self._table, self.search)
-        return self._work.map(as_matrix, nearest(self._table, relation, k), n=n)
+        partition(self, self.search)
+        return self.work.map(as_matrix, nearest(self, relation, k), n=n)
 
     def _symmetric(self, W: list[Future], join: str) -> list[Future]:
         """Join the two directions of a graph by the "maximum", "minimum" or sum ("__add__") of the
         weights.
         """
         graph = []
-        for own, (start, stop) in zip(W, pairwise(self._table.starts), strict=True):
-            columns = self._work.map(columns_between, W, start=start, stop=stop)
-            graph.append(self._work.submit(join_directions, own, columns, join=join))
+        for own, (start, stop) in zip(W, pairwise(self.starts), strict=True):
+            columns = self.work.map(columns_between, W, start=start, stop=stop)
+            graph.append(self.work.submit(join_directions, own, columns, join=join))
         return graph
 
     def union_knn(self, relation: str, k: Any, weights: str = "binary") -> list[Future]:
         """See `Rows`."""
         G = self._knn(relation, k)
         if weights == "binary":
-            W = self._work.map(binary, G)
+            W = self.work.map(binary, G)
         else:
-            total, count = self._work.total(self._work.map(squared_lengths, G))
-            W = self._work.map(heat_kernel, G, bandwidth=total / count)
+            total, count = self.work.total(self.work.map(squared_lengths, G))
+            W = self.work.map(heat_kernel, G, bandwidth=total / count)
         return self._symmetric(W, "maximum")
 
     def mutual_knn(self, relation: str, k: Any) -> list[Future]:
         """See `Rows`."""
-        return self._symmetric(self._work.map(binary, self._knn(relation, k)), "minimum")
+        return self._symmetric(self.work.map(binary, self._knn(relation, k)), "minimum")
 
     def mean_knn(self, relation: str, k: Any) -> list[Future]:
         """See `Rows`."""
-        W = self._work.map(binary, self._knn(relation, k))
-        n_pairs = self._work.total(self._work.map(csr_array.count_nonzero, W))
+        W = self.work.map(binary, self._knn(relation, k))
+        n_pairs = self.work.total(self.work.map(csr_array.count_nonzero, W))
         both = self._symmetric(W, "__add__")
-        return self._work.map(lambda W: W / max(n_pairs, 1), both)
+        return self.work.map(lambda W: W / max(n_pairs, 1), both)
 
     def closest_pairs(self, k: int) -> list[Future]:
         """See `Rows`."""
-        parts = self._table.map(
-            lambda block, G: closest([(block.codes, G)], k=k), self._knn("other", k)
-        )
-        pairs = self._work.reduce(parts, partial(closest, k=k))
-        return self._symmetric(self._table.map(graph_of_pairs, pairs=pairs), "maximum")
+        parts = self.map(lambda block, G: closest([(block.codes, G)], k=k), self._knn("other", k))
+        pairs = self.work.reduce(parts, partial(closest, k=k))
+        return self._symmetric(self.map(graph_of_pairs, pairs=pairs), "maximum")
 
     def scatter(self, graph: list[Future]) -> np.ndarray:
         """See `Rows`.
@@ -110,10 +97,8 @@ class ClusterRows:
         is exactly 0 in it, whatever lies between the components of the graph. O(e p^2) time for e
         edges; up to n p / 2 numbers travel for every block, to those that it has edges to.
         """
-        blocks, starts = self._table.blocks, self._table.starts
-        adjacent = np.array(
-            self._work.results(self._work.map(adjacent_blocks, graph, starts=starts))
-        )
+        blocks, starts = self.blocks, self.starts
+        adjacent = np.array(self.work.results(self.work.map(adjacent_blocks, graph, starts=starts)))
         np.fill_diagonal(adjacent, True)  # every block has a part
         S = self._sum_over_pairs(adjacent, add_differences, [blocks, graph], [blocks])
         return (S + S.T) / 2
@@ -124,23 +109,11 @@ class ClusterRows:
 
     def degrees(self, graph: list[Future]) -> list[Future]:
         """See `Rows`."""
-        return self._work.map(csr_array.sum, graph, axis=1)
+        return self.work.map(csr_array.sum, graph, axis=1)
 
     def span_basis(self) -> np.ndarray:
         """See `Rows`."""
-        return span_basis(self._table.total(triangular, add=triangular_factor), self._table.mean)
-
-    def total_scatter(self, weights: list[Future] | None = None) -> np.ndarray:
-        """See `Rows`."""
-        return total_scatter(self._table, weights)
-
-    def within_scatter(self) -> np.ndarray:
-        """See `Rows`."""
-        return within_scatter(self._table)
-
-    def between_scatter(self) -> np.ndarray:
-        """See `Rows`."""
-        return between_scatter(class_means(self._table), self.class_sizes)
+        return span_basis(self.total(triangular, add=triangular_factor), self.mean)
 
     def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`.
@@ -150,13 +123,13 @@ class ClusterRows:
         n_c/n)(1/n_c - w_ij) within classes, of which none is negative. O(p sum_c n_c^2) time; n p /
         2 numbers travel for every block.
         """
-        scales = self._work.map(farthest, self._knn("same", k))
-        n_c, rows = self.class_sizes, [self._table.blocks, scales]
-        means = class_means(self._table)
-        every = np.ones((len(scales), len(scales)), dtype=bool)
+        scales = self.work.map(farthest, self._knn("same", k))
+        n_c, rows = self.class_sizes, [self.blocks, scales]
+        means = self.class_means()
+        every = np.ones(2 * (len(scales),), dtype=bool)
         S = self._sum_over_pairs(every, add_local_pairs, rows, rows, means=means, class_sizes=n_c)
         S_w, S_b = (S + S.swapaxes(1, 2)) / 2
-        return S_w, S_b + between_scatter(means, n_c)
+        return S_w, S_b + self.between_scatter()
 
     def _sum_over_pairs(
         self, adjacent: np.ndarray, task: Callable, of_a: list, of_b: list, **how: Any
@@ -171,14 +144,14 @@ class ClusterRows:
             meeting = np.flatnonzero(adjacent[: b + 1, b]).tolist()
             arguments = [[part[a] for a in meeting] for part in (parts, *of_a)]
             arguments += [[part[b]] * len(meeting) for part in of_b]
-            for a, part in zip(meeting, self._work.map(task, *arguments, **how), strict=True):
+            for a, part in zip(meeting, self.work.map(task, *arguments, **how), strict=True):
                 parts[a] = part
-        return self._work.total(parts)
+        return self.work.total(parts)
 
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`."""
         n, n_c = self.shape[0], self.class_sizes
-        S, others = (within_scatter(self._table, w) for w in (n_c, n - n_c))
+        S, others = (self.within_scatter(w) for w in (n_c, n - n_c))
         D = others + n * self.between_scatter()
         return S / max(n_c @ (n_c - 1) / 2, 1), D / max(n_c @ (n - n_c) / 2, 1)
 
@@ -247,3 +220,50 @@ def graph_of_pairs(block: Block, *, pairs: tuple[np.ndarray, csr_array]) -> csr_
 def triangular(block: Block) -> np.ndarray:
     """Return R of [1 X] = QR for the rows of a block, see `triangular_factor`."""
     return triangular_factor([np.hstack([np.ones((len(block.X), 1)), block.X])])
+
+
+def add_differences(S: Any, block: Block, W: csr_array, others: Block) -> np.ndarray:
+    """Add to S the edges between two blocks, or within one."""
+    edges = W[:, others.start : others.start + len(others.X)].tocoo()
+    once = block.start + edges.row < others.start + edges.col
+    i, j, w = edges.row[once], edges.col[once], edges.data[once]
+    p = block.X.shape[1]
+    S = S + np.zeros((p, p))
+    for some in row_blocks(len(i), p):
+        D = block.X[i[some]].astype(np.float64) - others.X[j[some]]
+        S += (D.T * w[some]) @ D
+    return S
+
+
+def add_local_pairs(
+    S: Any,
+    block: Block,
+    s: np.ndarray,
+    others: Block,
+    t: np.ndarray,
+    *,
+    means: np.ndarray,
+    class_sizes: np.ndarray,
+) -> np.ndarray:
+    """Add to LFDA's S_w and S_b (2, p, p) the pairs of one class between two blocks, or within one;
+    s, t are scales.
+    """
+    S = S + np.zeros((2, *2 * means.shape[1:]))
+    once = 0.5 if block.start == others.start else 1.0
+    for c in np.intersect1d(block.codes, others.codes):
+        members, j = np.flatnonzero(block.codes == c), np.flatnonzero(others.codes == c)
+        n_c = class_sizes[c]
+        for some in row_blocks(len(members), len(j)):
+            i = members[some]
+            squared = euclidean_distances(block.X[i], others.X[j], squared=True)
+            W = once * (scaled_weights(squared, np.outer(s[i], t[j])) / n_c)
+            X, Y = block.X[i] - means[c], others.X[j] - means[c]
+            S[0] += _pair_scatter(X, Y, W)
+            S[1] += (1 - n_c / class_sizes.sum()) * _pair_scatter(X, Y, once / n_c - W)
+    return S
+
+
+def _pair_scatter(X: np.ndarray, Y: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Return `sum_ij w_ij (x_i - y_j)(x_i - y_j)'`."""
+    products = X.T @ W @ Y
+    return (X.T * W.sum(axis=1)) @ X + (Y.T * W.sum(axis=0)) @ Y - products - products.T

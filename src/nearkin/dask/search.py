@@ -16,7 +16,6 @@ one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -40,7 +39,6 @@ from ..neighbors.approximate import (
     n_ranked,
 )
 from ..neighbors.lists import SMALL_CLASS, members_of
-from .scatter import total_scatter
 from .table import FAN_IN, Block, Table, Work, identity, taken
 
 PER_LIST = 20  # rows from which the centre of a list is learned
@@ -77,18 +75,19 @@ def block_searcher(search: Any, n: int) -> Searcher:
     return found
 
 
-def searchable(table: Table, search: Searcher) -> Table:
-    """Return a table in the order in which its neighbours are searched: as it is, or partitioned
-    (once) into lists of near rows, in as many blocks as before, of equal sizes.
+def partition(table: Table, search: Searcher) -> Table:
+    """Bring the rows of a table in the order in which their neighbours are searched, and return it:
+    for an approximate search (once) in lists of near rows, in as many blocks as before, of equal
+    sizes.
 
-    A table that is partitioned is used up: a block of it is released as soon as its rows have left.
-    O(n L d) time for L lists in d dimensions; every row travels once.
+    A block of before is released as soon as its rows have left. O(n L d) time for L lists in d
+    dimensions; every row travels once.
     """
     if table.index is not None or not isinstance(search, IVFSearch):
         return table
     work, (n, p), n_blocks = table.work, table.shape, len(table.blocks)
     d = n_dimensions(search.n_components, p)
-    V = eigh(total_scatter(table), subset_by_index=(p - d, p - 1))[1] if d < p else None
+    V = eigh(table.total_scatter(), subset_by_index=(p - d, p - 1))[1] if d < p else None
     n_lists = search.n_lists or int(LISTS * n**0.5)
     large = table.class_sizes > SMALL_CLASS
     groups = np.where(large, np.cumsum(large) - 1, large.sum())
@@ -112,13 +111,14 @@ def searchable(table: Table, search: Searcher) -> Table:
         parts = [start + np.flatnonzero(target[start:stop] == b) for b in range(n_blocks)]
         pieces.append(work.map(taken, [block] * n_blocks, parts))
     table.blocks.clear()
-    blocks, spans = [], []
+    spans = []
     for of_block, (start, stop) in zip(zip(*pieces, strict=True), pairwise(starts), strict=True):
         numbers = order[start:stop]
-        blocks.append(work.submit(join, list(of_block), start, numbers, lists[numbers]))
+        table.blocks.append(work.submit(join, list(of_block), start, numbers, lists[numbers]))
         spans.append(lists[numbers[[0, -1]]])
-    index = work.submit(identity, index._replace(sizes=sizes))
-    return replace(table, blocks=blocks, starts=starts, index=index, spans=np.array(spans))
+    table.starts, table.spans = starts, np.array(spans)
+    table.index = work.submit(identity, index._replace(sizes=sizes))
+    return table
 
 
 def nearest(table: Table, relation: str, k: Any) -> list[Future]:

@@ -19,7 +19,6 @@ from ..linalg import eigh
 from ..neighbors import EXACT
 from ..scatter import RowSpace
 from .rows import ClusterRows
-from .scatter import total_scatter
 from .search import block_searcher
 from .table import Work, as_table, check_dask, kept_dtype
 
@@ -205,7 +204,7 @@ class DaskPCA(DaskTransformer):
         m = p if m is None else check_integer(m, "n_components", 1, p)
         with Work(client) as work:
             table = as_table(work, type(self).__name__, X, labelled=False, exact=False)
-            values, V = eigh(total_scatter(table) / (n - 1), subset_by_index=(p - m, p - 1))
+            values, V = eigh(table.total_scatter() / (n - 1), subset_by_index=(p - m, p - 1))
         pca.n_components_ = m
         pca.components_ = RowSpace(None, None).back_project(V[:, ::-1]).astype(table.dtype)
         pca.mean_ = table.mean.astype(table.dtype)
@@ -265,7 +264,7 @@ class DaskSpectralEmbedding(DaskTransformer):
         exact = search is EXACT
         with Work(client) as work:
             table = as_table(work, type(self).__name__, X, y, labelled=labelled, exact=exact)
-            twin.fit_rows(ClusterRows(table, search))
+            twin.fit_rows(ClusterRows(**vars(table), search=search))
         return take_over(self, twin)
 
 

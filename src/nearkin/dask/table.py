@@ -11,6 +11,7 @@ import dask.array as da
 import numpy as np
 from dask.sizeof import sizeof
 from distributed import Client, Future, futures_of, get_client
+from scipy.sparse import csr_array
 
 from .._blocks import require_memory
 from .._validation import check_spread, encode_labels
@@ -139,7 +140,7 @@ class Block(NamedTuple):
     numbers: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Table:
     """Rows that are spread over a cluster.
 
@@ -180,6 +181,38 @@ class Table:
     def total(self, task: Callable, *each: Sequence[Any], add: Callable = sum, **fixed: Any) -> Any:
         """Return the sum of what a task makes of every block, added by the workers."""
         return self.work.total(self.map(task, *each, **fixed), add)
+
+    def total_scatter(self, weights: list[Any] | None = None) -> np.ndarray:
+        """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default
+        every w_i is 1.
+        """
+        weights = weights or [None] * len(self.blocks)
+        weight, *moment = self.total(first_moments, weights)
+        S = self.total(second_moment, weights, mean=np.array(moment) / weight)
+        return (S + S.T) / 2
+
+    def within_scatter(self, weights: np.ndarray | None = None) -> np.ndarray:
+        """Return `sum_c w_c sum_(i in c) (x_i - m_c)(x_i - m_c)'`, shape (p, p); by default every
+        w_c is 1.
+        """
+        of_rows: list[Any] = [None] * len(self.blocks)
+        if weights is not None:
+            of_rows = self.map(lambda block: weights[block.codes])
+        S = self.total(second_moment, of_rows, mean=self.class_means())
+        return (S + S.T) / 2
+
+    def class_means(self) -> np.ndarray:
+        """Return the mean of every class, relative to the row that blocks are, shape (n_classes,
+        p).
+        """
+        sums = self.total(class_sums, n_classes=len(self.class_sizes))
+        return sums / self.class_sizes[:, None]
+
+    def between_scatter(self) -> np.ndarray:
+        """Return `sum_c n_c (m_c - m)(m_c - m)'` of the class means, shape (p, p)."""
+        M, n_c = self.class_means(), self.class_sizes
+        M -= n_c @ M / n_c.sum()
+        return (M.T * n_c) @ M
 
 
 def as_table(
@@ -292,3 +325,24 @@ def taken(block: Block, numbers: np.ndarray) -> Block:
     """Return, as a task, some rows of a block by their numbers among all rows."""
     i = numbers - block.start
     return Block(block.X[i], block.codes[i], block.start, None, block.numbers[i])
+
+
+def first_moments(block: Block, weights: np.ndarray | None) -> np.ndarray:
+    """Return the sum of the weights, followed by the weighted sum of the rows."""
+    w = np.ones(len(block.X)) if weights is None else weights
+    return np.append(w.sum(), w @ block.X.astype(np.float64))
+
+
+def second_moment(block: Block, weights: np.ndarray | None, *, mean: np.ndarray) -> np.ndarray:
+    """Return the weighted sum of squares and products about the mean (p,), or about the class means
+    (n_classes, p).
+    """
+    X = block.X.astype(np.float64) - (mean if mean.ndim == 1 else mean[block.codes])
+    return X.T @ X if weights is None else (X.T * weights) @ X
+
+
+def class_sums(block: Block, *, n_classes: int) -> np.ndarray:
+    """Return the sum of the rows of every class."""
+    n = len(block.X)
+    membership = csr_array((np.ones(n), block.codes, np.arange(n + 1)), (n, n_classes))
+    return membership.T @ block.X.astype(np.float64)
