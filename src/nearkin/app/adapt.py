@@ -312,9 +312,8 @@ def adapt(options: argparse.Namespace) -> int:
         f"{counted(len(source.table.X), 'vector')} of {source.table.X.shape[1]} numbers: "
         f"{source.table.name}"
     )
-    console.remark(
-        [facts, *(f"  {note}" for note in source.notes)], quiet=options.quiet, stderr=False
-    )
+    outputs = Outputs(quiet=options.quiet, stderr=False)
+    outputs.note(facts, *(f"  {note}" for note in source.notes))
     with console.Progress("fits", quiet=options.quiet) as progress, one_line(options.table):
         found = compare_vectors(
             source.compared, sizes=options.sizes, side=options.side, score=options.score, unseen=options.unseen,
@@ -326,7 +325,6 @@ def adapt(options: argparse.Namespace) -> int:
     console.say(advice, "bold")
     for line in sentences:
         console.say(line)
-    outputs = Outputs(partial(console.remark, quiet=options.quiet, stderr=False))
     if report:
         command = ["nearkin", *options.arguments]
         outputs.write(
@@ -344,9 +342,7 @@ def adapt(options: argparse.Namespace) -> int:
             f"Adapter: {save} ({adapter.bytes} bytes a vector)",
         )
     elif save:
-        console.remark(
-            ["No adapter was saved: raw vectors need none."], quiet=options.quiet, stderr=False
-        )
+        outputs.note("No adapter was saved: raw vectors need none.")
     return outputs.code
 
 

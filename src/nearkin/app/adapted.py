@@ -16,12 +16,11 @@ from . import console
 from .adapter_file import SavedAdapter, load_adapter
 from .output import (
     STANDARD_OUTPUT,
-    TABLE_SUFFIXES,
     Outputs,
     atomic_folder,
-    check_writable,
     for_csv,
     print_columns,
+    table_output,
     write_columns,
 )
 from .parquet_folder import Part, number_batches, open_folder
@@ -38,11 +37,7 @@ def transform_vectors(options: argparse.Namespace) -> int:
     adapter = load_adapter(Path(options.model))
     if options.dask is not None:
         return _transform_folder(adapter, options)
-    output = (
-        None
-        if options.output == STANDARD_OUTPUT
-        else check_writable(options.output, TABLE_SUFFIXES, "-o")
-    )
+    output, suffix = table_output(options)
     if Path(options.table).is_dir():
         raise TableError(f"{options.table} is a folder: give --dask, too, for its Parquet files.")
     read = partial(
@@ -53,20 +48,20 @@ def transform_vectors(options: argparse.Namespace) -> int:
         reading=reading(options),
     )
     table = console.while_reading(options, lambda progress: read(progress=progress))
-    console.remark(table.notes, quiet=options.quiet)
+    outputs = Outputs(quiet=options.quiet)
+    outputs.note(*table.notes)
     Z = np.concatenate([adapter.transform(table.X[rows]) for rows in row_blocks(*table.X.shape)])
     ids: dict[str, Any] = {} if options.id is None else {options.id: table.ids}
-    if output is None or output.suffix.lower() == ".csv":
+    if suffix == ".csv":
         ids = for_csv(ids, rounded=False, escape=options.escape_formulas)
     if output is None:
         print_columns(ids | _columns(adapter, Z))
         return 0
-    outputs = Outputs(partial(console.remark, quiet=options.quiet))
     done = (
         f"{counted(len(Z), 'vector')} adapted ({adapter.header.name}, {adapter.bytes} bytes "
         f"each): {output}"
     )
-    outputs.write(output, "-o", partial(_write, adapter, Z, ids, output.suffix.lower()), done)
+    outputs.write(output, "-o", partial(_write, adapter, Z, ids, suffix), done)
     return outputs.code
 
 
@@ -152,7 +147,7 @@ def _transform_folder(adapter: SavedAdapter, options: argparse.Namespace) -> int
         write = partial(map_vectors, adapter=adapter, ids=options.id)
         write_folder(write, folder, part, client, partial(progress, "rows mapped"))
     done = f"{counted(folder.n_rows, 'vector')} adapted ({adapter.header.name}): {out}"
-    console.remark([f"{done} ({counted(len(folder.files), 'file')})"], quiet=options.quiet)
+    Outputs(quiet=options.quiet).note(f"{done} ({counted(len(folder.files), 'file')})")
     return 0
 
 

@@ -30,13 +30,13 @@ from .model import (
 from .model import predict as predict_rows
 from .output import (
     STANDARD_OUTPUT,
-    TABLE_SUFFIXES,
     Outputs,
     atomic_folder,
     check_writable,
     default_picture,
     for_csv,
     print_columns,
+    table_output,
     with_empty_rows,
     write_columns,
 )
@@ -78,27 +78,26 @@ def compare(options: argparse.Namespace) -> int:
         raise TableError(
             f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors."
         )
-    remark = partial(console.remark, quiet=options.quiet, stderr=False)
+    outputs = Outputs(quiet=options.quiet, stderr=False)
     with source:
         with console.Progress(source.unit, quiet=options.quiet) as progress:
             facts, notes = source.facts(progress)
-            remark([facts, *(f"  {note}" for note in notes)])
+            outputs.note(facts, *(f"  {note}" for note in notes))
             comparison = source.rank(progress)
         console.report(source.summary(comparison))
         if comparison.interrupted:
             raise KeyboardInterrupt
         interrupted = False
         if source.has_more(comparison):
-            remark(["", FOLLOW])
+            outputs.note("", FOLLOW)
             with console.Progress(source.unit, quiet=options.quiet) as progress:
                 more = source.rank_more(comparison, progress)
             interrupted = more.interrupted
             if interrupted:
-                remark([FIRST_ANSWER])
+                outputs.note(FIRST_ANSWER)
             else:
                 comparison = more
                 console.report(source.summary(comparison))
-        outputs = Outputs(remark)
         if save:
             model, learned = source.model(comparison)
             outputs.write(save, "--save", partial(_write_model, model), f"Model: {save}, {learned}")
@@ -153,17 +152,14 @@ def inspect(options: argparse.Namespace) -> int:
     model = load_model(Path(options.model))
     picture = check_writable(options.picture or default_picture(options), [".png"], "--picture")
     console.describe(model, Path(options.model))
-    outputs = Outputs(partial(console.remark, quiet=options.quiet, stderr=False))
+    outputs = Outputs(quiet=options.quiet, stderr=False)
     outputs.write(picture, "--picture", partial(pictures.draw_model, model), f"Picture: {picture}")
     return outputs.code
 
 
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
     """Read rows, compute columns from them and write these."""
-    output, suffix = None, ".csv"
-    if options.output != STANDARD_OUTPUT:
-        output = check_writable(options.output, TABLE_SUFFIXES, "-o")
-        suffix = output.suffix.lower()
+    output, suffix = table_output(options)
     is_archive, is_prediction = suffix == ".npz", options.command == "predict"
     model = load_model(Path(options.model))
     done = "mapped"
@@ -194,7 +190,8 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
                 f"{options.table}: {notes[-1]}, of which this model knows none: fill them first."
             )
     far = note("far outside the rows learned from", far_features(model, X))
-    console.remark([*notes, *far], quiet=options.quiet)
+    outputs = Outputs(quiet=options.quiet)
+    outputs.note(*notes, *far)
     with (
         # a written file has a line of its own
         console.Progress("rows", quiet=options.quiet, lines=output is None) as progress,
@@ -214,7 +211,6 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     if output is None:
         print_columns(columns)
         return 0
-    outputs = Outputs(partial(console.remark, quiet=options.quiet))
     write = partial(write_columns, columns, suffix)
     outputs.write(
         output, "-o", write, f"{counted(len(empty), 'row')} {done} by {model.method}: {output}"
@@ -246,6 +242,7 @@ def _transform_folder(options: argparse.Namespace) -> int:
         raise TableError(
             "--id names rows of a single table: leave it out with --dask, rows keep their order."
         )
+    outputs = Outputs(quiet=options.quiet)
     out, model = Path(options.output), load_model(Path(options.model))
     folder, columns = open_folder(Path(options.table)), model.encoder.columns_
     text = [
@@ -271,8 +268,8 @@ def _transform_folder(options: argparse.Namespace) -> int:
         console.Progress("rows", quiet=options.quiet) as progress,
         one_line(folder.path),
     ):
-        console.remark(note("ignored, not learned from", ignored), quiet=options.quiet)
+        outputs.note(*note("ignored, not learned from", ignored))
         map_folder(model, folder, part, client, partial(progress, "rows mapped"))
     rows, files = counted(folder.n_rows, "row"), counted(len(folder.files), "file")
-    console.remark([f"{rows} mapped by {model.method}: {out} ({files})"], quiet=options.quiet)
+    outputs.note(f"{rows} mapped by {model.method}: {out} ({files})")
     return 0

@@ -1,4 +1,4 @@
-"""What the command prints: a bar while it works, then the ranking, the verdict and the remarks.
+"""What the command prints: a bar while it works, then the ranking, the verdict and the notes.
 
 Nothing from a table is read as markup, and in a pipe there are no bars, colours or cut lines.
 """
@@ -56,12 +56,6 @@ def say(text: str, style: str = "", *, stderr: bool = False) -> None:
     """Print a line; a long one is wrapped between words on a terminal, and left whole elsewhere."""
     console = _console(stderr=stderr)
     console.print(Text(printable(text), style=style), soft_wrap=not console.is_terminal)
-
-
-def remark(lines: Sequence[str], *, quiet: bool, stderr: bool = True) -> None:
-    """Print remarks, by default on standard error: standard output is for the result."""
-    for line in () if quiet else lines:
-        say(line, stderr=stderr)
 
 
 def report(summary: Summary) -> None:

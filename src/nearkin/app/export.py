@@ -16,7 +16,6 @@ import numpy as np
 from .. import __version__
 from ..neighbors.approximate import import_faiss
 from ..vectors.codes import LARGEST
-from . import console
 from .adapter_file import SavedAdapter, load_adapter
 from .output import Outputs, atomic_folder, check_writable
 from .readers import TableError, shown
@@ -329,14 +328,14 @@ def export(options: argparse.Namespace) -> int:
     )
     adapter = load_adapter(given)
     _check_target(adapter, given, target)
-    remark = partial(console.remark, quiet=options.quiet)
+    outputs = Outputs(quiet=options.quiet)
     sizes = f"{adapter.map.n_features_in_} to {adapter.map.n_components_} dimensions"
     said = f"{adapter.header.name}, {sizes}, for {target}: {path}"
-    remark([f"  {note}" for note in _notes(adapter, target)])
+    outputs.note(*(f"  {note}" for note in _notes(adapter, target)))
     if target == "torch":
         with atomic_folder(path) as folder:
             _write_dense(adapter, folder)
-        remark([said])
+        outputs.note(said)
         return 0
     write: dict[str, Callable[..., Any]]
     write = {
@@ -345,7 +344,6 @@ def export(options: argparse.Namespace) -> int:
         "faiss": _write_faiss,
         "sql": partial(_write_sql, names=names),
     }
-    outputs = Outputs(remark)
     outputs.write(path, "-o", partial(write[target], adapter), said)
     return outputs.code
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from . import console
 from .endings import UNWRITTEN, say
 from .places import STANDARD_INPUT, is_bundled
 from .readers import TableError
@@ -122,6 +123,14 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
     return path
 
 
+def table_output(options: argparse.Namespace) -> tuple[Path | None, str]:
+    """Return where a table is written, None for standard output, and what its name ends in."""
+    if options.output == STANDARD_OUTPUT:
+        return None, ".csv"
+    path = check_writable(options.output, TABLE_SUFFIXES, "-o")
+    return path, path.suffix.lower()
+
+
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a new folder beside `path` to write into; it takes its place when everything is
@@ -163,24 +172,32 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 class Outputs:
-    """Files that a command writes one after the other: where one cannot be written, the others are
-    all the same.
+    """What a command says and writes beside its result: notes, unless it is to be quiet, and files
+    one after the other. Where one cannot be written, the others are all the same.
 
     Attributes
     ----------
+    quiet, stderr : bool
+        Whether there are no notes; and whether they go to standard error, as standard output is for
+        the result.
     code : int
         The exit code.
     """
 
-    def __init__(self, remark: Callable[[list[str]], None]) -> None:
-        self._remark, self.code = remark, 0
+    def __init__(self, *, quiet: bool, stderr: bool = True) -> None:
+        self.quiet, self.stderr, self.code = quiet, stderr, 0
 
-    def write(self, path: Path, option: str, write: Callable[[Path], Any], said: str) -> None:
-        """Write a file and remark that; or say why it cannot be written."""
+    def note(self, *lines: str) -> None:
+        """Print notes."""
+        for line in () if self.quiet else lines:
+            console.say(line, stderr=self.stderr)
+
+    def write(self, path: Path, option: str, write: Callable[[Path], Any], done: str) -> None:
+        """Write a file and note that it is done; or say why it cannot be written."""
         try:
             with atomic_write(path) as part:
                 write(part)
-            self._remark([said])
+            self.note(done)
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
             remedy = "free some space, or choose" if error.errno in FULL else "choose"
