@@ -39,7 +39,6 @@ from .numbers import (
     may_hold,
     read_number,
     read_numbers,
-    sentinel_note,
 )
 
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
@@ -51,7 +50,6 @@ READ_AS = {
     DURATION: "read as durations, in days",
     RANGE: "read as ranges, each by its middle",
 }
-SENTINEL = "may mark missing cells (name it by --missing, in Python by missing_values)"
 # What a spreadsheet or a program writes where there is no number; compared without regard to case.
 # The last lines: keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non
 # disponible, non communiqué, non renseigné, sans objet; sin datos, no disponible.
@@ -86,16 +84,17 @@ class Rules:
         return text if kept == list(text.values) else text.replaced(kept)
 
 
+Given = np.ndarray | Text  # the cells that a column is written from
+
+
 class RejectColumn(ValueError):  # noqa: N818 - nobody's error
     """Text of a column is not what a kind of column holds."""
 
 
 class MisreadError(ValueError):
-    """Text of a row that is not what was learned from its column."""
-
-    def __init__(self, found: str, row: int, learned: str) -> None:
-        super().__init__(found, row, learned)
-        self.found, self.row, self.learned = found, row, learned
+    """Text of a row that is not what was learned from its column: what it is, its row, and what was
+    learned.
+    """
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class Learned:
     notes : list of (what, item)
         What is said of it.
     reason : str
-        Why the column is to be left out; "" if it is not.
+        Why there is no column.
     """
 
     column: Column | None
@@ -136,14 +135,14 @@ class Column:
         """Return the names of the features that it becomes."""
         return [self.name]
 
-    def scalars(self, given: np.ndarray | Text) -> np.ndarray:
+    def scalars(self, given: Given) -> np.ndarray:
         """Return a number for each row: where not `ordered` one that only tells values apart.
 
         Text that cannot be read raises a `MisreadError`.
         """
         raise NotImplementedError
 
-    def write(self, out: np.ndarray, given: np.ndarray | Text) -> tuple[str, bool]:
+    def write(self, out: np.ndarray, given: Given) -> tuple[str, bool]:
         """Write the features of all rows of a column into `out`, zeros of shape (n, p').
 
         Returns
@@ -160,20 +159,7 @@ class Column:
         """Return kind and state, which JSON can hold."""
         return {"kind": self.kind, **asdict(self)}
 
-    def _learned(self, text: Text, numbers: np.ndarray, what: str, how: str) -> Learned:
-        """Return what was learned from text whose values are these numbers."""
-        rows = text.spread(numbers, np.nan)
-        if len(np.unique(numbers)) + (text.n_missing > 0) == 1:
-            return Learned(self, rows, how, reason=CONSTANT)
-        notes = [(what, f"{self.name} ({how})")] if how else []
-        code = sentinel_note(numbers, text.counts, dates=self.kind == DateColumn.kind)
-        if code is not None:
-            notes.append((SENTINEL, f"{self.name} ({code})"))
-        return Learned(self, rows, how, notes)
-
-    def _read(
-        self, given: np.ndarray | Text, read: Callable[[list[str]], np.ndarray], what: str
-    ) -> np.ndarray:
+    def _read(self, given: Given, read: Callable[[list[str]], np.ndarray], what: str) -> np.ndarray:
         """Return what each row's text is read as, NaN where it is missing, shape (n, q); refuse
         text that cannot be read, and numbers in its place.
         """
@@ -220,7 +206,8 @@ class NumberColumn(Column):
         if found is None:
             raise RejectColumn
         column = cls(name, found.decimal, found.unit, form=found.form)
-        return column._learned(text, found.numbers, READ_AS[found.form], found.how)
+        notes = [(READ_AS[found.form], f"{name} ({found.how})")] if found.how else []
+        return Learned(column, text.spread(found.numbers, np.nan), found.how, notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return kind and state; without a form as before there were any, so that every version
@@ -231,7 +218,7 @@ class NumberColumn(Column):
             del state["form"]
         return state
 
-    def scalars(self, given: np.ndarray | Text) -> np.ndarray:
+    def scalars(self, given: Given) -> np.ndarray:
         """Return the numbers."""
         if not isinstance(given, Text) and self.form != DURATION:
             return given
@@ -385,8 +372,9 @@ class DateColumn(Column):
             needed = np.ptp(clock) > YEARLY_FROM, several and not firsts, np.ptp(clock % 1) > 1e-9
             what = "read as dates"
             cycles = [cycle for cycle, needs in zip(CYCLES, needed, strict=True) if needs]
+        how = f"{shown(values[0])}{how}"
         column = cls(name, layout, tuple(cycles))
-        return column._learned(text, days, what, f"{shown(values[0])}{how}")
+        return Learned(column, text.spread(days, np.nan), how, [(what, f"{name} ({how})")])
 
     @property
     def may_miss(self) -> bool:  # type: ignore[override]
@@ -400,18 +388,18 @@ class DateColumn(Column):
         parts += [f"{cycle}, {part}" for cycle in self.cycles for part in ("sin", "cos")]
         return [f"{self.name} ({part})" for part in parts]
 
-    def write(self, out: np.ndarray, given: np.ndarray | Text) -> tuple[str, bool]:
+    def write(self, out: np.ndarray, given: Given) -> tuple[str, bool]:
         """Write days and circles."""
         days, clock = self._days(given)
         circles = [np.nan_to_num(part) for cycle in self.cycles for part in circular(clock, cycle)]
         out[:] = np.column_stack([days, *circles] if self.may_miss else circles)
         return "", False
 
-    def scalars(self, given: np.ndarray | Text) -> np.ndarray:
+    def scalars(self, given: Given) -> np.ndarray:
         """Return the days, or the time of day."""
         return self._days(given)[0]
 
-    def _days(self, given: np.ndarray | Text) -> np.ndarray:
+    def _days(self, given: Given) -> np.ndarray:
         """Return the days in UTC and by the clock of the place."""
         what = "dates"
         if isinstance(given, Text) and self.layout.endswith("first"):
@@ -472,7 +460,7 @@ class CategoryColumn(Column):
         """Return e.g. "colour=red"."""
         return [f"{self.name}={value}" for value in self.values + (MISSING,) * self.missing]
 
-    def write(self, out: np.ndarray, given: np.ndarray | Text) -> tuple[str, bool]:
+    def write(self, out: np.ndarray, given: Given) -> tuple[str, bool]:
         """Write the ones."""
         text = self.text(given)
         known = {value: place for place, value in enumerate(self.values)}
@@ -491,11 +479,11 @@ class CategoryColumn(Column):
         rows = np.flatnonzero(codes >= 0)
         out[rows, codes[rows]] = 1
 
-    def scalars(self, given: np.ndarray | Text) -> np.ndarray:
+    def scalars(self, given: Given) -> np.ndarray:
         """Return the positions of the values among those of the table."""
         return self.text(given).codes
 
-    def text(self, given: np.ndarray | Text) -> Text:
+    def text(self, given: Given) -> Text:
         """Return the column as text, numbers among whole ones without decimals."""
         if not isinstance(given, Text):
             numbers, codes = np.unique(given, return_inverse=True)

@@ -566,25 +566,24 @@ FIRST_DAY, LAST_DAY = 20_000, 60_000  # of a spreadsheet: 1954 to 2064
 SPREADSHEET = datetime.date(1899, 12, 30)
 
 
-def sentinel_note(values: np.ndarray, counts: np.ndarray, *, dates: bool = False) -> str | None:
+def sentinel_note(values: np.ndarray, *, dates: bool = False) -> str | None:
     """Return e.g. "-999 in 12 rows" of a number that may mark missing cells; None where none does.
 
     It is one of some codes, the smallest or the largest number of a column, and farther from the
-    others than these are from each other. `counts` are the rows of each value.
+    others than these are from each other.
     """
     codes = DATE_CODES if dates else SENTINELS
     values = np.floor(values) if dates else values
-    known = np.isfinite(values)
-    values, counts = values[known], counts[known]
+    values = values[np.isfinite(values)]
     for end in (values.min(initial=np.inf), values.max(initial=-np.inf)):
-        rest = values[~np.isin(values, codes)]
-        if end not in codes or len(rest) < 2:
+        rest = values[~np.isin(values, codes)] if end in codes else values[:0]
+        if len(rest) == 0:
             continue
         low, high = rest.min(), rest.max()
         gap = low - end if end < low else end - high
         if gap > high - low > 0:
             code = datetime.date.fromordinal(int(end) + EPOCH) if dates else f"{end:.10g}"
-            return f"{code} in {counted(int(counts[values == end].sum()), 'row')}"
+            return f"{code} in {counted(int((values == end).sum()), 'row')}"
     return None
 
 
