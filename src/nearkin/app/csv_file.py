@@ -23,15 +23,11 @@ import pyarrow.csv as arrow_csv
 from pyarrow import compute
 
 from .readers import (
-    AS_FOUND,
     TEXT,
     Names,
-    Progress,
-    Reading,
     Source,
     TableError,
     check_names,
-    ignore,
     note,
     readable,
     shown,
@@ -82,24 +78,21 @@ class CsvFile(Source):
 
     untyped = True
 
-    def __init__(
-        self, path: Path, progress: Progress = ignore, reading: Reading = AS_FOUND
-    ) -> None:
-        super().__init__(path, progress, reading)
-        with readable(path, *CSV):
+    def _open(self) -> None:
+        with readable(self.path, *CSV):
             header = self._learn_layout()
         if not header:
             raise TableError(
-                f"{path} is empty: it needs a header line that names the columns, and rows."
+                f"{self.path} is empty: it needs a header line that names the columns, and rows."
             )
         if len(header) > MAX_COLUMNS:
             raise TableError(
-                f"{path} has {len(header):,} columns, and a text table at most {MAX_COLUMNS:,}: "
+                f"{self.path} has {len(header):,} columns, and a text table at most {MAX_COLUMNS:,}: "
                 "give a Parquet file with one column of lists, or an NPZ file."
             )
         # as pandas calls them
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
-        check_names(f"{path}: the header line", self.names)
+        check_names(f"{self.path}: the header line", self.names)
         self._drops_empty = False
 
     def _learn_layout(self) -> list[str]:

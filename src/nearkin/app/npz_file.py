@@ -6,7 +6,6 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
@@ -16,9 +15,7 @@ from .readers import (
     BadCells,
     Columns,
     Names,
-    Progress,
     Reader,
-    Reading,
     TableError,
     check_names,
     in_row,
@@ -42,12 +39,11 @@ class NpzFile(Reader):
 
     default_target = "y"
 
-    def __init__(self, path: Path, progress: Progress, reading: Reading) -> None:
-        super().__init__(path, progress, reading)
+    def _open(self) -> None:
         with self._opened() as archive:
             self.names = [name.removesuffix(".npy") for name in archive.namelist()]
         if "[Content_Types].xml" in self.names:
-            raise TableError(f"{path} is a workbook: save the sheet as CSV, and give that.")
+            raise TableError(f"{self.path} is a workbook: save the sheet as CSV, and give that.")
 
     def read(self, needed: Names | None = None, labels: Names = (), *_: Names) -> Columns:
         """Return all columns, `needed` among them."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,11 @@ import pyarrow as pa
 from pyarrow import compute, parquet, types
 
 from .readers import (
-    AS_FOUND,
     TEXT,
     Names,
-    Progress,
-    Reading,
     Source,
     TableError,
     check_names,
-    ignore,
     in_row,
     listed,
     readable,
@@ -42,14 +37,11 @@ PARQUET = ("Parquet file", "write it again")
 class ParquetFile(Source):
     """A Parquet file of plain columns and of vectors."""
 
-    def __init__(
-        self, path: Path, progress: Progress = ignore, reading: Reading = AS_FOUND
-    ) -> None:
-        super().__init__(path, progress, reading)
-        with readable(path, *PARQUET):
-            self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
+    def _open(self) -> None:
+        with readable(self.path, *PARQUET):
+            self._file = parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
             schema, metadata = self._file.schema_arrow, self._file.metadata
-        check_names(path, schema.names)
+        check_names(self.path, schema.names)
         kinds = {column.name: _kind(column.type) for column in schema}
         strange = [
             f"{shown(name)} ({schema.field(name).type})" for name, kind in kinds.items() if not kind
@@ -57,7 +49,7 @@ class ParquetFile(Source):
         if strange or not kinds:
             found = listed(strange, 5) or "a table without columns"
             raise TableError(
-                f"{path}: no numbers, text, dates or lists of numbers in {found}: change or "
+                f"{self.path}: no numbers, text, dates or lists of numbers in {found}: change or "
                 "drop these."
             )
         self.n_rows = metadata.num_rows
@@ -74,7 +66,7 @@ class ParquetFile(Source):
             name: at for at, columns in enumerate(self._columns.values()) for name in columns
         }
         self.names = [name for columns in self._columns.values() for name in columns]
-        check_names(path, self.names)
+        check_names(self.path, self.names)
 
     def _elements(self, name: str) -> list[str]:
         """Return the names of the columns that vectors become, as many as the first one has."""

@@ -280,6 +280,10 @@ class Reader(ABC):
 
     def __init__(self, path: Path, progress: Progress = ignore, reading: Reading = AS_FOUND):
         self.path, self.progress, self.reading = path, progress, reading
+        self._open()
+
+    def _open(self) -> None:
+        """Learn what the file tells before its rows are read, the names of the columns at least."""
 
     def place(self, row: int) -> str:
         """Return where a row (counted from 0) is found."""

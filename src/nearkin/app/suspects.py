@@ -14,6 +14,7 @@ from .._validation import is_missing, known_labels
 from ..evaluation import CLASSIFICATION, Doubt
 from ..tables import Cells, TableEncoder
 from ..tables.cells import MIN_ROWS, NEARLY_ALL, says_group
+from ..tables.columns import Column
 from .readers import listed
 
 # What is looked at: in wider tables some column predicts well by chance.
@@ -82,18 +83,15 @@ class Suspects:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """A column: scores from rows of the same value and of the values around, the better one where
-    both mean something, and whether it equals the target.
+    """How well a column predicts the target, and whether it is the target; whether its values are
+    text or whole numbers, and those look like groups of rows.
     """
 
     name: str
-    n_values: int
-    most_rows: int  # of one value
-    discrete: bool  # text or whole numbers
-    same: float
-    other: float
     score: float
     equal: bool
+    discrete: bool
+    grouped: bool
 
 
 def find_suspects(
@@ -132,9 +130,9 @@ def find_suspects(
             values = np.where(missing, np.ceil(np.nanmax(values, initial=0)) + 1, values)
         # squares of huge numbers are infinite, the score NaN: not suspicious
         with np.errstate(all="ignore"):
-            column = _evidence(kept.name, values[rows], not kept.ordered, target, classify)
+            column = _evidence(kept, values[rows], target, n_classes, base)
         is_group = column.discrete and says_group(kept.name)
-        if hints and (is_group or (column.discrete and _agree(column, len(rows), n_classes, base))):
+        if hints and (is_group or column.grouped):
             n_values = len(np.unique(values))
             if max(10, n_classes + 1) <= n_values <= NEARLY_ALL * cells.n_rows:
                 group_hints.append((kept.name, n_values))
@@ -154,36 +152,32 @@ def find_suspects(
     return Suspects(left_out, suspicious, group_hints)
 
 
-def _agree(column: _Evidence, n_rows: int, n_classes: int, base: float) -> bool:
-    """Tell whether rows of one value have one label, or number, and those of the next value another
-    one.
-    """
-    many = max(FEW, 2 * n_classes) < column.n_values <= n_rows / 2
-    error, chance = 1 - column.same, 1 - base
-    agree = error <= min(0.1, chance / 4) and 1 - column.other >= 2 * error + 0.25 * chance
-    return many and column.most_rows <= n_rows / 10 and agree
-
-
 def _evidence(
-    name: str, values: np.ndarray, is_text: bool, target: np.ndarray, classify: bool
+    kept: Column, values: np.ndarray, target: np.ndarray, n_classes: int, base: float
 ) -> _Evidence:
     order = np.argsort(values, kind="stable")
     values, target = values[order], target[order]
     distinct, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    discrete = is_text or bool((distinct == np.rint(distinct)).all())
+    discrete = not kept.ordered or bool((distinct == np.rint(distinct)).all())
     countable = discrete or len(distinct) <= FEW
+    # scores from rows of the same value, of close values and of the values around
     same, other, equal = 0.0, 0.0, False
-    if classify:
+    if n_classes:
         if countable:
             same, other, equal = _same_classes(codes, len(distinct), target)
         close = _close_classes(values, target)
     else:
         same, other = _same_numbers(counts, codes, target), _other_numbers(distinct, codes, target)
         close, equal = other, max(same, other) >= 1 - 1e-9
-    if is_text:
+    if not kept.ordered:
         close = other = 0.0  # the order of words means nothing
     score = max(same, close) if countable else close
-    return _Evidence(name, len(distinct), int(counts.max()), discrete, same, other, score, equal)
+    # rows of one value have one label, or number, and those of the next value another one
+    many = max(FEW, 2 * n_classes) < len(distinct) <= len(values) / 2
+    error, chance = 1 - same, 1 - base
+    agree = error <= min(0.1, chance / 4) and 1 - other >= 2 * error + 0.25 * chance
+    grouped = discrete and many and agree and int(counts.max()) <= len(values) / 10
+    return _Evidence(kept.name, score, equal, discrete, grouped)
 
 
 def _same_classes(
