@@ -42,7 +42,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer
 from threadpoolctl import threadpool_limits
 
 from nearkin import DNE, LFDA, LMNN, NCA, NMMP
-from nearkin.app.tables import read_table, text_columns
+from nearkin.app.tables import read_table
 from nearkin.datasets import BUNDLED, load
 from nearkin.evaluation import Comparison, MethodResult, compare
 from nearkin.evaluation.protocol import sample
@@ -162,11 +162,9 @@ def read_rows(one: Set) -> tuple[np.ndarray, np.ndarray, str]:
     table = read_table(
         os.path.join(os.environ.get("NEARKIN_DATA", ""), "tables", f"{one.name}.csv"), "target"
     )
-    return (
-        table.X,
-        table.y,
-        one.kind or ("with categories" if text_columns(table.encoder) else "numbers"),
-    )
+    kinds = {column.kind for column in table.encoder.columns_}
+    found = "with categories" if kinds & {"category", "frequency"} else "numbers"
+    return table.X, table.y, one.kind or found
 
 
 def some(X: np.ndarray, y: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:

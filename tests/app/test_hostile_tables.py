@@ -699,7 +699,7 @@ def test_lists_are_columns_of_their_numbers():
     ):
         parquet.write_table(content, "t.parquet", row_group_size=5)
         tables.append(read("t.parquet"))
-        rows, notes = read_rows("t.parquet", tables[0].encoder)
+        rows, notes, _ = read_rows("t.parquet", tables[0].encoder)
         np.testing.assert_array_equal(rows, tables[0].X)
         assert notes == ["ignored, not learned from: kind"]
     for table in tables[1:]:
@@ -719,7 +719,7 @@ def test_a_number_of_a_list_may_be_the_target_or_the_group(folder):
     (folder / "t.csv").write_text(
         "".join(["label[1],size,y\n", *(f"{'abc'[i % 3]},{i % 3},{i % 2}\n" for i in INTEGERS)])
     )
-    _, notes = read_rows("t.parquet", read_table("t.csv", "y").encoder)
+    _, notes, _ = read_rows("t.parquet", read_table("t.csv", "y").encoder)
     assert any("'0', '1', '2' and 1 more in label[1] (24 rows)" in note for note in notes)
 
 

@@ -91,7 +91,7 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
     loaded = again(model)
     for field in fields(model):
         np.testing.assert_equal(getattr(loaded, field.name), getattr(model, field.name))
-    rows, _ = read_rows(
+    rows, _, _ = read_rows(
         str(folder / f"{kind} new.{'csv' if kind in TEXT else 'npz'}"), loaded.encoder
     )
     Z, expected = embed(loaded, rows), rows.astype(np.float64)
@@ -119,7 +119,7 @@ def test_a_vote_of_all_rows(folder, again, capsys):
     data = read_table(str(folder / "gaps table.csv"), "kind")
     comparison, pipeline = fitted("NCA tables", data)
     model = again(learned_model(comparison, data))
-    rows, _ = read_rows(str(folder / "gaps new.csv"), model.encoder)
+    rows, _, _ = read_rows(str(folder / "gaps new.csv"), model.encoder)
     found = predict(model, rows)
     np.testing.assert_array_equal(found["label"], pipeline.predict(rows))
     np.testing.assert_allclose(
@@ -196,7 +196,7 @@ def test_every_vote_is_that_of_the_pipeline(folder, table, again, kind, vote):
     comparison, pipeline = fitted(RAW, table(kind), vote=vote)
     model = again(learned_model(comparison, table(kind)))
     assert model.vote == vote
-    rows, _ = read_rows(str(folder / f"{kind} new.npz"), model.encoder)
+    rows, _, _ = read_rows(str(folder / f"{kind} new.npz"), model.encoder)
     found = predict(model, rows)
     np.testing.assert_array_equal(found["label"], pipeline.predict(rows))
     np.testing.assert_allclose(found["vote"], pipeline.predict_proba(rows).max(axis=1), rtol=1e-9)
@@ -211,7 +211,7 @@ def test_numbers_are_those_of_the_pipeline(folder, again, name, vote):
     comparison, pipeline = fitted(name, data, vote=vote)
     model = again(learned_model(comparison, data))
     assert model.score == "r2"
-    rows, _ = read_rows(str(folder / "words new.csv"), model.encoder)
+    rows, _, _ = read_rows(str(folder / "words new.csv"), model.encoder)
     np.testing.assert_allclose(predict(model, rows)["value"], pipeline.predict(rows), rtol=1e-9)
 
 
@@ -237,7 +237,7 @@ def test_only_rows_with_a_label_vote(folder, again, name):
 @pytest.mark.parametrize("soft", [False, True])
 def test_an_approximate_search_that_finds_all_rows_changes_nothing(folder, table, soft):
     model = winner("PCA", table("dense"), vote=Vote(N_ROWS, soft))
-    rows, _ = read_rows(str(folder / "dense new.npz"), model.encoder)
+    rows, _, _ = read_rows(str(folder / "dense new.npz"), model.encoder)
     exact, found = predict(model, rows), predict(model, rows, search="approximate")
     np.testing.assert_array_equal(found["nearest"], exact["nearest"])
     np.testing.assert_array_equal(found["label"], exact["label"])
@@ -298,7 +298,7 @@ def test_labels_keep_their_type(folder, again, labels):
 
 def test_sparse_rows_stay_sparse(folder, table, again):
     loaded = again(winner(RAW, table("sparse")))
-    rows, _ = read_rows(str(folder / "sparse new.npz"), loaded.encoder)
+    rows, _, _ = read_rows(str(folder / "sparse new.npz"), loaded.encoder)
     assert loaded.voters.nnz < 0.5 * np.prod(loaded.voters.shape)
     assert embed(loaded, rows).nnz == rows.nnz
 
@@ -383,7 +383,7 @@ def test_blocks_of_rows_change_no_prediction(table, monkeypatch):
 @pytest.mark.parametrize("scale", [True, False])
 def test_a_model_of_dense_rows_maps_sparse_ones_alike(folder, table, name, scale):
     model = winner(name, table("dense"), scale=scale)
-    rows, _ = read_rows(
+    rows, _, _ = read_rows(
         str(folder / "sparse new.npz"), read_table(str(folder / "sparse table.npz")).encoder
     )
     rows = rows[:, : len(model.feature_names)]

@@ -213,7 +213,7 @@ def test_a_full_disk_under_standard_input(monkeypatch):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_rows_are_encoded_as_they_were_learned(blocks, learned, suffix):
-    X, notes = read_rows(write(LEARNED, suffix), learned.encoder)
+    X, notes, _ = read_rows(write(LEARNED, suffix), learned.encoder)
     np.testing.assert_array_equal(X, learned.X)
     assert notes == ["ignored, not learned from: id, same, kind"]
 
@@ -221,7 +221,7 @@ def test_rows_are_encoded_as_they_were_learned(blocks, learned, suffix):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_the_order_of_columns_does_not_matter(blocks, learned, suffix):
     turned = LEARNED[["colour", "wet", "count", "width"]]
-    X, notes = read_rows(write(turned, suffix), learned.encoder)
+    X, notes, _ = read_rows(write(turned, suffix), learned.encoder)
     np.testing.assert_array_equal(X, learned.X)
     assert notes == []
 
@@ -229,14 +229,14 @@ def test_the_order_of_columns_does_not_matter(blocks, learned, suffix):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_what_is_wrong_with_ignored_columns_does_not_matter(blocks, learned, suffix):
     spoilt = LEARNED.assign(id=None, same=np.where(INTEGERS == 20, np.inf, np.nan), more="a\0")
-    X, notes = read_rows(write(spoilt, suffix), learned.encoder)
+    X, notes, _ = read_rows(write(spoilt, suffix), learned.encoder)
     np.testing.assert_array_equal(X, learned.X)
     assert notes == ["ignored, not learned from: id, same, kind, more"]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_single_row_is_enough(blocks, learned, suffix):
-    X, _ = read_rows(write(LEARNED[5:6], suffix), learned.encoder)
+    X, _, _ = read_rows(write(LEARNED[5:6], suffix), learned.encoder)
     np.testing.assert_array_equal(X, learned.X[5:6])
 
 
@@ -268,7 +268,7 @@ def test_many_missing_columns_are_cut(suffix):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_gaps_in_new_rows_are_said(blocks, learned, suffix):
-    X, notes = read_rows(
+    X, notes, _ = read_rows(
         write(LEARNED.assign(width=LEARNED["width"].where(INTEGERS != 6)), suffix), learned.encoder
     )
     assert np.argwhere(np.isnan(X)).tolist() == [[6, learned.feature_names.index("width")]]
@@ -280,7 +280,7 @@ def test_new_rows_have_the_marks_of_the_table_that_was_learned_from(blocks):
         width=LEARNED["width"].where(INTEGERS % 5 != 1, -99), colour=["lost", "red", "blue"] * 8
     )
     learned = read_table(write(words, "csv"), "kind", reading=Reading(missing=("-99", "lost")))
-    X, notes = read_rows(write(words, "csv"), learned.encoder)
+    X, notes, _ = read_rows(write(words, "csv"), learned.encoder)
     np.testing.assert_array_equal(X, learned.X)
     assert np.isnan(X).sum() == 5
     assert "missing: '-99' (5 cells)" in notes
@@ -288,7 +288,7 @@ def test_new_rows_have_the_marks_of_the_table_that_was_learned_from(blocks):
 
 def test_codes_are_numbers_where_numbers_were_learned(learned):
     codes = [f"{value:03}" for value in LEARNED["count"]]
-    X, _ = read_rows(write(LEARNED.assign(count=codes), "csv"), learned.encoder)
+    X, _, _ = read_rows(write(LEARNED.assign(count=codes), "csv"), learned.encoder)
     np.testing.assert_array_equal(X, learned.X)
 
 
@@ -318,7 +318,7 @@ def test_no_rows(learned, suffix):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_values_that_were_never_seen_are_none_of_the_known_and_said(blocks, learned, suffix):
     colours = LEARNED["colour"].where(INTEGERS % 6 != 0, "pink").where(INTEGERS != 23, "Amber")
-    X, notes = read_rows(write(LEARNED.assign(colour=colours), suffix), learned.encoder)
+    X, notes, _ = read_rows(write(LEARNED.assign(colour=colours), suffix), learned.encoder)
     expected = learned.X.copy()
     expected[(INTEGERS % 6 == 0) | (INTEGERS == 23), 3:] = 0
     np.testing.assert_array_equal(X, expected)
@@ -329,7 +329,7 @@ def test_values_that_were_never_seen_are_none_of_the_known_and_said(blocks, lear
 
 
 def test_many_values_that_were_never_seen_are_cut(learned):
-    _, notes = read_rows(write(LEARNED.assign(colour=LEARNED["id"]), "csv"), learned.encoder)
+    _, notes, _ = read_rows(write(LEARNED.assign(colour=LEARNED["id"]), "csv"), learned.encoder)
     assert notes[-2].endswith("'row 0', 'row 1', 'row 10' and 21 more in colour (24 rows)")
     assert notes[-1].startswith("every colour is new: expect less")
 
@@ -351,7 +351,7 @@ def test_numbers_where_text_was_learned_are_text(blocks, suffix):
     table = LEARNED.assign(colour=[("1", "2", "no")[i % 3] for i in range(N)])
     learned = read_table(write(table, "csv"), "kind")
     numbers = LEARNED.assign(colour=1 + INTEGERS % 2)
-    X, notes = read_rows(write(numbers, suffix), learned.encoder)
+    X, notes, _ = read_rows(write(numbers, suffix), learned.encoder)
     np.testing.assert_array_equal(
         X[:, 3:], np.column_stack([INTEGERS % 2 == 0, INTEGERS % 2 == 1, 0 * INTEGERS])
     )
@@ -360,7 +360,7 @@ def test_numbers_where_text_was_learned_are_text(blocks, suffix):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_numbers_stand_for_truth_values(blocks, learned, suffix):
-    X, _ = read_rows(write(LEARNED.assign(wet=LEARNED["wet"].astype(int)), suffix), learned.encoder)
+    X, _, _ = read_rows(write(LEARNED.assign(wet=LEARNED["wet"].astype(int)), suffix), learned.encoder)
     np.testing.assert_array_equal(X, learned.X)
 
 
@@ -370,7 +370,7 @@ def test_numbers_stand_for_truth_values(blocks, learned, suffix):
 def test_npz_by_the_names_of_its_columns():
     frame = LEARNED[["width", "count"]]
     learned = read_table(write(frame, "npz"))
-    X, notes = read_rows(
+    X, notes, _ = read_rows(
         write(frame.assign(more=1)[["more", "count", "width"]], "npz"), learned.encoder
     )
     np.testing.assert_array_equal(X, learned.X)
@@ -390,7 +390,7 @@ def test_a_csv_for_a_model_of_an_npz():
 
 def test_an_npz_has_no_text(learned):
     np.savez("t.npz", X=np.ones((3, 4)), feature_names=["width", "count", "wet", "colour"])
-    _, notes = read_rows("t.npz", learned.encoder)
+    _, notes, _ = read_rows("t.npz", learned.encoder)
     assert notes[:-1] == [
         "unknown values, encoded as none of the known ones: '1' in colour (3 rows)"
     ]
@@ -402,7 +402,7 @@ def test_constant_columns_of_an_npz_are_not_needed(names):
     full = np.insert(RNG.standard_normal((N, 2)), 1, 3, axis=1)
     np.savez("t.npz", X=full, y=KINDS, **given)
     learned = read_table("t.npz")
-    X, notes = read_rows("t.npz", learned.encoder)
+    X, notes, _ = read_rows("t.npz", learned.encoder)
     np.testing.assert_array_equal(X, full[:, [0, 2]])
     assert notes == ["ignored, not learned from: " + ("column 1" if names is None else "q")]
 
@@ -412,11 +412,11 @@ def test_sparse_npz_stays_sparse():
     parts = {"data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": S.shape}
     np.savez("t.npz", **parts, y=KINDS, feature_names=list("abcde"))
     learned = read_table("t.npz")
-    X, notes = read_rows("t.npz", learned.encoder)
+    X, notes, _ = read_rows("t.npz", learned.encoder)
     assert isinstance(X, csr_array)
     np.testing.assert_array_equal(X.toarray(), S.toarray())
     assert notes == []
-    X, notes = read_rows("t.npz", number_encoder(["d", "a"]))
+    X, notes, _ = read_rows("t.npz", number_encoder(["d", "a"]))
     np.testing.assert_array_equal(X.toarray(), S.toarray()[:, [3, 0]])
     assert notes == ["ignored, not learned from: b, c, e"]
 
@@ -429,7 +429,7 @@ def test_an_npz_without_rows():
 
 def test_bundled_sets():
     learned = read_table("digits")
-    X, notes = read_rows("digits", learned.encoder)
+    X, notes, _ = read_rows("digits", learned.encoder)
     np.testing.assert_array_equal(X, learned.X)
     assert notes == ["ignored, not learned from: pixel_0_0, pixel_4_0, pixel_4_7"]
     with pytest.raises(TableError, match="iris lacks 'pixel_0_1'"):

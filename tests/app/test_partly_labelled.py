@@ -171,6 +171,6 @@ def test_sparse_rows(here):
     model = winner("TDL", read_table("s.npz"))
     save_model(model, here / "m.safetensors")
     loaded = load_model(here / "m.safetensors")
-    X, _ = read_rows("s.npz", loaded.encoder)
+    X, _, _ = read_rows("s.npz", loaded.encoder)
     np.testing.assert_array_equal(predict(loaded, X)["nearest"], predict(model, X)["nearest"])
     assert KNOWN[predict(loaded, X)["nearest"]].all()

@@ -274,14 +274,14 @@ def test_the_order_of_rows_changes_no_prediction(here, tmp_path):
     values = []
     for name in ("houses.csv", "turned.csv"):
         model = winner("PCA", read_table(name, "price", task="regression"))
-        rows, _ = read_rows("new.csv", model.encoder)
+        rows, _, _ = read_rows("new.csv", model.encoder)
         values.append(predict(model, rows)["value"])
     np.testing.assert_allclose(*values, rtol=1e-9)
 
 
 def test_blocks_of_rows_change_no_prediction(here, monkeypatch):
     model = load_model(here / "m.safetensors")
-    rows, _ = read_rows("new.csv", model.encoder)
+    rows, _, _ = read_rows("new.csv", model.encoder)
     whole = predict(model, rows)
     monkeypatch.setattr(
         "nearkin.app.model.VOTES_PER_BLOCK", 7 * model.n_neighbors

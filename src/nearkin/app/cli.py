@@ -439,11 +439,11 @@ def export(add: Add) -> None:
 NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # The option whose value may stand alone behind a command's files by mistake.
 MEANT = {
-    "compare": ("target", "--target"),
-    "adapt": ("label", "--label"),
-    "predict": ("output", "-o"),
-    "transform": ("output", "-o"),
-    "inspect": ("picture", "--picture"),
+    "compare": "--target",
+    "adapt": "--label",
+    "predict": "-o",
+    "transform": "-o",
+    "inspect": "--picture",
 }
 # Options of compare that a folder does not have.
 TABLE_ONLY = (
@@ -462,18 +462,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _not_understood(options: argparse.Namespace, surplus: Sequence[str]) -> str:
-    """Return a line on arguments that a command does not have, with the option that may be meant."""
+    """Return a line on arguments that a command does not have, and on what may be meant."""
     first, command = surplus[0], options.command
+    known = COMMANDS.choices[command]._option_string_actions  # argparse offers no other way to ask
     meant = ""
     if first.startswith("-"):
-        # argparse offers no other way to ask
-        known = COMMANDS.choices[command]._option_string_actions
         close = difflib.get_close_matches(first.partition("=")[0], list(known), n=1)
         meant = f": did you mean {close[0]}?" if close else ""
     elif command in MEANT:
-        name, option = MEANT[command]
-        given = getattr(options, name) not in (None, "-")
-        meant = "" if given else f": did you mean {option} {first}?"
+        option = MEANT[command]
+        if getattr(options, known[option].dest) in (None, "-"):
+            meant = f": did you mean {option} {first}?"
     return f"{command} has no argument {' '.join(surplus)}{meant} (nearkin {command} --help)"
 
 

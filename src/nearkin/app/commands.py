@@ -44,7 +44,7 @@ from .parquet_folder import open_folder
 from .readers import TableError, counted, note, quoted
 from .report import write_json, write_report
 from .table_comparison import TableComparison
-from .tables import read_labelled_rows, reading
+from .tables import read_rows, reading
 from .words import one_line
 
 FOLLOW = (
@@ -166,7 +166,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     if is_prediction:
         done = "labelled" if model.classes else "predicted"
     read = partial(
-        read_labelled_rows,
+        read_rows,
         options.table,
         model.encoder,
         group=model.group,

@@ -220,7 +220,7 @@ class Reading:
     usual_decimal: str = "."
     drop_empty_rows: bool = False
 
-    @property
+    @cached_property
     def numbers(self) -> list[float]:
         """Return those of the texts that count as missing which are numbers."""
         return [float(text) for text in self.missing or () if re.fullmatch(NUMBER, text)]
@@ -230,9 +230,8 @@ class Reading:
         """Return what is missing where the other cells are numbers, in lower case if the case does
         not matter.
         """
-        return pa.array(
-            ["", *(sorted(MARKS_OF_MISSING) if self.missing is None else self.missing)], TEXT
-        )
+        marks = sorted(MARKS_OF_MISSING) if self.missing is None else self.missing
+        return pa.array(["", *marks], TEXT)
 
 
 AS_FOUND = Reading()
@@ -351,11 +350,7 @@ class Source(Reader):
         """Return some columns."""
         names = self.names if needed is None else needed
         require_names(self.path, self.names, names)
-        apart, no_codes, marks = (
-            {*labels, *as_text, *self.text},
-            {*as_numbers},
-            self.reading.numbers,
-        )
+        apart, no_codes = {*labels, *as_text, *self.text}, {*as_numbers}
         chunks: dict[str, list[Any]] = {name: [] for name in names if name in apart}
         numbers, kinds, mixed, n_rows = np.empty((0, 0)), dict[str, Any](), set[str](), 0
         bad, met = BadCells(self.reading.refuse_missing), Counter[str]()
@@ -384,7 +379,7 @@ class Source(Reader):
                     cells = numbers[start:n_rows, places[name]]
                     cells[:] = as_floats(column)
                     met["empty"] += int(np.isnan(cells).sum())
-                    for mark in marks:
+                    for mark in self.reading.numbers:
                         met[shown(f"{mark:g}")] += int((cells == mark).sum())
                         cells[cells == mark] = np.nan
                     bad.add([name], cells[:, None], start)

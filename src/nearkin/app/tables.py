@@ -323,23 +323,6 @@ def read_table(
 
 
 def read_rows(
-    source: str, encoder: TableEncoder, progress: Progress = ignore, reading: Reading = AS_FOUND
-) -> tuple[Any, list[str]]:
-    """Return rows for a model, X of shape (n, p), and notes on what was ignored or is unknown to
-    it.
-
-    Parameters
-    ----------
-    source, progress, reading
-        See `read_table`.
-    encoder : TableEncoder
-        Names the columns that are needed; their order in the table does not matter.
-    """
-    X, notes, _ = read_labelled_rows(source, encoder, progress, reading)
-    return X, notes
-
-
-def read_labelled_rows(
     source: str,
     encoder: TableEncoder,
     progress: Progress = ignore,
@@ -348,19 +331,31 @@ def read_labelled_rows(
     group: str = "",
     gaps: str = "filled by the median",
 ) -> tuple[Any, list[str], dict[str, np.ndarray]]:
-    """Return what `read_rows` does, and the cells of the column `name`, and of `group` if it is
-    there, as they are.
+    """Return rows for a model, X of shape (n, p), notes on what was ignored or is unknown to it,
+    and the cells of some columns as they are.
 
-    `gaps` says what is done with missing cells.
+    Parameters
+    ----------
+    source, progress, reading
+        See `read_table`.
+    encoder : TableEncoder
+        Names the columns that are needed; their order in the table does not matter.
+    name, group : str
+        The columns whose cells are returned, `group` only if it is there.
+    gaps : str
+        What is done with missing cells.
     """
     known = replace(reading, missing=encoder.missing_values, usual_decimal=encoder.decimal)
     with opened(source, progress, known) as file:
         needed = needed_columns(encoder)
-        numbers = [column.name for column in encoder.columns_ if column.kind == "number"]
         names = [] if name is None else [find_name(file.path, file.names, name, "--id")]
         names += [group] if group in file.names and group not in names else []
         apart = [column for column in names if column not in needed]
-        columns = file.read([*needed, *apart], apart, [*text_columns(encoder), *apart], numbers)
+        # categories are text even where all of them are numbers
+        kinds = {column.name: column.kind for column in encoder.columns_}
+        text = [name for name, kind in kinds.items() if kind in ("category", "frequency")]
+        numbers = [name for name, kind in kinds.items() if kind == "number"]
+        columns = file.read([*needed, *apart], apart, [*text, *apart], numbers)
         labels = columns.labels
         if apart != names:  # a feature is read twice
             labels = file.read(names, names, names).labels
@@ -373,11 +368,6 @@ def read_labelled_rows(
 def needed_columns(encoder: TableEncoder) -> list[str]:
     """Return the columns that a table must have."""
     return [column.name for column in encoder.columns_]
-
-
-def text_columns(encoder: TableEncoder) -> list[str]:
-    """Return the columns of categories: to be read as text even where all of them are numbers."""
-    return [column.name for column in encoder.columns_ if column.kind in ("category", "frequency")]
 
 
 def encode(
