@@ -48,9 +48,8 @@ from .tables import read_rows, reading
 from .words import one_line
 
 FOLLOW = (
-    "The methods of the papers follow, on the same folds; p is then corrected for all of "
-    "them, so that what is shown "
-    "here may become unclear. Ctrl-C ends the comparison with this first answer."
+    "The methods of the papers follow, on the same folds; p is then corrected for all of them, so "
+    "that what is shown here may become unclear. Ctrl-C ends the comparison with this first answer."
 )
 FIRST_ANSWER = "Interrupted: what is written now is the first answer."
 
@@ -252,9 +251,8 @@ def _transform_folder(options: argparse.Namespace) -> int:
     ]
     if text:
         raise TableError(
-            f"{folder.path}: the model learned from text in {quoted(text, 5)}, and --dask "
-            "maps numbers: "
-            "transform the files one by one, without --dask."
+            f"{folder.path}: the model learned from text in {quoted(text, 5)}, and --dask maps "
+            "numbers: transform the files one by one, without --dask."
         )
     known = [column.name for column in columns]
     folder.require_numbers(known)

@@ -117,8 +117,8 @@ def describe(model: Model, path: Path) -> None:
         target = f"numbers {span(values.min(), values.max())}"
     say(
         f"{path}: {model.method}, learned from {part}{counted(model.n_rows, 'row')} of "
-        f"{model.table} ({features}, "
-        f"{target} of {model.target!r}), saved by nearkin {model.version}"
+        f"{model.table} ({features}, {target} of {model.target!r}), saved by nearkin "
+        f"{model.version}"
     )
     proof = []  # as far as it is known
     if "low" in held_out:
@@ -139,8 +139,8 @@ def describe(model: Model, path: Path) -> None:
     smaller = f", {ratio} times smaller" * (float(ratio) > 1)
     size = human_bytes(path.stat().st_size)
     say(
-        f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the "
-        f"file has {size}"
+        f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the file "
+        f"has {size}"
     )
     if "spectrum" in model.arrays:
         what = "Variances along the axes" if model.soft_vote else "Eigenvalues"

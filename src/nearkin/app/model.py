@@ -691,9 +691,8 @@ def whole_file(path: Path, writer: str) -> Iterator[None]:
         raise ModelFileError(f"{path} does not fit into memory ({_line(error)}).") from error
     except Exception as error:  # a header may hold anything
         raise ModelFileError(
-            f"{path} is no nearkin model, or a damaged one ({_line(error)}): give a file "
-            f"written by `nearkin {writer} "
-            "--save`."
+            f"{path} is no nearkin model, or a damaged one ({_line(error)}): give a file written "
+            f"by `nearkin {writer} --save`."
         ) from error
 
 
@@ -739,12 +738,12 @@ def _require(holds: Any, what: str) -> None:
 def _check_header(model: Model) -> None:
     """Raise an error unless every field is of its type, and those that belong together agree."""
     for name, kind in get_type_hints(Model).items():
-        _require(type(getattr(model, name)) is (get_origin(kind) or kind), name)
+        value = getattr(model, name)
+        _require(type(value) is (get_origin(kind) or kind), name)
+        _require(kind is not str or len(value) <= MAX_NAME, "words")
     json.dumps(
         {**vars(model), "arrays": None}, ensure_ascii=False
     ).encode()  # no half of a surrogate pair
-    texts = [getattr(model, field.name) for field in fields(model) if field.type == "str"]
-    _require(all(len(text) <= MAX_NAME for text in texts), "words")
     doubts = [type(doubt) is str and len(doubt) <= MAX_DOUBT for doubt in model.doubts]
     _require(all(doubts), "doubts")
     kinds = {type(label) for label in model.classes}

@@ -226,9 +226,9 @@ MAX_NOTE = 1000
 MAX_CLASSES, MAX_LISTED, MAX_NOTES, MAX_FOLDS = 1000, 50, 100, 500
 MAX_CONFUSION = 40
 TEST = (
-    "paired by held-out row, with a variance corrected for the training rows that folds "
-    "share, at least that of the "
-    "folds (with two to four folds by their number of degrees of freedom); Holm over the methods"
+    "paired by held-out row, with a variance corrected for the training rows that folds share, at "
+    "least that of the folds (with two to four folds by their number of degrees of freedom); Holm "
+    "over the methods"
 )
 TEST_OF_A_SPLIT = "paired by held-out row, of the two fitted models; Holm over the methods"
 
@@ -316,12 +316,12 @@ def _classes(comparison: Comparison) -> tuple[list[dict[str, Any]] | None, np.nd
         {"label": short_text(comparison.classes[place]), "rows": int(sizes[place])}
         for place in kept
     ]
-    if len(kept) == len(sizes):
-        return named, y
     places = np.full(len(sizes) + 1, len(kept))  # the last one is that of -1
     places[kept], places[-1] = np.arange(len(kept)), -1
-    others = f"the {len(sizes) - len(kept):,} other classes"
-    return [*named, {"label": others, "rows": int(sizes.sum() - sizes[kept].sum())}], places[y]
+    if len(kept) < len(sizes):
+        others = f"the {len(sizes) - len(kept):,} other classes"
+        named.append({"label": others, "rows": int(sizes.sum() - sizes[kept].sum())})
+    return named, places[y]
 
 
 def _table(

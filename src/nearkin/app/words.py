@@ -164,26 +164,24 @@ NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
 MEANINGS: dict[str, str | None] = {
     "X varies by less than": None,
     "the objective is 0 in the directions found": (
-        "found no direction in which neighbours of different classes differ, and took any. "
-        "Nothing needs doing: the "
-        "score is that of such a map"
+        "found no direction in which neighbours of different classes differ, and took any. Nothing "
+        "needs doing: the score is that of such a map"
     ),
     "No direction separates neighbours of different classes": (
-        "found no direction that separates the classes locally, and kept the least bad "
-        "one. Nothing needs doing: the "
-        "score is that of this map"
+        "found no direction that separates the classes locally, and kept the least bad one. "
+        "Nothing needs doing: the score is that of this map"
     ),
     "max_iter=": (
-        "ended before the fit had converged. Nothing needs doing: the map is good, not "
-        "final, and the score is its own"
+        "ended before the fit had converged. Nothing needs doing: the map is good, not final, and "
+        "the score is its own"
     ),
     "the iteration stopped after": (
-        "ended before the solution was exact to the last digits. Nothing needs doing: the "
-        "score is that of this map"
+        "ended before the solution was exact to the last digits. Nothing needs doing: the score is "
+        "that of this map"
     ),
     "the eigenvectors have a residual of": (
-        "found a solution that is not exact, as outliers make it. Nothing needs doing: the "
-        "score is that of this map"
+        "found a solution that is not exact, as outliers make it. Nothing needs doing: the score "
+        "is that of this map"
     ),
 }
 
@@ -278,8 +276,8 @@ class Summary:
         less = " (less is better)" * (self.comparison.score.sign < 0)
         holm = f"; p after Holm over {self.n_tested} methods" * (self.n_tested > 1)
         return (
-            f"{capital(self.wording.title)}{less} {self._setting}; "
-            f"vs raw: difference from raw k-NN ± half of its 95% interval{holm}"
+            f"{capital(self.wording.title)}{less} {self._setting}; vs raw: difference from raw "
+            f"k-NN ± half of its 95% interval{holm}"
         )
 
     @property
@@ -330,8 +328,8 @@ class Summary:
             if share >= MANY_TWINS:
                 lines.append(
                     f"{share:.0%} of the rows have an identical or nearly identical twin, and none "
-                    "was predicted from its own: "
-                    "of new rows that have a twin among the known ones, expect more."
+                    "was predicted from its own: of new rows that have a twin among the known "
+                    "ones, expect more."
                 )
         lines += self._against_references()
         least = comparison.least_difference
@@ -344,8 +342,7 @@ class Summary:
         if not comparison.n_chained and comparison.of_fitted_models:
             lines.append(
                 "One split tests these fitted models on new rows; how much the methods would "
-                "differ when fitted to other "
-                "rows, it does not show."
+                "differ when fitted to other rows, it does not show."
             )
         return "\n".join(lines)
 
@@ -393,8 +390,8 @@ class Summary:
         if best:
             doubt = f"{capital(subject)} is not shown to beat raw k-NN"
             return (
-                f"{doubt}: {self._evidence(first, 'it')}. "
-                f"{best[0].name} is: {self._evidence(best[0], 'it')}."
+                f"{doubt}: {self._evidence(first, 'it')}. {best[0].name} is: "
+                f"{self._evidence(best[0], 'it')}."
             )
         sign = self.comparison.score.sign
         ahead = [
@@ -425,10 +422,9 @@ class Summary:
             others = counted(len(ahead) - 1, "other method")
             end = f" and {others} end before the automatic choice, by {by} at most"
         yield (
-            f"{ahead[0]}{end}. The choice is made inside the "
-            f"training rows, which did not show this; and the first of {len(methods)} methods "
-            "on the same held-out rows is "
-            "in part the luckiest: expect less of it than its figure."
+            f"{ahead[0]}{end}. The choice is made inside the training rows, which did not show "
+            f"this; and the first of {len(methods)} methods on the same held-out rows is in part "
+            "the luckiest: expect less of it than its figure."
         )
 
     def _against_references(self) -> Iterator[str]:
@@ -506,10 +502,8 @@ class Summary:
             if share > RARE:
                 yield (
                     f"The largest class has {share:.0%} of the rows, so AUC ranks: it judges the "
-                    "order of the rows. A label is "
-                    "the most probable class; to find more of a rare one, put a threshold of your "
-                    "own on the probabilities "
-                    "that predict writes."
+                    "order of the rows. A label is the most probable class; to find more of a rare "
+                    "one, put a threshold of your own on the probabilities that predict writes."
                 )
         if n := comparison.n_twins:
             done = "twins stay on one side of every split (--keep-twins splits them like others)"
