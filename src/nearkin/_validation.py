@@ -1,4 +1,6 @@
-"""Arrays and parameters that come in: what is refused, and what is converted. A leaf."""
+"""What comes in, refused or converted: labels, as numbers of their classes, 0, 1, ..., and -1 for
+none; rows and their targets, pairs of rows, graphs; parameters. A leaf.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ._messages import counted, listed, shown
-
-# How labels are read: their classes as numbers 0, 1, ..., and -1 where there is none. A leaf.
 
 WHOLE = re.compile(r"^([+-]?\d+)\.0*$")  # a whole number, written with decimals
 
@@ -173,9 +173,10 @@ def refuse_no_rows(X: Any) -> None:
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Return what scikit-learn's `validate_data` does; cells that are no numbers are refused by
-    place and remedy.
+    """Return what scikit-learn's `validate_data` does; foreign arrays, and cells that are no
+    numbers, are refused by place and remedy.
     """
+    refuse_foreign(X)
     refuse_no_rows(X)
     try:
         return validate_data(estimator, widened(X), y, **options)
@@ -269,7 +270,6 @@ def refuse_unfit_targets(y: Any, estimator: Any) -> None:
 
 def _validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> tuple[Any, Any]:
     """Return X and y for fitting: at least two rows that are not all equal."""
-    refuse_foreign(X)
     found = validated(estimator, X, y, ensure_min_samples=2, **_ROWS, **options)
     X, y = found if isinstance(found, tuple) else (found, None)
     X = canonical(X)
@@ -285,7 +285,6 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     if reset:
         return _validate(estimator, X)[0]
-    refuse_foreign(X)
     return canonical(validated(estimator, X, reset=False, **_ROWS))
 
 
@@ -326,7 +325,6 @@ def validate_target_rows(
     """Return X for fitting, as `validate_rows` does, and the real-valued targets of every row as
     float64.
     """
-    refuse_no_rows(X)
     refuse_unfit_targets(y, estimator)
     X, y = _validate(estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output)
     y = np.asarray(y, dtype=np.float64)

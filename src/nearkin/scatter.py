@@ -72,92 +72,6 @@ def _sparse_scatter(X: csr_array, L: csr_array) -> np.ndarray:
     return (S + S.T) / 2
 
 
-def _sum(
-    term: Callable[[slice], np.ndarray], blocks: Sequence[slice], p: int, work: int
-) -> np.ndarray:
-    """Return the sum of the terms (p, p) of all blocks of rows, by several threads."""
-
-    def sum_over(some: Sequence[slice]) -> np.ndarray:
-        S = np.zeros((p, p))
-        for rows in some:
-            S += term(rows)
-        return S
-
-    return reduce(np.add, parallel_map(sum_over, shares(blocks), work))
-
-
-def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Relative) -> np.ndarray:
-    """Return `sum_i w_i a_i a_i'` of the rows of dense X relative to some origins; rows of w_i = 0
-    are skipped.
-    """
-
-    def term(rows: slice) -> np.ndarray:
-        A = relative(rows)[w[rows] > 0]
-        return (A.T * w[rows][w[rows] > 0]) @ A
-
-    return _sum(term, row_blocks(*X.shape), X.shape[1], X.size)
-
-
-# Of rows, by their numbers or as a slice: these relative to some origins, float64.
-Relative = Callable[[Any], Any]
-
-
-def _about_anchors(X: Any, group: np.ndarray) -> Relative:
-    """Return a function of some rows of X: these relative to a typical row of their group
-    (connected component of the graph, class), float64.
-
-    That keeps differences within groups, and makes exactly 0 what does not differ within any: a
-    feature that only isolated rows have, the distance between classes in a same-class graph. Its
-    rounding would pass for scatter. Typical is the row nearest to the mean of all.
-    """
-    if issparse(X):
-        return _sparsely_anchored(X, group).__getitem__
-    mean = X.mean(axis=0, dtype=np.float64)
-    anchor = _least_of_group(_distances(X, mean), group)[group]
-    return lambda rows: X[rows].astype(np.float64) - X[anchor[rows]]
-
-
-def _sparsely_anchored(X: csr_array, group: np.ndarray) -> csr_array:
-    """Return sparse X relative to the row of fewest and smallest entries of each group: stays
-    sparse.
-    """
-    X = X.astype(np.float64)
-    return X - X[_least_of_group(X.power(2).sum(axis=1), group)[group]]
-
-
-def _distances(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return the distances of dense rows from their mean."""
-    blocks = row_blocks(*X.shape)
-    return np.concatenate([np.linalg.norm(X[rows] - mean, axis=1) for rows in blocks])
-
-
-def _least_of_group(values: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return the row of the smallest value of every group 0, 1, ..."""
-    sizes = np.bincount(group)
-    return np.lexsort((values, group))[np.cumsum(sizes) - sizes]
-
-
-def group_means(X: Any, group: np.ndarray) -> Any:
-    """Return the mean of every group 0, 1, ..., shape (c, p), sparse for sparse X."""
-    counts = np.bincount(group)
-    return _membership(group, len(counts)).T @ X / counts[:, None]
-
-
-def _membership(group: np.ndarray, n_groups: int) -> csr_array:
-    """Return 1 where the row is of the group, shape (n, c)."""
-    n = len(group)
-    return csr_array((np.ones(n), group, np.arange(n + 1)), shape=(n, n_groups))
-
-
-def _means(X: np.ndarray, relative: Relative, group: np.ndarray) -> np.ndarray:
-    """Return the mean of every group 0, 1, ... of dense X, relative to the anchors."""
-    counts = np.bincount(group)
-    sums = np.zeros((len(counts), X.shape[1]))
-    for rows in row_blocks(*X.shape):
-        sums += _membership(group[rows], len(counts)).T @ relative(rows)
-    return sums / counts[:, None]
-
-
 def scatter_operator(X: Any, L: csr_array) -> LinearOperator:
     """Return `v -> X' (L (X v))` without ever forming the matrix: for many features and few wanted
     vectors.
@@ -190,16 +104,6 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
     typical = X[np.where(w > 0, _distances(X, mean), np.inf).argmin()]  # see `_about_anchors`
     mean = sum(share[rows] @ (X[rows].astype(np.float64) - typical) for rows in blocks)
     return _sum_of_squares(X, w, lambda rows: X[rows].astype(np.float64) - typical - mean)
-
-
-def rows_with_ones(X: Any) -> Iterator[np.ndarray]:
-    """Yield [1 X] in blocks of rows, dense and float64, X relative to a typical row: what is
-    constant is exactly 0.
-    """
-    relative = _about_anchors(X, np.zeros(X.shape[0], dtype=int))
-    for rows in row_blocks(*X.shape):
-        A = dense_float64(relative(rows))
-        yield np.hstack([np.ones((len(A), 1)), A])
 
 
 def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
@@ -292,6 +196,92 @@ def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> It
         yield (S + S.T) / (2 * n_c)
 
 
+# Of rows, by their numbers or as a slice: these relative to some origins, float64.
+Relative = Callable[[Any], Any]
+
+
+def _about_anchors(X: Any, group: np.ndarray) -> Relative:
+    """Return a function of some rows of X: these relative to a typical row of their group
+    (connected component of the graph, class), float64.
+
+    That keeps differences within groups, and makes exactly 0 what does not differ within any: a
+    feature that only isolated rows have, the distance between classes in a same-class graph. Its
+    rounding would pass for scatter. Typical is the row nearest to the mean of all.
+    """
+    if issparse(X):
+        return _sparsely_anchored(X, group).__getitem__
+    mean = X.mean(axis=0, dtype=np.float64)
+    anchor = _least_of_group(_distances(X, mean), group)[group]
+    return lambda rows: X[rows].astype(np.float64) - X[anchor[rows]]
+
+
+def _sparsely_anchored(X: csr_array, group: np.ndarray) -> csr_array:
+    """Return sparse X relative to the row of fewest and smallest entries of each group: stays
+    sparse.
+    """
+    X = X.astype(np.float64)
+    return X - X[_least_of_group(X.power(2).sum(axis=1), group)[group]]
+
+
+def _distances(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the distances of dense rows from their mean."""
+    blocks = row_blocks(*X.shape)
+    return np.concatenate([np.linalg.norm(X[rows] - mean, axis=1) for rows in blocks])
+
+
+def _least_of_group(values: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return the row of the smallest value of every group 0, 1, ..."""
+    sizes = np.bincount(group)
+    return np.lexsort((values, group))[np.cumsum(sizes) - sizes]
+
+
+def group_means(X: Any, group: np.ndarray) -> Any:
+    """Return the mean of every group 0, 1, ..., shape (c, p), sparse for sparse X."""
+    counts = np.bincount(group)
+    return _membership(group, len(counts)).T @ X / counts[:, None]
+
+
+def _membership(group: np.ndarray, n_groups: int) -> csr_array:
+    """Return 1 where the row is of the group, shape (n, c)."""
+    n = len(group)
+    return csr_array((np.ones(n), group, np.arange(n + 1)), shape=(n, n_groups))
+
+
+def _means(X: np.ndarray, relative: Relative, group: np.ndarray) -> np.ndarray:
+    """Return the mean of every group 0, 1, ... of dense X, relative to the anchors."""
+    counts = np.bincount(group)
+    sums = np.zeros((len(counts), X.shape[1]))
+    for rows in row_blocks(*X.shape):
+        sums += _membership(group[rows], len(counts)).T @ relative(rows)
+    return sums / counts[:, None]
+
+
+def _sum(
+    term: Callable[[slice], np.ndarray], blocks: Sequence[slice], p: int, work: int
+) -> np.ndarray:
+    """Return the sum of the terms (p, p) of all blocks of rows, by several threads."""
+
+    def sum_over(some: Sequence[slice]) -> np.ndarray:
+        S = np.zeros((p, p))
+        for rows in some:
+            S += term(rows)
+        return S
+
+    return reduce(np.add, parallel_map(sum_over, shares(blocks), work))
+
+
+def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Relative) -> np.ndarray:
+    """Return `sum_i w_i a_i a_i'` of the rows of dense X relative to some origins; rows of w_i = 0
+    are skipped.
+    """
+
+    def term(rows: slice) -> np.ndarray:
+        A = relative(rows)[w[rows] > 0]
+        return (A.T * w[rows][w[rows] > 0]) @ A
+
+    return _sum(term, row_blocks(*X.shape), X.shape[1], X.size)
+
+
 # The span of the rows: where p > n, there and back exactly, so that no p x p matrix is ever formed.
 
 RANK_TOLERANCE = 1e-10
@@ -351,6 +341,57 @@ class RowSpace:
         return qr(np.hstack([self.basis.T, start]), mode="economic")[0][:, r:].T
 
 
+def row_space(X: Any, *, centred: bool = True) -> RowSpace:
+    """Return the rows of X in coordinates as few as necessary: exact, by a thin SVD where p > n.
+
+    Costs nothing for p <= n, O(n^2 p) for p > n. Directions below 1e-10 of the largest singular
+    value count as none. `centred=False`, for criteria that depend on the origin, takes the span of
+    the rows as they are.
+    """
+    n, p = X.shape
+    if p <= n:
+        require_memory(
+            8 * 8 * p * p,
+            f"The scatters of {p} features",
+            "reduce the features first, e.g. with PCA",
+        )
+        return RowSpace(densified(X), None)
+    require_memory(
+        2 * 8 * n * p
+        + 8
+        * 8
+        * n
+        * n,  # X dense and once more; square factors and the work space of the decomposition
+        f"The span of {n} rows with {p} features",
+        "reduce the features first, e.g. with sklearn.decomposition.TruncatedSVD",
+    )
+    rows = centre(dense_float64(X)) if centred else dense_float64(X)
+    (reflectors, tau), R = qr(rows.T, mode="raw", overwrite_a=rows is not X, check_finite=False)
+    U, s, Vt = svd(R.T, full_matrices=False, check_finite=False)
+    r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - centred)
+
+    def to_features(E: np.ndarray) -> np.ndarray:
+        """Return Q V E: Q (p, n), with orthonormal columns, stays a product of Householder
+        reflections.
+        """
+        QE = np.zeros((p, E.shape[1]), order="F")
+        QE[:n] = Vt[:r].T @ E
+        size = int(dormqr("L", "N", reflectors, tau, QE[:, :1], -1)[1][0]) * max(1, E.shape[1])
+        return dormqr("L", "N", reflectors, tau, QE, size, overwrite_c=1)[0]
+
+    return RowSpace(U[:, :r] * s[:r], to_features)  # X = R'Q' = U s (QV)'
+
+
+def rows_with_ones(X: Any) -> Iterator[np.ndarray]:
+    """Yield [1 X] in blocks of rows, dense and float64, X relative to a typical row: what is
+    constant is exactly 0.
+    """
+    relative = _about_anchors(X, np.zeros(X.shape[0], dtype=int))
+    for rows in row_blocks(*X.shape):
+        A = dense_float64(relative(rows))
+        yield np.hstack([np.ones((len(A), 1)), A])
+
+
 def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:
     """Return R of [1 X] = QR for rows [1 X] that come in blocks; also of such factors of the
     blocks.
@@ -395,44 +436,3 @@ def span_basis(R: np.ndarray, mean: np.ndarray) -> np.ndarray:
         np.eye(r) if r == len(varies) else qr(Vt[r:].T / unit[:, None])[0][:, len(varies) - r :]
     )
     return basis
-
-
-def row_space(X: Any, *, centred: bool = True) -> RowSpace:
-    """Return the rows of X in coordinates as few as necessary: exact, by a thin SVD where p > n.
-
-    Costs nothing for p <= n, O(n^2 p) for p > n. Directions below 1e-10 of the largest singular
-    value count as none. `centred=False`, for criteria that depend on the origin, takes the span of
-    the rows as they are.
-    """
-    n, p = X.shape
-    if p <= n:
-        require_memory(
-            8 * 8 * p * p,
-            f"The scatters of {p} features",
-            "reduce the features first, e.g. with PCA",
-        )
-        return RowSpace(densified(X), None)
-    require_memory(
-        2 * 8 * n * p
-        + 8
-        * 8
-        * n
-        * n,  # X dense and once more; square factors and the work space of the decomposition
-        f"The span of {n} rows with {p} features",
-        "reduce the features first, e.g. with sklearn.decomposition.TruncatedSVD",
-    )
-    rows = centre(dense_float64(X)) if centred else dense_float64(X)
-    (reflectors, tau), R = qr(rows.T, mode="raw", overwrite_a=rows is not X, check_finite=False)
-    U, s, Vt = svd(R.T, full_matrices=False, check_finite=False)
-    r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - centred)
-
-    def to_features(E: np.ndarray) -> np.ndarray:
-        """Return Q V E: Q (p, n), with orthonormal columns, stays a product of Householder
-        reflections.
-        """
-        QE = np.zeros((p, E.shape[1]), order="F")
-        QE[:n] = Vt[:r].T @ E
-        size = int(dormqr("L", "N", reflectors, tau, QE[:, :1], -1)[1][0]) * max(1, E.shape[1])
-        return dormqr("L", "N", reflectors, tau, QE, size, overwrite_c=1)[0]
-
-    return RowSpace(U[:, :r] * s[:r], to_features)  # X = R'Q' = U s (QV)'

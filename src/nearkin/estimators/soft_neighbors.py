@@ -18,8 +18,6 @@ from .._validation import (
     check_integer,
     check_positive,
     encode_labels,
-    refuse_foreign,
-    refuse_no_rows,
     refuse_unfit_targets,
     validate_labelled_rows,
     validate_rows,
@@ -301,8 +299,6 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
         -------
         self
         """
-        refuse_foreign(X)
-        refuse_no_rows(X)
         refuse_unfit_targets(y, self)
         X, y = validated(
             self,

@@ -1,4 +1,6 @@
-"""Which search: what an estimator's `search` names, as the object that does it."""
+"""Which search an estimator's `search` names, and the approximate one: rows in lists of near ones,
+of which the nearest few are searched.
+"""
 
 from __future__ import annotations
 
@@ -31,236 +33,6 @@ from .lists import (
     related,
     transformed,
 )
-
-# The nearest candidates of some rows at once, by matrix products.
-#
-# A search for one row at a time reads every candidate from memory for every row; here a tile of
-# distances, some hundred rows by two thousand candidates, is one product and stays in the cache. Of
-# a tile only what is nearer than the nearest so far is compared.
-
-TILE = 2048  # candidates at a time
-
-Tile = tuple[np.ndarray, np.ndarray]
-
-
-def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarray:
-    """Return the numbers of the k nearest candidates of every query, in any order.
-
-    Parameters
-    ----------
-    Q : ndarray of shape (b, d), float32
-        Queries. Distances are rounded relative to how far queries and candidates are from the mean
-        of the queries.
-    tiles : iterable of integer array of shape (t,) and ndarray of shape (t, d), float32
-        Numbers of candidates, and the candidates: about 2048 at a time, quickest where the nearer
-        ones come first.
-    k : int
-
-    Returns
-    -------
-    numbers : integer array of shape (b, k), or narrower where there are fewer candidates
-
-    Notes
-    -----
-    O(b c d) in products and O(b c) to compare, for c candidates.
-    """
-    middle = Q.mean(axis=0)
-    Q = np.column_stack([2 * (middle - Q), np.ones(len(Q), Q.dtype)])
-    distances = np.empty((len(Q), 0), Q.dtype)  # less |q|^2
-    numbers = np.empty((len(Q), 0), np.intp)
-    for which, Y in tiles:
-        apart = np.empty((len(Y), Q.shape[1]), Q.dtype)
-        np.subtract(Y, middle, out=apart[:, :-1])
-        np.einsum("ij,ij->i", apart[:, :-1], apart[:, :-1], out=apart[:, -1])
-        tile = Q @ apart.T
-        if numbers.shape[1] < k:
-            closer, closer_numbers = tile, np.broadcast_to(which, tile.shape)
-        else:
-            closer, closer_numbers = _below(tile, which, distances.max(axis=1, keepdims=True))
-        if closer.size:
-            distances = np.hstack([distances, closer])
-            numbers = np.hstack([numbers, closer_numbers])
-        if numbers.shape[1] > k:
-            at = np.argpartition(distances, k - 1, axis=1)[:, :k]
-            distances = np.take_along_axis(distances, at, axis=1)
-            numbers = np.take_along_axis(numbers, at, axis=1)
-    return numbers
-
-
-def _below(tile: np.ndarray, which: np.ndarray, bound: np.ndarray) -> Tile:
-    """Return what is below the bound of its row, moved to the left and filled up with infinities,
-    and its numbers.
-    """
-    row, column = np.divmod(np.flatnonzero(tile < bound), tile.shape[1])
-    count = np.bincount(row, minlength=len(tile))
-    place = places(count)
-    distances = np.full((len(tile), count.max()), np.inf, tile.dtype)
-    numbers = np.zeros(distances.shape, np.intp)
-    distances[row, place] = tile[row, column]
-    numbers[row, place] = which[column]
-    return distances, numbers
-
-
-# Rows in lists of near ones, each of one class: k-means by faiss, and its inverted file for single
-# queries.
-
-ONE_ROUND = 256  # lists that one k-means makes
-PER_CENTRE = 40  # rows from which the centre of a list is learned
-QUERIES = 2**15  # that are searched at a time
-
-
-@dataclass(frozen=True)
-class CoarseQuantizer:
-    """Which list every row is in; a list holds rows of one group.
-
-    Attributes
-    ----------
-    centres : ndarray of shape (n_lists, d), float32
-        The centre of every list, learned by k-means from some of its rows.
-    list_of : ndarray of shape (n,), int64
-        The number of every row's list.
-    first : list of int
-        The number of the first list of every group, and behind them n_lists.
-    """
-
-    centres: np.ndarray
-    list_of: np.ndarray
-    first: list[int]
-
-    @classmethod
-    def of(
-        cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, most: int | None = None
-    ) -> CoarseQuantizer:
-        """Partition the rows of each group, together all rows, into about `n_lists` lists, in
-        proportion to its size; into at most `most`.
-
-        No list is empty. Equal rows share one, so that there may be fewer.
-        """
-        centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
-        for members in groups:
-            share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
-            rows = Z[members]
-            if most is not None or share <= ONE_ROUND:
-                of_group, own = _k_means(rows, min(share, most or share))
-            else:  # two rounds of few; a part of many equal rows needs no more
-                n_parts = round(share**0.5)
-                parts = members_of(_k_means(rows, n_parts)[1])
-                lists = cls.of(rows, parts, share, max(ONE_ROUND, 2 * n_parts))
-                of_group, own = lists.centres, lists.list_of
-            centres.append(of_group)
-            list_of[members] = first[-1] + own
-            first.append(first[-1] + len(of_group))
-        return cls(np.vstack(centres), list_of, first)
-
-
-class InvertedLists:
-    """Rows of the same list side by side in memory.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, d), float32
-    quantizer : CoarseQuantizer
-    """
-
-    def __init__(self, Z: np.ndarray, quantizer: CoarseQuantizer) -> None:
-        order = np.argsort(quantizer.list_of, kind="stable")
-        self.quantizer = quantizer
-        self.sizes = np.bincount(quantizer.list_of, minlength=len(quantizer.centres))
-        self.rows = np.split(order, np.cumsum(self.sizes)[:-1])
-        self.Z = np.split(Z[order], np.cumsum(self.sizes)[:-1])
-        self._squares = np.einsum("ij,ij->i", quantizer.centres, quantizer.centres)
-
-    def nearest_tiles(
-        self, number: int, relation: str, n_lists: int, n_rows: int
-    ) -> Iterator[Tile]:
-        """Yield numbers of rows, and the rows, of the `n_lists` lists nearest to one, or of enough
-        for `n_rows`.
-
-        The lists are those of groups in the relation. Nearer lists come first, several at a time, a
-        large one in parts.
-        """
-        near = np.arange(len(self.sizes))
-        if relation != "all":
-            group = np.searchsorted(self.quantizer.first, near, side="right")
-            near = near[(group == group[number]) == (relation == "same")]
-        centres = self.quantizer.centres
-        # OpenBLAS raises the flag for float32 lanes that it does not use
-        with np.errstate(invalid="ignore"):
-            away = self._squares - 2 * centres @ centres[number]
-        near = near[np.argsort(away[near])]
-        n_held = np.cumsum(self.sizes[near])
-        near = near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))]
-        for some in np.split(near, np.flatnonzero(np.diff(n_held[: len(near)] // TILE)) + 1):
-            rows = np.concatenate([self.rows[one] for one in some])
-            Z = np.concatenate([self.Z[one] for one in some])
-            for part in row_blocks(len(rows), 1, 2 * TILE):
-                yield rows[part], Z[part]
-
-
-def _k_means(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centres that some rows are nearest to, and for every row the number of its own."""
-    if n_lists == 1:
-        return Z.mean(axis=0, keepdims=True), np.zeros(len(Z), np.int64)
-    limits = {"max_points_per_centroid": PER_CENTRE, "min_points_per_centroid": 1}
-    means = import_faiss().Kmeans(Z.shape[1], n_lists, niter=10, seed=0, **limits)
-    means.train(Z)
-    used, own = np.unique(means.index.search(Z, 1)[1][:, 0], return_inverse=True)
-    return means.centroids[used], own
-
-
-def import_faiss() -> Any:
-    """Return faiss. Imported first, it would leave scikit-learn's search with one thread for good.
-
-    scikit-learn looks for the libraries that have threads in its first search, and limits those it
-    knows: faiss must not be among them.
-    """
-    if "faiss" not in sys.modules:
-        NearestNeighbors(n_neighbors=1, algorithm="brute").fit(np.eye(2)).kneighbors(np.eye(2))
-        _OURS.append("faiss")
-    elif not _OURS:
-        _OURS.append("theirs")
-        warn_user(
-            "faiss was imported before nearkin's first approximate search: from then on "
-            "scikit-learn's own search may "
-            "use one thread only. Let nearkin import it, or search once with scikit-learn before."
-        )
-    try:
-        import faiss
-    except ImportError as error:
-        raise ImportError(
-            'An approximate search needs faiss: pip install "nearkin[ann]".'
-        ) from error
-    return faiss
-
-
-_OURS: list[str] = []
-
-
-# Approximate search: rows in lists of near ones, of which the nearest few are searched.
-#
-# The usual inverted file fails in a search by class: around a row deep inside a large class, all
-# lists hold rows of that class only. Here every list holds rows of one class (small classes share),
-# so both searches select lists: those of the row's class, or those of all others. All rows of a
-# list are searched together, among the lists nearest to theirs, by matrix products. This happens in
-# few dimensions; what is found there is ranked again by the distances in all features.
-
-BRUTE_CLASS = (
-    20_000  # a class of at most so many rows is searched by brute force, which is as quick
-)
-TOGETHER = 512  # rows of a class or of a list that are searched together
-LISTS, PROBES = (
-    8,
-    64,
-)  # for single queries: number of lists / sqrt(n), and how many of them are searched
-LISTS_TOGETHER, PROBES_TOGETHER = (
-    2,
-    128,
-)  # for the rows of a list together: longer lists, fewer rows to gather
-PROJECTED_FROM = 96
-PROJECTED_TO = 48
-SAMPLE = 20_000  # rows from which the principal components are learned
-IN_CACHE = 2**18  # entries of the differences of some rows, which stay in the cache of a core
-RECALL_ROWS = 500  # of which the recall is measured
 
 
 class ApproximateSearch(BaseEstimator):
@@ -323,8 +95,85 @@ class ApproximateSearch(BaseEstimator):
         self.check_recall = check_recall
 
 
+APPROXIMATE_ROWS = 100_000
+
+
+def choose_search(n: int) -> str:
+    """Return what search="auto" takes for n rows: "exact" below 100,000, "approximate" from there
+    on.
+
+    Below, the exact search takes minutes at most and needs no other package. The rule does not
+    depend on what is installed: the same rows give the same map everywhere.
+    """
+    return "approximate" if n >= APPROXIMATE_ROWS else "exact"
+
+
+def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
+    """Return the object that searches among n rows.
+
+    Parameters
+    ----------
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer
+        A transformer is used like scikit-learn's KNeighborsTransformer: cloned for every search,
+        given `n_neighbors`, fitted to the candidates, and applied to the queries, which gives a
+        sparse matrix of distances.
+    n : int
+    distances : sparse matrix of shape (n, n), default=None
+        Distances from every row to some others, instead of a search.
+
+    Raises
+    ------
+    ImportError
+        If an approximate search is requested and faiss is not installed.
+    ValueError
+        If `search` is none of these, or `distances` has a wrong shape or is negative.
+    """
+    if distances is not None:
+        return Listed(distances, n)
+    if search is EXACT:
+        return EXACT
+    if isinstance(search, str):
+        named = choose_search(n) if search == "auto" else search
+        if named == "exact":
+            return EXACT
+        search = ApproximateSearch() if named == "approximate" else search
+    if isinstance(search, ApproximateSearch):
+        return IVFSearch(search)
+    if all(hasattr(search, method) for method in ("fit", "transform", "get_params")):
+        return Indexed(partial(transformed, search), type(search).__name__)
+    choices = (
+        "'exact', 'approximate', 'auto', an ApproximateSearch or a transformer like "
+        "KNeighborsTransformer"
+    )
+    raise ValueError(f"search must be {choices}, got {search!r}.")
+
+
+BRUTE_CLASS = 20_000  # rows of a class up to which brute force is as quick
+TOGETHER = 512  # rows of a class or of a list that are searched together
+
+# Number of lists / sqrt(n), and how many of them are searched: for single queries, and for the rows
+# of a list together, where longer lists leave fewer rows to gather.
+LISTS, PROBES = 8, 64
+LISTS_TOGETHER, PROBES_TOGETHER = 2, 128
+QUERIES = 2**15  # that are searched at a time
+IN_CACHE = 2**18  # entries of the differences of some rows, which stay in the cache of a core
+Tile = tuple[np.ndarray, np.ndarray]
+
+# Rows whose nearest candidates are searched together, how many are to be found, and the tiles of
+# these candidates.
+Search = tuple[np.ndarray, int, Callable[[], Iterable[Tile]]]
+
+
 class IVFSearch:
-    """The searcher of an `ApproximateSearch`; for the same rows it projects and partitions once."""
+    """The searcher of an `ApproximateSearch`; for the same rows it projects and partitions once.
+
+    The usual inverted file fails in a search by class: around a row deep inside a large class, all
+    lists hold rows of that class only. Here every list holds rows of one class (small classes
+    share), so both searches select lists: those of the row's class, or those of all others. All
+    rows of a list are searched together, among the lists nearest to theirs, by matrix products.
+    This happens in few dimensions; what is found there is ranked again by the distances in all
+    features. Single queries are searched by faiss.
+    """
 
     name = "approximate"
 
@@ -457,9 +306,11 @@ class IVFSearch:
                     yield rows, k, partial(lists.nearest_tiles, number, among, n_probes, k)
 
 
-# Rows whose nearest candidates are searched together, how many are to be found, and the tiles of
-# these candidates.
-Search = tuple[np.ndarray, int, Callable[[], Iterable[Tile]]]
+def _number(value: Any, name: str) -> int:
+    """Return the integer, 0 for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return 0
+    return check_integer(value, name, 1)
 
 
 def _together(rows: np.ndarray, n_candidates: np.ndarray) -> Iterator[np.ndarray]:
@@ -475,14 +326,182 @@ def _tiles(members: np.ndarray, Z: np.ndarray) -> Iterator[Tile]:
         yield members[block], Z[members[block]]
 
 
+ONE_ROUND = 256  # lists that one k-means makes
+PER_CENTRE = 40  # rows from which the centre of a list is learned
+
+
+@dataclass(frozen=True)
+class CoarseQuantizer:
+    """Which list every row is in; a list holds rows of one group.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (n_lists, d), float32
+        The centre of every list, learned by k-means from some of its rows.
+    list_of : ndarray of shape (n,), int64
+        The number of every row's list.
+    first : list of int
+        The number of the first list of every group, and behind them n_lists.
+    """
+
+    centres: np.ndarray
+    list_of: np.ndarray
+    first: list[int]
+
+    @classmethod
+    def of(
+        cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, most: int | None = None
+    ) -> CoarseQuantizer:
+        """Partition the rows of each group, together all rows, into about `n_lists` lists, in
+        proportion to its size; into at most `most`.
+
+        No list is empty. Equal rows share one, so that there may be fewer.
+        """
+        centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
+        for members in groups:
+            share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
+            rows = Z[members]
+            if most is not None or share <= ONE_ROUND:
+                of_group, own = _k_means(rows, min(share, most or share))
+            else:  # two rounds of few; a part of many equal rows needs no more
+                n_parts = round(share**0.5)
+                parts = members_of(_k_means(rows, n_parts)[1])
+                lists = cls.of(rows, parts, share, max(ONE_ROUND, 2 * n_parts))
+                of_group, own = lists.centres, lists.list_of
+            centres.append(of_group)
+            list_of[members] = first[-1] + own
+            first.append(first[-1] + len(of_group))
+        return cls(np.vstack(centres), list_of, first)
+
+
+def _k_means(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centres that some rows are nearest to, and for every row the number of its own."""
+    if n_lists == 1:
+        return Z.mean(axis=0, keepdims=True), np.zeros(len(Z), np.int64)
+    limits = {"max_points_per_centroid": PER_CENTRE, "min_points_per_centroid": 1}
+    means = import_faiss().Kmeans(Z.shape[1], n_lists, niter=10, seed=0, **limits)
+    means.train(Z)
+    used, own = np.unique(means.index.search(Z, 1)[1][:, 0], return_inverse=True)
+    return means.centroids[used], own
+
+
+class InvertedLists:
+    """Rows of the same list side by side in memory.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d), float32
+    quantizer : CoarseQuantizer
+    """
+
+    def __init__(self, Z: np.ndarray, quantizer: CoarseQuantizer) -> None:
+        order = np.argsort(quantizer.list_of, kind="stable")
+        self.quantizer = quantizer
+        self.sizes = np.bincount(quantizer.list_of, minlength=len(quantizer.centres))
+        self.rows = np.split(order, np.cumsum(self.sizes)[:-1])
+        self.Z = np.split(Z[order], np.cumsum(self.sizes)[:-1])
+        self._squares = np.einsum("ij,ij->i", quantizer.centres, quantizer.centres)
+
+    def nearest_tiles(
+        self, number: int, relation: str, n_lists: int, n_rows: int
+    ) -> Iterator[Tile]:
+        """Yield numbers of rows, and the rows, of the `n_lists` lists nearest to one, or of enough
+        for `n_rows`.
+
+        The lists are those of groups in the relation. Nearer lists come first, several at a time, a
+        large one in parts.
+        """
+        near = np.arange(len(self.sizes))
+        if relation != "all":
+            group = np.searchsorted(self.quantizer.first, near, side="right")
+            near = near[(group == group[number]) == (relation == "same")]
+        centres = self.quantizer.centres
+        # OpenBLAS raises the flag for float32 lanes that it does not use
+        with np.errstate(invalid="ignore"):
+            away = self._squares - 2 * centres @ centres[number]
+        near = near[np.argsort(away[near])]
+        n_held = np.cumsum(self.sizes[near])
+        near = near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))]
+        for some in np.split(near, np.flatnonzero(np.diff(n_held[: len(near)] // TILE)) + 1):
+            rows = np.concatenate([self.rows[one] for one in some])
+            Z = np.concatenate([self.Z[one] for one in some])
+            for part in row_blocks(len(rows), 1, 2 * TILE):
+                yield rows[part], Z[part]
+
+
+TILE = 2048  # candidates at a time
+
+
+def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarray:
+    """Return the numbers of the k nearest candidates of every query, in any order.
+
+    A search for one row at a time reads every candidate from memory for every row; here a tile of
+    distances, some hundred rows by two thousand candidates, is one product and stays in the cache.
+    Of a tile only what is nearer than the nearest so far is compared.
+
+    Parameters
+    ----------
+    Q : ndarray of shape (b, d), float32
+        Queries. Distances are rounded relative to how far queries and candidates are from the mean
+        of the queries.
+    tiles : iterable of integer array of shape (t,) and ndarray of shape (t, d), float32
+        Numbers of candidates, and the candidates: about 2048 at a time, quickest where the nearer
+        ones come first.
+    k : int
+
+    Returns
+    -------
+    numbers : integer array of shape (b, k), or narrower where there are fewer candidates
+
+    Notes
+    -----
+    O(b c d) in products and O(b c) to compare, for c candidates.
+    """
+    middle = Q.mean(axis=0)
+    Q = np.column_stack([2 * (middle - Q), np.ones(len(Q), Q.dtype)])
+    distances = np.empty((len(Q), 0), Q.dtype)  # less |q|^2
+    numbers = np.empty((len(Q), 0), np.intp)
+    for which, Y in tiles:
+        apart = np.empty((len(Y), Q.shape[1]), Q.dtype)
+        np.subtract(Y, middle, out=apart[:, :-1])
+        np.einsum("ij,ij->i", apart[:, :-1], apart[:, :-1], out=apart[:, -1])
+        tile = Q @ apart.T
+        if numbers.shape[1] < k:
+            closer, closer_numbers = tile, np.broadcast_to(which, tile.shape)
+        else:
+            closer, closer_numbers = _below(tile, which, distances.max(axis=1, keepdims=True))
+        if closer.size:
+            distances = np.hstack([distances, closer])
+            numbers = np.hstack([numbers, closer_numbers])
+        if numbers.shape[1] > k:
+            at = np.argpartition(distances, k - 1, axis=1)[:, :k]
+            distances = np.take_along_axis(distances, at, axis=1)
+            numbers = np.take_along_axis(numbers, at, axis=1)
+    return numbers
+
+
+def _below(tile: np.ndarray, which: np.ndarray, bound: np.ndarray) -> Tile:
+    """Return what is below the bound of its row, moved to the left and filled up with infinities,
+    and its numbers.
+    """
+    row, column = np.divmod(np.flatnonzero(tile < bound), tile.shape[1])
+    count = np.bincount(row, minlength=len(tile))
+    place = places(count)
+    distances = np.full((len(tile), count.max()), np.inf, tile.dtype)
+    numbers = np.zeros(distances.shape, np.intp)
+    distances[row, place] = tile[row, column]
+    numbers[row, place] = which[column]
+    return distances, numbers
+
+
+PROJECTED_FROM = 96
+PROJECTED_TO = 48
+SAMPLE = 20_000  # rows from which the principal components are learned
+
+
 def n_dimensions(n_components: int | None, p: int) -> int:
     """Return in how many dimensions to search p features: None for all, 0 for the usual one."""
     return PROJECTED_TO if n_components == 0 and p > PROJECTED_FROM else n_components or p
-
-
-def n_ranked(n_rerank: int, k: Any) -> np.ndarray:
-    """Return how many candidates are ranked again: at least k, 0 for the usual number."""
-    return np.maximum(n_rerank or 5 * k + 10, k)
 
 
 def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
@@ -515,6 +534,11 @@ def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
     return project
 
 
+def n_ranked(n_rerank: int, k: Any) -> np.ndarray:
+    """Return how many candidates are ranked again: at least k, 0 for the usual number."""
+    return np.maximum(n_rerank or 5 * k + 10, k)
+
+
 def _rank(Q: Any, X: Any, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows j of X (b, r) that were found for queries (b, p), nearest first, and the
     distances.
@@ -528,6 +552,9 @@ def _rank(Q: Any, X: Any, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         distances = np.sqrt(np.einsum("brp,brp->br", apart, apart))
     order = np.argsort(distances, axis=1, kind="stable")
     return np.take_along_axis(j, order, axis=1), np.take_along_axis(distances, order, axis=1)
+
+
+RECALL_ROWS = 500  # of which the recall is measured
 
 
 def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: str) -> float:
@@ -550,61 +577,29 @@ def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: str) -> f
     return float(np.mean(shares)) if shares else 1.0
 
 
-def _number(value: Any, name: str) -> int:
-    """Return the integer, 0 for "auto"."""
-    if isinstance(value, str) and value == "auto":
-        return 0
-    return check_integer(value, name, 1)
+_OURS: list[str] = []
 
 
-APPROXIMATE_ROWS = 100_000
+def import_faiss() -> Any:
+    """Return faiss. Imported first, it would leave scikit-learn's search with one thread for good.
 
-
-def choose_search(n: int) -> str:
-    """Return what search="auto" takes for n rows: "exact" below 100,000, "approximate" from there
-    on.
-
-    Below, the exact search takes minutes at most and needs no other package. The rule does not
-    depend on what is installed: the same rows give the same map everywhere.
+    scikit-learn looks for the libraries that have threads in its first search, and limits those it
+    knows: faiss must not be among them.
     """
-    return "approximate" if n >= APPROXIMATE_ROWS else "exact"
-
-
-def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
-    """Return the object that searches among n rows.
-
-    Parameters
-    ----------
-    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer
-        A transformer is used like scikit-learn's KNeighborsTransformer: cloned for every search,
-        given `n_neighbors`, fitted to the candidates, and applied to the queries, which gives a
-        sparse matrix of distances.
-    n : int
-    distances : sparse matrix of shape (n, n), default=None
-        Distances from every row to some others, instead of a search.
-
-    Raises
-    ------
-    ImportError
-        If an approximate search is requested and faiss is not installed.
-    ValueError
-        If `search` is none of these, or `distances` has a wrong shape or is negative.
-    """
-    if distances is not None:
-        return Listed(distances, n)
-    if search is EXACT:
-        return EXACT
-    if isinstance(search, str):
-        named = choose_search(n) if search == "auto" else search
-        if named == "exact":
-            return EXACT
-        search = ApproximateSearch() if named == "approximate" else search
-    if isinstance(search, ApproximateSearch):
-        return IVFSearch(search)
-    if all(hasattr(search, method) for method in ("fit", "transform", "get_params")):
-        return Indexed(partial(transformed, search), type(search).__name__)
-    choices = (
-        "'exact', 'approximate', 'auto', an ApproximateSearch or a transformer like "
-        "KNeighborsTransformer"
-    )
-    raise ValueError(f"search must be {choices}, got {search!r}.")
+    if "faiss" not in sys.modules:
+        NearestNeighbors(n_neighbors=1, algorithm="brute").fit(np.eye(2)).kneighbors(np.eye(2))
+        _OURS.append("faiss")
+    elif not _OURS:
+        _OURS.append("theirs")
+        warn_user(
+            "faiss was imported before nearkin's first approximate search: from then on "
+            "scikit-learn's own search may "
+            "use one thread only. Let nearkin import it, or search once with scikit-learn before."
+        )
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError(
+            'An approximate search needs faiss: pip install "nearkin[ann]".'
+        ) from error
+    return faiss

@@ -26,7 +26,6 @@ RELATIONS = {"all": "all", "same": "same class", "other": "other classes"}
 # its own left out; for a larger one among its complement, whose copy then costs little beside the
 # search. scikit-learn's search takes as long for 2 neighbours as for 64.
 SMALL_CLASS = 64
-
 BYTES_PER_NEIGHBOR = 45  # measured peak of a search, its symmetric graph and the Laplacian
 
 # Of queries (b, p) and k: distances to the k nearest rows, nearest first, and their numbers, (b,
@@ -125,6 +124,124 @@ def _brute_force(X: Any, n_found: int) -> Index:
 
 
 EXACT = Indexed(_brute_force, "exact")
+
+
+def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
+    """Return the k nearest rows of every row.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+        Rows; float32 is kept.
+    n_neighbors : int or array of shape (n,)
+        k, for all rows or for each.
+    search : Searcher
+        How to find them, see `searcher`; exactly, by default.
+
+    Returns
+    -------
+    G : csr_array of shape (n, n)
+        Euclidean distances to the neighbours, nearest first in each row; duplicates are explicit
+        zeros.
+
+    Raises
+    ------
+    MemoryError
+        If k neighbours of every row would not fit into the free memory.
+
+    Notes
+    -----
+    The exact search compares n^2 pairs.
+    """
+    return _nearest(X, None, n_neighbors, "all", search)
+
+
+def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
+    """Return, for every row, its k nearest rows of the same class; see `nearest` for the rest.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+    y : array of shape (n,)
+        Class labels of any kind.
+    n_neighbors : int or array of shape (n,)
+    search : Searcher
+
+    Notes
+    -----
+    The exact search compares sum_c n_c^2 pairs.
+    """
+    return _nearest(X, y, n_neighbors, "same", search)
+
+
+def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
+    """Return, for every row, its k nearest rows among all other classes; see `nearest` for the
+    rest.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+    y : array of shape (n,)
+        Class labels of any kind.
+    n_neighbors : int or array of shape (n,)
+    search : Searcher
+
+    Notes
+    -----
+    The exact search compares at most n^2 pairs.
+    """
+    return _nearest(X, y, n_neighbors, "other", search)
+
+
+def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr_array:
+    """Return, for every class, the closest pairs of a row in it and a row of another class.
+
+    The k closest pairs of a class are among the k nearest rows of other classes of its rows: where
+    a pair is missing there, k closer ones of the same row are not.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+    y : array of shape (n,)
+        Class labels of any kind.
+    n_pairs : int
+        k, for every class.
+    search : Searcher
+
+    Returns
+    -------
+    G : csr_array of shape (n, n)
+        Distances from the row in the class to the row outside, nearest first in each row. A pair
+        that is among the closest of both its classes is listed from both sides.
+    """
+    return closest_listed(nearest_other_class(X, y, n_pairs, search), encode_labels(y)[1], n_pairs)
+
+
+def _nearest(X: Any, y: Any, n_neighbors: Any, relation: str, search: Searcher) -> csr_array:
+    X = as_rows(X)
+    codes = np.zeros(X.shape[0], dtype=np.intp) if y is None else encode_labels(y)[1]
+    check_consistent_length(X, codes)
+    k = np.asarray(n_neighbors)
+    if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
+        raise ValueError(f"n_neighbors must be integers of at least 0, got {n_neighbors!r}.")
+    return neighbor_lists(X, codes, k, relation, search)
+
+
+def neighbor_lists(
+    X: Any, codes: np.ndarray, n_neighbors: Any, relation: str, search: Searcher
+) -> csr_array:
+    """Return what `nearest` and the others do, of rows and classes 0, 1, ... that are valid."""
+    X = densified(X)
+    sizes = np.bincount(codes)
+    most = len(codes) - sizes[codes] if relation == "other" else sizes[codes] - 1
+    lengths = np.minimum(n_neighbors, most)
+    require_memory(
+        BYTES_PER_NEIGHBOR * float(lengths.sum()),
+        f"The search for up to {lengths.max()} neighbours ({RELATIONS[relation]}) of "
+        f"{len(lengths)} rows",
+        "request fewer, e.g. n_neighbors_within=10 or n_pairs=20",
+    )
+    return search.lists(X, codes, lengths, relation)
 
 
 def transformed(transformer: Any, X: Any, n_found: int) -> Index:
@@ -268,121 +385,3 @@ def closest_listed(G: csr_array, codes: np.ndarray, n_pairs: int) -> csr_array:
     kept = np.zeros(G.nnz, dtype=bool)
     kept[by_class] = places(np.bincount(of_class)) < n_pairs
     return entries(G, kept)
-
-
-def neighbor_lists(
-    X: Any, codes: np.ndarray, n_neighbors: Any, relation: str, search: Searcher
-) -> csr_array:
-    """Return what `nearest` and the others do, of rows and classes 0, 1, ... that are valid."""
-    X = densified(X)
-    sizes = np.bincount(codes)
-    most = len(codes) - sizes[codes] if relation == "other" else sizes[codes] - 1
-    lengths = np.minimum(n_neighbors, most)
-    require_memory(
-        BYTES_PER_NEIGHBOR * float(lengths.sum()),
-        f"The search for up to {lengths.max()} neighbours ({RELATIONS[relation]}) of "
-        f"{len(lengths)} rows",
-        "request fewer, e.g. n_neighbors_within=10 or n_pairs=20",
-    )
-    return search.lists(X, codes, lengths, relation)
-
-
-def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
-    """Return the k nearest rows of every row.
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n, p)
-        Rows; float32 is kept.
-    n_neighbors : int or array of shape (n,)
-        k, for all rows or for each.
-    search : Searcher
-        How to find them, see `searcher`; exactly, by default.
-
-    Returns
-    -------
-    G : csr_array of shape (n, n)
-        Euclidean distances to the neighbours, nearest first in each row; duplicates are explicit
-        zeros.
-
-    Raises
-    ------
-    MemoryError
-        If k neighbours of every row would not fit into the free memory.
-
-    Notes
-    -----
-    The exact search compares n^2 pairs.
-    """
-    return _nearest(X, None, n_neighbors, "all", search)
-
-
-def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
-    """Return, for every row, its k nearest rows of the same class; see `nearest` for the rest.
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n, p)
-    y : array of shape (n,)
-        Class labels of any kind.
-    n_neighbors : int or array of shape (n,)
-    search : Searcher
-
-    Notes
-    -----
-    The exact search compares sum_c n_c^2 pairs.
-    """
-    return _nearest(X, y, n_neighbors, "same", search)
-
-
-def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
-    """Return, for every row, its k nearest rows among all other classes; see `nearest` for the
-    rest.
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n, p)
-    y : array of shape (n,)
-        Class labels of any kind.
-    n_neighbors : int or array of shape (n,)
-    search : Searcher
-
-    Notes
-    -----
-    The exact search compares at most n^2 pairs.
-    """
-    return _nearest(X, y, n_neighbors, "other", search)
-
-
-def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr_array:
-    """Return, for every class, the closest pairs of a row in it and a row of another class.
-
-    The k closest pairs of a class are among the k nearest rows of other classes of its rows: where
-    a pair is missing there, k closer ones of the same row are not.
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n, p)
-    y : array of shape (n,)
-        Class labels of any kind.
-    n_pairs : int
-        k, for every class.
-    search : Searcher
-
-    Returns
-    -------
-    G : csr_array of shape (n, n)
-        Distances from the row in the class to the row outside, nearest first in each row. A pair
-        that is among the closest of both its classes is listed from both sides.
-    """
-    return closest_listed(nearest_other_class(X, y, n_pairs, search), encode_labels(y)[1], n_pairs)
-
-
-def _nearest(X: Any, y: Any, n_neighbors: Any, relation: str, search: Searcher) -> csr_array:
-    X = as_rows(X)
-    codes = np.zeros(X.shape[0], dtype=np.intp) if y is None else encode_labels(y)[1]
-    check_consistent_length(X, codes)
-    k = np.asarray(n_neighbors)
-    if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
-        raise ValueError(f"n_neighbors must be integers of at least 0, got {n_neighbors!r}.")
-    return neighbor_lists(X, codes, k, relation, search)

@@ -32,7 +32,11 @@ from .._blocks import require_memory
 from .._messages import warn_user
 from ..linalg import eigh, svd
 
-# What a solve returns: directions, and a diagnosis of how far they may be trusted.
+ZERO = 1e-10  # |lambda| <= ZERO max |lambda| is rounding, not information
+SOLVED = 1e-6  # a backward error that is that of a solution
+EQUAL = 1e-6  # relative: eigenvalues closer than this are equal
+GRADED = 1e-5  # ratio of the columns of a matrix from which its small eigenvalues need QR iteration
+LEAST_WITHIN = 1e-4  # share of the scatter of a direction, to set its scale by
 
 
 class Status(enum.Enum):
@@ -122,86 +126,6 @@ class SpectralResult:
         category = ConvergenceWarning if unfinished else UserWarning
         text = self.status.value.format(found=self.vectors.shape[1], **vars(self))
         warn_user(text, category)
-
-
-ZERO = 1e-10  # |lambda| <= ZERO max |lambda| is rounding, not information
-SOLVED = 1e-6  # a backward error that is that of a solution
-
-
-def backward_error(R: np.ndarray, V: np.ndarray, norm: float) -> float:
-    """Return the largest `||r|| / (norm ||v||)` over the columns r = A v - lambda B v: the backward
-    error.
-    """
-    size = norm * np.linalg.norm(V, axis=0)
-    return float(np.max(np.linalg.norm(R, axis=0) / np.maximum(size, np.finfo(float).tiny)))
-
-
-def eigen_result(
-    V: np.ndarray,
-    values: np.ndarray,
-    residual: float,
-    rank: int,
-    requested: int,
-    unsolved: Status = Status.NOT_CONVERGED,
-) -> SpectralResult:
-    """Return the result of one eigenproblem: the objective is the sum of the eigenvalues of V."""
-    status = Status.OPTIMAL if residual <= SOLVED else unsolved
-    status = Status.RANK_DEFICIENT if requested > rank else status
-    objective = float(values[: V.shape[1]].sum())
-    return SpectralResult(V, values, objective, rank, 1, residual, 0.0, status, requested)
-
-
-def choose_solver(d: int, m: int) -> str:
-    """Return which eigensolver finds m extreme pairs of a symmetric d x d matrix.
-
-    * "dense" (LAPACK, finds every multiplicity) up to d = 1,000, or when more than one pair in
-      twenty is requested;
-    * "lanczos" (ARPACK, checked by a second start) otherwise.
-    """
-    return "lanczos" if d > 1000 and m <= d // 20 else "dense"
-
-
-def lanczos_largest(A: LinearOperator, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the m largest eigenvalues of A, descending, with their vectors.
-
-    A single Krylov sequence sees one vector of a repeated eigenvalue, with tiny residuals. So the
-    answer is checked: the found directions are pushed below the rest of the spectrum, and whatever
-    a second start then finds above the smallest of the m is exchanged for it. Where ARPACK gives
-    up, the matrix is formed and solved by LAPACK.
-    """
-    starts = np.random.default_rng(0)
-    d = A.shape[0]
-    try:
-        values, V = eigsh(A, m, which="LA", v0=starts.standard_normal(d))
-        for _ in range(m):
-            floor = 2 * np.abs(values).max()
-
-            def deflated(
-                x: np.ndarray, V: np.ndarray = V, shift: np.ndarray = values + floor
-            ) -> np.ndarray:
-                x = x.ravel()
-                return A @ x - V @ (shift * (V.T @ x))
-
-            rest = LinearOperator(A.shape, matvec=deflated, dtype=np.float64)
-            value, v = eigsh(rest, 1, which="LA", v0=starts.standard_normal(d))
-            if value[0] <= values.min() + ZERO * floor:
-                break
-            worst = values.argmin()
-            values[worst], V[:, worst] = value[0], v[:, 0]
-    except ArpackError:
-        require_memory(
-            3 * 8 * d * d,
-            f"A matrix of order {d}, on which Lanczos gave up,",
-            "scale the features first",
-        )
-        values, V = eigh(A @ np.eye(d), subset_by_index=(d - m, d - 1))
-    order = np.argsort(-values, kind="stable")
-    return values[order], V[:, order]
-
-
-EQUAL = 1e-6  # relative: eigenvalues closer than this are equal
-GRADED = 1e-5  # ratio of the columns of a matrix from which its small eigenvalues need QR iteration
-LEAST_WITHIN = 1e-4  # share of the scatter of a direction, to set its scale by
 
 
 def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
@@ -352,6 +276,16 @@ def largest_scatter_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
     return V
 
 
+def shrunk(S: np.ndarray, T: np.ndarray, amount: float) -> np.ndarray:
+    """Return (1 - s) S + s (tr S / r) TT' for the amount s and orthonormal columns T (d, r) that
+    span the range of S.
+
+    The trace stays, and so do the eigenvectors in the range; with s = 1 all directions in it count
+    alike.
+    """
+    return (1 - amount) * S + amount * np.trace(S) / T.shape[1] * (T @ T.T)
+
+
 def trace_ratio(
     A: np.ndarray, B: np.ndarray, n_components: int, *, tol: float = 1e-10, max_iter: int = 50
 ) -> SpectralResult:
@@ -471,15 +405,6 @@ def _unit_diagonal(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return B / np.outer(unit, unit), unit
 
 
-def _largest(A: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the m largest eigenvalues, descending, with their vectors."""
-    d = len(A)
-    if choose_solver(d, m) == "lanczos":
-        return lanczos_largest(aslinearoperator(A), m)
-    values, V = eigh(A, subset_by_index=(d - m, d - 1))
-    return values[::-1], V[:, ::-1]
-
-
 def _rank_of_psd(eigenvalues: np.ndarray) -> int:
     """Return how many of the ascending eigenvalues of B are not zero; refuse B when one is truly
     negative.
@@ -493,11 +418,81 @@ def _rank_of_psd(eigenvalues: np.ndarray) -> int:
     return int(np.sum(eigenvalues > ZERO * largest))
 
 
-def shrunk(S: np.ndarray, T: np.ndarray, amount: float) -> np.ndarray:
-    """Return (1 - s) S + s (tr S / r) TT' for the amount s and orthonormal columns T (d, r) that
-    span the range of S.
+def eigen_result(
+    V: np.ndarray,
+    values: np.ndarray,
+    residual: float,
+    rank: int,
+    requested: int,
+    unsolved: Status = Status.NOT_CONVERGED,
+) -> SpectralResult:
+    """Return the result of one eigenproblem: the objective is the sum of the eigenvalues of V."""
+    status = Status.OPTIMAL if residual <= SOLVED else unsolved
+    status = Status.RANK_DEFICIENT if requested > rank else status
+    objective = float(values[: V.shape[1]].sum())
+    return SpectralResult(V, values, objective, rank, 1, residual, 0.0, status, requested)
 
-    The trace stays, and so do the eigenvectors in the range; with s = 1 all directions in it count
-    alike.
+
+def backward_error(R: np.ndarray, V: np.ndarray, norm: float) -> float:
+    """Return the largest `||r|| / (norm ||v||)` over the columns r = A v - lambda B v: the backward
+    error.
     """
-    return (1 - amount) * S + amount * np.trace(S) / T.shape[1] * (T @ T.T)
+    size = norm * np.linalg.norm(V, axis=0)
+    return float(np.max(np.linalg.norm(R, axis=0) / np.maximum(size, np.finfo(float).tiny)))
+
+
+def choose_solver(d: int, m: int) -> str:
+    """Return which eigensolver finds m extreme pairs of a symmetric d x d matrix.
+
+    * "dense" (LAPACK, finds every multiplicity) up to d = 1,000, or when more than one pair in
+      twenty is requested;
+    * "lanczos" (ARPACK, checked by a second start) otherwise.
+    """
+    return "lanczos" if d > 1000 and m <= d // 20 else "dense"
+
+
+def _largest(A: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the m largest eigenvalues, descending, with their vectors."""
+    d = len(A)
+    if choose_solver(d, m) == "lanczos":
+        return lanczos_largest(aslinearoperator(A), m)
+    values, V = eigh(A, subset_by_index=(d - m, d - 1))
+    return values[::-1], V[:, ::-1]
+
+
+def lanczos_largest(A: LinearOperator, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the m largest eigenvalues of A, descending, with their vectors.
+
+    A single Krylov sequence sees one vector of a repeated eigenvalue, with tiny residuals. So the
+    answer is checked: the found directions are pushed below the rest of the spectrum, and whatever
+    a second start then finds above the smallest of the m is exchanged for it. Where ARPACK gives
+    up, the matrix is formed and solved by LAPACK.
+    """
+    starts = np.random.default_rng(0)
+    d = A.shape[0]
+    try:
+        values, V = eigsh(A, m, which="LA", v0=starts.standard_normal(d))
+        for _ in range(m):
+            floor = 2 * np.abs(values).max()
+
+            def deflated(
+                x: np.ndarray, V: np.ndarray = V, shift: np.ndarray = values + floor
+            ) -> np.ndarray:
+                x = x.ravel()
+                return A @ x - V @ (shift * (V.T @ x))
+
+            rest = LinearOperator(A.shape, matvec=deflated, dtype=np.float64)
+            value, v = eigsh(rest, 1, which="LA", v0=starts.standard_normal(d))
+            if value[0] <= values.min() + ZERO * floor:
+                break
+            worst = values.argmin()
+            values[worst], V[:, worst] = value[0], v[:, 0]
+    except ArpackError:
+        require_memory(
+            3 * 8 * d * d,
+            f"A matrix of order {d}, on which Lanczos gave up,",
+            "scale the features first",
+        )
+        values, V = eigh(A @ np.eye(d), subset_by_index=(d - m, d - 1))
+    order = np.argsort(-values, kind="stable")
+    return values[order], V[:, order]

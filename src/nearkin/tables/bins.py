@@ -28,7 +28,6 @@ from .._validation import (
     check_choice,
     check_integer,
     check_spread,
-    refuse_foreign,
     validated,
 )
 from .columns import CYCLES, MONTHS, CategoryColumn, circular
@@ -147,7 +146,6 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """
         check_integer(self.n_bins, "n_bins", 1)
         check_choice(self.strategy, "strategy", ("quantile", "tree"))
-        refuse_foreign(X)
         X = validated(self, X, **_CELLS)
         if self.strategy == "quantile":
             y = None
@@ -172,7 +170,6 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         if X is.
         """
         check_is_fitted(self)
-        refuse_foreign(X)
         X = validated(self, X, reset=False, **_CELLS)
         parts = [np.empty((len(X), 0))]
         for x, edges, own_feature, median in zip(
