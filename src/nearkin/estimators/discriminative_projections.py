@@ -229,7 +229,7 @@ class DiscriminativeProjections(LinearEmbedding):
         f, h = np.split(result.vectors, [r])
         components, g = rows.back_project_pairs(f, H @ h)
         if discrete:  # so far relative to the mean of the labelled rows
-            g += components @ np.asarray(X[labelled].mean(axis=0, dtype=np.float64))[:, None]
+            g += components @ X[labelled].mean(axis=0, dtype=np.float64)[:, None]
             self.classes_ = classes
             self.label_prototypes_ = g.T.astype(X.dtype, copy=False)
         self.components_ = components.astype(X.dtype, copy=False)
@@ -483,7 +483,7 @@ class DiscriminativeProjectionsRegressor(
         """
         X, y = validate_partial_target_rows(self, X, y)
         labelled, Y = has_target(y), y.reshape(len(y), -1)
-        row_mean = np.asarray(X[labelled].mean(axis=0, dtype=np.float64))
+        row_mean = X[labelled].mean(axis=0, dtype=np.float64)
         self.row_mean_ = self.fit_intercept * row_mean
         self.target_mean_ = self.fit_intercept * Y[labelled].mean(axis=0)
         X, Y = _centred(X, self.row_mean_), Y - self.target_mean_

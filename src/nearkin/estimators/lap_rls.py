@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve
-from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
@@ -70,7 +69,7 @@ class LapRLS(SparseRowsMixin, BaseEstimator):
             raise ValueError(
                 "affinity has no edge, so gamma_I cannot be chosen: set gamma_I=0 to leave it out."
             )
-        penalty = csr_array(self.gamma_I_ * n_labelled / n**2 * laplacian(W))
+        penalty = self.gamma_I_ * n_labelled / n**2 * laplacian(W)
         Y = Y[labelled]
         target_mean = Y.mean(axis=0)
         if self.kernel is None:
@@ -83,7 +82,7 @@ class LapRLS(SparseRowsMixin, BaseEstimator):
             moment = Z.T @ JY - np.outer(Z.mean(axis=0, dtype=np.float64), JY.sum(axis=0))
             w = solve(H, moment, assume_a="pos")
             self.coef_ = (w if rows.to_features is None else rows.to_features(w)).T
-            row_mean = np.asarray(X[labelled].mean(axis=0, dtype=np.float64))
+            row_mean = X[labelled].mean(axis=0, dtype=np.float64)
             self.intercept_ = target_mean - row_mean @ self.coef_.T
         else:
             # (J K + gamma_A l I + gamma_I l / n^2 L K) alpha = J Y

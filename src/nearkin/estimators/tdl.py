@@ -25,7 +25,7 @@ from .._validation import (
     validate_rows,
 )
 from ..graphs import laplacian, mean_weights
-from ..neighbors import EXACT, Searcher, nearest_other_class, nearest_same_class, searcher
+from ..neighbors import EXACT, Searcher, neighbor_lists, searcher
 from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult
 from .base import SparseRowsMixin
@@ -407,8 +407,8 @@ def label_costs(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> 
     if len(np.unique(codes[labelled])) < 2:
         return csr_array((n, n))
     X, codes = X[labelled], codes[labelled]
-    N_in = nearest_same_class(X, codes, k, search)
-    N_out = nearest_other_class(X, codes, k, search)
+    N_in = neighbor_lists(X, codes, k, "same", search)
+    N_out = neighbor_lists(X, codes, k, "other", search)
     has_both = (np.diff(N_in.indptr) > 0) & (np.diff(N_out.indptr) > 0)
     A = diags_array(has_both.astype(np.float64)) @ (mean_weights(N_in) - mean_weights(N_out))
     A = A.tocoo()

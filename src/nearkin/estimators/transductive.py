@@ -2,7 +2,8 @@
 
 Laplacian Eigenmaps minimizes a graph penalty; TDL adds a cost of labels to it. Both give
 coordinates to the rows of the graph only. A new row gets edges to them by the same rule as theirs,
-and the coordinates that the eigen-equation assigns to a row with such edges.
+and the coordinates that the eigen-equation assigns to a row with such edges. With a kernel, TDL's
+coordinates are functions in its space instead, which have values for new rows.
 """
 
 from __future__ import annotations
