@@ -18,7 +18,6 @@ from nearkin.estimators.descent_embedding import (
     RowsInPlace,
     UnitRows,
     near_rows,
-    near_rows_of,
     penalized,
 )
 from nearkin.estimators.nca import LabelTerm, epochs_of, evaluate
@@ -444,13 +443,13 @@ class TestNearRows:
         some = np.random.default_rng(0).permutation(300)[:90]
         some[:2] = [0, 1]
         np.testing.assert_array_equal(
-            near_rows_of(some, X, 6, codes), near_rows(X, 6, codes, EXACT)[some]
+            near_rows(X, 6, codes, anchors=some), near_rows(X, 6, codes)[some]
         )
 
     def test_never_the_row_itself_even_among_duplicates(self):
         Z = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 30, axis=0)
         some = np.arange(0, 120, 7)
-        near = near_rows_of(some, Z, 5, None)
+        near = near_rows(Z, 5, None, anchors=some)
         assert near.shape == (len(some), 5)
         assert (near != some[:, None]).all()
 

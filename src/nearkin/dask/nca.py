@@ -194,16 +194,13 @@ class ClusterTerm:
 
     def __call__(self, B: np.ndarray, candidates: tuple[list[Future], np.ndarray] | None) -> Value:
         """Return the value at a map, among some candidates or among all rows, and its gradient."""
-        work, blocks, terms = self.rows.work, self.rows.table.blocks, TERMS[self.objective]
+        work, blocks = self.rows.work, self.rows.table.blocks
         n, t = self.rows.shape[0], len(blocks)
+        shares = [slice(s, None, t) for s in range(t)]
+        parts, far = (shares, None) if candidates is None else candidates
         Z = work.submit(stacked, self.rows.embedding(B).blocks)
-        all_rows = [Z] * t, [self.labels] * t
-        if candidates is None:
-            shares = [slice(s, None, t) for s in range(t)]
-            parts = work.map(among_pairs, *all_rows, shares, terms=terms)
-        else:
-            near, far = candidates
-            parts = work.map(among_listed, *all_rows, near, far=far, terms=terms)
+        terms = TERMS[self.objective]
+        parts = work.map(added_up, [Z] * t, [self.labels] * t, parts, far=far, terms=terms)
         total = work.total(work.map(chained, [work.reduce(parts)] * t, blocks, shape=B.shape))
         return -total[0] / n, -total[1:].reshape(B.shape) / n
 
@@ -265,28 +262,17 @@ def embedded(block: Block, *, B: np.ndarray) -> Block:
     return block._replace(X=block.X * B if B.ndim == 1 else block.X @ B.T)
 
 
-def among_pairs(Z: np.ndarray, codes: np.ndarray, share: slice, *, terms: Terms) -> np.ndarray:
-    """Return one share of the value and of the gradient with respect to Z, of all pairs."""
-    return np.append(*among_all(Z, SameClass(codes), terms, share))
-
-
-def among_listed(
-    Z: np.ndarray,
-    codes: np.ndarray,
-    listed: tuple[np.ndarray, np.ndarray],
-    *,
-    far: np.ndarray,
-    terms: Terms,
-) -> np.ndarray:
-    """Return what some rows add to value and gradient, estimated from their candidates; see
-    `near_numbers`.
+def added_up(Z: np.ndarray, codes: np.ndarray, part: Any, *, far: Any, terms: Terms) -> np.ndarray:
+    """Return one share of the value and of the gradient with respect to Z: of all pairs, or
+    estimated from the candidates of some rows; see `near_numbers`.
     """
-    candidates = Candidates.of_anchors(*listed, far, len(Z))
-    rows = candidates.rows
-    value, gradient = among_candidates(Z[rows], candidates, SameClass(codes[rows]), terms)
-    of_all = np.zeros(Z.shape)
-    of_all[rows] = gradient
-    return np.append(value, of_all)
+    if far is None:
+        return np.append(*among_all(Z, SameClass(codes), terms, part))
+    anchors, near = part
+    candidates = Candidates.of_anchors(anchors, near, far, len(Z))
+    rows, gradient = candidates.rows, np.zeros(Z.shape)
+    value, gradient[rows] = among_candidates(Z[rows], candidates, SameClass(codes[rows]), terms)
+    return np.append(value, gradient)
 
 
 def chained(of_embedding: np.ndarray, block: Block, *, shape: tuple[int, ...]) -> np.ndarray:

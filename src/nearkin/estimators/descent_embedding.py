@@ -157,9 +157,9 @@ def discriminant_directions(S_b: np.ndarray, S_w: np.ndarray, m: int) -> np.ndar
 N_NEAR, N_FAR = 50, 500
 
 
-def target_neighbors(Z: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> np.ndarray:
-    """Return the k nearest rows of the same class of every row, shape (n, k or fewer); its own
-    number for none.
+def target_neighbors(Z: Any, codes: np.ndarray, k: Any, search: Searcher = EXACT) -> np.ndarray:
+    """Return the k nearest rows of the same class of every row, or the first `k[i]`, shape (n, k or
+    fewer); its own number for none.
     """
     graph = nearest_same_class(Z, codes, k, search)
     lengths = np.diff(graph.indptr)
@@ -169,43 +169,24 @@ def target_neighbors(Z: Any, codes: np.ndarray, k: int, search: Searcher = EXACT
     return targets
 
 
-def near_rows(Z: np.ndarray, k: int, codes: np.ndarray | None, search: Searcher) -> np.ndarray:
-    """Return the numbers of the k nearest rows of every row, shape (n, k).
+def near_rows(
+    Z: np.ndarray,
+    k: int,
+    codes: np.ndarray | None,
+    search: Searcher = EXACT,
+    anchors: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the numbers of the k nearest rows of every row, or of some rows, shape (n, k).
 
     With classes there is a column more, without which g cannot do: the nearest row of the same
     class, or the row itself where it is listed already, or there is none.
     """
-    near = nearest(Z, k, search).indices.reshape(len(Z), k)
-    if codes is None:
-        return near
-    return with_same_class(
-        near, target_neighbors(Z, codes, 1, search)[:, 0], np.arange(len(Z), dtype=near.dtype)
-    )
-
-
-def near_rows_of(
-    anchors: np.ndarray, Z: np.ndarray, k: int, codes: np.ndarray | None
-) -> np.ndarray:
-    """Return what `near_rows` does for some rows only, by an exact search among all."""
-    near = _nearest_to(anchors, np.arange(len(Z)), Z, k)
-    if codes is None:
-        return near
-    same = anchors.copy()
-    members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-    for code in np.unique(codes[anchors]):
-        if len(members[code]) > 1:
-            queries = codes[anchors] == code
-            same[queries] = _nearest_to(anchors[queries], members[code], Z, 1)[:, 0]
-    return with_same_class(near, same, anchors)
-
-
-def _nearest_to(queries: np.ndarray, among: np.ndarray, Z: np.ndarray, k: int) -> np.ndarray:
-    """Return the k nearest to some rows among rows that include them, themselves left out."""
-    index = NearestNeighbors(algorithm="brute").fit(Z if len(among) == len(Z) else Z[among])
-    found = among[index.kneighbors(Z[queries], n_neighbors=k + 1, return_distance=False)]
-    own = found == queries[:, None]
-    own[~own.any(axis=1), -1] = True  # of many duplicates the row itself may not be listed
-    return found[~own].reshape(len(queries), k)
+    queried = np.ones(len(Z), int) if anchors is None else np.bincount(anchors, minlength=len(Z))
+    near = nearest(Z, k * queried, search).indices.reshape(-1, k)  # in the order of the rows
+    if codes is not None:
+        own = np.flatnonzero(queried).astype(near.dtype)
+        near = with_same_class(near, target_neighbors(Z, codes, queried, search)[own, 0], own)
+    return near if anchors is None else near[np.argsort(np.argsort(anchors))]
 
 
 # How `nearkin.evaluation.compare` treats these methods: a fit with fewer components is not the

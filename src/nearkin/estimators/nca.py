@@ -56,7 +56,6 @@ from .descent_embedding import (
     discriminant_directions,
     n_directions,
     near_rows,
-    near_rows_of,
     penalized,
     perplexity,
     perplexity_bandwidth,
@@ -366,16 +365,9 @@ class NCA(DescentEmbedding):
         return check_descent(self)
 
     def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, PairWeights]:
-        pair_weights: PairWeights
-        if self.target == "classes":
-            X, codes = validate_labelled_rows(self, X, y, reset=reset)
-            check_shared_labels(codes)
-            pair_weights = SameClass(codes)
-        else:
-            X, targets = validate_target_rows(self, X, y, reset=reset)
-            if reset:
-                self.target_bandwidth_ = target_bandwidth(targets)
-            pair_weights = TargetKernel(targets - np.median(targets), self.target_bandwidth_)
+        X, pair_weights = validate_with_target(self, X, y, reset=reset)
+        if isinstance(pair_weights, TargetKernel):
+            self.target_bandwidth_ = pair_weights.bandwidth
         if self.structure == "diagonal" and issparse(X):
             require_memory(
                 4 * 8 * X.shape[0] * X.shape[1],
@@ -465,6 +457,19 @@ class NCA(DescentEmbedding):
         if self.solver == "sgd":
             self._sgd_state = SGDState.of(B, found.memory, rows, n_counted)
         self._keep(found, rows, dtype)
+
+
+def validate_with_target(
+    nca: Any, X: Any, y: Any, *, reset: bool = True
+) -> tuple[Any, PairWeights]:
+    """Return X, and which neighbours are right by y: labels, or numbers, as `target` says."""
+    if nca.target == "classes":
+        X, codes = validate_labelled_rows(nca, X, y, reset=reset)
+        check_shared_labels(codes)
+        return X, SameClass(codes)
+    X, targets = validate_target_rows(nca, X, y, reset=reset)
+    bandwidth = target_bandwidth(targets) if reset else nca.target_bandwidth_
+    return X, TargetKernel(targets - np.median(targets), bandwidth)
 
 
 @dataclass(frozen=True)
@@ -716,12 +721,13 @@ def evaluate(
     k = n_near(nca, n, N_NEAR_OF_ANCHOR)
     if k is not None:
         far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
-        near = near_rows_of(anchors, Z, min(max(k, N_NEAR), n - 1), term.codes)
-    groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
+        near = near_rows(Z, min(max(k, N_NEAR), n - 1), term.codes, anchors=anchors)
+    n_groups = min(EVALUATION_GROUPS, len(anchors))
+    groups = np.array_split(anchors, n_groups), np.array_split(near, n_groups)
     sums = [
-        term.sum(Z, Candidates.of_anchors(anchors[group], near[group], far, n)) for group in groups
+        term.sum(Z, Candidates.of_anchors(*group, far, n)) for group in zip(*groups, strict=True)
     ]
-    means = np.divide(sums, [len(group) for group in groups])
+    means = np.divide(sums, [len(group) for group in groups[0]])
     error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
     value, error = term.of_mean(Z, float(np.sum(sums)) / len(anchors), error)
     return penalized(value, B, B, nca.alpha, n_counted or n)[0], error

@@ -26,13 +26,9 @@ from .._validation import (
     check_pair_weights,
     check_pairs,
     check_positive,
-    check_shared_labels,
-    validate_labelled_rows,
     validate_rows,
-    validate_target_rows,
 )
 from ..objectives.network import OBJECTIVES, SparsePairWeights, neighbor_terms, objective_value
-from ..objectives.stochastic import SameClass, TargetKernel, target_bandwidth
 from .base import Embedding
 from .descent_embedding import (
     nearest_squares,
@@ -40,6 +36,7 @@ from .descent_embedding import (
     principal_directions,
     unit_distance,
 )
+from .nca import validate_with_target
 
 MOST_COMPONENTS = 50  # of the default network, by default
 HELD_OUT = 2000  # rows or pairs, at most
@@ -323,14 +320,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
             return X, SparsePairWeights.of_pairs(pairs, weights, len(X)), pairs[weights > 0]
         if weights is not None:
             raise ValueError("weights are those of pairs: pass pairs, too.")
-        pair_weights: SameClass | TargetKernel
-        if self.target == "classes":
-            X, codes = validate_labelled_rows(self, X, y)
-            check_shared_labels(codes)
-            pair_weights = SameClass(codes)
-        else:
-            X, targets = validate_target_rows(self, X, y)
-            pair_weights = TargetKernel(targets - np.median(targets), target_bandwidth(targets))
+        X, pair_weights = validate_with_target(self, X, y)
         return X, pair_weights, np.arange(len(X))[:, None]
 
     def _network(self) -> Any:

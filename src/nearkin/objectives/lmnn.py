@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._blocks import parallel_map, shares
+from .._blocks import parallel_map, row_blocks, shares
 from .linear_map import chain_rule, embed
 from .stochastic import SameClass, Value, factors, tile_height
 
@@ -109,12 +109,11 @@ def target_squares(Z: np.ndarray, targets: np.ndarray) -> np.ndarray:
     squares = np.empty((n, k), Z.dtype)
 
     def fill(rows: slice) -> None:
-        i = np.repeat(np.arange(rows.start, rows.stop), k)
-        squares[rows] = _squares(Z, i, targets[rows].ravel()).reshape(-1, k)
+        difference = Z[rows, None] - Z[targets[rows]]
+        squares[rows] = np.einsum("ijk,ijk->ij", difference, difference)
 
-    parallel_map(
-        fill, _row_blocks(np.arange(0, n * k + 1, k), Z.shape[1]), targets.size * Z.shape[1]
-    )
+    m = Z.shape[1]
+    parallel_map(fill, row_blocks(n, k * m, PAIR_ENTRIES), n * k * m)
     squares[targets == np.arange(n)[:, None]] = -np.inf
     return squares
 

@@ -263,10 +263,6 @@ def exponentiate(logits: np.ndarray) -> np.ndarray:
 # Below, a weight changes no sum; and numbers near the smallest of float32 make products ten times
 # slower.
 NEGLIGIBLE = 1e-30
-# Of logits (b, k + s), the anchors (b, 1) and the candidates of the columns: the sum of what is
-# added up, and G of the pairs, its derivatives with respect to their squared distances. The logits
-# are -||z_i - z_j||^2 + |z_i|^2, or -inf.
-Weigh = Callable[[np.ndarray, np.ndarray, np.ndarray], Value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,7 +336,17 @@ def among_candidates(
     """
 
     def weigh(logits: np.ndarray, i: np.ndarray, columns: np.ndarray) -> Value:
-        return _weights(logits, pair_weights.log_weights(i, columns, Z.dtype), terms)
+        log_w = pair_weights.log_weights(i, columns, Z.dtype)
+        R = logits + (0.0 if log_w is None else log_w)
+        p_top, r_top = exponentiate(logits), exponentiate(R)
+        p_sum, r_sum = logits.sum(axis=1, keepdims=True), R.sum(axis=1, keepdims=True)
+        term, factor = terms(r_top - p_top + np.log(r_sum / p_sum))
+        logits /= p_sum
+        R /= r_sum
+        logits -= R
+        logits *= factor
+        logits[np.abs(logits) < NEGLIGIBLE] = 0.0
+        return float(term.sum(dtype=np.float64)), logits
 
     return _over_candidates(Z, candidates, weigh)
 
@@ -361,8 +367,13 @@ def mass_among_candidates(Z: np.ndarray, candidates: Candidates) -> Value:
     return _over_candidates(Z, candidates, weigh)
 
 
-def _over_candidates(Z: np.ndarray, candidates: Candidates, weigh: Weigh) -> Value:
-    """Return a sum over the anchors and their candidates, and its gradient with respect to Z."""
+def _over_candidates(Z: np.ndarray, candidates: Candidates, weigh: Callable[..., Value]) -> Value:
+    """Return a sum over the anchors and their candidates, and its gradient with respect to Z.
+
+    `weigh` takes logits (b, k + s), the anchors (b, 1) and the candidates of the columns. The
+    logits are -||z_i - z_j||^2 + |z_i|^2, or -inf. It returns the sum of what is added up, and G of
+    the pairs, its derivatives with respect to their squared distances.
+    """
     near, far = candidates.near, candidates.far
     (b, k), s, n = near.shape, len(far), len(Z)
     with_ones, operand = factors(Z)
@@ -407,17 +418,3 @@ def _over_candidates(Z: np.ndarray, candidates: Candidates, weigh: Weigh) -> Val
     degrees = np.bincount(near.ravel(), near_weights.ravel(), minlength=n).astype(np.float64)
     degrees[:b] += near_weights.sum(axis=1)
     return value, 2 * (gradient + degrees[:, None] * Z - products)
-
-
-def _weights(logits: np.ndarray, log_w: np.ndarray | None, terms: Terms) -> Value:
-    """Return the sum of the terms of some rows, and G of their candidates, in place of the logits."""
-    R = logits + (0.0 if log_w is None else log_w)
-    p_top, r_top = exponentiate(logits), exponentiate(R)
-    p_sum, r_sum = logits.sum(axis=1, keepdims=True), R.sum(axis=1, keepdims=True)
-    term, factor = terms(r_top - p_top + np.log(r_sum / p_sum))
-    logits /= p_sum
-    R /= r_sum
-    logits -= R
-    logits *= factor
-    logits[np.abs(logits) < NEGLIGIBLE] = 0.0
-    return float(term.sum(dtype=np.float64)), logits
