@@ -137,7 +137,7 @@ def test_an_interrupted_descent_keeps_the_best_and_leaves_nothing_behind(client,
 
     def interrupted(work, function, *arguments, **fixed):
         futures = submit(work, function, *arguments, **fixed)
-        if function.__name__ == "among_pairs":
+        if function.__name__ == "added_up":
             n_evaluations.append(1)
             if len(n_evaluations) == 4:
                 raise KeyboardInterrupt

@@ -176,7 +176,7 @@ def near_rows(
     search: Searcher = EXACT,
     anchors: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the numbers of the k nearest rows of every row, or of some rows, shape (n, k).
+    """Return the numbers of the k nearest rows of every row, or of different anchors, shape (n, k).
 
     With classes there is a column more, without which g cannot do: the nearest row of the same
     class, or the row itself where it is listed already, or there is none.
