@@ -176,7 +176,7 @@ class TestThePredictorForTablesIsChosen:
             "tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False, quick={"n_members": 3}
         )
         rows = np.arange(90)
-        predictor, _ = TablePredictor(method).fit(Split(protocol, rows), method.quick)
+        predictor, _ = TablePredictor(method).fit(Split(protocol, rows), **method.quick)
         assert sorted(predictor.held_out_rows_) == list(rows)
         choice = NestedSplit(protocol, rows).choose(method)
         votes = np.empty((90, 2))

@@ -307,11 +307,10 @@ def compare(
             for number, fold in enumerate(folds)
         ]
         # a predictor for tables is fitted to all rows meanwhile: very likely it will be chosen
-        likely = [method for method in methods if method.own_vote]
-        if not refit or time_budget is not None or len(likely) > 1:
-            likely = []
-        fits = Job(ON_ALL_ROWS, NestedSplit.fit, (protocol.labelled,), likely)
-        findings = run.do(protocol, jobs, fits.cut(1))
+        predictors = [method for method in methods if method.own_vote]
+        fit = Job(ON_ALL_ROWS, NestedSplit.fit, (protocol.labelled,), predictors)
+        is_likely = refit and time_budget is None and len(predictors) == 1
+        findings = run.do(protocol, jobs, [fit] if is_likely else [])
         complete = findings.complete(methods)
         if not complete:
             raise KeyboardInterrupt

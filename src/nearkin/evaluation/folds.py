@@ -228,7 +228,7 @@ class NestedSplit:
         return replace(outcome, warnings=Counter(kept))
 
     def fit(self, one: Method, choice: Choice | None = None) -> tuple[Pipeline, np.ndarray]:
-        """Return what a user gets, with this choice, and the rows that vote in it."""
+        """Return what a user gets: a pipeline fitted with this choice, and the rows that vote."""
         return contestant(one).pipeline(self.outer, choice)
 
     def outcome(
@@ -257,8 +257,9 @@ class NestedSplit:
         )
 
 
-# The three kinds of contestants. Each has `evaluate(fold)`; a method also `choose(fold)` and
-# `pipeline(split, choice)`, which is what a user gets: it predicts the labels themselves.
+# The three kinds of contestants. Each has `evaluate(fold)`, which returns an Outcome. A method also
+# has `choose(fold)`, and `pipeline(split, choice)`: what a user gets, which predicts the labels
+# themselves.
 
 
 def contestant(one: Method | Reference) -> Any:
@@ -394,16 +395,15 @@ class TablePredictor:
     method: Method
 
     def fit(
-        self, split: Split, params: Params, *, own_folds: bool = False
+        self, split: Split, *, own_folds: bool = False, **params: Any
     ) -> tuple[Any, np.ndarray]:
         """Return the predictor and the positions of the training rows that it learned from.
 
         Its members are learned on folds of the protocol, which keep groups and twins together, or
         on its own.
         """
-        protocol = split.protocol
-        seed = {"random_state": protocol.random_state}
-        predictor = clone(self.method.estimator).set_params(**seed, **params)
+        protocol, predictor = split.protocol, clone(self.method.estimator)
+        predictor.set_params(random_state=protocol.random_state, **params)
         folds = [] if own_folds else protocol.member_folds(split.rows, predictor.n_members)
         learned = split.sample(self.method.most_rows)
         for train, test in folds:
@@ -420,7 +420,7 @@ class TablePredictor:
         """Return what its members, learned on the inner folds, say of the rows that these hold
         out.
         """
-        return self._choice(fold, *self.fit(fold.outer, self.method.quick))
+        return self._choice(fold, *self.fit(fold.outer, **self.method.quick))
 
     def _choice(self, fold: NestedSplit, predictor: Any, learned: np.ndarray) -> Choice:
         vote, rows = OwnVote(len(learned)), fold.outer.rows[learned[predictor.held_out_rows_]]
@@ -436,7 +436,7 @@ class TablePredictor:
         """Return the outcome: one fit serves the choice, the prediction and the picture."""
         split, X = fold.outer, fold.protocol.X
         start = time.perf_counter()
-        predictor, learned = self.fit(split, self.method.quick)
+        predictor, learned = self.fit(split, **self.method.quick)
         seconds = time.perf_counter() - start
         choice = self._choice(fold, predictor, learned)
         queries = X[split.queries]
@@ -451,7 +451,7 @@ class TablePredictor:
         It is what its `fit` makes of the rows, unless some belong together.
         """
         apart = len(np.unique(split.protocol.units[split.rows])) == len(split.rows)
-        predictor, learned = self.fit(split, {}, own_folds=apart)
+        predictor, learned = self.fit(split, own_folds=apart)
         return Pipeline([("vote", predictor)]), split.rows[learned]
 
 
@@ -462,7 +462,7 @@ class AnyPredictor:
     reference: Reference
 
     def evaluate(self, fold: NestedSplit) -> Outcome:
-        """Return the outcome; rows of a few are learned from, as `Reference.most_rows` says."""
+        """Return the outcome of a fit to at most `Reference.most_rows` rows."""
         start = time.perf_counter()
         split, p = fold.outer, fold.protocol.X.shape[1]
         learned = split.sample(self.reference.most_rows)

@@ -60,17 +60,13 @@ def comparison_html(found: Any) -> str:
         lines.append(
             Line(cells, row.difference, interval, row.p_value, row.status, row.kind == "choice")
         )
-    head, *_ = repr(found).split("\n")
-    winner = (
-        []
-        if found.winner is None
-        else [f"The automatic choice on all rows is {found.winner_method}."]
-    )
+    caption = [repr(found).partition("\n")[0].rstrip(":")]
+    if found.winner is not None:
+        caption.append(f"The automatic choice on all rows is {found.winner_method}.")
     score = found.score.name.replace("_", " ") + " (less is better)" * (found.score.sign < 0)
     score += " ± std" * (len(found.folds) > 1)
-    return ranking_html(
-        [head.rstrip(":"), *winner, *found.remarks], ["method", score, "dimension"], lines, decimals
-    )
+    names = ["method", score, "dimension"]
+    return ranking_html([*caption, *found.remarks], names, lines, decimals)
 
 
 def adaptation_html(found: Any) -> str:
@@ -103,31 +99,21 @@ def ranking_html(
     head = [*names, "difference", "p", "95 % interval (dashed: raw)", "verdict"]
     rows = [_row([escape(name) for name in head], "th scope='col'", "bold")]
     for line in lines:
-        is_raw, p = line.status == "baseline", line.p_value
-        cells = [*line.cells, "" if is_raw else f"{line.difference:+z.{decimals}f}"]
+        cells, p = [*line.cells, f"{line.difference:+z.{decimals}f}"], line.p_value
+        if line.status == "baseline":
+            cells[-1] = ""
         cells.append("" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.2g}")
-        weight = "bold" if line.is_chosen else "normal"
-        rows.append(
-            _row(
-                [*map(escape, cells), _picture(line, span, decimals), escape(line.status)],
-                "td",
-                weight,
-            )
-        )
+        drawn = [*map(escape, cells), _picture(line, span, decimals), escape(line.status)]
+        rows.append(_row(drawn, "td", "bold" if line.is_chosen else "normal"))
     return f"<table><caption>{'<br>'.join(map(escape, caption))}</caption>{''.join(rows)}</table>"
 
 
 def _row(cells: Sequence[str], tag: str, weight: str) -> str:
-    aligned = [
-        "left",
-        *["right"] * (len(cells) - 3),
-        "left",
-        "left",
-    ]  # name, figures, picture, verdict
+    sides = ["left", *["right"] * (len(cells) - 3), "left", "left"]  # figures are right-aligned
     style = f"padding: 0 0.5em; font-weight: {weight}; white-space: nowrap"
     written = [
-        f"<{tag} style='text-align: {side}; {style}'>{cell}</{tag.split()[0]}>"
-        for side, cell in zip(aligned, cells, strict=True)
+        f"<{tag} style='text-align: {side}; {style}'>{cell}</{tag[:2]}>"
+        for side, cell in zip(sides, cells, strict=True)
     ]
     return f"<tr>{''.join(written)}</tr>"
 
@@ -136,12 +122,10 @@ def _picture(line: Line, span: Sequence[float], decimals: int) -> str:
     """Return a line's difference with its interval, beside the raw features; an arrow leads to what
     lies outside.
     """
+    ends = [line.difference, *line.interval]
     margin, middle, color = 8, HEIGHT / 2, COLORS[line.status]
-    raw, dot, low, high = np.interp(
-        np.nan_to_num([0.0, line.difference, *line.interval]),
-        span,
-        np.linspace(margin, WIDTH - margin, len(span)),
-    )
+    places = np.linspace(margin, WIDTH - margin, len(span))
+    raw, dot, low, high = np.interp(np.nan_to_num([0.0, *ends]), span, places)
     mark = f'<circle cx="{dot:.1f}" cy="{middle}" r="{6 if line.is_chosen else 4}" fill="{color}"/>'
     if not span[0] <= line.difference <= span[-1]:
         arrow = "←" if line.difference < span[0] else "→"
@@ -149,8 +133,8 @@ def _picture(line: Line, span: Sequence[float], decimals: int) -> str:
             f'<text x="{dot:.1f}" y="{middle + 5}" text-anchor="middle" '
             f'fill="{color}">{arrow}</text>'
         )
-    said = [f"{end:+z.{decimals}f}" for end in (line.difference, *line.interval)]
-    text = f"difference {said[0]}, 95 % interval {said[1]} to {said[2]}"
+    difference, *interval = [f"{end:+z.{decimals}f}" for end in ends]
+    text = f"difference {difference}, 95 % interval {' to '.join(interval)}"
     return (
         f'<svg role="img" aria-label="{text}" width="{WIDTH}" height="{HEIGHT}" '
         f'style="display: block"><title>{text}'
