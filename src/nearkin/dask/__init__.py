@@ -25,16 +25,34 @@ except ImportError as error:
         'nearkin.dask needs Dask and distributed: pip install "nearkin[dask]"'
     ) from error
 
-from .nca import DaskNCA as DaskNCA
-from .search import nearest_labels as nearest_labels
-from .spectral import DaskDMLMJ as DaskDMLMJ
-from .spectral import DaskDNE as DaskDNE
-from .spectral import DaskGMML as DaskGMML
-from .spectral import DaskLDE as DaskLDE
-from .spectral import DaskLFDA as DaskLFDA
-from .spectral import DaskLPP as DaskLPP
-from .spectral import DaskMFA as DaskMFA
-from .spectral import DaskNMMP as DaskNMMP
-from .spectral import DaskPCA as DaskPCA
-from .spectral import DaskStandardScaler as DaskStandardScaler
-from .table import MAX_BLOCKS as MAX_BLOCKS
+from .nca import DaskNCA
+from .search import nearest_labels
+from .spectral import (
+    DaskDMLMJ,
+    DaskDNE,
+    DaskGMML,
+    DaskLDE,
+    DaskLFDA,
+    DaskLPP,
+    DaskMFA,
+    DaskNMMP,
+    DaskPCA,
+    DaskStandardScaler,
+)
+from .table import MAX_BLOCKS
+
+__all__ = [
+    "MAX_BLOCKS",
+    "DaskDMLMJ",
+    "DaskDNE",
+    "DaskGMML",
+    "DaskLDE",
+    "DaskLFDA",
+    "DaskLPP",
+    "DaskMFA",
+    "DaskNCA",
+    "DaskNMMP",
+    "DaskPCA",
+    "DaskStandardScaler",
+    "nearest_labels",
+]

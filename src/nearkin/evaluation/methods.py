@@ -21,7 +21,8 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
-from .. import estimators, tables
+from .. import estimators
+from ..tables import NCAClassifier, NCARegressor
 from .scores import CLASSIFICATION
 
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
@@ -153,8 +154,8 @@ def all_methods(
         methods.append(
             Method("LDA", LDA(), max_components=lambda p, n_classes: min(p, n_classes - 1))
         )
-    every = [vars(module)[name] for module in (estimators, tables) for name in module.__all__]
-    for cls in every:
+    maps = [vars(estimators)[name] for name in estimators.__all__]
+    for cls in (*maps, NCAClassifier, NCARegressor):
         for name, options in vars(cls).get("compared_as", {}).items():
             params = options.get("params", {}) if is_classes else options.get("regression")
             unsuited = any(options.get(kind) and not given[kind] for kind in given)

@@ -13,16 +13,32 @@ j.
 neighbours transformer, or among distances that are given; `approximate.py` approximately.
 """
 
-from .approximate import ApproximateSearch as ApproximateSearch
-from .approximate import choose_search as choose_search
-from .approximate import searcher as searcher
-from .lists import EXACT as EXACT
-from .lists import Index as Index
-from .lists import Searcher as Searcher
-from .lists import closest_listed as closest_listed
-from .lists import closest_pairs as closest_pairs
-from .lists import first as first
-from .lists import nearest as nearest
-from .lists import nearest_other_class as nearest_other_class
-from .lists import nearest_same_class as nearest_same_class
-from .lists import neighbor_lists as neighbor_lists
+from .approximate import ApproximateSearch, choose_search, searcher
+from .lists import (
+    EXACT,
+    Index,
+    Searcher,
+    closest_listed,
+    closest_pairs,
+    first,
+    nearest,
+    nearest_other_class,
+    nearest_same_class,
+    neighbor_lists,
+)
+
+__all__ = [
+    "EXACT",
+    "ApproximateSearch",
+    "Index",
+    "Searcher",
+    "choose_search",
+    "closest_listed",
+    "closest_pairs",
+    "first",
+    "nearest",
+    "nearest_other_class",
+    "nearest_same_class",
+    "neighbor_lists",
+    "searcher",
+]
