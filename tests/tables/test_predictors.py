@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csc_matrix, csr_array
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 
 from nearkin import NCAClassifier, NCARegressor
 from nearkin.estimators.descent_embedding import directions
@@ -346,6 +347,10 @@ class TestClassifier:
         )
         with pytest.raises(ValueError, match="class_weight must be larger than 0"):
             NCAClassifier(class_weight={0: 0.0, 1: 1.0}).fit(X, y)
+
+    def test_what_is_not_fitted_says_so(self):
+        with pytest.raises(NotFittedError, match="This NCAClassifier instance is not fitted yet"):
+            NCAClassifier().predict(load_iris().data)
 
     def test_lists_of_cells(self):
         frame, y = mixed_table(40)

@@ -330,6 +330,9 @@ class Levels(NamedTuple):
     ordered: bool = False
 
 
+Curves = dict[str, Curve | Levels]  # by the names of columns
+
+
 def features_of(encoder: TableEncoder) -> list[Feature]:
     """Return what the features are that a fitted encoder makes."""
     names = getattr(encoder, "feature_names_in_", [f"x{j}" for j in range(encoder.n_features_in_)])
@@ -464,7 +467,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             out[rows] = (self._raw(X[rows]) - self._mean) * self._scale
         return out
 
-    def curves(self, directions: np.ndarray) -> dict[str, Curve | Levels]:
+    def curves(self, directions: np.ndarray) -> Curves:
         """Return what linear maps of the features are as functions of each column.
 
         Parameters
@@ -479,7 +482,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             categories, `Levels`. None of a column without a value.
         """
         check_is_fitted(self)
-        curves: dict[str, Curve | Levels] = {}
+        curves: Curves = {}
         for number, at in enumerate(self._numbers):
             edges, own = self.piecewise_.edges_[number], self._number == number  # type: ignore[union-attr]
             if len(edges) == 0:
@@ -559,7 +562,7 @@ class SparseEncoder(StandardScaler):
         """Return the features, sparse if X is, float32."""
         return canonical(super().transform(X).astype(np.float32))
 
-    def curves(self, directions: np.ndarray) -> dict[str, Curve | Levels]:
+    def curves(self, directions: np.ndarray) -> Curves:
         """Return none."""
         return {}
 
@@ -582,14 +585,14 @@ PLACES = {
 BEYOND = 0.1  # how far a sine may lie outside those of the rows
 
 
-def with_seasons(curves: dict[str, Curve | Levels]) -> dict[str, Curve | Levels]:
+def with_seasons(curves: Curves) -> Curves:
     """Return curves in which the sine and the cosine of a date are one: the places of months,
     weekdays or hours.
 
     Those that the rows do not reach are left out, as far as the ranges of sine and cosine tell;
     where fewer than two are left, sine and cosine stay. The places are about their mean.
     """
-    found = dict[str, Curve | Levels]()
+    found = Curves()
     for name, curve in curves.items():
         column, _, cycle = name.removesuffix(", sin)").removesuffix(", cos)").rpartition(" (")
         sine, cosine = (curves.get(f"{column} ({cycle}, {part})") for part in ("sin", "cos"))

@@ -32,6 +32,7 @@ TILE_COLUMNS = (
 )
 WIDTHS, RIDGES, SHARES = (1.0, 2.0, 5.0), (0.1, 1.0), (0.25, 0.5, 0.75, 1.0)
 
+HeldOut = Callable[[Any], np.ndarray]  # from a vote, or lines, to what it predicts for some rows
 Errors = Callable[[np.ndarray], np.ndarray]
 
 
@@ -184,17 +185,8 @@ class Mixture:
         return Mixture(self.vote.after(temperature), self.lines.after(temperature), self.share)
 
 
-def best_vote(
-    losses: Callable[[SoftVote], np.ndarray], distance: str = "squared"
-) -> tuple[float, SoftVote]:
-    """Return the lowest mean loss of the votes by a distance, and the vote."""
-    votes = [SoftVote(temperature, distance) for temperature in TEMPERATURES]
-    means = [float(losses(vote).mean()) for vote in votes]
-    return min(means), votes[int(np.argmin(means))]
-
-
 def mixed_with_lines(
-    vote: SoftVote, temperature: float, held_out: Callable[[Any], np.ndarray], errors: Errors
+    vote: SoftVote, temperature: float, held_out: HeldOut, errors: Errors
 ) -> SoftVote | Mixture:
     """Return the vote, mixed with local lines where that lowers the held-out error by more than a
     standard error.
@@ -283,7 +275,7 @@ class Member:
     """
 
     def __init__(self, rows: Rows, train: np.ndarray, test: np.ndarray, m: int) -> None:
-        self.rows, self.training, self.test = rows, rows.subset(train), test
+        self.training, self.queries = rows.subset(train), rows.X[test]
         self.unit_rows = UnitRows.of(self.training.X, dtype=np.float32)
         B = directions("pca", self.unit_rows.X, min(m, len(train) - 1, rows.X.shape[1]))
         self.B = self.init = B / perplexity_bandwidth(self.unit_rows.nearest_squares(B))
@@ -305,10 +297,12 @@ class Member:
         self.B = found.x
         return self.unit_rows.components(found.x).astype(np.float32)
 
-    def held_out(self, A: np.ndarray, vote: Any) -> np.ndarray:
-        """Return the votes of the training part for the test part."""
+    def embedded(self, A: np.ndarray) -> tuple[Any, ...]:
+        """Return the test part and the training part in the learned space, and what the latter
+        votes about.
+        """
         rows = self.training
-        return vote.predict(self.rows.X[self.test] @ A.T, rows.X @ A.T, rows.Y, rows.weights)
+        return self.queries @ A.T, rows.X @ A.T, rows.Y, rows.weights
 
 
 @dataclass(frozen=True)
@@ -365,26 +359,24 @@ def member_path(
     members = [Member(rows, train, test, m) for train, test in folds]
     tested = rows.subset(np.concatenate([test for _, test in folds]))
     scores: dict[float, float] = {}
-    best: tuple[float, float, Sequence[np.ndarray]] | None = None
-
-    def held_out(maps: Sequence[np.ndarray], vote: Any) -> np.ndarray:
-        votes = [member.held_out(A, vote) for member, A in zip(members, maps, strict=True)]
-        return np.concatenate(votes)
+    best: tuple[float, float, Sequence[np.ndarray], HeldOut] | None = None
 
     def found(status: Status = Status.CONVERGED) -> MemberPath:
         assert best is not None
-        _, alpha, maps = best
-        chosen = chosen_vote(partial(held_out, maps), tested, distance)
+        _, alpha, maps, held_out = best
+        chosen = chosen_vote(held_out, tested, distance)
         unit = float(np.mean([member.unit_rows.unit for member in members]))
         return MemberPath(merged(maps), *chosen, alpha, dict(scores), unit, status)
 
     try:
         for alpha in alphas:
             maps = [member.descend(alpha) for member in members]
-            lowest = best_vote(lambda vote: tested.losses(held_out(maps, vote)))[0]  # noqa: B023
+            parts = [member.embedded(A) for member, A in zip(members, maps, strict=True)]
+            held_out = partial(votes_of, parts)
+            lowest = best_vote(held_out, tested)[0]
             scores[alpha] = -lowest
             if best is None or lowest < best[0]:
-                best = lowest, alpha, maps
+                best = lowest, alpha, maps, held_out
             if stop(found):
                 return found(Status.STOPPED)
             if lowest > WORSE * best[0]:
@@ -396,18 +388,30 @@ def member_path(
     return found()
 
 
+def votes_of(parts: Sequence[tuple[Any, ...]], vote: Any) -> np.ndarray:
+    """Return what a vote predicts for some queries, one part after another: each is the arguments
+    of its `predict`.
+    """
+    return np.concatenate([vote.predict(*part) for part in parts])
+
+
+def best_vote(held_out: HeldOut, tested: Rows, distance: str = "squared") -> tuple[float, SoftVote]:
+    """Return the lowest mean loss of the votes by a distance, and the vote."""
+    votes = [SoftVote(temperature, distance) for temperature in TEMPERATURES]
+    losses = [float(tested.losses(held_out(vote)).mean()) for vote in votes]
+    return min(losses), votes[int(np.argmin(losses))]
+
+
 def chosen_vote(
-    held_out: Callable[[Any], np.ndarray], tested: Rows, distance: str
+    held_out: HeldOut, tested: Rows, distance: str
 ) -> tuple[SoftVote | Mixture, np.ndarray, float]:
     """Return the best vote by a distance, or by the better one, what it predicts for the rows that
     were held out, and the best temperature for squared distances.
 
     For numbers it is mixed with local lines where these help.
     """
-    found = {
-        name: best_vote(lambda vote: tested.losses(held_out(vote)), name)
-        for name in (DISTANCES[1:] if distance == "auto" else {"squared", distance})
-    }
+    tried = DISTANCES[1:] if distance == "auto" else {"squared", distance}
+    found = {name: best_vote(held_out, tested, name) for name in tried}
     if distance == "auto":
         distance = min(found, key=lambda name: found[name][0])
     vote: SoftVote | Mixture = found[distance][1]
@@ -462,10 +466,10 @@ def refined(
         raise KeyboardInterrupt
     A = found.x.astype(np.float32)
     Z = rows.X @ A.T
-    voters = Z[rest], rows.Y[rest], None if rows.weights is None else rows.weights[rest]
-    queries = Z[held]
+    weights = None if rows.weights is None else rows.weights[rest]
+    part = Z[held], Z[rest], rows.Y[rest], weights
     vote, held_out, temperature = chosen_vote(
-        lambda vote: vote.predict(queries, *voters), rows.subset(held), distance
+        partial(votes_of, [part]), rows.subset(held), distance
     )
     return replace(path, components=A, vote=vote, held_out=held_out, temperature=temperature)
 

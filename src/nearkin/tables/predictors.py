@@ -50,7 +50,7 @@ from ..descent import Status
 from ..estimators.base import MAX_ROWS, inner_folds, sample_rows
 from ..estimators.descent_embedding import FLOAT64_ROWS
 from ..objectives.kernel_regression import Loss, log_loss, squared_error
-from .bins import BinnedEncoder, Curve, Feature, Levels, SparseEncoder, features_of, is_table
+from .bins import BinnedEncoder, Curves, Feature, SparseEncoder, features_of, is_table
 from .encoder import TableEncoder
 from .members import (
     ALPHAS,
@@ -219,18 +219,17 @@ class TablePredictor(
 
     def _learn_encoding(self, X: Any, features: Sequence[Feature] | None) -> Any:
         """Learn how a table becomes an array, and how that is encoded; return the array."""
-        self._table = None
+        self._table, given = None, features
         if is_table(X):
             self._table = TableEncoder(missing="keep", drop_identifiers=False).fit(X)
-            self.n_features_in_ = self._n_columns = self._table.n_features_in_
+            self.n_features_in_ = self._table.n_features_in_
             self.__dict__.pop("feature_names_in_", None)
             if hasattr(self._table, "feature_names_in_"):
                 self.feature_names_in_ = self._table.feature_names_in_
             X, features = self._table.transform(X), features_of(self._table)
-        elif features is None:
-            self._n_columns = X.shape[1]
-        else:
-            self._n_columns = 1 + max(feature.column for feature in features)
+        self._n_columns = self.n_features_in_
+        if given is not None:
+            self._n_columns = 1 + max(feature.column for feature in given)
         if issparse(X):
             self.encoder_: Any = SparseEncoder().fit(X)
         else:
@@ -394,7 +393,7 @@ class TablePredictor(
         predictor._Y = predictor._voted(arrays["answers"])
         return predictor
 
-    def curves(self) -> dict[str, Curve | Levels]:
+    def curves(self) -> Curves:
         """Return how each column moves a row in the learned space: functions that are linear
         between edges, or levels.
 
@@ -650,7 +649,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of every row."""
-        return self.classes_[self.vote(self.transform(X)).argmax(axis=1)]
+        votes = self.vote(self.transform(X))
+        return self.classes_[votes.argmax(axis=1)]
 
 
 class NCARegressor(RegressorMixin, TablePredictor):
