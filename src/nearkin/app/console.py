@@ -210,14 +210,10 @@ class Progress(progress.Progress):
         """Show that `done` of `total` units of a task are finished; the name of a task may change
         in its course.
         """
-        if (
-            not self.tasks
-            or self.tasks[0].finished
-            or self.tasks[0].total != total
-            or self.tasks[0].completed > done
-        ):
-            for task in self.task_ids:
-                self.remove_task(task)
+        for task in self.tasks:
+            if task.finished or task.total != total or task.completed > done:
+                self.remove_task(task.id)
+        if not self.tasks:
             self.add_task(name, total=total)
         self.update(self.task_ids[0], completed=done, description=name)
         if not self._lines:

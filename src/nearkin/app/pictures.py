@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,8 @@ from .model import Model
 
 def new_figure(title: str, n_axes: int) -> list[Any]:
     """Return a figure and its axes, side by side."""
-    logging.getLogger("matplotlib").setLevel(
-        logging.ERROR
-    )  # it warns of a home that may not be written to
+    # it warns of a home that may not be written to
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4 + 5 * n_axes, 6), layout="constrained")
@@ -24,27 +24,29 @@ def new_figure(title: str, n_axes: int) -> list[Any]:
     return [figure, *figure.subplots(1, n_axes, squeeze=False)[0]]
 
 
+def draw(title: str, displays: Sequence[Any], path: Path) -> None:
+    """Draw Displays side by side."""
+    figure, *axes = new_figure(title, len(displays))
+    if isinstance(displays[0], ColumnsDisplay):
+        figure.set_size_inches(12, 6)
+    for display, ax in zip(displays, axes, strict=True):
+        display.plot(ax=ax)
+    figure.savefig(path, dpi=110, format="png")
+
+
 def draw_model(model: Model, path: Path) -> None:
     """Draw what the learned map does to the features, and its spectrum; with a soft vote, what to
     the columns.
     """
-    spectrum = model.arrays.get("spectrum", np.array([]))
-    title = f"inspect: {model.method}, learned from {model.table}"
-    n_axes = 1 if model.soft_vote else (not model.graph) + (len(spectrum) > 0)
-    figure, *axes = new_figure(title, n_axes)
+    displays, spectrum = list[Any](), model.arrays.get("spectrum")
     if model.soft_vote:
-        figure.set_size_inches(12, 6)
+        names = list(model.encoder.feature_names_in_)
+        learned = dict(zip(model.stretched, model.stretch, strict=True))
+        effects = np.array([learned.get(name, 0.0) for name in names])  # 0: left out
         curves = model.predictor.curves() if model.bins else {}  # sparse rows have none
-        encoder = model.encoder
-        learned = dict(zip(model.stretched, model.arrays["effects"], strict=True))
-        effects = np.array(
-            [learned.get(name, 0.0) for name in encoder.feature_names_in_]
-        )  # 0: left out
-        ColumnsDisplay.of(effects, list(encoder.feature_names_in_), curves, model.method).plot(
-            ax=axes[0]
-        )
+        displays.append(ColumnsDisplay.of(effects, names, curves, model.method))
     elif not model.graph:
-        FeatureDisplay(model.stretch, model.stretched, model.method).plot(ax=axes[0])
-    if len(spectrum) and not model.soft_vote:
-        SpectrumDisplay(spectrum, model.n_components, model.method).plot(ax=axes[-1])
-    figure.savefig(path, dpi=110, format="png")
+        displays.append(FeatureDisplay(model.stretch, model.stretched, model.method))
+    if spectrum is not None and len(spectrum) and not model.soft_vote:
+        displays.append(SpectrumDisplay(spectrum, model.n_components, model.method))
+    draw(f"inspect: {model.method}, learned from {model.table}", displays, path)

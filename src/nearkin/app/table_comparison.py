@@ -153,23 +153,23 @@ class TableComparison(nullcontext):
         """Draw the ranking, and a 2-D map of held-out rows by what was chosen in the first fold."""
         table, answer = self.table, comparison[leader(comparison.ranking()).name]
         name = answer.params[0].get("method", answer.name)
+        displays: list[Any] = [RankingDisplay(comparison)]
         # on every fold, not on the first alone
         finished = [result.name for result in comparison.results]
-        has_map = name != RAW and name in finished
-        figure, *axes = pictures.new_figure(f"compare {table.name}", 1 + has_map)
-        RankingDisplay(comparison).plot(ax=axes[0])
-        if has_map:
+        if name != RAW and name in finished:
             seen = first_map(comparison, answer)
-            EmbeddingDisplay(
-                seen.embedding,
-                known_labels(table.y, seen.rows),
-                seen.score,
-                seen.vote,
-                name,
-                table.task,
-                comparison.score.name,
-            ).plot(ax=axes[1])
-        figure.savefig(path, dpi=110, format="png")
+            displays.append(
+                EmbeddingDisplay(
+                    seen.embedding,
+                    known_labels(table.y, seen.rows),
+                    seen.score,
+                    seen.vote,
+                    name,
+                    table.task,
+                    comparison.score.name,
+                )
+            )
+        pictures.draw(f"compare {table.name}", displays, path)
 
     def document(self, comparison: Comparison, progress: console.Progress) -> Any:
         """Return all that was found, for the page and the JSON file."""
