@@ -250,15 +250,28 @@ def _draw_quality(ax: Any, found: Adaptation, chosen: WayResult, part: str) -> N
         ways = sorted(ways, key=lambda one: one.way.bytes)
         half = [100 * (one.tests[part].interval()[1] - one.tests[part].difference) for one in ways]
         ax.errorbar(
-            [one.way.bytes for one in ways], [100 * one.scores[part][score] for one in ways],
-            yerr=None if ways[0] is raw else half, label=kind, marker=marker, markersize=5, linewidth=1,
-            elinewidth=0.8, color=GREY if ways[0] is raw else color,
-        )  # fmt: skip
+            [one.way.bytes for one in ways],
+            [100 * one.scores[part][score] for one in ways],
+            yerr=None if ways[0] is raw else half,
+            label=kind,
+            marker=marker,
+            markersize=5,
+            linewidth=1,
+            elinewidth=0.8,
+            color=GREY if ways[0] is raw else color,
+        )
     ax.plot(
-        chosen.way.bytes, 100 * chosen.scores[part][score], linestyle="none", marker="o", markersize=15,
-        markerfacecolor="none", markeredgecolor=GREY, markeredgewidth=2, gid="chosen",
+        chosen.way.bytes,
+        100 * chosen.scores[part][score],
+        linestyle="none",
+        marker="o",
+        markersize=15,
+        markerfacecolor="none",
+        markeredgecolor=GREY,
+        markeredgewidth=2,
+        gid="chosen",
         label=f"{'advised' if chosen is found.chosen else 'taken'}: {chosen.way.name}",
-    )  # fmt: skip
+    )
     ax.set_xscale("log", base=2)
     sizes = sorted({one.way.bytes for one in found.results})
     ticks = sorted({*(size for size in sizes if size & (size - 1) == 0), sizes[-1]})
@@ -316,9 +329,14 @@ def adapt(options: argparse.Namespace) -> int:
     outputs.note(facts, *(f"  {note}" for note in source.notes))
     with console.Progress("fits", quiet=options.quiet) as progress, one_line(options.table):
         found = compare_vectors(
-            source.compared, sizes=options.sizes, side=options.side, score=options.score, unseen=options.unseen,
-            random_state=options.seed, progress=partial(progress, "adapters fitted"),
-        )  # fmt: skip
+            source.compared,
+            sizes=options.sizes,
+            side=options.side,
+            score=options.score,
+            unseen=options.unseen,
+            random_state=options.seed,
+            progress=partial(progress, "adapters fitted"),
+        )
     console.print_grid(grid_of(found))
     chosen = found.chosen if options.take is None else _named(found, options.take)
     advice, *sentences = verdict_of(found, chosen)
@@ -496,7 +514,14 @@ def _saved(source: Source, found: Adaptation, chosen: WayResult) -> SavedAdapter
         },
     }
     header = Header(
-        way.name, table.column, table.columns, found.side, way.quantize, found.score, found.part,
-        {name: float(value) for name, value in figures.items()}, table.name,
-    )  # fmt: skip
+        way.name,
+        table.column,
+        table.columns,
+        found.side,
+        way.quantize,
+        found.score,
+        found.part,
+        {name: float(value) for name, value in figures.items()},
+        table.name,
+    )
     return SavedAdapter(header, adapter)

@@ -79,7 +79,8 @@ def describe_adapter(options: argparse.Namespace) -> int:
         f"{header.version}"
     )
     console.say(
-        f"Vectors: {adapter.map.n_features_in_} numbers to {adapter.map.n_components_}, {adapter.bytes} "
+        f"Vectors: {adapter.map.n_features_in_} numbers to {adapter.map.n_components_}, "
+        f"{adapter.bytes} "
         f"bytes each, of {side}"
     )
     console.say(

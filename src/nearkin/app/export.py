@@ -209,9 +209,13 @@ class Names:
         within = [f"{_quoted(part)}." for part in schema]
         place = "".join(within)
         return cls(
-            place + _quoted(name), _quoted(column), _quoted(into), place + _quoted(rows), place + _quoted(function),
+            place + _quoted(name),
+            _quoted(column),
+            _quoted(into),
+            place + _quoted(rows),
+            place + _quoted(function),
             _quoted(index),
-        )  # fmt: skip
+        )
 
 
 def _check_name(name: str, option: str) -> None:
@@ -246,25 +250,31 @@ BEGIN;
 CREATE EXTENSION IF NOT EXISTS vector;
 
 -- The map: one row for each dimension of an adapted vector.
-CREATE TABLE {names.rows} (component integer PRIMARY KEY, bias double precision NOT NULL, weights vector({p}) NOT NULL);
-ALTER TABLE {names.rows} ALTER COLUMN weights SET STORAGE MAIN;  -- beside the numbers, where it is read fastest
+CREATE TABLE {names.rows} (\
+component integer PRIMARY KEY, bias double precision NOT NULL, weights vector({p}) NOT NULL);
+ALTER TABLE {names.rows} ALTER COLUMN weights SET STORAGE MAIN;\
+  -- beside the numbers, where it is read fastest
 {_rows(adapter, names)}
 ANALYZE {names.rows};
 
 -- Adapts one vector. <#> is minus the inner product.
-CREATE FUNCTION {names.function}(x vector) RETURNS {kind} LANGUAGE sql STABLE STRICT PARALLEL SAFE RETURN (
+CREATE FUNCTION {names.function}(x vector) RETURNS {kind} \
+LANGUAGE sql STABLE STRICT PARALLEL SAFE RETURN (
   SELECT {value}
-  FROM {names.rows}, (SELECT l2_normalize(x) AS x OFFSET 0) AS unit  -- OFFSET: once a vector, not once a row
+  FROM {names.rows}, (SELECT l2_normalize(x) AS x OFFSET 0) AS unit\
+  -- OFFSET: once a vector, not once a row
 );
 
 ALTER TABLE {names.table} ADD COLUMN {names.into} {kind}({m});
-UPDATE {names.table} SET {names.into} = {names.function}({names.column}::vector) WHERE {names.column} IS NOT NULL;
+UPDATE {names.table} SET {names.into} = {names.function}({names.column}::vector) \
+WHERE {names.column} IS NOT NULL;
 CREATE INDEX {names.index} ON {names.table} USING hnsw ({names.into} {CLASSES[kind]});
 COMMIT;
 ANALYZE {names.table};
 
 -- The ten most similar rows; $1 is the vector of a query as the model gives it:
---   SELECT * FROM {names.table} ORDER BY {names.into} {OPERATORS[kind]} {names.function}($1) LIMIT 10;
+--   SELECT * FROM {names.table} \
+ORDER BY {names.into} {OPERATORS[kind]} {names.function}($1) LIMIT 10;
 -- A new row:
 --   INSERT INTO {names.table} ({names.column}, {names.into}) VALUES ($1, {names.function}($1));
 """
@@ -451,7 +461,7 @@ def _write_dense(adapter: SavedAdapter, folder: Path) -> None:
 
 
 def _faiss_index(adapter: SavedAdapter) -> Any:
-    """Return an empty index of inner products that maps whatever is added to it, or searched for."""
+    """Return an empty index of inner products that maps what is added or searched for."""
     faiss, m, p = import_faiss(), adapter.map.n_components_, adapter.map.n_features_in_
     linear = faiss.LinearTransform(p, m, True)
     faiss.copy_array_to_vector(adapter.map.components_.ravel(), linear.A)

@@ -34,6 +34,6 @@ from .tdl import TDL, TDLClassifier
 __all__ = [  # noqa: RUF022
     "RCA", "GMML", "LPP", "LFDA", "LDE", "MFA", "DMLMJ", "DNE", "NMMP", "NCA", "LMNN", "MLKR",
     "DiscriminativeProjections", "SDA", "TDL", "DiscriminativeProjectionsClassifier",
-    "DiscriminativeProjectionsRegressor", "LapRLSClassifier", "LapRLSRegressor", "LaplacianEigenmaps",
-    "NeuralNCA", "PairNCA", "SoftNeighborsClassifier", "SoftNeighborsRegressor", "TDLClassifier",
+    "DiscriminativeProjectionsRegressor", "LapRLSClassifier", "LapRLSRegressor",
+    "LaplacianEigenmaps", "NeuralNCA", "PairNCA", "SoftNeighborsClassifier", "SoftNeighborsRegressor", "TDLClassifier",
 ]  # fmt: skip

@@ -152,6 +152,7 @@ class Labelled(Supervision):
         return len(self.X)
 
     def within_covariance(self) -> np.ndarray:
+        """Return the covariance of rows that share a label about their mean."""
         rows = np.repeat(np.arange(len(self)), np.diff(self.Y.indptr))
         return within_scatter(self.X[rows], self.Y.indices) / max(len(rows) - self.Y.shape[1], 1)
 
@@ -170,6 +171,7 @@ class Labelled(Supervision):
         return self.Y.indices[self.Y.indptr[:-1]]
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
+        """Return some rows, and the others as their candidates."""
         if self.Y.nnz == len(self):  # one label a row
             W = self._label[items][:, None] == self._label[items]
         else:
@@ -203,6 +205,7 @@ class Paired(Supervision):
         return len(self.pairs)
 
     def within_covariance(self) -> np.ndarray:
+        """Return the covariance of paired rows about their mean."""
         return _covariance_of_pairs(self.X, self.X, self.pairs, self.grades)
 
     @cached_property
@@ -212,6 +215,7 @@ class Paired(Supervision):
         return csr_array(G + G.T)
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
+        """Return some pairs, and the rows of these as candidates."""
         rows = np.unique(self.pairs[items])
         return _mutual(self.X, self.fixed, rows, self._graded[rows][:, rows].toarray())
 
@@ -235,9 +239,11 @@ class Triples(Supervision):
         return len(self.triplets)
 
     def within_covariance(self) -> np.ndarray:
+        """Return the covariance of first and second rows about their mean."""
         return _covariance_of_pairs(self.X, self.X, self.triplets[:, :2], np.ones(len(self)))
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
+        """Return some triplets, and their candidates."""
         anchors, near, far = self.triplets[items].T
         W, one = np.eye(len(items), 2 * len(items)), np.eye(len(items), dtype=bool)
         X = self.X if self.fixed is None else self.fixed
@@ -270,10 +276,12 @@ class Judged(Supervision):
         return len(self.queries)
 
     def within_covariance(self) -> np.ndarray:
+        """Return the covariance of queries and their relevant documents about their mean."""
         at = np.column_stack(self.relevance.nonzero())
         return _covariance_of_pairs(self.queries, self.documents, at, np.ones(len(at)))
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
+        """Return some queries, and documents as their candidates."""
         R, n = self.relevance[items], len(self.documents)
         if n <= CANDIDATES:
             documents = np.arange(n)
@@ -511,7 +519,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     and A minimizes, over minibatches of candidates, for weights w_ij of what is relevant to what,
 
-        - 1/n sum_i log sum_j w_ij p_ij                 "nca": NCA's g (Goldberger et al. 2004, eq. 6) on cosines
+        - 1/n sum_i log sum_j w_ij p_ij                 "nca": NCA's g on cosines (Goldberger et
+                                                        al. 2004, eq. 6)
         - 1/n sum_i sum_j w_ij log p_ij / sum_j w_ij    "contrastive" (Khosla et al. 2020, eq. 2)
 
     plus `alpha / sqrt(n) ||A - A_0||^2`, where ||A_0||^2 = m. The start A_0 is probabilistic LDA:
@@ -703,10 +712,10 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         ----------
         queries : array of shape (n_queries, p)
         documents : array of shape (n_documents, p)
-        relevance : array of shape (n_judgements, 2 or 3), or sparse matrix of shape (n_queries, n_documents)
+        relevance : array of shape (n_judgements, 2 or 3), or sparse matrix
             Number of the query, number of the document, both counted from 0, and how relevant it is
-            (default: 1). What is not larger than 0, or not judged, is not relevant. Queries without
-            a relevant document do not count.
+            (default: 1); a sparse one is of shape (n_queries, n_documents). What is not larger than
+            0, or not judged, is not relevant. Queries without a relevant document do not count.
 
         Returns
         -------

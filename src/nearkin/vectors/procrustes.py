@@ -22,21 +22,21 @@ class Procrustes(UnitEmbedding):
     Rows X (n, p) of the new model and Y (n, m) of the old one are scaled to unit length; x and y
     are their means. A new row x_i becomes y + s R (x_i - x), scaled to unit length, where
 
-        R maximizes tr((Y - y)'(X - x) R'):  R = UV' for (Y - y)'(X - x) = U S V' (Schoenemann 1966),
-        s minimizes ||Y - y - s (X - x) R'||:  s = tr((Y - y)'(X - x) R') / ||(X - x) R'||^2.
+        R maximizes tr((Y - y)'(X - x) R'):    R = UV' for (Y - y)'(X - x) = U S V',
+        s minimizes ||Y - y - s (X - x) R'||:  s = tr((Y - y)'(X - x) R') / ||(X - x) R'||^2
+
+    (Schoenemann 1966).
 
     The scale s is there because rows of one model may spread less about their mean than those of
     the other.
 
     * m >= p: R has orthonormal columns and keeps all distances. Of all such R and all s > 0, these
-      minimize
-      ||Y - y - s (X - x) R'||.
+      minimize ||Y - y - s (X - x) R'||.
     * m < p: R has orthonormal rows and projects. It is the first m rows of the rotation Q (p, p)
-      that minimizes
-      ||(Y - y, 0) - t (X - x) Q'||, with Y filled up by p - m columns of 0, whatever t > 0: what R leaves out of X
-      counts as an error. s is the best one for this R. Another projection may come nearer to Y - y
-      alone, as the length of (X - x) R' then depends on R; that problem has no closed form, and is
-      not solved here.
+      that minimizes ||(Y - y, 0) - t (X - x) Q'||, with Y filled up by p - m columns of 0, whatever
+      t > 0: what R leaves out of X counts as an error. s is the best one for this R. Another
+      projection may come nearer to Y - y alone, as the length of (X - x) R' then depends on R; that
+      problem has no closed form, and is not solved here.
 
     Parameters
     ----------
@@ -82,11 +82,9 @@ class Procrustes(UnitEmbedding):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        (
-            tags.target_tags.two_d_labels,
-            tags.target_tags.single_output,
-            tags.target_tags.multi_output,
-        ) = True, False, True
+        tags.target_tags.two_d_labels = True
+        tags.target_tags.single_output = False
+        tags.target_tags.multi_output = True
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -112,9 +110,8 @@ class Procrustes(UnitEmbedding):
         Y = check_array(widened(y), dtype=(np.float64, np.float32), ensure_2d=False, input_name="y")
         Y = unit_rows(Y.reshape(len(Y), -1))
         check_consistent_length(X, Y)
-        if (
-            Y.shape[1] > 1
-        ):  # scikit-learn's checks fit one column, of which nothing is left but signs
+        # scikit-learn's checks fit one column, of which nothing is left but signs
+        if Y.shape[1] > 1:
             check_directions(Y, "y")
         x, y = (Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
         R = orthogonal_procrustes(X - x, Y - y)
