@@ -348,12 +348,10 @@ def sample_rows(X: Any, y: np.ndarray, n_rows: int = MAX_ROWS) -> np.ndarray:
     """
     codes, sizes = np.unique(y, return_inverse=True, return_counts=True)[1:]
     order = _by_class(X, codes)
-    steps = np.minimum(-(-len(y) // n_rows), np.maximum(sizes // FEWEST_OF_A_CLASS, 1))[
-        codes[order]
-    ]
+    steps = np.minimum(-(-len(y) // n_rows), np.maximum(sizes // FEWEST_OF_A_CLASS, 1))
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     within_class = np.arange(len(y)) - np.repeat(starts, np.diff(starts, append=len(y)))
-    return np.sort(order[within_class % steps == 0])
+    return np.sort(order[within_class % steps[codes[order]] == 0])
 
 
 def _by_class(X: Any, codes: np.ndarray) -> np.ndarray:
