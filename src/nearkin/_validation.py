@@ -295,27 +295,17 @@ def validate_labelled_rows(
     encode: Callable[[Any], tuple[np.ndarray, np.ndarray]] = encode_labels,
     *,
     reset: bool = True,
-) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1,
-    ..., by `encode`.
-
-    Without `reset` the features must be those of the last fit.
-    """
-    refuse_no_rows(X)
-    codes = None if y is None else encode(y)[1]  # first: validate_data fails on pandas' NA
-    return _validate(estimator, X, codes, reset=reset)
-
-
-def validate_partly_labelled_rows(
-    estimator: Any, X: Any, y: Any
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return X for fitting, as `validate_rows` does, the classes, and the class of every row as a
-    number, -1 for none.
+    number 0, 1, ..., by `encode`.
 
-    Without y no row is labelled, where the estimator does not require y.
+    Without y, where the estimator does not require it, the number of every row is -1. Without
+    `reset` the features must be those of the last fit.
     """
-    classes, codes = encode_partial_labels([] if y is None else y)
-    X, codes = _validate(estimator, X, None if y is None else codes)
+    refuse_no_rows(X)
+    # first: validate_data fails on pandas' NA
+    classes, codes = (np.empty(0), None) if y is None else encode(y)
+    X, codes = _validate(estimator, X, codes, reset=reset)
     return X, classes, np.full(X.shape[0], -1) if codes is None else codes
 
 

@@ -186,12 +186,13 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
             reason = no_labels if y is None else "splits the rows, which given distances prevent"
             raise ValueError(f"{automatic[0]}='auto' {reason}: give a number of neighbours.")
         if self._needs_labels or automatic:
-            X, codes = validate_labelled_rows(self, X, y, self._encode_labels)
+            X, classes, codes = validate_labelled_rows(self, X, y, self._encode_labels)
         else:
             X = validate_rows(self, X, reset=True)
-            codes = np.zeros(X.shape[0], dtype=np.intp)
+            classes, codes = None, np.zeros(X.shape[0], dtype=np.intp)
         search = searcher(self.search, X.shape[0], distances) if hasattr(self, "search") else EXACT
-        rows = TableRows(X, codes, search, in_span=self._solves_in_span(*X.shape))
+        in_span = self._solves_in_span(*X.shape)
+        rows = TableRows(X, codes, search, classes=classes, in_span=in_span)
         self.fit_rows(
             rows, self._scores_of_neighbors(automatic, X, codes, task) if automatic else None
         )

@@ -18,11 +18,12 @@ from .._validation import (
     check_choice,
     check_integer,
     check_number,
+    encode_partial_labels,
     has_target,
     require_two_classes,
     validate_affinity,
+    validate_labelled_rows,
     validate_partial_target_rows,
-    validate_partly_labelled_rows,
     validate_rows,
 )
 from ..graphs import heat_kernel, laplacian, union
@@ -191,7 +192,7 @@ class DiscriminativeProjections(LinearEmbedding):
         check_choice(self.target, "target", SHARE)
         discrete = self.target == "classes"
         if discrete:
-            X, classes, y = validate_partly_labelled_rows(self, X, y)
+            X, classes, y = validate_labelled_rows(self, X, y, encode_partial_labels)
             require_two_classes(classes)
             labelled, n_labels = y >= 0, len(classes)
         else:
@@ -383,7 +384,7 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Base
         """Learn the maps of rows and labels; see `DiscriminativeProjections.fit` with
         `target="classes"`.
         """
-        X, self.classes_, codes = validate_partly_labelled_rows(self, X, y)
+        X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         self.projections_ = _cloned(self.projections, "classes").fit(X, y, affinity=affinity)
         nearest_labels = self._distances(X).argmin(axis=1)
         self.transduction_ = self.classes_[np.where(codes < 0, nearest_labels, codes)]

@@ -17,11 +17,12 @@ from .._validation import (
     check_integer,
     check_number,
     check_positive,
+    encode_partial_labels,
     has_target,
     require_two_classes,
     validate_affinity,
+    validate_labelled_rows,
     validate_partial_target_rows,
-    validate_partly_labelled_rows,
     validate_rows,
 )
 from ..graphs import heat_kernel, laplacian, union
@@ -230,7 +231,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         -------
         self
         """
-        X, self.classes_, codes = validate_partly_labelled_rows(self, X, y)
+        X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         require_two_classes(self.classes_)
         Y = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
         Y[codes < 0] = np.nan

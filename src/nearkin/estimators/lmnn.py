@@ -167,7 +167,7 @@ class LMNN(DescentEmbedding):
         n_passes = check_integer(self.n_passes, "n_passes", 1)
         max_iter = check_integer(self.max_iter, "max_iter", 1)
         task = FitTask(self, X, y, n_passes * max_iter)
-        X, codes = validate_labelled_rows(self, X, y)
+        X, _, codes = validate_labelled_rows(self, X, y)
         check_shared_labels(codes)
         m = n_directions(self, X.shape[1])
         rows = UnitRows.of(X, m)

@@ -464,7 +464,7 @@ def validate_with_target(
 ) -> tuple[Any, PairWeights]:
     """Return X, and which neighbours are right by y: labels, or numbers, as `target` says."""
     if nca.target == "classes":
-        X, codes = validate_labelled_rows(nca, X, y, reset=reset)
+        X, _, codes = validate_labelled_rows(nca, X, y, reset=reset)
         check_shared_labels(codes)
         return X, SameClass(codes)
     X, targets = validate_target_rows(nca, X, y, reset=reset)

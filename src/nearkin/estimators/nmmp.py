@@ -165,8 +165,8 @@ class NMMP(SpectralEmbedding):
         n_c = rows.class_sizes
         k_w = n_c // 2 + 2
         if self.n_neighbors_within is not None:
-            k_w = self._of_classes("n_neighbors_within", len(n_c))
-        k_b = self._of_classes("n_neighbors_between", len(n_c))
+            k_w = self._of_classes(rows, "n_neighbors_within")
+        k_b = self._of_classes(rows, "n_neighbors_between")
         S_w = rows.scatter(rows.mutual_knn("same", np.minimum(k_w, n_c - 1)))
         S_w = self._shrunk(S_w, rows)
         S_b = rows.scatter(rows.mutual_knn("other", k_b))
@@ -214,11 +214,11 @@ class NMMP(SpectralEmbedding):
         half_the_rank = -(-len(S_b) // 2)
         return min(3 * n_classes, half_the_rank) if self.shrinkage_ > 0 else half_the_rank
 
-    def _of_classes(self, name: str, n_classes: int) -> Any:
+    def _of_classes(self, rows: Rows, name: str) -> Any:
         """Return k, a number or one for each class in the order of their labels."""
-        k = getattr(self, name)
+        k, n_classes = getattr(self, name), len(rows.class_sizes)
         if isinstance(k, Mapping):
-            classes = getattr(self, "_classes", np.arange(n_classes))
+            classes = getattr(rows, "classes", np.arange(n_classes))
             unknown = [label for label in classes if label not in k]
             if unknown:
                 raise ValueError(
@@ -232,10 +232,6 @@ class NMMP(SpectralEmbedding):
                 f"{name} has {len(k)} numbers and y {n_classes} classes: give one for each."
             )
         return np.array([check_integer(number, name, 1) for number in k])
-
-    def _encode_labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        self._classes, codes = super()._encode_labels(y)
-        return self._classes, codes
 
     def _check_parameters(self, n_features: int) -> None:
         check_choice(self.criterion, "criterion", ("trace_ratio", "ratio_trace"))

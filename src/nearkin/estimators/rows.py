@@ -157,17 +157,26 @@ class TableRows:
     codes : ndarray of shape (n,)
         The class of every row as a number 0, 1, ..., and -1 for none.
     search : Searcher
+    classes : ndarray of shape (n_classes,), default=None
+        Their labels; None for 0, 1, ...
     in_span : bool, default=True
         Whether to solve in the span of the rows for p > n; otherwise in the features, without
         forming p x p matrices.
     """
 
     def __init__(
-        self, X: Any, codes: np.ndarray, search: Searcher, *, in_span: bool = True
+        self,
+        X: Any,
+        codes: np.ndarray,
+        search: Searcher,
+        *,
+        classes: np.ndarray | None = None,
+        in_span: bool = True,
     ) -> None:
         self.shape, self.dtype = X.shape, X.dtype
         self.codes = codes
         self.class_sizes = np.bincount(codes[codes >= 0])
+        self.classes = np.arange(len(self.class_sizes)) if classes is None else classes
         self.search = search
         self._table, self._in_span = X, in_span
 
@@ -290,8 +299,8 @@ class SharedRows(TableRows):
     """
 
     def __init__(self, X: Any, y: Any, search: Any = "exact") -> None:
-        X, codes = validate_labelled_rows(BaseEstimator(), X, y)
-        super().__init__(X, codes, searcher(search, X.shape[0]))
+        X, classes, codes = validate_labelled_rows(BaseEstimator(), X, y)
+        super().__init__(X, codes, searcher(search, X.shape[0]), classes=classes)
         self._answers: dict[tuple, tuple[Any, tuple]] = {}
         self._lists: dict[str, tuple[Any, csr_array]] = {}
 

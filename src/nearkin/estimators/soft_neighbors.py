@@ -17,7 +17,6 @@ from .._validation import (
     as_rows,
     check_integer,
     check_positive,
-    encode_labels,
     refuse_unfit_targets,
     validate_labelled_rows,
     validate_rows,
@@ -228,8 +227,7 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
         -------
         self
         """
-        X, codes = validate_labelled_rows(self, X, y)
-        self.classes_ = encode_labels(y)[0]
+        X, self.classes_, codes = validate_labelled_rows(self, X, y)
         rows_of_a_class = X.shape[0] / len(self.classes_)
         self._keep(X, np.eye(len(self.classes_))[codes], min(PERPLEXITY, rows_of_a_class / 2))
         return self

@@ -19,9 +19,10 @@ from .._validation import (
     check_choice,
     check_integer,
     check_positive,
+    encode_partial_labels,
     require_two_classes,
     validate_affinity,
-    validate_partly_labelled_rows,
+    validate_labelled_rows,
     validate_rows,
 )
 from ..graphs import laplacian, mean_weights
@@ -269,7 +270,7 @@ class TDL(TransductiveEmbedding):
         -------
         self
         """
-        X, classes, codes = validate_partly_labelled_rows(self, X, y)
+        X, classes, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         if len(classes) == 1:
             warn_user(
                 f"y holds one class ({classes[0]!s}), so that the labels have no cost: add "
@@ -568,7 +569,7 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
         -------
         self
         """
-        X, self.classes_, codes = validate_partly_labelled_rows(self, X, y)
+        X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         require_two_classes(self.classes_)
         labelled, n_classes = codes >= 0, len(self.classes_)
         self.space_, self.losses_, self.accuracies_ = "tdl", {}, {}
