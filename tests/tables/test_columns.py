@@ -75,6 +75,7 @@ def test_too_many_categories_become_shares():
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
+        (("7", "7"), "constant"),
         (("red", "red"), "constant"),
         ((None, None), "empty"),
         (("red", "blue"), "text that differs in every row"),

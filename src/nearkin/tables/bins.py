@@ -222,7 +222,7 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return encoder
 
     @property
-    def widths(self) -> np.ndarray:
+    def _widths(self) -> np.ndarray:
         """Return how many features each column has."""
         return np.array([max(len(edges) - 1, 0) for edges in self.edges_]) + self.has_missing_
 
@@ -241,12 +241,12 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         directions = check_array(directions, dtype=np.float64, input_name="directions")
-        if directions.shape[1] != self.widths.sum():
+        if directions.shape[1] != self._widths.sum():
             raise ValueError(
-                f"directions must have the shape (m, {self.widths.sum()}), got {directions.shape}."
+                f"directions must have the shape (m, {self._widths.sum()}), got {directions.shape}."
             )
         curves = []
-        parts = np.split(directions, np.cumsum(self.widths)[:-1], axis=1)
+        parts = np.split(directions, np.cumsum(self._widths)[:-1], axis=1)
         for column, (part, edges, own) in enumerate(
             zip(parts, self.edges_, self.has_missing_, strict=True)
         ):
@@ -443,7 +443,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         self._bent, binned = np.empty(0, dtype=bool), np.empty(0, dtype=int)
         if self.piecewise_ is not None:
             self._bent = np.array([len(edges) > 2 for edges in self.piecewise_.edges_])
-            binned = np.repeat(np.arange(len(self._bent)), self.piecewise_.widths)
+            binned = np.repeat(np.arange(len(self._bent)), self.piecewise_._widths)
         # the number that each feature is of, -1 of a level
         no_number = np.full(len(self._levels), -1)
         self._number = np.concatenate([binned, np.flatnonzero(self._bent), no_number])

@@ -12,7 +12,7 @@ import datetime
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any, ClassVar, get_origin, get_type_hints
@@ -39,11 +39,13 @@ from .numbers import (
     may_hold,
     read_number,
     read_numbers,
+    sentinel_note,
 )
 
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
 DAYS = "days since 1970"
+SENTINEL = "may mark missing cells (name it by --missing, in Python by missing_values)"
 READ_AS = {
     PLAIN: "read as numbers",
     QUANTITY: "read as numbers",
@@ -570,10 +572,17 @@ def learn_column(name: str, text: Text, rules: Rules) -> Learned:
         text = text.replaced(
             value if use else None for value, use in zip(text.values, used, strict=True)
         )
-    if not text.is_category:
-        with suppress(RejectColumn):
-            return learn_numeric(name, text, rules)
-    return CategoryColumn.learn(name, text, rules)
+    try:
+        if text.is_category:
+            raise RejectColumn
+        learned = learn_numeric(name, text, rules)
+    except RejectColumn:
+        return CategoryColumn.learn(name, text, rules)
+    if learned.numbers.min() == learned.numbers.max():  # not where a cell is missing, NaN
+        return replace(learned, column=None, notes=(), reason=CONSTANT)
+    code = sentinel_note(learned.numbers, dates=isinstance(learned.column, DateColumn))
+    more = [(SENTINEL, f"{name} ({code})")] if code else []
+    return replace(learned, notes=[*learned.notes, *more])
 
 
 def indicator_names(columns: Sequence[Column], features: Sequence[int]) -> list[str]:

@@ -18,10 +18,10 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from .._blocks import row_blocks
 from .._messages import counted, listed, note, quoted, shown
 from .._validation import check_choice, check_integer
-from .cells import CONSTANT, REASONS, Cells, Text, read_cells, useless_numbers
+from .cells import REASONS, Cells, Text, read_cells, useless_numbers
 from .columns import (
+    SENTINEL,
     Column,
-    DateColumn,
     MisreadError,
     NumberColumn,
     Rules,
@@ -31,7 +31,6 @@ from .columns import (
 )
 from .numbers import MARKS, SENTINELS, day_number_note, sentinel_note
 
-SENTINEL = "may mark missing cells (name it by --missing, in Python by missing_values)"
 DAY_NUMBERS = "may be day numbers of a spreadsheet (write them as dates)"
 
 # Which columns with missing cells get an indicator: a feature that is 1 where the cell is missing,
@@ -249,18 +248,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 cell = cells.text[name].values[cells.text[name].codes[infinite[0]]].strip()
                 where = f"{shown(name)} holds {shown(cell)} {cells.place(int(infinite[0]))}"
                 raise ValueError(f"{where}: change or drop it.")
-            if len(learned.numbers) and learned.numbers.min() == learned.numbers.max():
-                left_out[name] = CONSTANT
-                continue
             for what, item in learned.notes:
                 notes[what].append(item)
             if learned.column is None:
                 left_out[name] = learned.reason
                 continue
             self.columns_.append(learned.column)
-            dates = isinstance(learned.column, DateColumn)
-            if code := sentinel_note(learned.numbers, dates=dates):
-                notes[SENTINEL].append(f"{name} ({code})")
             if self.missing == "impute":
                 numbers[name] = learned.numbers
         if not issparse(cells.numbers):  # numbers that may stand for missing cells, or for days
