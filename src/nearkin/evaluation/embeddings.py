@@ -148,13 +148,13 @@ def held_out_accuracy(
     if not 0 < n_voters < len(codes):
         raise ValueError(
             f"labelled holds {n_voters} of {len(codes)} rows: some must vote and others be "
-            "scored, hide some labels "
-            "before the embedding is made."
+            "scored, hide some labels before the embedding is made."
         )
-    votes = {
-        k: Vote(k).estimator(CLASSIFICATION).fit(Z[labelled], codes[labelled]) for k in n_neighbors
-    }
-    return {k: float(vote.score(Z[~labelled], codes[~labelled])) for k, vote in votes.items()}
+    scores = {}
+    for k in n_neighbors:
+        vote = Vote(k).estimator(CLASSIFICATION).fit(Z[labelled], codes[labelled])
+        scores[k] = float(vote.score(Z[~labelled], codes[~labelled]))
+    return scores
 
 
 def _truth(Z: Any, y: Any, labelled: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -165,8 +165,7 @@ def _truth(Z: Any, y: Any, labelled: Any) -> tuple[np.ndarray, np.ndarray]:
     if labelled.dtype != bool:
         raise TypeError(
             "labelled must be a boolean array, True where a label was used to make Z; got "
-            f"{labelled.dtype}: from "
-            "labels with -1 for none it is y != -1."
+            f"{labelled.dtype}: from labels with -1 for none it is y != -1."
         )
     check_consistent_length(Z, y, labelled)
     classes, codes = encode_labels(y)
@@ -185,8 +184,6 @@ def _neighbors(Z: Any, n_neighbors: int) -> np.ndarray:
 
 def _share_by_k(hits: np.ndarray) -> np.ndarray:
     """Return the share of rows with a hit among their first 1, 2, ... entries; NaN without rows."""
-    return (
-        np.logical_or.accumulate(hits, axis=1).mean(axis=0)
-        if len(hits)
-        else np.full(hits.shape[1], np.nan)
-    )
+    if not len(hits):
+        return np.full(hits.shape[1], np.nan)
+    return np.logical_or.accumulate(hits, axis=1).mean(axis=0)

@@ -166,8 +166,7 @@ class Protocol:
             if not self._has_score(test):
                 raise ValueError(
                     f"y is {self.y[test[0]]:.6g} in all {len(test)} held-out rows of fold "
-                    f"{number}, where R² has no "
-                    "meaning: give fewer folds, or larger groups."
+                    f"{number}, where R² has no meaning: give fewer folds, or larger groups."
                 )
         return folds, reduced
 

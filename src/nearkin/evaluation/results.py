@@ -110,17 +110,16 @@ class MethodResult:
     def row(self) -> RankingRow:
         """Return the row of this result in the ranking."""
         is_reference = self.kind == "reference"
-        of_nearest = [
-            vote for vote in self.votes if not is_reference and not isinstance(vote, OwnVote)
-        ]
-        neighbors = [vote.n_neighbors for vote in of_nearest]
+        votes = () if is_reference else self.votes
+        of_all = [vote for vote in votes if isinstance(vote, OwnVote)]
+        of_nearest = [vote for vote in votes if vote not in of_all]
+        neighbors = _spread([vote.n_neighbors for vote in of_nearest]) if of_nearest else None
         soft = float(np.mean([vote.soft for vote in of_nearest])) if of_nearest else np.nan
-        if is_reference:
-            vote = ""
-        elif 2 * len(of_nearest) < len(self.votes):
-            vote = str(OwnVote(self.n_learned))
-        else:
-            vote = str(Vote(_spread(neighbors)[1], soft > 0.5))
+        vote = ""
+        if 2 * len(of_all) > len(votes):
+            vote = str(of_all[0])
+        elif neighbors is not None:
+            vote = str(Vote(neighbors[1], soft > 0.5))
         settings = Counter(
             tuple((key, str(value)) for key, value in params.items() if key != "n_components")
             for params in self.params
@@ -142,7 +141,7 @@ class MethodResult:
             dimension=float(np.median(self.dimension)),
             dimensions=None if is_reference else _spread(self.dimension),
             vote=vote,
-            neighbors=_spread(neighbors) if neighbors else None,
+            neighbors=neighbors,
             soft=soft,
             chosen=Counter(params["method"] for params in self.params if self.kind == "choice"),
             settings=tuple(
@@ -153,10 +152,9 @@ class MethodResult:
         )
 
 
-def _spread(values: Any) -> tuple[int, int, int]:
+def _spread(values: Any) -> Any:
     """Return the smallest value, a middle one and the largest."""
-    low, middle, high = np.percentile(values, [0, 50, 100], method="nearest").tolist()
-    return int(low), int(middle), int(high)
+    return tuple(np.percentile(values, [0, 50, 100], method="nearest").tolist())
 
 
 @dataclass(frozen=True)

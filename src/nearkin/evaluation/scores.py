@@ -57,9 +57,8 @@ def _check_classes(y: Any) -> np.ndarray:
     if sizes.min() < 2:
         raise ValueError(
             f"class {classes[sizes.argmin()]!s} has a single row with a label, which cannot "
-            "be both learned from and "
-            "held out: merge it with another class, drop it, or predict numbers by "
-            "task='regression'."
+            "be both learned from and held out: merge it with another class, drop it, or "
+            "predict numbers by task='regression'."
         )
     return y
 
@@ -263,10 +262,8 @@ def _area(positive: np.ndarray, score: np.ndarray) -> np.ndarray:
     Biometrics 44, 1988).
     """
     n, n_positive = len(score), np.count_nonzero(positive)
-    placement, ranks = (
-        np.empty(n),
-        rankdata(score),
-    )  # the share of the other side that a row has in the right order
+    # placement: the share of the other side that a row has in the right order
+    placement, ranks = np.empty(n), rankdata(score)
     placement[positive] = (ranks[positive] - rankdata(score[positive])) / (n - n_positive)
     placement[~positive] = 1 - (ranks[~positive] - rankdata(score[~positive])) / n_positive
     area = placement[positive].mean()
@@ -297,10 +294,9 @@ def _absolute_errors(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 
 def _rank_correlation(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
     """Spearman's: the correlation of the ranks; 0 where one side is constant."""
-    (cross, d_cross), *own = [
-        _rank_covariance(*xy) for xy in ((y, prediction), (y, y), (prediction, prediction))
-    ]
-    (var_y, d_var_y), (var_p, d_var_p) = own
+    cross, d_cross = _rank_covariance(y, prediction)
+    var_y, d_var_y = _rank_covariance(y, y)
+    var_p, d_var_p = _rank_covariance(prediction, prediction)
     if min(var_y, var_p) <= 0:
         return np.zeros(len(y))
     r = cross / np.sqrt(var_y * var_p)

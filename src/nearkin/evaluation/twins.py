@@ -167,12 +167,7 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
             number, width = min(row, group.min()), np.mean(d[at, :size] ** 2)
             groups.append((number, likeness(row, group), likeness(row, around), width))
     number, inside, outside, width = np.array(groups).reshape(-1, 4).T
-    if issparse(Z):
-        total_variance = float(mean_variance_axis(csr_matrix(Z), axis=0)[1].sum())
-    else:
-        total_variance = float(Z.var(axis=0, dtype=np.float64).sum())
-    # half the mean squared distance of rows drawn at random is the total variance
-    narrow = width <= NARROW**2 * 2 * total_variance
+    narrow = width <= NARROW**2 * 2 * _total_variance(Z)
     wide, excess, count = ~narrow, inside - outside, 0
     if _owe_labels(number[narrow], excess[narrow], len(rows)):
         count += int(np.count_nonzero(narrow))
@@ -182,6 +177,15 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
         if guessed.mean() <= of_random_rows + 2 * _standard_error(guessed):
             count += int(np.count_nonzero(wide))
     return round(count / len(rows) * len(labelled))
+
+
+def _total_variance(X: Any) -> float:
+    """Return the sum of the variances of the features: half the mean squared distance of rows drawn
+    at random.
+    """
+    if issparse(X):
+        return float(mean_variance_axis(csr_matrix(X), axis=0)[1].sum())
+    return float(X.var(axis=0, dtype=np.float64).sum())
 
 
 def _owe_labels(number: np.ndarray, excess: np.ndarray, n_queries: int) -> bool:
