@@ -13,7 +13,7 @@ from sklearn.utils.extmath import row_norms
 from .._validation import check_shared_labels
 from ..estimators import NCA, descent_embedding
 from ..estimators.descent_embedding import FLOAT64_ROWS, N_FAR, Scale, n_directions
-from ..estimators.nca import descend
+from ..estimators.nca import check_parameters
 from ..linalg import eigh
 from ..neighbors import EXACT, Searcher
 from ..objectives.stochastic import (
@@ -87,7 +87,7 @@ class DaskNCA(DaskTransformer):
         self
         """
         nca, X = self._twin(X)
-        nca.check_parameters()
+        check_parameters(nca)
         if (self.target, self.solver) != ("classes", "lbfgs"):
             raise ValueError(
                 f"target={self.target!r} with solver={self.solver!r} is not for Dask "
@@ -97,8 +97,7 @@ class DaskNCA(DaskTransformer):
             )
         m, search = n_directions(nca, X.shape[1]), block_searcher(self.search, X.shape[0])
         rng = check_random_state(self.random_state)
-        go_on = self.warm_start and hasattr(self, "components_")
-        if go_on:
+        if self.warm_start and hasattr(self, "components_"):
             nca.components_ = self.components_
         with Work(client) as work:
             exact = search is EXACT or self.n_candidates is None
@@ -106,9 +105,8 @@ class DaskNCA(DaskTransformer):
             check_shared_labels(table.codes)
             rows = ClusterRows.of(work, table)
             term = ClusterTerm(rows, self.objective, rows.labels(), search)
-            found = descend(nca, term, nca.inits(term, rows, m, rng, go_on), rng)
             try:
-                nca.keep(found, term, X.shape[0], table.dtype)
+                nca.fit_term(term, term, m, rng, table.dtype)
             finally:
                 if hasattr(nca, "n_iter_"):  # also where an interrupt is raised again
                     take_over(self, nca)

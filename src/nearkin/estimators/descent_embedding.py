@@ -371,7 +371,7 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
     max_iter: Any
     warm_start = False
 
-    def _keep(self, found: DescentResult, rows: Scale, dtype: Any) -> None:
+    def _set_map(self, found: DescentResult, rows: Scale, dtype: Any) -> None:
         """Set the map, and how it was found; raise the interrupt that ended the descent, warn where
         it has not converged.
 

@@ -224,7 +224,7 @@ class LMNN(DescentEmbedding):
                 break
         self.objective_ = unit * best.value
         best = replace(best, curve=[unit * value for value in best.curve])
-        self._keep(best, rows, X.dtype)
+        self._set_map(best, rows, X.dtype)
         task.end()
         return self
 

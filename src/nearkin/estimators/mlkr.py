@@ -156,6 +156,6 @@ class MLKR(DescentEmbedding):
         )
         error = -penalized(-found.value, found.x, found.x, self.alpha, n)[0]
         self.objective_ = unit**2 * error
-        self._keep(found, rows, X.dtype)
+        self._set_map(found, rows, X.dtype)
         task.end()
         return self

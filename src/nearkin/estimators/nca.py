@@ -277,18 +277,18 @@ class NCA(DescentEmbedding):
         -------
         self
         """
-        task = FitTask(self, X, y, self.check_parameters())
+        task = FitTask(self, X, y, check_parameters(self))
         X, pair_weights = self._validate(X, y)
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
         few, term = self._terms(X, pair_weights, rng, m if self.structure == "full" else None)
-        found = descend(
-            self,
+        self.fit_term(
+            few,
             term,
-            self.inits(few, term.rows, m, rng, self.warm_start and hasattr(self, "components_")),
+            m,
             rng,
+            X.dtype,
             lambda B: task.iteration(lambda: {"components_": term.rows.components(B, X.dtype)}),
         )
-        self.keep(found, term, X.shape[0], X.dtype)
         task.end()
         return self
 
@@ -316,7 +316,7 @@ class NCA(DescentEmbedding):
             `objective_` and `perplexity_` are those of the rows of this call; `loss_curve_` is
             longer by one.
         """
-        self.check_parameters()
+        check_parameters(self)
         task = FitTask(self, X, y, n_iterations=1)
         first = not hasattr(self, "components_")
         X, pair_weights = self._validate(X, y, reset=first)
@@ -324,7 +324,7 @@ class NCA(DescentEmbedding):
         if state is None:
             m = n_directions(self, min(X.shape)) if first else len(self.components_)
             few, term = self._terms(X, pair_weights, rng)
-            B = next(self.inits(few, term.rows, m, rng, go_on=not first))
+            B = next(self._inits(few, term.rows, m, rng, go_on=not first))
             state = SGDState.of(B, None, term.rows, 0)
         rows = RowsInPlace.of(X, state.unit)
         term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, n))
@@ -341,28 +341,20 @@ class NCA(DescentEmbedding):
             found = replace(found, curve=curve, n_iter=self.n_iter_ + found.n_iter)
         if not found.ended_early:  # one epoch is all it takes
             found = replace(found, status=Status.CONVERGED)
-        self.keep(found, term, state.n_counted + n, X.dtype)
+        self._set_learned(found, term, state.n_counted + n, X.dtype)
         task.end()
         return self
 
-    def check_parameters(self) -> int | None:
-        """Raise an error that names a bad parameter; return the number of iterations allowed, None
-        if n decides.
+    def fit_term(
+        self, few: Any, term: Any, m: int, rng: Any, dtype: Any, on_iteration: OnIteration = None
+    ) -> None:
+        """Learn the map to m dimensions, of a dtype, that minimizes a term, in whatever place its
+        rows are; inits are found for `few`, the same term or that of some of the rows.
         """
-        check_choice(self.objective, "objective", TERMS)
-        check_choice(self.structure, "structure", ("full", "diagonal"))
-        check_choice(self.target, "target", ("classes", "continuous"))
-        if isinstance(self.init, str):
-            names = INITS if self.structure == "full" else ("auto", "identity", "random")
-            check_choice(self.init, "init", names)
-        if self.structure == "diagonal" and self.n_components is not None:
-            raise ValueError(
-                "n_components must be None for a diagonal map (p features), got "
-                f"{self.n_components!r}."
-            )
-        if not isinstance(self.warm_start, (bool, np.bool_)):
-            raise TypeError(f"warm_start must be True or False, got {self.warm_start!r}.")
-        return check_descent(self)
+        go_on = self.warm_start and hasattr(self, "components_")
+        inits = self._inits(few, term.rows, m, rng, go_on)
+        found = descend(self, term, inits, rng, on_iteration)
+        self._set_learned(found, term, term.rows.shape[0], dtype)
 
     def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, PairWeights]:
         X, pair_weights = validate_with_target(self, X, y, reset=reset)
@@ -392,7 +384,7 @@ class NCA(DescentEmbedding):
         all_rows = RowsInPlace.of(X, unit_distance(X, UNIT_ROWS))
         return few, replace(few, rows=all_rows, pair_weights=pair_weights)
 
-    def inits(self, few: Any, rows: Scale, m: int, rng: Any, go_on: bool) -> Iterator[np.ndarray]:
+    def _inits(self, few: Any, rows: Scale, m: int, rng: Any, go_on: bool) -> Iterator[np.ndarray]:
         """Yield `n_init` maps to begin with: to go on, the present one, or else `init`; then random
         ones.
         """
@@ -446,8 +438,8 @@ class NCA(DescentEmbedding):
         B = B if B.ndim == 1 else rows.coordinates(few.rows.components(B))
         return cap_penalty(B / unit_distance(rows.embedding(B)), self.alpha, rows.shape[0])
 
-    def keep(self, found: DescentResult, term: Any, n_counted: int, dtype: Any) -> None:
-        """Set what was learned; `n_counted` rows count in the penalty."""
+    def _set_learned(self, found: DescentResult, term: Any, n_counted: int, dtype: Any) -> None:
+        """Set the attributes; `n_counted` rows count in the penalty."""
         B, rows = found.x, term.rows
         self.objective_ = penalized(-found.value, B, B, self.alpha, n_counted)[0]
         self.objective_error_ = found.error
@@ -456,7 +448,26 @@ class NCA(DescentEmbedding):
         self._sgd_state = None
         if self.solver == "sgd":
             self._sgd_state = SGDState.of(B, found.memory, rows, n_counted)
-        self._keep(found, rows, dtype)
+        self._set_map(found, rows, dtype)
+
+
+def check_parameters(nca: NCA) -> int | None:
+    """Raise an error that names a bad parameter; return the number of iterations allowed, None
+    if n decides.
+    """
+    check_choice(nca.objective, "objective", TERMS)
+    check_choice(nca.structure, "structure", ("full", "diagonal"))
+    check_choice(nca.target, "target", ("classes", "continuous"))
+    if isinstance(nca.init, str):
+        names = INITS if nca.structure == "full" else ("auto", "identity", "random")
+        check_choice(nca.init, "init", names)
+    if nca.structure == "diagonal" and nca.n_components is not None:
+        raise ValueError(
+            f"n_components must be None for a diagonal map (p features), got {nca.n_components!r}."
+        )
+    if not isinstance(nca.warm_start, (bool, np.bool_)):
+        raise TypeError(f"warm_start must be True or False, got {nca.warm_start!r}.")
+    return check_descent(nca)
 
 
 def validate_with_target(

@@ -265,7 +265,7 @@ class PairNCA(DescentEmbedding):
         self.objective_error_ = found.error
         self.perplexity_ = perplexity(rows.nearest_squares(B))
         self.search_, self.search_recall_ = term.search.name, term.search.recall
-        self._keep(found, rows, X.dtype)
+        self._set_map(found, rows, X.dtype)
         task.end()
         return self
 
