@@ -106,7 +106,7 @@ class DaskNCA(DaskTransformer):
             rows = ClusterRows.of(work, table)
             term = ClusterTerm(rows, self.objective, rows.labels(), search)
             try:
-                nca.fit_term(term, term, m, rng, table.dtype)
+                nca.fit_term(term, m, rng, table.dtype)
             finally:
                 if hasattr(nca, "n_iter_"):  # also where an interrupt is raised again
                     take_over(self, nca)

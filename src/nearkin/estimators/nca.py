@@ -281,14 +281,14 @@ class NCA(DescentEmbedding):
         X, pair_weights = self._validate(X, y)
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
         few, term = self._terms(X, pair_weights, rng, m if self.structure == "full" else None)
-        self.fit_term(
-            few,
+        found = descend(
+            self,
             term,
-            m,
+            self._inits(few, term.rows, m, rng, self.warm_start),
             rng,
-            X.dtype,
             lambda B: task.iteration(lambda: {"components_": term.rows.components(B, X.dtype)}),
         )
+        self._set_learned(found, term, X.shape[0], X.dtype)
         task.end()
         return self
 
@@ -324,7 +324,7 @@ class NCA(DescentEmbedding):
         if state is None:
             m = n_directions(self, min(X.shape)) if first else len(self.components_)
             few, term = self._terms(X, pair_weights, rng)
-            B = next(self._inits(few, term.rows, m, rng, go_on=not first))
+            B = next(self._inits(few, term.rows, m, rng, go_on=True))
             state = SGDState.of(B, None, term.rows, 0)
         rows = RowsInPlace.of(X, state.unit)
         term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, n))
@@ -345,15 +345,11 @@ class NCA(DescentEmbedding):
         task.end()
         return self
 
-    def fit_term(
-        self, few: Any, term: Any, m: int, rng: Any, dtype: Any, on_iteration: OnIteration = None
-    ) -> None:
+    def fit_term(self, term: Any, m: int, rng: Any, dtype: Any) -> None:
         """Learn the map to m dimensions, of a dtype, that minimizes a term, in whatever place its
-        rows are; inits are found for `few`, the same term or that of some of the rows.
+        rows are.
         """
-        go_on = self.warm_start and hasattr(self, "components_")
-        inits = self._inits(few, term.rows, m, rng, go_on)
-        found = descend(self, term, inits, rng, on_iteration)
+        found = descend(self, term, self._inits(term, term.rows, m, rng, self.warm_start), rng)
         self._set_learned(found, term, term.rows.shape[0], dtype)
 
     def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, PairWeights]:
@@ -385,9 +381,10 @@ class NCA(DescentEmbedding):
         return few, replace(few, rows=all_rows, pair_weights=pair_weights)
 
     def _inits(self, few: Any, rows: Scale, m: int, rng: Any, go_on: bool) -> Iterator[np.ndarray]:
-        """Yield `n_init` maps to begin with: to go on, the present one, or else `init`; then random
-        ones.
+        """Yield `n_init` maps to begin with: to go on, the present one, if there is one, or else
+        `init`; then random ones.
         """
+        go_on = go_on and hasattr(self, "components_")
         if isinstance(self.init, str) and not go_on:
             yield self._init_named(few, rows, m, rng, self.init)
         else:
