@@ -349,7 +349,7 @@ class DateColumn(Column):
         """
         values, fitting = list(text.values), dict[str, np.ndarray]()
         for layout in LAYOUTS if may_hold(values, LONGEST) else ():
-            if np.isfinite(read_days(values[:10], layout)).all():  # soon done, where none fits
+            if np.isfinite(read_days(values[:10], layout)).all():  # soon known, where it does not fit
                 days = read_days(values, layout)
                 if np.isfinite(days).all():
                     fitting[layout] = days

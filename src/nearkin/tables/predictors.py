@@ -380,6 +380,10 @@ class TablePredictor(
             `nearkin.tables.features_of` what encodes the rows.
         classes : list, default=None
             Labels, sorted, of a classifier.
+
+        Notes
+        -----
+        Of sparse rows it has no encoder: whoever keeps their affine map maps them, and it votes.
         """
         predictor = cls()
         predictor._table = predictor._weights = None
