@@ -42,7 +42,9 @@ class ClusterRows(Table):
 
     def _knn(self, relation: str, k: Any) -> list[Future]:
         """Return the distances to the k nearest rows, (b, n) of every block."""
-        memory, most, n = self.work.memory(), int(np.max(k)), self.shape[0]
+        memory = self.work.memory()
+        most = int(np.max(k))
+        n = self.shape[0]
         needed = BYTES_PER_NEIGHBOR * float(n) * most
         if memory and needed > memory / 2:
             raise MemoryError(
@@ -97,7 +99,8 @@ class ClusterRows(Table):
         is exactly 0 in it, whatever lies between the components of the graph. O(e p^2) time for e
         edges; up to n p / 2 numbers travel for every block, to those that it has edges to.
         """
-        blocks, starts = self.blocks, self.starts
+        blocks = self.blocks
+        starts = self.starts
         adjacent = np.array(self.work.results(self.work.map(adjacent_blocks, graph, starts=starts)))
         np.fill_diagonal(adjacent, True)  # every block has a part
         S = self._sum_over_pairs(adjacent, add_differences, [blocks, graph], [blocks])
@@ -124,7 +127,8 @@ class ClusterRows(Table):
         2 numbers travel for every block.
         """
         scales = self.work.map(farthest, self._knn("same", k))
-        n_c, rows = self.class_sizes, [self.blocks, scales]
+        n_c = self.class_sizes
+        rows = [self.blocks, scales]
         means = self.class_means()
         every = np.ones(2 * (len(scales),), dtype=bool)
         S = self._sum_over_pairs(every, add_local_pairs, rows, rows, means=means, class_sizes=n_c)
@@ -150,7 +154,8 @@ class ClusterRows(Table):
 
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`."""
-        n, n_c = self.shape[0], self.class_sizes
+        n = self.shape[0]
+        n_c = self.class_sizes
         S, others = (self.within_scatter(w) for w in (n_c, n - n_c))
         D = others + n * self.between_scatter()
         return S / max(n_c @ (n_c - 1) / 2, 1), D / max(n_c @ (n - n_c) / 2, 1)
@@ -226,7 +231,9 @@ def add_differences(S: Any, block: Block, W: csr_array, others: Block) -> np.nda
     """Add to S the edges between two blocks, or within one."""
     edges = W[:, others.start : others.start + len(others.X)].tocoo()
     once = block.start + edges.row < others.start + edges.col
-    i, j, w = edges.row[once], edges.col[once], edges.data[once]
+    i = edges.row[once]
+    j = edges.col[once]
+    w = edges.data[once]
     p = block.X.shape[1]
     S = S + np.zeros((p, p))
     for some in row_blocks(len(i), p):
@@ -251,13 +258,15 @@ def add_local_pairs(
     S = S + np.zeros((2, *2 * means.shape[1:]))
     once = 0.5 if block.start == others.start else 1.0
     for c in np.intersect1d(block.codes, others.codes):
-        members, j = np.flatnonzero(block.codes == c), np.flatnonzero(others.codes == c)
+        members = np.flatnonzero(block.codes == c)
+        j = np.flatnonzero(others.codes == c)
         n_c = class_sizes[c]
         for some in row_blocks(len(members), len(j)):
             i = members[some]
             squared = euclidean_distances(block.X[i], others.X[j], squared=True)
             W = once * (scaled_weights(squared, np.outer(s[i], t[j])) / n_c)
-            X, Y = block.X[i] - means[c], others.X[j] - means[c]
+            X = block.X[i] - means[c]
+            Y = others.X[j] - means[c]
             S[0] += _pair_scatter(X, Y, W)
             S[1] += (1 - n_c / class_sizes.sum()) * _pair_scatter(X, Y, once / n_c - W)
     return S

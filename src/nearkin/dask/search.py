@@ -116,7 +116,8 @@ def partition(table: Table, search: Searcher) -> Table:
         numbers = order[start:stop]
         table.blocks.append(work.submit(join, list(of_block), start, numbers, lists[numbers]))
         spans.append(lists[numbers[[0, -1]]])
-    table.starts, table.spans = starts, np.array(spans)
+    table.starts = starts
+    table.spans = np.array(spans)
     table.index = work.submit(identity, index._replace(sizes=sizes))
     return table
 
@@ -135,7 +136,9 @@ def nearest(table: Table, relation: str, k: Any) -> list[Future]:
     k : int, or array of shape (n_classes,)
         For all rows, or for the rows of each class.
     """
-    work, blocks, index = table.work, table.blocks, table.index
+    work = table.work
+    blocks = table.blocks
+    index = table.index
     how = {"relation": relation, "k": k}
     if index is None:
         # In round b every block is compared with block b, so that a worker holds its own blocks and
@@ -144,8 +147,9 @@ def nearest(table: Table, relation: str, k: Any) -> list[Future]:
         for candidates in blocks:
             lists = table.map(search_block, lists, candidates=candidates, **how)
         return lists
-    chosen, spans = table.map(choose_lists, index=index, **how), table.spans
-    meet = work.results(table.map(adjacent, chosen, index=index, relation=relation, spans=spans))
+    chosen = table.map(choose_lists, index=index, **how)
+    where = {"relation": relation, "spans": table.spans}
+    meet = work.results(table.map(adjacent, chosen, index=index, **where))
     found = []
     for b, queries in enumerate(blocks):
         lists = None  # one block after the other searches its blocks: few are in use at a time
@@ -193,9 +197,11 @@ def search_block(
     for i, at, least in found if width else ():
         numbers = candidates.start + at
         if relation == "other":
-            mine, theirs = queries.codes[i], candidates.codes[at]
+            mine = queries.codes[i]
+            theirs = candidates.codes[at]
         else:
-            mine, theirs = queries.start + i, numbers
+            mine = queries.start + i
+            theirs = numbers
         farthest = np.where(k[i] <= width, distances[i, np.minimum(k[i], width) - 1], np.inf)
         allowed = (mine[:, None] != theirs) & (at >= 0) & (least <= farthest[:, None])
         away = np.full(at.shape, np.inf, distances.dtype)
@@ -215,7 +221,8 @@ def plan(
     """Yield queries, candidates, and how many of these to find: enough for the lists, whatever is
     not in the relation.
     """
-    every_query, every_candidate = np.arange(len(queries.X)), np.arange(len(candidates.X))
+    every_query = np.arange(len(queries.X))
+    every_candidate = np.arange(len(candidates.X))
     if relation == "all":
         yield every_query, every_candidate, int(k.max()) + 1
     elif relation == "same":
@@ -258,7 +265,8 @@ def listed_candidates(
     if not len(searching):
         return
     faiss = import_faiss()
-    Y, names = index.project(candidates.X), (candidates.lists - first).astype(np.int64)
+    Y = index.project(candidates.X)
+    names = (candidates.lists - first).astype(np.int64)
     n_lists = max(int(last - first) + 1, probes.shape[1])  # faiss misreads more probes than lists
     inverted = faiss.IndexIVFFlat(faiss.IndexFlatL2(Y.shape[1]), Y.shape[1], n_lists)
     inverted.is_trained = True  # which lists are searched is known
@@ -278,7 +286,9 @@ def _nearest(queries: Block, candidates: Block, i: np.ndarray, j: np.ndarray, k:
     """Return queries, and of the candidates j the k nearest to each of them, by distance, then by
     position.
     """
-    Q, Y, k = queries.X[i], candidates.X[j], min(k, len(j))
+    Q = queries.X[i]
+    Y = candidates.X[j]
+    k = min(k, len(j))
     with config_context(assume_finite=True):
         away, at = EXACT.index(Y, k + 1)(Q, min(k + 1, len(Y)))
     if k < len(Y):  # the search rounds: check its choice where the next row is as near
@@ -295,7 +305,8 @@ def _distances(Q: np.ndarray, i: np.ndarray, Y: np.ndarray, j: np.ndarray) -> np
     """
     # what another worker sent may lie at an odd address
     Q, Y = (np.require(rows, requirements="A") for rows in (Q, Y))
-    distances, blocks = np.empty(len(i)), row_blocks(len(i), Q.shape[1], 2**17)
+    distances = np.empty(len(i))
+    blocks = row_blocks(len(i), Q.shape[1], 2**17)
     # Written again and again: a worker of Dask gives back freed memory at once, and new pages cost
     # more than the work.
     shape = (blocks[0].stop if blocks else 0, Q.shape[1])
@@ -382,7 +393,8 @@ def learn_centres(samples: list[tuple[np.ndarray, np.ndarray]], n_lists: int) ->
 
 def nearest_list(block: Block, *, index: SharedIndex) -> np.ndarray:
     """Return the number of every row's list, the nearest of its group."""
-    Z, lists = index.project(block.X), np.empty(len(block.X), np.int32)
+    Z = index.project(block.X)
+    lists = np.empty(len(block.X), np.int32)
     for group, members in members_by_class(index.groups[block.codes]):
         own = np.arange(*index.first[group : group + 2])
         lists[members] = index.nearest_lists(Z[members], own, 1)[:, 0]
@@ -409,17 +421,16 @@ def choose_lists(
     hold too few rows. To find are k rows, or more to rank them again, and those that may not count:
     the row itself; or its class, where this is in the lists that are searched.
     """
-    Z, small, n_class = (
-        index.project(block.X),
-        index.is_small(block),
-        index.class_sizes[block.codes],
-    )
+    Z = index.project(block.X)
+    small = index.is_small(block)
+    n_class = index.class_sizes[block.codes]
     others = np.where(small, n_class, 0) if relation == "other" else 1
     most = n_class if relation == "same" else index.class_sizes.sum()
     n_found = np.minimum(n_ranked(index.n_rerank, per_row(k, block)) + others, most)
     probes = np.full((len(Z), index.n_probes), -1, np.int32)
     for group, members in members_by_class(index.groups[block.codes]):
-        lists, own = np.arange(len(index.sizes)), np.arange(*index.first[group : group + 2])
+        lists = np.arange(len(index.sizes))
+        own = np.arange(*index.first[group : group + 2])
         if relation == "same":
             lists = own
         elif relation == "other" and not small[members[0]]:
@@ -427,7 +438,8 @@ def choose_lists(
         if len(lists) == 0 or (relation == "same" and small[members[0]]):
             continue
         for rows in row_blocks(len(members), index.n_probes):
-            i, n_probes = members[rows], min(index.n_probes, len(lists))
+            i = members[rows]
+            n_probes = min(index.n_probes, len(lists))
             chosen = index.nearest_lists(Z[i], lists, n_probes)
             while n_probes < len(lists) and (index.sizes[chosen].sum(axis=1) < n_found[i]).any():
                 n_probes = min(4 * n_probes, len(lists))
@@ -451,7 +463,8 @@ def adjacent(
     needed[chosen[0]] = True
     if relation == "same" and index.is_small(block).any():
         needed[index.first[-2] :] = True  # the lists that the small classes share
-    needed[-1], needed[block.lists[0]] = False, True
+    needed[-1] = False
+    needed[block.lists[0]] = True
     return np.array([needed[first : last + 1].any() for first, last in spans])
 
 
@@ -510,7 +523,8 @@ def nearest_labels(
             merged = [delayed(nearest_of)(group, k) for group in groups]
         # one graph: blocks that are merged are near in time
         *parts, nearest = work.compute([*lazy, *merged])
-        keys, done = [part.key for part in parts], 0
+        keys = [part.key for part in parts]
+        done = 0
         sizes = dict(zip(keys, filter(None, X.chunks[0]), strict=True))
         finished = as_completed(parts)
         del parts  # a result lives as long as its future: each is released once it is merged

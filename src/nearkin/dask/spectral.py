@@ -68,7 +68,8 @@ class DaskTransformer(TransformerMixin, BaseEstimator):
         """Return X in blocks of whole rows, or raise an error with the remedy where it is no
         two-dimensional Dask array of numbers.
         """
-        name, local = type(self).__name__, self._local_class.__name__
+        name = type(self).__name__
+        local = self._local_class.__name__
         remedy = f"fit {local} on it, or cut it into blocks with dask.array.from_array"
         check_dask(name, X, "X", f"{remedy}(X, chunks=...)")
         if X.ndim != 2 or X.dtype.kind not in "biuf" or not isinstance(X._meta, np.ndarray):
@@ -135,7 +136,8 @@ class DaskStandardScaler(DaskTransformer):
         self
         """
         scaler, X = self._twin(X)
-        infinite, X = da.isinf(X).any(), da.where(da.isinf(X), np.nan, X.astype(np.float64))
+        infinite = da.isinf(X).any()
+        X = da.where(da.isinf(X), np.nan, X.astype(np.float64))
         sums = infinite, (~da.isnan(X)).sum(axis=0), da.nanmean(X, axis=0), da.nanvar(X, axis=0)
         with Work(client) as work:
             infinite, n_seen, m, var = work.results(work.compute(sums))

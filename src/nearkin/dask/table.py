@@ -210,7 +210,8 @@ class Table:
 
     def between_scatter(self) -> np.ndarray:
         """Return `sum_c n_c (m_c - m)(m_c - m)'` of the class means, shape (p, p)."""
-        M, n_c = self.class_means(), self.class_sizes
+        M = self.class_means()
+        n_c = self.class_sizes
         M -= n_c @ M / n_c.sum()
         return (M.T * n_c) @ M
 
@@ -250,7 +251,8 @@ def as_table(
     y = work.persist(y.rechunk(X.chunks[:1]))
     if not work.value(da.isfinite(X).all()):
         raise ValueError("X contains NaN or infinity: drop or fill these rows.")
-    classes, codes = np.zeros(1), np.zeros(n, dtype=int)
+    classes = np.zeros(1)
+    codes = np.zeros(n, dtype=int)
     if labelled:
         classes, codes = encode_labels(work.value(y))
     check_spread(work.value(da.stack([X.min(axis=0), X.max(axis=0)])))

@@ -194,11 +194,13 @@ class DiscriminativeProjections(LinearEmbedding):
         if discrete:
             X, classes, y = validate_labelled_rows(self, X, y, encode_partial_labels)
             require_two_classes(classes)
-            labelled, n_labels = y >= 0, len(classes)
+            labelled = y >= 0
+            n_labels = len(classes)
         else:
             X, y = validate_partial_target_rows(self, X, y)
             y = y.reshape(len(y), -1)
-            labelled, n_labels = has_target(y), y.shape[1]
+            labelled = has_target(y)
+            n_labels = y.shape[1]
         n, p = X.shape
         m = min(n_labels - discrete, p) if self.n_components is None else self.n_components
         m = check_integer(m, "n_components", 1, p)
@@ -215,7 +217,8 @@ class DiscriminativeProjections(LinearEmbedding):
             W = union(heat_kernel(nearest(Z, k, search)))
         else:
             W = validate_affinity(affinity, n)
-        S, D = scatter(Z, laplacian(W)), W.sum(axis=1)
+        S = scatter(Z, laplacian(W))
+        D = W.sum(axis=1)
         if mu is None:
             if W.nnz == 0:
                 raise ValueError(
@@ -267,13 +270,15 @@ def class_pencil(X: Any, C: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, 
     """
     labelled = codes >= 0
     counts = np.bincount(codes[labelled]).astype(np.float64)
-    c, n_labelled = len(counts), counts.sum()
+    c = len(counts)
+    n_labelled = counts.sum()
     T = total_scatter(X, labelled.astype(np.float64))
     near_zero = X.astype(np.float64) if issparse(X) else centre(X)
     means = dense_float64(group_means(near_zero[labelled], codes[labelled]))
     means -= counts @ means / n_labelled
     in_units = means / _nonzero(np.sqrt(np.diag(T) / n_labelled))
-    kept, constant = [], []
+    kept = []
+    constant = []
     for count in np.unique(counts):
         peers = np.flatnonzero(counts == count)
         seen, unseen = _split(in_units[peers])
@@ -301,7 +306,8 @@ def number_pencil(X: Any, C: np.ndarray, Y: np.ndarray, D: np.ndarray) -> tuple[
     G = second_moment(X, labelled.astype(np.float64))
     K = X[labelled].T @ U[:, :r]
     seen, unseen = _split((K / _nonzero(np.sqrt(np.diag(G)))[:, None]).T)
-    one, Q = np.eye(seen.shape[1]), -K @ seen
+    one = np.eye(seen.shape[1])
+    Q = -K @ seen
     A_plus_C = np.block([[G + C, Q], [Q.T, one]])
     B_plus_C = block_diag(second_moment(X, D), one)
     H = (Vt[:r].T / s[:r] / unit[:, None]) @ seen
@@ -483,11 +489,13 @@ class DiscriminativeProjectionsRegressor(
         `target="continuous"`.
         """
         X, y = validate_partial_target_rows(self, X, y)
-        labelled, Y = has_target(y), y.reshape(len(y), -1)
+        labelled = has_target(y)
+        Y = y.reshape(len(y), -1)
         row_mean = X[labelled].mean(axis=0, dtype=np.float64)
         self.row_mean_ = self.fit_intercept * row_mean
         self.target_mean_ = self.fit_intercept * Y[labelled].mean(axis=0)
-        X, Y = _centred(X, self.row_mean_), Y - self.target_mean_
+        X = _centred(X, self.row_mean_)
+        Y = Y - self.target_mean_
         self.projections_ = _cloned(self.projections, "continuous").fit(X, Y, affinity=affinity)
         self.shrinkage_ = lstsq(self._nearest_values(X[labelled]), Y[labelled])
         self._one_target = y.ndim == 1

@@ -53,7 +53,8 @@ class LapRLS(SparseRowsMixin, BaseEstimator):
         self.search = search
 
     def _learn(self, X: Any, Y: np.ndarray, affinity: Any) -> None:
-        n, labelled = X.shape[0], has_target(Y)
+        n = X.shape[0]
+        labelled = has_target(Y)
         n_labelled = int(labelled.sum())
         ridge = check_positive(self.gamma_A, "gamma_A") * n_labelled
         k = check_integer(self.n_neighbors, "n_neighbors", 1)
@@ -79,7 +80,8 @@ class LapRLS(SparseRowsMixin, BaseEstimator):
             Z = rows.coordinates
             H = total_scatter(Z, labelled.astype(np.float64)) + scatter(Z, penalty)
             H[np.diag_indices_from(H)] += ridge
-            Z, JY = Z[labelled], Y - target_mean
+            Z = Z[labelled]
+            JY = Y - target_mean
             moment = Z.T @ JY - np.outer(Z.mean(axis=0, dtype=np.float64), JY.sum(axis=0))
             w = solve(H, moment, assume_a="pos")
             self.coef_ = (w if rows.to_features is None else rows.to_features(w)).T
@@ -93,7 +95,8 @@ class LapRLS(SparseRowsMixin, BaseEstimator):
             self.X_fit_ = X.copy()  # the user's rows may change
             K = evaluate(self.kernel_, X, X)
             mean = K[labelled].mean(axis=0)
-            M, JY = penalty @ K, np.zeros((n, Y.shape[1]))
+            M = penalty @ K
+            JY = np.zeros((n, Y.shape[1]))
             M[labelled] += K[labelled] - mean
             M[np.diag_indices_from(M)] += ridge
             JY[labelled] = Y - target_mean

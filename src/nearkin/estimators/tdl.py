@@ -293,7 +293,8 @@ class TDL(TransductiveEmbedding):
         smallest = without_cost.values[:UNIT_PAIRS]
         smallest = smallest[smallest > RANK_TOLERANCE * penalty.size]
         s_P = float(smallest.mean()) if len(smallest) else penalty.size
-        reg, scores = 1.0, dict[float, float]()
+        reg = 1.0
+        scores = dict[float, float]()
         if self.reg != "auto":
             reg = np.inf if self.reg == np.inf else check_positive(self.reg, "reg")
         elif cost is None:
@@ -301,7 +302,8 @@ class TDL(TransductiveEmbedding):
         unit = self._unit(A, s_P)
         solution = solve(penalty, A, reg * unit, smoothest, self.loss)  # step 3 of Algorithm 1
 
-        result, V = solution.result, solution.result.vectors
+        result = solution.result
+        V = solution.result.vectors
         result.warn()
         if isinstance(penalty, GraphPenalty):
             penalty.warn_if_disconnected(V.shape[1])
@@ -316,7 +318,8 @@ class TDL(TransductiveEmbedding):
         self.residual_ = result.residual
         self.reg_, self.reg_scores_, self.reg_unit_ = reg, scores, unit
         self.clipped_ = np.flatnonzero(solution.clipped)
-        self.roughness_, self.penalty_size_ = solution.roughness, penalty.size
+        self.roughness_ = solution.roughness
+        self.penalty_size_ = penalty.size
         cosines_squared = np.sum((smoothest.vectors.T @ V) ** 2)
         self.label_shift_ = max(0.0, 1 - float(cosines_squared) / len(result.values))
         self.search_, self.search_recall_ = search.name, search.recall
@@ -378,7 +381,8 @@ class TDL(TransductiveEmbedding):
         labelled = labelled[np.lexsort((lengths, codes[labelled]))]
         correct = {reg: np.zeros(len(labelled), dtype=bool) for reg in REGS}
         for fold in range(FOLDS):
-            hidden, few = labelled[fold::FOLDS], codes.copy()
+            hidden = labelled[fold::FOLDS]
+            few = codes.copy()
             few[hidden] = -1
             A = label_costs(X, few, self.n_cost_neighbors)
             unit = self._unit(A, s_P)
@@ -404,10 +408,12 @@ def label_costs(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> 
     class, minus that over its k nearest labelled rows of other classes, of those that exist; 0 if
     it lacks either. Code -1 is no label.
     """
-    n, labelled = len(codes), np.flatnonzero(codes >= 0)
+    n = len(codes)
+    labelled = np.flatnonzero(codes >= 0)
     if len(np.unique(codes[labelled])) < 2:
         return csr_array((n, n))
-    X, codes = X[labelled], codes[labelled]
+    X = X[labelled]
+    codes = codes[labelled]
     N_in = neighbor_lists(X, codes, k, "same", search)
     N_out = neighbor_lists(X, codes, k, "other", search)
     has_both = (np.diff(N_in.indptr) > 0) & (np.diff(N_out.indptr) > 0)
@@ -454,7 +460,8 @@ def solve(
         result = penalty.solve(cost, weight, m, start=result.vectors.sum(axis=1))
         costs = row_costs(A, result.vectors)
         without = result.objective - costs[~clipped].sum()  # the penalty alone
-        before, objective = objective, np.minimum(costs, 0.0).sum() + without
+        before = objective
+        objective = np.minimum(costs, 0.0).sum() + without
         falls = objective < before - 1e-12 * abs(before)
         if not falls or np.array_equal(costs > 0, clipped):
             return Solution(result, cost, weight, clipped)
@@ -571,8 +578,11 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
         """
         X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         require_two_classes(self.classes_)
-        labelled, n_classes = codes >= 0, len(self.classes_)
-        self.space_, self.losses_, self.accuracies_ = "tdl", {}, {}
+        labelled = codes >= 0
+        n_classes = len(self.classes_)
+        self.space_ = "tdl"
+        self.losses_ = {}
+        self.accuracies_ = {}
         bandwidth: float | str = "auto"
         if self.tdl is not None:
             self.tdl_ = clone(self.tdl).fit(X, codes, affinity=affinity)
@@ -595,7 +605,8 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
                         self.accuracies_[name] = float(np.mean(one.right))
                 if affinity is None:
                     gains = found["features"].right.astype(int) - found["tdl"].right
-                    difference, standard_error = gains.sum(), np.linalg.norm(gains)
+                    difference = gains.sum()
+                    standard_error = np.linalg.norm(gains)
                     if abs(difference) <= standard_error:
                         difference = self.losses_["tdl"] - self.losses_["features"]
                     if difference > 0:
@@ -682,7 +693,8 @@ def best_bandwidth(Z: Any, codes: np.ndarray) -> LeftOut:
     to which the class frequencies add one: a label for which nobody votes costs a finite amount.
     The only label of a class has nobody to vote for it, and is left out.
     """
-    n, counts = Z.shape[0], np.bincount(codes)
+    n = Z.shape[0]
+    counts = np.bincount(codes)
     half_a_class = n / np.sum(counts > 0) / 2
     squares_of_some = nearest_squares(Z)
     perplexities = (min(PERPLEXITY, half_a_class), *PERPLEXITIES)
@@ -695,7 +707,8 @@ def best_bandwidth(Z: Any, codes: np.ndarray) -> LeftOut:
     right = np.zeros((len(bandwidths), len(predicted)), dtype=bool)
     for block in row_blocks(len(predicted), n):
         rows = predicted[block]
-        own, own_class = np.arange(len(rows)), codes[rows]
+        own = np.arange(len(rows))
+        own_class = codes[rows]
         squares = euclidean_distances(Z[rows], Z, squared=True).astype(np.float64)
         squares[own, rows] = np.inf
         squares -= squares.min(axis=1, keepdims=True)

@@ -52,7 +52,8 @@ class TransductiveEmbedding(Embedding):
         """
         check_choice(self.laplacian, "laplacian", ("normalized", "unnormalized"))
         normalized = self.laplacian == "normalized"
-        n, k = X.shape[0], check_integer(self.n_neighbors, "n_neighbors", 1)
+        n = X.shape[0]
+        k = check_integer(self.n_neighbors, "n_neighbors", 1)
         if affinity is not None:
             W = validate_affinity(affinity, n, signed=signed)
             if W.nnz == 0:
@@ -62,7 +63,8 @@ class TransductiveEmbedding(Embedding):
         if self.affinity == "full":
             require_memory(40 * n * n, f"The full graph of {n} rows", "take affinity='knn'")
             G = nearest(X, n - 1)
-            to_nearest, k = G.data.reshape(n, -1)[:, :k], n
+            to_nearest = G.data.reshape(n, -1)[:, :k]
+            k = n
         else:
             G = nearest(X, k, search)
             to_nearest = G.data
@@ -135,7 +137,8 @@ class HeatGraph:
         Far from all training rows, where even the largest is less than exp(-20), they are scaled
         until it is that.
         """
-        n, k = self.rows.shape[0], min(self.n_neighbors, self.rows.shape[0])
+        n = self.rows.shape[0]
+        k = min(self.n_neighbors, n)
         with config_context(assume_finite=True):
             distances, neighbors = EXACT.index(self.rows, k)(relative_to(self.origin, X), k)
         with np.errstate(over="ignore"):
@@ -208,7 +211,8 @@ class GraphPenalty:
         """Return how the V of a solution extends: for an unlabelled row, reg P v = lambda v + c
         with c constant.
         """
-        result, reg = solution.result, solution.weight
+        result = solution.result
+        reg = solution.weight
         V = result.vectors
         c = (solution.cost @ V + reg * (self.P @ V)).mean(axis=0)
         return GraphExtension(
@@ -217,7 +221,8 @@ class GraphPenalty:
 
     def as_unlabelled(self, solution: Solution) -> np.ndarray:
         """Return V, with rows that have a cost where unlabelled rows of the same edges would be."""
-        V, rows = solution.result.vectors.copy(), np.flatnonzero(np.diff(solution.cost.indptr))
+        V = solution.result.vectors.copy()
+        rows = np.flatnonzero(np.diff(solution.cost.indptr))
         V[rows] = self.extension(solution).at(self.W[rows])
         return V
 
@@ -303,9 +308,11 @@ def kernel_function(kernel: Any, X: Any) -> Kernel:
     if kernel != "rbf":
         raise ValueError(f"kernel must be None, 'rbf' or a function of two tables, got {kernel!r}.")
     if issparse(X):
-        origin, variances = None, X.multiply(X).mean(axis=0) - X.mean(axis=0) ** 2
+        origin = None
+        variances = X.multiply(X).mean(axis=0) - X.mean(axis=0) ** 2
     else:
-        origin, variances = X.mean(axis=0, dtype=np.float64), X.var(axis=0, dtype=np.float64)
+        origin = X.mean(axis=0, dtype=np.float64)
+        variances = X.var(axis=0, dtype=np.float64)
     return partial(_rbf, origin=origin, gamma=0.5 / float(variances.sum()))
 
 
@@ -331,7 +338,8 @@ class KernelPenalty:
 
     def __init__(self, X: Any, anchors: Any, kernel: Kernel, graph: GraphPenalty | None) -> None:
         self.anchors, self.kernel, self.graph = anchors, kernel, graph
-        n, q = X.shape[0], anchors.shape[0]
+        n = X.shape[0]
+        q = anchors.shape[0]
         require_memory(
             4 * 8 * n * q, f"The kernel of {n} rows and {q} anchors", "take a smaller n_landmarks"
         )
@@ -358,7 +366,8 @@ class KernelPenalty:
             raise ValueError(
                 "kernel is the same for all rows: its functions are constant, and no embedding."
             )
-        self.Q, self.s = Q[:, kept], roots[kept] ** 2
+        self.Q = Q[:, kept]
+        self.s = roots[kept] ** 2
         self.size = float(1 / self.s.max())  # the smallest eigenvalue of K^+
         self.coefficients = whitening @ (Rt[kept].T / roots[kept])  # of k(x, anchors) - mean, for b
 
