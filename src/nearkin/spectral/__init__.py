@@ -1,11 +1,9 @@
 """Matrices in, directions out; rows, labels and graphs are unknown here.
 
-* `criteria`: trace difference, ratio trace, trace ratio of dense matrices: the criteria of
-  discriminant embedding.
-* `smallest`: the smallest eigenpairs of a large sparse matrix, orthogonal to the constant vector.
-* `lanczos`: extreme eigenpairs of an operator, checked by a second start.
-* `shrinkage`: how far a within-class scatter is shrunk toward a multiple of the identity.
-* `result`: what a solve returns, a frozen `SpectralResult` with a diagnosis.
+* `criteria`: trace difference, ratio trace, trace ratio of dense matrices, the criteria of
+  discriminant embedding, and what a solve returns, a frozen `SpectralResult` with a diagnosis.
+* `sparse_eigen`: the smallest eigenpairs of a large sparse matrix, orthogonal to the constant
+  vector.
 
 Nothing is regularized silently: what is chosen is an attribute of the method.
 """
