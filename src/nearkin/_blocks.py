@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,6 +62,20 @@ def blas_in_one_thread() -> Iterator[int]:
             yield _threads.get()
     finally:
         _threads.reset(before)
+
+
+def parallel_sum(
+    term: Callable[[Item], np.ndarray], items: Sequence[Item], work: int
+) -> np.ndarray:
+    """Return the sum of the terms of all items; every thread adds up its share of them."""
+
+    def add_up(share: Sequence[Item]) -> np.ndarray:
+        total = term(share[0]) + 0.0  # an array of its own
+        for item in share[1:]:
+            total += term(item)
+        return total
+
+    return reduce(np.add, parallel_map(add_up, shares(items), work))
 
 
 def shares(items: Sequence[Item]) -> list[Sequence[Item]]:

@@ -8,9 +8,9 @@ the rows: `row_space`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,9 @@ from ._blocks import (
     centre,
     dense_float64,
     densified,
-    parallel_map,
+    parallel_sum,
     require_memory,
     row_blocks,
-    shares,
 )
 from ._messages import counted, warn_user
 from .graphs import connected_components, scaled_weights
@@ -55,7 +54,7 @@ def scatter(X: Any, L: csr_array) -> np.ndarray:
         return A[np.searchsorted(adjacent, own + rows.start)].T @ (local[own] @ A)
 
     n_adjacent = min(1 + L.nnz // n, 16)  # in a dense graph a block is adjacent to nearly all rows
-    S = _sum(term, row_blocks(n, p * n_adjacent), p, L.nnz * p)
+    S = parallel_sum(term, row_blocks(n, p * n_adjacent), L.nnz * p)
     return (S + S.T) / 2
 
 
@@ -256,20 +255,6 @@ def _means(X: np.ndarray, relative: Relative, group: np.ndarray) -> np.ndarray:
     return sums / counts[:, None]
 
 
-def _sum(
-    term: Callable[[slice], np.ndarray], blocks: Sequence[slice], p: int, work: int
-) -> np.ndarray:
-    """Return the sum of the terms (p, p) of all blocks of rows, by several threads."""
-
-    def sum_over(some: Sequence[slice]) -> np.ndarray:
-        S = np.zeros((p, p))
-        for rows in some:
-            S += term(rows)
-        return S
-
-    return reduce(np.add, parallel_map(sum_over, shares(blocks), work))
-
-
 def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Relative) -> np.ndarray:
     """Return `sum_i w_i a_i a_i'` of the rows of dense X relative to some origins; rows of w_i = 0
     are skipped.
@@ -279,7 +264,7 @@ def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Relative) -> np.ndar
         A = relative(rows)[w[rows] > 0]
         return (A.T * w[rows][w[rows] > 0]) @ A
 
-    return _sum(term, row_blocks(*X.shape), X.shape[1], X.size)
+    return parallel_sum(term, row_blocks(*X.shape), X.size)
 
 
 # The span of the rows: where p > n, there and back exactly, so that no p x p matrix is ever formed.

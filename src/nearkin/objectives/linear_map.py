@@ -4,13 +4,12 @@ respect to A.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from .._blocks import parallel_map, row_blocks, shares
+from .._blocks import parallel_map, parallel_sum, row_blocks
 from .stochastic import Value
 
 
@@ -40,13 +39,10 @@ def chain_rule(G: np.ndarray, A: np.ndarray, X: Any) -> np.ndarray:
     if issparse(X):
         return (X.T @ G).T.astype(np.float64)
 
-    def product(blocks: Sequence[slice]) -> np.ndarray:
-        return sum((G[rows].T @ X[rows]).astype(np.float64) for rows in blocks)
+    def product(rows: slice) -> np.ndarray:
+        return (G[rows].T @ X[rows]).astype(np.float64)
 
-    return sum(
-        parallel_map(product, shares(row_blocks(*X.shape)), X.size),
-        np.zeros((G.shape[1], X.shape[1])),
-    )
+    return parallel_sum(product, row_blocks(*X.shape), X.size)
 
 
 # A penalty on groups of the columns of a map, such as the features that one column of a table has
