@@ -33,7 +33,7 @@ from ..evaluation import (
 from ..plotting import COLORS, GREY, MARKERS
 from ..vectors import EmbeddingAdapter
 from . import console
-from .adapter_file import Header, SavedAdapter, load_adapter, save_adapter
+from .adapter_file import Header, SavedAdapter, save_adapter
 from .model import SUFFIX
 from .output import Outputs, check_writable
 from .pictures import new_figure
@@ -356,17 +356,12 @@ def adapt(options: argparse.Namespace) -> int:
         outputs.write(
             save,
             "--save",
-            partial(_write, adapter),
+            partial(save_adapter, adapter),
             f"Adapter: {save} ({adapter.bytes} bytes a vector)",
         )
     elif save:
         outputs.note("No adapter was saved: raw vectors need none.")
     return outputs.code
-
-
-def _write(adapter: SavedAdapter, path: Path) -> None:
-    save_adapter(adapter, path)
-    load_adapter(path)  # nothing is kept that could not be read again
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -94,6 +94,7 @@ def save_adapter(adapter: SavedAdapter, path: Path) -> None:
     arrays = adapter.map.to_arrays()
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     path.write_bytes(pack(json.dumps(header), contiguous))
+    load_adapter(path)  # nothing is kept that could not be read again
 
 
 def load_adapter(path: Path) -> SavedAdapter:

@@ -99,7 +99,7 @@ def compare(options: argparse.Namespace) -> int:
                 console.report(source.summary(comparison))
         if save:
             model, learned = source.model(comparison)
-            outputs.write(save, "--save", partial(_write_model, model), f"Model: {save}, {learned}")
+            outputs.write(save, "--save", partial(save_model, model), f"Model: {save}, {learned}")
         outputs.write(picture, "--picture", partial(source.draw, comparison), f"Picture: {picture}")
         if report or file:
             with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
@@ -113,11 +113,6 @@ def compare(options: argparse.Namespace) -> int:
     if interrupted:
         raise KeyboardInterrupt
     return outputs.code
-
-
-def _write_model(model: Model, path: Path) -> None:
-    save_model(model, path)
-    load_model(path)  # nothing is kept that could not be read again
 
 
 def predict(options: argparse.Namespace) -> int:

@@ -625,6 +625,7 @@ def save_model(model: Model, path: Path) -> None:
     arrays = {name: np.ascontiguousarray(array) for name, array in header.pop("arrays").items()}
     # save_file would hide the file from other users
     path.write_bytes(pack(json.dumps({"format": FORMAT} | header), arrays))
+    load_model(path)  # nothing is kept that could not be read again
 
 
 def pack(header: str, arrays: dict[str, np.ndarray]) -> bytes:
