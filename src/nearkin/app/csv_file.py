@@ -87,8 +87,8 @@ class CsvFile(Source):
             )
         if len(header) > MAX_COLUMNS:
             raise TableError(
-                f"{self.path} has {len(header):,} columns, and a text table at most {MAX_COLUMNS:,}: "
-                "give a Parquet file with one column of lists, or an NPZ file."
+                f"{self.path} has {len(header):,} columns, and a text table at most "
+                f"{MAX_COLUMNS:,}: give a Parquet file with one column of lists, or an NPZ file."
             )
         # as pandas calls them
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]

@@ -89,9 +89,8 @@ def begin() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:  # closed: the next file that is opened would be taken for it
             _open_nothing(number)
-            setattr(
-                sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False)
-            )  # noqa: SIM115
+            mode = "w" if number else "r"
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
     for name in ("stdout", "stderr"):
         old: Any = getattr(sys, name)
         options = {"line_buffering": old.line_buffering, "write_through": old.write_through}
@@ -109,11 +108,11 @@ def _finish(code: Any) -> Any:
     sys.stdout.flush()
     failure = getattr(sys.stdout, "failure", None)
     if failure is not None:
-        text = (
+        return say(
             f"standard output could not be written ({failure.strerror}): free some space, or "
-            "choose another place."
+            "choose another place.",
+            code or UNWRITTEN,
         )
-        return say(text, code or UNWRITTEN)
     return code
 
 

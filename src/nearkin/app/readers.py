@@ -281,6 +281,7 @@ class Reader(ABC):
         self.path, self.progress, self.reading = path, progress, reading
         self._open()
 
+    @abstractmethod
     def _open(self) -> None:
         """Learn what the file tells before its rows are read, the names of the columns at least."""
 

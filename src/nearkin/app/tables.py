@@ -89,10 +89,12 @@ class BundledSet(Reader):
 
     names, default_target = ("target",), "target"
 
+    def _open(self) -> None:
+        self._dataset = load(self.path.name)
+
     def read(self, needed: Names | None = None, labels: Names = (), *_: Names) -> Columns:
         """Return all columns, `needed` among them."""
-        dataset = load(self.path.name)
-        names = list(dataset.feature_names)
+        dataset, names = self._dataset, list(self._dataset.feature_names)
         require_names(self.path, names, [name for name in needed or [] if name not in labels])
         return Columns(names, dataset.X, names, {}, self.place, {"target": dataset.y})
 
@@ -412,7 +414,7 @@ NUMBERS = "give --task regression to predict numbers"
 def read_target(
     file: Reader, y: np.ndarray, target: str, task: str, unlabelled: str | None
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the target, classes or numbers, None or NaN where a row has none, and remarks on it."""
+    """Return the target, classes or numbers, None or NaN where a row has none, and remarks."""
     if unlabelled is not None:
         y, marked = _blanked(y, [unlabelled])
         # among numbers a mark may be missing already
