@@ -29,7 +29,6 @@ from .readers import (
     TableError,
     check_names,
     note,
-    readable,
     shown,
 )
 
@@ -67,19 +66,19 @@ BINARY = {
     b"\xd0\xcf\x11\xe0": "save the sheet of a workbook as CSV",
     b"PAR1": "let its name end in .parquet",
 }
-CSV = (
-    "CSV file",
-    "save it in UTF-8, every quote closed and in every row as many fields as in the header line",
-)
 
 
 class CsvFile(Source):
     """A text table with a header line; what separates its fields is found."""
 
+    kind = "CSV file"
+    remedy = (
+        "save it in UTF-8, every quote closed and in every row as many fields as in the header line"
+    )
     untyped = True
 
     def _open(self) -> None:
-        with readable(self.path, *CSV):
+        with self.readable():
             header = self._learn_layout()
         if not header:
             raise TableError(
@@ -154,7 +153,7 @@ class CsvFile(Source):
             return
         last, start = None, 0
         kept = [np.ones(0, dtype=bool)]  # for every batch, which of its rows are not empty
-        with readable(self.path, *CSV), _opened(self.path) as (file, packed):
+        with self.readable(), _opened(self.path) as (file, packed):
             for batch in arrow_csv.open_csv(
                 file,
                 arrow_csv.ReadOptions(
@@ -187,7 +186,7 @@ class CsvFile(Source):
             self.notes = [*self._remarks, *note("ignored, empty rows", [f"{n_empty}"])]
         if last and "\n" in last and not self._quoted_end:
             raise TableError(
-                f"{self.path} is no readable CSV file (a quote is never closed): {CSV[1]}."
+                f"{self.path} is no readable CSV file (a quote is never closed): {self.remedy}."
             )
 
     def place(self, row: int) -> str:

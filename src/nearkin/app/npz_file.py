@@ -21,14 +21,12 @@ from .readers import (
     in_row,
     missing_note,
     quoted,
-    readable,
     require_names,
     shown,
 )
 
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
 MAX_COLUMNS = 2**22  # each has a name
-NPZ = ("NPZ archive of plain arrays", "write it again by numpy.savez, of numbers and strings")
 SPARSE = ("sparse matrix", "save data, indices, indptr and shape of a csr_array")
 
 
@@ -37,6 +35,8 @@ class NpzFile(Reader):
     feature_names.
     """
 
+    kind = "NPZ archive of plain arrays"
+    remedy = "write it again by numpy.savez, of numbers and strings"
     default_target = "y"
 
     def _open(self) -> None:
@@ -91,7 +91,7 @@ class NpzFile(Reader):
         layout = np.array("csr")
         if "format" in self.names:
             layout = self._array("format", "SU", (), "'csr' or 'csc'")
-        with readable(self.path, *SPARSE):
+        with self.readable(*SPARSE):
             kind = {b"csr": csr_array, b"csc": csc_array}[layout.astype("S").item()]
             X = kind((data, indices, indptr), shape=shape.tolist())
             X.check_format(full_check=True)
@@ -126,7 +126,7 @@ class NpzFile(Reader):
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
         with (
-            readable(self.path, *NPZ),
+            self.readable(),
             self.path.open("rb") as file,
             zipfile.ZipFile(file) as archive,
         ):

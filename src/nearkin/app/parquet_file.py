@@ -22,7 +22,6 @@ from .readers import (
     check_names,
     in_row,
     listed,
-    readable,
     shown,
 )
 
@@ -31,14 +30,16 @@ MIN_ROWS_PER_BATCH = 1024  # a batch of fewer is all overhead
 COLUMNS_PER_PASS = 8
 MICROSECONDS_A_DAY = 86_400e6  # durations are numbers of days, as in data frames
 BUFFER = 2**16  # bytes for every column that is read
-PARQUET = ("Parquet file", "write it again")
 
 
 class ParquetFile(Source):
     """A Parquet file of plain columns and of vectors."""
 
+    kind = "Parquet file"
+    remedy = "write it again"
+
     def _open(self) -> None:
-        with readable(self.path, *PARQUET):
+        with self.readable():
             self._file = parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
             schema, metadata = self._file.schema_arrow, self._file.metadata
         check_names(self.path, schema.names)
@@ -70,7 +71,7 @@ class ParquetFile(Source):
 
     def _elements(self, name: str) -> list[str]:
         """Return the names of the columns that vectors become, as many as the first one has."""
-        with readable(self.path, *PARQUET):
+        with self.readable():
             batches = self._file.iter_batches(64, columns=[name])
             width = next(
                 (len(cell) for batch in batches for cell in batch.column(0) if cell.is_valid), 0
@@ -108,7 +109,7 @@ class ParquetFile(Source):
             group for group, end in enumerate(ends[1:]) if max(start, ends[group]) < min(stop, end)
         ]
         at = ends[groups[0]] if groups else 0
-        with readable(self.path, *PARQUET):
+        with self.readable():
             size = max(MIN_ROWS_PER_BATCH, CELLS_PER_BATCH // n_columns)
             for batch in self._file.iter_batches(size, groups, stored, use_threads=False):
                 rows = batch[max(start - at, 0) : max(stop - at, 0)]

@@ -97,21 +97,6 @@ class BadCells:
         )
 
 
-@contextmanager
-def readable(path: Path, kind: str, remedy: str) -> Iterator[None]:
-    """Turn what a library raises on a damaged or forged file, errors of a dozen types, into one
-    line.
-    """
-    try:
-        yield
-    except Exception as error:
-        # what the operating system refuses has a number
-        if isinstance(error, TableError | MemoryError) or getattr(error, "errno", None):
-            raise
-        why = shortened(" ".join(str(error).split()), 2 * MAX_NAME)
-        raise TableError(f"{path} is no readable {kind} ({why}): {remedy}.") from error
-
-
 # Names of columns
 
 
@@ -264,6 +249,8 @@ class Reader(ABC):
     reading : Reading
     names : sequence of str
         Of the columns; in an NPZ file of the arrays.
+    kind, remedy : str
+        What the file is called where it cannot be read, and what to do then.
     default_target : str or None
         Which of them holds the labels where none is named.
     decimal : str
@@ -273,6 +260,8 @@ class Reader(ABC):
     """
 
     names: Names
+    kind = ""
+    remedy = ""
     default_target: str | None = None
     decimal = "."
     row_numbers: np.ndarray | None = None
@@ -288,6 +277,22 @@ class Reader(ABC):
     def place(self, row: int) -> str:
         """Return where a row (counted from 0) is found."""
         return in_row(row)
+
+    @contextmanager
+    def readable(self, kind: str = "", remedy: str = "") -> Iterator[None]:
+        """Turn what a library raises on a damaged or forged file, errors of a dozen types, into one
+        line.
+        """
+        try:
+            yield
+        except Exception as error:
+            # what the operating system refuses has a number
+            if isinstance(error, TableError | MemoryError) or getattr(error, "errno", None):
+                raise
+            why = shortened(" ".join(str(error).split()), 2 * MAX_NAME)
+            raise TableError(
+                f"{self.path} is no readable {kind or self.kind} ({why}): {remedy or self.remedy}."
+            ) from error
 
     @abstractmethod
     def read(
