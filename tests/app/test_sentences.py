@@ -96,8 +96,8 @@ def test_scores():
     )
     assert [r2.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+0.123", "+0.000", "-0.020"]
     assert [accuracy.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+12.3", "+0.0", "-2.0"]
-    assert accuracy.sentence(0.5) == "is right in 50.0% of the held-out rows"
-    assert WORDING["auc"].sentence(0.931) == "has an AUC of 0.931 on held-out rows"
+    assert accuracy.predicate(0.5) == "is right in 50.0% of the held-out rows"
+    assert WORDING["auc"].predicate(0.931) == "has an AUC of 0.931 on held-out rows"
     assert [format_p(p) for p in (0.05149, 1.0, 2e-5)] == ["0.051", "1", "<0.001"]
 
 

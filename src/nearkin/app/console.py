@@ -130,7 +130,7 @@ def describe(model: Model, path: Path) -> None:
     vote = f"{'vote of ' if model.soft_vote else ''}{model.vote}"
     folds = f"{n_folds:.0f} folds" if n_folds > 1 else "one split"
     say(
-        f"Held out: the {vote} {words.sentence(held_out['score'])} ({folds}), raw k-NN {raw}"
+        f"Held out: the {vote} {words.predicate(held_out['score'])} ({folds}), raw k-NN {raw}"
         + f" ({', '.join(proof)})" * bool(proof)
     )
     for doubt in model.doubts:

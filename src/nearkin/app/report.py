@@ -130,7 +130,7 @@ def drawn_maps(found: Summary, table: Table, answers: np.ndarray) -> dict[str, A
                 "name": name,
                 "vote": str(seen.vote),
                 "score": digits(seen.score, 6),
-                "said": found.wording.sentence(seen.score),
+                "said": found.wording.predicate(seen.score),
                 "x": digits(seen.embedding[shown, 0]),
                 "y": digits(seen.embedding[shown, 1]) if seen.embedding.shape[1] > 1 else None,
                 "near": (len(shown) + np.searchsorted(others, neighbors)).tolist(),

@@ -37,11 +37,11 @@ class Wording:
         Of its column in the ranking.
     title : str
         What it is called in a sentence.
-    predicate, other : str
+    template, other : str
         What a prediction with this score is, and another one beside it: "is right in {}" and "in
         {}".
     rows : str
-        What follows the predicate.
+        What follows the template.
     factor : int
         It is written times this.
     form, unit : str
@@ -54,7 +54,7 @@ class Wording:
 
     heading: str
     title: str
-    predicate: str
+    template: str
     other: str = "one of {}"
     rows: str = " on held-out rows"
     factor: int = 1
@@ -84,11 +84,11 @@ class Wording:
         """Return a difference of scores, e.g. "+1.2"; never "-0.0"."""
         return f"{self.factor * difference:+z{self.form}}"
 
-    def sentence(self, score: float) -> str:
+    def predicate(self, score: float) -> str:
         """Return what a prediction with this score is, e.g. "is right in 95.4% of the held-out
         rows".
         """
-        return self.predicate.format(self.figure(score)) + self.rows
+        return self.template.format(self.figure(score)) + self.rows
 
     def is_zero(self, difference: float) -> bool:
         """Return whether nothing is left of a difference when it is written."""
@@ -311,7 +311,7 @@ class Summary:
         """Return the outcome in one sentence, with the rows and folds that it rests on, and one for
         each doubt.
         """
-        found = f"raw k-NN {self.wording.sentence(self.raw.score)}"
+        found = f"raw k-NN {self.wording.predicate(self.raw.score)}"
         if self.leader is not self.raw:
             found = self._evidence(self.leader, self._subject)
         return " ".join([f"On held-out rows ({self._held_out}), {found}.", *self.doubts])
@@ -373,14 +373,14 @@ class Summary:
             proof += ", not called better for the doubt above"
         other = words.other.format(words.figure(self.raw.score))
         change = f"{words.signed(row.difference)}{words.points}"
-        return f"{subject} {words.sentence(row.score)}, raw k-NN {other}: {change} ({proof})"
+        return f"{subject} {words.predicate(row.score)}, raw k-NN {other}: {change} ({proof})"
 
     def _finding(self) -> str:
         """Return whether the automatic choice, or else a method, is shown to be better than raw
         k-NN.
         """
         words, first, subject = self.wording, self.leader, self._subject
-        raw = words.sentence(self.raw.score)
+        raw = words.predicate(self.raw.score)
         if first is self.raw:
             return f"Raw k-NN {raw}; nothing to compare."
         evidence = f"{capital(self._evidence(first, subject))}."
@@ -442,7 +442,7 @@ class Summary:
                 side = "ahead of" if ahead > 0 else "behind"
                 where = f"{words.number(abs(ahead))}{words.points} {side}"
             learns = "" if references[0] is best else " that learns from the columns"
-            score = words.predicate.format(words.figure(best.score))
+            score = words.template.format(words.figure(best.score))
             yield f"The best reference{learns}, {best.name}, {score}: {subject} is {where} it."
         for constant in comparison.references:
             if constant.name not in CONSTANT:
