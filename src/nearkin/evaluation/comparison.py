@@ -112,7 +112,7 @@ def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]
     if task == REGRESSION and y.dtype.kind in "OU":
         known = ~is_missing(y)
         texts, codes = np.unique(y[known].astype(str), return_inverse=True)
-        found = learn_numbers(texts.tolist(), None, ".")
+        found = learn_numbers(texts.tolist(), ".")
         if found is None:
             return y, []
         numbers = np.full(len(y), np.nan)

@@ -32,7 +32,7 @@ from .numbers import (
     RANGE,
     SAMPLE,
     TRUTH_UNIT,
-    NumberLearner,
+    Numbers,
     learn_numbers,
     learn_quantities,
     looks_like,
@@ -199,12 +199,16 @@ class NumberColumn(Column):
 
     @classmethod
     def learn(
-        cls, name: str, text: Text, rules: Rules, learn: NumberLearner = learn_numbers
+        cls,
+        name: str,
+        text: Text,
+        rules: Rules,
+        learn: Callable[..., Numbers | None] = learn_numbers,
     ) -> Learned:
         """Return what text is that is a number in all rows: in one style of spreadsheets, or by
         `learn_quantities` with a unit, as a duration or as a range.
         """
-        found = learn(text.values, text.counts, rules.decimal)
+        found = learn(text.values, rules.decimal, text.counts)
         if found is None:
             raise RejectColumn
         column = cls(name, found.decimal, found.unit, form=found.form)
@@ -349,7 +353,9 @@ class DateColumn(Column):
         """
         values, fitting = list(text.values), dict[str, np.ndarray]()
         for layout in LAYOUTS if may_hold(values, LONGEST) else ():
-            if np.isfinite(read_days(values[:10], layout)).all():  # soon known, where it does not fit
+            if np.isfinite(
+                read_days(values[:10], layout)
+            ).all():  # soon known, where it does not fit
                 days = read_days(values, layout)
                 if np.isfinite(days).all():
                     fitting[layout] = days

@@ -50,9 +50,6 @@ class Numbers(NamedTuple):
     how: str  # an example, and how it was read
 
 
-NumberLearner = Callable[[Sequence[str], Any, str], Numbers | None]
-
-
 def read_numbers(values: Sequence[str], form: str, decimal: str, unit: str) -> np.ndarray:
     """Return a number for each value, read as those of a column were, NaN where that is not
     possible.
@@ -121,9 +118,9 @@ def read_number(text: str, decimal: str = ".") -> tuple[float, str] | None:
     return number / (100 if unit == "%" else 1) + 0.0, unit
 
 
-def learn_numbers(values: Sequence[str], counts: np.ndarray | None, decimal: str) -> Numbers | None:
-    """Return the numbers that all of some values are, with one unit; None where they do not
-    agree.
+def learn_numbers(values: Sequence[str], decimal: str, counts: Any = None) -> Numbers | None:
+    """Return the numbers that all of some values are, with one unit, however many rows have each;
+    None where they do not agree.
     """
     if values and all(value.lower() in TRUTH for value in values):
         numbers = [TRUTH[value.lower()] for value in values]
@@ -170,7 +167,7 @@ def may_hold(values: Sequence[str], longest: int) -> bool:
     return bool(few) and all(fits)
 
 
-def learn_quantities(values: Sequence[str], counts: np.ndarray, decimal: str) -> Numbers | None:
+def learn_quantities(values: Sequence[str], decimal: str, counts: np.ndarray) -> Numbers | None:
     """Return what all of some values are, each of which so many rows have; None where they share no
     form.
     """
