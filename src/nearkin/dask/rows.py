@@ -71,7 +71,11 @@ class ClusterRows(Table):
         if weights == "binary":
             W = self.work.map(binary, G)
         else:
-            total, count = self.work.total(self.work.map(squared_lengths, G))
+            # of all blocks, the sum of the squared distances to listed neighbours, and their number
+            lengths = self.work.map(
+                lambda G: np.array([np.square(G.data, dtype=np.float64).sum(), G.nnz]), G
+            )
+            total, count = self.work.total(lengths)
             W = self.work.map(heat_kernel, G, bandwidth=total / count)
         return self._symmetric(W, "maximum")
 
@@ -116,7 +120,10 @@ class ClusterRows(Table):
 
     def span_basis(self) -> np.ndarray:
         """See `Rows`."""
-        return span_basis(self.total(triangular, add=triangular_factor), self.mean)
+        factors = self.map(
+            lambda block: triangular_factor([np.hstack([np.ones((len(block.X), 1)), block.X])])
+        )
+        return span_basis(self.work.total(factors, triangular_factor), self.mean)
 
     def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`.
@@ -126,7 +133,8 @@ class ClusterRows(Table):
         n_c/n)(1/n_c - w_ij) within classes, of which none is negative. O(p sum_c n_c^2) time; n p /
         2 numbers travel for every block.
         """
-        scales = self.work.map(farthest, self._knn("same", k))
+        # the distance of every row to the farthest neighbour that it lists, 0 without one
+        scales = self.work.map(lambda G: G.max(axis=1).toarray().ravel(), self._knn("same", k))
         n_c = self.class_sizes
         rows = [self.blocks, scales]
         means = self.class_means()
@@ -191,18 +199,6 @@ def join_directions(W: csr_array, transposed: list[csr_array], *, join: str) -> 
     return getattr(W, join)(hstack(transposed, format="csr"))
 
 
-def squared_lengths(G: csr_array) -> np.ndarray:
-    """Return the sum of the squared distances to the neighbours that a block lists, and their
-    number.
-    """
-    return np.array([np.square(G.data, dtype=np.float64).sum(), G.nnz])
-
-
-def farthest(G: csr_array) -> np.ndarray:
-    """Return the distance of every row to the farthest neighbour that it lists, 0 without one."""
-    return G.max(axis=1).toarray().ravel()
-
-
 def adjacent_blocks(W: csr_array, *, starts: list[int]) -> np.ndarray:
     """Say for every block whether some edges lead to its rows."""
     reached = np.searchsorted(starts, np.unique(W.indices), side="right") - 1
@@ -220,11 +216,6 @@ def closest(parts: list[tuple[np.ndarray, csr_array]], *, k: int) -> tuple[np.nd
 def graph_of_pairs(block: Block, *, pairs: tuple[np.ndarray, csr_array]) -> csr_array:
     """Return the rows of a block in the graph of the closest pairs, with weights 1."""
     return binary(pairs[1][block.start : block.start + len(block.X)])
-
-
-def triangular(block: Block) -> np.ndarray:
-    """Return R of [1 X] = QR for the rows of a block, see `triangular_factor`."""
-    return triangular_factor([np.hstack([np.ones((len(block.X), 1)), block.X])])
 
 
 def add_differences(S: Any, block: Block, W: csr_array, others: Block) -> np.ndarray:

@@ -178,9 +178,9 @@ class Table:
         """Submit a task for every block, whose arguments are the block and its part of `each`."""
         return self.work.map(task, self.blocks, *each, **fixed)
 
-    def total(self, task: Callable, *each: Sequence[Any], add: Callable = sum, **fixed: Any) -> Any:
+    def total(self, task: Callable, *each: Sequence[Any], **fixed: Any) -> Any:
         """Return the sum of what a task makes of every block, added by the workers."""
-        return self.work.total(self.map(task, *each, **fixed), add)
+        return self.work.total(self.map(task, *each, **fixed))
 
     def total_scatter(self, weights: list[Any] | None = None) -> np.ndarray:
         """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default
