@@ -26,7 +26,8 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin import LMNN
-from nearkin.estimators.lmnn import balanced_margin, target_neighbors
+from nearkin.estimators.descent_embedding import target_neighbors
+from nearkin.estimators.lmnn import balanced_scale
 from nearkin.objectives.lmnn import impostors_within, large_margin, target_squares
 
 SIDE = 28
@@ -134,7 +135,7 @@ def beside_metric_learn(arguments: argparse.Namespace) -> None:
     X, y = mnist(n)[:2]
     X = PCA(arguments.dimensions, svd_solver="covariance_eigh").fit_transform(X).astype(np.float64)
     targets = target_neighbors(X, y, k)
-    X /= balanced_margin(X, y, targets) ** 0.5
+    X /= balanced_scale(X, y, targets)
     print(
         f"\n{n} MNIST rows, PCA({arguments.dimensions}), k = {k}, mu = 1/2; the loss of the "
         "identity, where both begin,"

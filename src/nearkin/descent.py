@@ -270,9 +270,8 @@ def adam(
                 mean = RECENT * mean + (1 - RECENT) * gradient
                 square = PAST * square + (1 - PAST) * float(np.sum(gradient**2))
                 n_steps += 1
-                typical = (
-                    square / (1 - PAST**n_steps)
-                ) ** 0.5  # both are corrected for the 0 that they began with
+                # both are corrected for the 0 that they began with
+                typical = (square / (1 - PAST**n_steps)) ** 0.5
                 if typical > 0:
                     x = x - step(t) * (mean / (1 - RECENT**n_steps) / typical)
             n_iter += 1

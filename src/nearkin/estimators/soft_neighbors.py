@@ -46,25 +46,21 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         """Set what a prediction needs: the rows, what each votes for, and the bandwidth, if "auto"
         by perplexity.
         """
-        if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
-            raise ValueError(f"bandwidth must be a number or 'auto', got {self.bandwidth!r}.")
-        if self.bandwidth == "auto":
+        if not isinstance(self.bandwidth, str):
+            self.bandwidth_ = check_positive(self.bandwidth, "bandwidth")
+        elif self.bandwidth == "auto":
             self.bandwidth_ = unit_distance(X, mean_perplexity=mean_perplexity)
         else:
-            self.bandwidth_ = check_positive(self.bandwidth, "bandwidth")
+            raise ValueError(f"bandwidth must be a number or 'auto', got {self.bandwidth!r}.")
         self.temperature_ = self.bandwidth_ * self.bandwidth_
         self._origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
         self._rows, self._values = self._in_bandwidths(X), values
         self._index: Index | None = None
-        n = X.shape[0]
+        n, k = X.shape[0], self.n_neighbors
         self.search_ = searcher(self.search, n).name
-        by_default = n if self.search_ == "exact" else VOTES
-        k = (
-            by_default
-            if self.n_neighbors is None
-            else check_integer(self.n_neighbors, "n_neighbors", 1)
-        )
-        self._n_votes = min(k, n)
+        if k is None:
+            k = n if self.search_ == "exact" else VOTES
+        self._n_votes = min(check_integer(k, "n_neighbors", 1), n)
 
     def _in_bandwidths(self, X: Any) -> Any:
         """Return rows relative to the mean of those that vote (far from it distances lose their
@@ -82,16 +78,13 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         votes = np.empty((X.shape[0], self._values.shape[1]))
         for rows in row_blocks(X.shape[0], self._n_votes):
             squares, voters = self._squares(self._in_bandwidths(X[rows]), self._n_votes)
-            squares -= squares.min(
-                axis=1, keepdims=True
-            )  # for a row far from all, the nearest decides
-            P = np.exp(-squares)
+            # For a row far from all, the nearest decides.
+            P = np.exp(squares.min(axis=1, keepdims=True) - squares)
             P /= P.sum(axis=1, keepdims=True)
-            votes[rows] = (
-                P @ self._values
-                if voters is None
-                else np.einsum("bk,bkc->bc", P, self._values[voters])
-            )
+            if voters is None:
+                votes[rows] = P @ self._values
+            else:
+                votes[rows] = np.einsum("bk,bkc->bc", P, self._values[voters])
         return votes
 
     def _squares(self, Q: Any, n_votes: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -104,9 +97,8 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
                 squares = euclidean_distances(Q, self._rows, squared=True)
             else:
                 if self._index is None:
-                    self._index = searcher(self.search, n).index(
-                        self._rows, min(self._n_votes + 1, n)
-                    )
+                    n_found = min(self._n_votes + 1, n)
+                    self._index = searcher(self.search, n).index(self._rows, n_found)
                 distances, voters = self._index(Q, n_votes)
                 squares = distances**2
         if not np.isfinite(squares).all():
@@ -143,17 +135,15 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
             squares, voters = self._squares(Q[rows], n_votes)
             if own:
                 mine = np.arange(n)[rows, None] == (np.arange(n) if voters is None else voters)
-                mine[~mine.any(axis=1), -1] = (
-                    True  # of many duplicates the row itself may not be found
-                )
+                # of many duplicates the row itself may not be found
+                mine[~mine.any(axis=1), -1] = True
                 squares = squares[~mine].reshape(len(squares), -1)
             found[rows] = perplexities(squares)
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | (
-            {"_index": None} if hasattr(self, "_index") else {}
-        )  # made again on demand
+        state = super().__getstate__()
+        return state | {"_index": None} if "_index" in state else state  # made again on demand
 
 
 class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):

@@ -89,11 +89,8 @@ def prediction_loss(
         weights = weights.astype(Z.dtype)[:, None]
 
     def add_tiles(tiles: Sequence[slice]) -> tuple[float, np.ndarray, np.ndarray]:
-        value, from_rows, from_columns = (
-            0.0,
-            np.zeros(Z.shape),
-            np.zeros(with_ones.shape),
-        )  # G Z, G'(Z, 1)
+        value, from_rows = 0.0, np.zeros(Z.shape)  # G Z
+        from_columns = np.zeros(with_ones.shape)  # G'(Z, 1)
         for rows in tiles:
             P = with_ones[rows] @ operand
             P[np.arange(len(P)), np.arange(rows.start, rows.stop)] = -np.inf

@@ -66,16 +66,18 @@ def large_margin(
     (n, k), m = targets.shape, Z.shape[1]
     d_targets = target_squares(Z, targets)
     n_invaders = np.zeros((n, k), Z.dtype)  # of every target: impostors within its margin
-    n_invaded = np.zeros(
-        impostors.nnz, Z.dtype
-    )  # of every impostor: targets within whose margin it is
+    # of every impostor: targets within whose margin it is
+    n_invaded = np.zeros(impostors.nnz, Z.dtype)
 
     def sum_hinges(rows: slice) -> float:
         listed = slice(*impostors.indptr[[rows.start, rows.stop]])
-        i = np.repeat(
-            np.arange(rows.start, rows.stop), np.diff(impostors.indptr[rows.start : rows.stop + 1])
-        )
-        excess = 1 + d_targets[i] - _squares(Z, i, impostors.indices[listed])[:, None]
+        lengths = np.diff(impostors.indptr[rows.start : rows.stop + 1])
+        i = np.repeat(np.arange(rows.start, rows.stop), lengths)
+        # By differences, not by products, which would cancel.
+        difference = Z[i]
+        difference -= Z[impostors.indices[listed]]
+        squares = np.einsum("ij,ij->i", difference, difference)
+        excess = 1 + d_targets[i] - squares[:, None]
         violated = excess > 0
         n_invaded[listed] = violated.sum(axis=1)
         for target in range(k):
@@ -84,14 +86,16 @@ def large_margin(
             )
         return float(np.maximum(excess, 0, out=excess).sum(dtype=np.float64))
 
-    hinges = sum(
-        parallel_map(sum_hinges, _row_blocks(impostors.indptr, max(k, m)), impostors.nnz * m)
-    )
+    # Cut where the lists, of rows max(k, m) wide, are about PAIR_ENTRIES numbers.
+    step = max(1, PAIR_ENTRIES // max(k, m))
+    cuts = np.searchsorted(impostors.indptr, np.arange(step, impostors.nnz, step))
+    cuts = np.unique(np.concatenate([[0], cuts, [n]]))
+    blocks = [slice(int(start), int(stop)) for start, stop in pairwise(cuts)]
+    hinges = sum(parallel_map(sum_hinges, blocks, impostors.nnz * m))
     has_target = d_targets >= 0
     to_targets = (1 - mu) * has_target + mu * n_invaders
-    W = csr_array((to_targets.ravel(), targets.ravel(), np.arange(0, n * k + 1, k)), (n, n)).astype(
-        Z.dtype
-    )
+    ends = np.arange(0, n * k + 1, k)
+    W = csr_array((to_targets.ravel(), targets.ravel(), ends), (n, n)).astype(Z.dtype)
     V = csr_array((-mu * n_invaded, impostors.indices, impostors.indptr), (n, n), copy=True)
     V.eliminate_zeros()
     directed = [W, W.T, V, V.T]
@@ -116,23 +120,6 @@ def target_squares(Z: np.ndarray, targets: np.ndarray) -> np.ndarray:
     parallel_map(fill, row_blocks(n, k * m, PAIR_ENTRIES), n * k * m)
     squares[targets == np.arange(n)[:, None]] = -np.inf
     return squares
-
-
-def _squares(Z: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Return ||z_i - z_j||^2 for pairs of rows: by their differences, not by products, which would
-    cancel.
-    """
-    difference = Z[i]
-    difference -= Z[j]
-    return np.einsum("ij,ij->i", difference, difference)
-
-
-def _row_blocks(indptr: np.ndarray, width: int) -> list[slice]:
-    """Cut the rows so that their lists, of rows `width` wide, are about PAIR_ENTRIES numbers each."""
-    step = max(1, PAIR_ENTRIES // width)
-    cuts = np.unique(np.searchsorted(indptr, np.arange(step, indptr[-1], step)))
-    cuts = np.unique(np.concatenate([[0], cuts, [len(indptr) - 1]]))
-    return [slice(int(start), int(stop)) for start, stop in pairwise(cuts)]
 
 
 def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most: int) -> csr_array:
