@@ -360,7 +360,9 @@ def test_numbers_where_text_was_learned_are_text(blocks, suffix):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_numbers_stand_for_truth_values(blocks, learned, suffix):
-    X, _, _ = read_rows(write(LEARNED.assign(wet=LEARNED["wet"].astype(int)), suffix), learned.encoder)
+    X, _, _ = read_rows(
+        write(LEARNED.assign(wet=LEARNED["wet"].astype(int)), suffix), learned.encoder
+    )
     np.testing.assert_array_equal(X, learned.X)
 
 
