@@ -293,10 +293,10 @@ def compare_vectors(
     splits = list(judgements.splits(np.random.default_rng(random_state)))
     for i, split in enumerate(splits):
         if not len(split.queries) or not split.train.can_be_fitted:
-            found = f"{len(split.queries)} queries held out, {len(split.train)} to learn from"
+            few = f"{len(split.queries)} queries held out, {len(split.train)} to learn from"
             raise ValueError(
                 f"too few rows that do not hang together for four splits (number {i}: "
-                f"{found}): give more."
+                f"{few}): give more."
             )
     score = score or ("precision@10" if judgements.median_relevant > 10 else "nDCG@10")
     part = (UNSEEN if unseen else SEEN) if isinstance(judgements, Labels) else ALL
