@@ -656,7 +656,9 @@ def load_model(path: Path) -> Model:
                 "is an adapter of vectors, which labels nothing: give it to `nearkin transform`."
             )
         written = header.pop("format")
-        if written == 7:
+        if written == 6:
+            header |= {"bins": {}, "soft_vote": {}}
+        if written in (6, 7):
             header |= {"group": "", "doubts": []}
             written = FORMAT
         if type(written) is int and written > FORMAT:

@@ -15,11 +15,11 @@ from ..graphs import joined_groups
 from ..vectors.judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from ..vectors.retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .adaptation import Adaptation, Way, WayResult, compare_vectors, ways_of
-from .comparison import compare, extend, with_winner
+from .comparison import ON_ALL_ROWS, compare, extend, with_winner
 from .embeddings import Shares, held_out_accuracy, neighborhood_preservation, same_class_among
 from .folds import CHOICE
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
-from .protocol import few_decide, first_repeat
+from .protocol import RARE, few_decide, first_repeat
 from .results import Comparison, Doubt, MethodResult, RankingRow, difference_test, leader, ranked
 from .scores import (
     CLASSIFICATION,
@@ -48,6 +48,8 @@ __all__ = [
     "CHOICE",
     "CLASSIFICATION",
     "FOLDS",
+    "ON_ALL_ROWS",
+    "RARE",
     "RAW",
     "REGRESSION",
     "RETRIEVAL_SCORES",

@@ -12,28 +12,59 @@ from .bins import (
     with_seasons,
 )
 from .cells import Cells, Text
-from .columns import DAYS, indicator_names
-from .encoder import LEAST_ROWS, ROWS_PER_INDICATOR, TableEncoder, indicated_features
+from .columns import (
+    DAYS,
+    MARKS_OF_MISSING,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    NumberColumn,
+    RejectColumn,
+    Rules,
+    indicator_names,
+    learn_numeric,
+)
+from .encoder import (
+    LEAST_ROWS,
+    ROWS_PER_INDICATOR,
+    TableEncoder,
+    filled_note,
+    indicated_features,
+)
+from .numbers import DURATION, EITHER, RANGE, read_number
 from .predictors import NCAClassifier, NCARegressor
 
 __all__ = [
     "DAYS",
+    "DURATION",
+    "EITHER",
     "LEAST_ROWS",
+    "MARKS_OF_MISSING",
+    "RANGE",
     "ROWS_PER_INDICATOR",
     "BinnedEncoder",
+    "CategoryColumn",
     "Cells",
+    "Column",
     "Curve",
+    "DateColumn",
     "Feature",
     "Levels",
     "NCAClassifier",
     "NCARegressor",
+    "NumberColumn",
     "PiecewiseLinearEncoder",
+    "RejectColumn",
+    "Rules",
     "SparseEncoder",
     "TableEncoder",
     "Text",
     "features_of",
+    "filled_note",
     "indicated_features",
     "indicator_names",
     "is_table",
+    "learn_numeric",
+    "read_number",
     "with_seasons",
 ]

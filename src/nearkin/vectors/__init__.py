@@ -1,12 +1,14 @@
 """Embeddings in, better or shorter ones out: adapters, codes, and what is known of relevance."""
 
 from .adapter import EmbeddingAdapter
+from .codes import LARGEST
 from .judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from .procrustes import Procrustes
 from .retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 
 __all__ = [
     "FOLDS",
+    "LARGEST",
     "RETRIEVAL_SCORES",
     "UNSEEN",
     "EmbeddingAdapter",
