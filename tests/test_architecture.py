@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import pickle
 import re
 import subprocess
@@ -66,7 +67,7 @@ def documented_modules():
 
 @pytest.mark.parametrize("guest", ["app", "dask"])
 def test_guests_use_what_is_there_for_guests(guest):
-    """That is what a module lists in `__all__`, what an API page describes, or a leaf."""
+    """That is what a folder exports or `__all__` lists, what an API page describes, or a leaf."""
     public, strange = documented_modules(), []
     for path in files(PACKAGE / guest):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -75,11 +76,13 @@ def test_guests_use_what_is_there_for_guests(guest):
             module = f"nearkin.{node.module}" if node.module else "nearkin"
             if not node.module or node.module in LEAVES or module in public:
                 continue
-            exported = vars(importlib.import_module(module)).get("__all__", [])
+            exported = importlib.import_module(module)
+            is_folder = hasattr(exported, "__path__")
+            listed = [*getattr(exported, "__all__", []), *(vars(exported) if is_folder else [])]
             strange += [
                 f"{path.name}: {module}.{alias.name}"
                 for alias in node.names
-                if alias.name not in exported
+                if alias.name not in listed or inspect.ismodule(getattr(exported, alias.name))
             ]
     assert strange == []
 

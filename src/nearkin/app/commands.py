@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..tables.columns import NumberColumn
+from ..tables import NumberColumn
 from . import console, pictures
 from .adapt import adapt as adapt
 from .adapted import describe_adapter, transform_vectors

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import __version__
 from ..neighbors.approximate import import_faiss
-from ..vectors.codes import LARGEST
+from ..vectors import LARGEST
 from .adapter_file import SavedAdapter, load_adapter
 from .output import Outputs, atomic_folder, check_writable
 from .readers import TableError, shown

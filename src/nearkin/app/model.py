@@ -22,8 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._blocks import require_memory, row_blocks
-from ..estimators import TDL
-from ..estimators.transductive import GraphExtension, HeatGraph
+from ..estimators import TDL, GraphExtension, HeatGraph
 from ..evaluation import (
     CLASSIFICATION,
     SCORES,

@@ -30,8 +30,7 @@ from .._messages import listed as listed
 from .._messages import note as note
 from .._messages import quoted as quoted
 from .._messages import shown as shown
-from ..tables import Cells, Text
-from ..tables.columns import MARKS_OF_MISSING
+from ..tables import MARKS_OF_MISSING, Cells, Text
 
 # The checks that all tables share, and the error with which one is refused.
 

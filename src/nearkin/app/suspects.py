@@ -12,9 +12,8 @@ from scipy.sparse import issparse
 
 from .._validation import is_missing, known_labels
 from ..evaluation import CLASSIFICATION, Doubt
-from ..tables import Cells, TableEncoder
+from ..tables import Cells, Column, TableEncoder
 from ..tables.cells import MIN_ROWS, NEARLY_ALL, says_group
-from ..tables.columns import Column
 from .readers import listed
 
 # What is looked at: in wider tables some column predicts well by chance.

@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 from .._validation import check_spread, known_labels
 from ..evaluation import (
     CLASSIFICATION,
+    ON_ALL_ROWS,
     RAW,
     SCORES,
     Comparison,
@@ -27,7 +28,6 @@ from ..evaluation import (
     score_by_dimension,
     with_winner,
 )
-from ..evaluation.comparison import ON_ALL_ROWS
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from ..tables import indicated_features
 from . import console, pictures

@@ -24,18 +24,22 @@ import pandas as pd
 from .._validation import is_missing, known_labels, merged_labels
 from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION
-from ..tables import TableEncoder, Text
-from ..tables.cells import DIFFERS
-from ..tables.columns import (
+from ..tables import (
+    DURATION,
+    EITHER,
     MARKS_OF_MISSING,
+    RANGE,
     DateColumn,
     NumberColumn,
     RejectColumn,
     Rules,
+    TableEncoder,
+    Text,
+    filled_note,
     learn_numeric,
+    read_number,
 )
-from ..tables.encoder import filled_note
-from ..tables.numbers import DURATION, EITHER, RANGE, read_number
+from ..tables.cells import DIFFERS
 from .csv_file import CsvFile
 from .npz_file import NpzFile
 from .parquet_file import ParquetFile

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..evaluation import (
+    RARE,
     Method,
     MethodResult,
     RankingRow,
@@ -19,7 +20,6 @@ from ..evaluation import (
     first_repeat,
     leader,
 )
-from ..evaluation.protocol import RARE
 from .readers import TableError, counted, listed
 
 # How each score is written: in a column, in a sentence, as a difference.

@@ -11,8 +11,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
 
 from .._validation import check_shared_labels
-from ..estimators import NCA, descent_embedding
-from ..estimators.descent_embedding import FLOAT64_ROWS, N_FAR, Scale, n_directions
+from ..estimators import NCA
+from ..estimators.descent_embedding import (
+    FLOAT64_ROWS,
+    N_FAR,
+    PERPLEXITY_NEIGHBORS,
+    PERPLEXITY_ROWS,
+    Scale,
+    directions,
+    discriminant_directions,
+    evenly_by,
+    n_directions,
+    perplexity_bandwidth,
+    squares_to,
+)
 from ..estimators.nca import check_parameters
 from ..linalg import eigh
 from ..neighbors import EXACT, Searcher
@@ -136,7 +148,7 @@ class ClusterRows(Scale):
         dtype = np.float64 if n <= FLOAT64_ROWS else np.float32
         blocks = work.map(rescaled, table.blocks, mean=np.array(moment) / n, dtype=dtype)
         table = replace(table, blocks=blocks)
-        unit = descent_embedding.perplexity_bandwidth(nearest_squares(work, table))
+        unit = perplexity_bandwidth(nearest_squares(work, table))
         table.blocks[:] = work.map(rescaled, blocks, unit=unit)
         return cls(unit, RowSpace(None, None), table.shape, work, table)
 
@@ -169,7 +181,7 @@ class ClusterRows(Scale):
         ] * len(near)
         norms = np.concatenate(work.results(work.map(squared_norms, self.table.blocks)))
         listed = work.map(near_numbers, near, same, Z.starts[:-1], numbers)
-        return listed, descent_embedding.evenly_by(norms, N_FAR)
+        return listed, evenly_by(norms, N_FAR)
 
 
 @dataclass(frozen=True)
@@ -218,17 +230,15 @@ class ClusterTerm:
         if name == "pca":
             return eigh(table.total_scatter(), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
         if name != "lda":
-            return descent_embedding.directions(name, table, m, rng)
+            return directions(name, table, m, rng)
         S_b, S_w = table.between_scatter(), table.within_scatter()
-        return descent_embedding.discriminant_directions(S_b, S_w, min(m, self.n_classes - 1))
+        return discriminant_directions(S_b, S_w, min(m, self.n_classes - 1))
 
 
 def nearest_squares(work: Work, table: Table) -> np.ndarray:
     """Return the squared distances of some rows to their 100 nearest others, ascending."""
     starts, norms = table.starts, work.results(work.map(squared_norms, table.blocks))
-    sample = np.sort(
-        descent_embedding.evenly_by(np.concatenate(norms), descent_embedding.PERPLEXITY_ROWS)
-    )
+    sample = np.sort(evenly_by(np.concatenate(norms), PERPLEXITY_ROWS))
     parts = np.split(sample, np.searchsorted(sample, starts[1:-1]))
     queries = [work.submit(stacked, work.map(taken, table.blocks, parts))] * len(parts)
     return work.total(work.map(squares_to, queries, table.blocks, sample=sample), least_squares)[
@@ -302,9 +312,9 @@ def squares_to(queries: np.ndarray, block: Block, *, sample: np.ndarray) -> np.n
     """Return the squared distances of sampled rows to their nearest in a block, infinite to
     themselves.
     """
-    return descent_embedding.squares_to(queries, block.X, sample - block.start)
+    return squares_to(queries, block.X, sample - block.start)
 
 
 def least_squares(parts: list[np.ndarray]) -> np.ndarray:
     """Return the 100 least of all in every row, ascending."""
-    return np.sort(np.hstack(parts), axis=1)[:, : descent_embedding.PERPLEXITY_NEIGHBORS]
+    return np.sort(np.hstack(parts), axis=1)[:, :PERPLEXITY_NEIGHBORS]
