@@ -302,9 +302,8 @@ def work(part: str, name: str, path: Path) -> None:
     if path.exists():
         return
     try:
-        checks = config_context(
-            assume_finite=True, skip_parameter_validation=True
-        )  # which take a quarter of the time
+        # which take a quarter of the time
+        checks = config_context(assume_finite=True, skip_parameter_validation=True)
         with threadpool_limits(1, "blas"), warnings.catch_warnings(action="ignore"), checks:
             results = PARTS[part][name]()
     except FileNotFoundError as error:

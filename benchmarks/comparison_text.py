@@ -332,9 +332,8 @@ def shrinking_text(found: Found) -> list[str]:
         "vectors are truncated. Defaults of NCA, of its solvers and of the amount of "
         "shrinkage were chosen on some of "
         "these sets.",
-        *sorted(
-            {one["note"] for one in found.values() if "note" in one}
-        ),  # on results of earlier versions
+        # on results of earlier versions
+        *sorted({one["note"] for one in found.values() if "note" in one}),
     ]
     for name, one in found.items():
         p = one["features"]

@@ -65,9 +65,8 @@ def methods(X: np.ndarray) -> dict[str, Labeller]:
     """Return functions of the rows and their labels, -1 for none, that label all rows; all with
     their defaults.
     """
-    maps = (
-        LaplacianEigenmaps(min(20, len(X) - 1), n_neighbors=20).fit(X).embedding_
-    )  # of no labels: once is enough
+    # of no labels: once is enough
+    maps = LaplacianEigenmaps(min(20, len(X) - 1), n_neighbors=20).fit(X).embedding_
     logistic = LogisticRegression(max_iter=1000)
     return {
         RAW: lambda X, few: knn(X, few, 3),

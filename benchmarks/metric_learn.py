@@ -38,11 +38,12 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import GMML, LFDA, LMNN, MLKR, NCA, RCA, PairNCA
 
+# pairs of each kind from the training rows of a fold; processor seconds of a fit
 FOLDS, PAIRS, LIMIT = (
     3,
     200,
     30,
-)  # pairs of each kind from the training rows of a fold; processor seconds of a fit
+)
 CLASSES = {
     "iris": load_iris,
     "wine": load_wine,

@@ -107,9 +107,8 @@ def inits(n_repeats: int = 2) -> None:
         found = []
         for train, test in folds.split(X, y):
             row = []
-            for init in ("auto", "pca", "lda")[
-                : len(set(y))
-            ]:  # two classes have one discriminant direction
+            # two classes have one discriminant direction
+            for init in ("auto", "pca", "lda")[: len(set(y))]:
                 model = pipeline(NCA(2, init=init)).fit(X[train], y[train])
                 row.append((model[1].loss_curve_[-1], 100 * model.score(X[test], y[test])))
             found.append(np.transpose(row))

@@ -121,9 +121,8 @@ def by_amount(one: Set, n_folds: int = 2) -> dict[str, float]:
     method and amount.
     """
     X, y = some(*rows_of(one), MOST_ROWS)
-    rows = next(StratifiedKFold(10, shuffle=True, random_state=0).split(X, y))[
-        0
-    ]  # the held-out rows are not looked at
+    # the held-out rows are not looked at
+    rows = next(StratifiedKFold(10, shuffle=True, random_state=0).split(X, y))[0]
     folds = list(StratifiedKFold(4, shuffle=True, random_state=1).split(X[rows], y[rows]))[:n_folds]
     found: dict[str, list[np.ndarray]] = {}
     for train, test in ((rows[train], rows[test]) for train, test in folds):

@@ -36,9 +36,8 @@ GRID = {"C": [0.1, 1, 10, 100], "gamma": [0.003, 0.01, 0.03, 0.1, 0.3]}
 # probability of the true class in the log loss, so that a single row cannot decide a table
 SMALLEST = 1e-4
 
-Build = Callable[
-    ..., Any
-]  # (classify, the names of the columns of text, parameters) -> an estimator
+# (classify, the names of the columns of text, parameters) -> an estimator
+Build = Callable[..., Any]
 
 
 class AsCategories(TransformerMixin, BaseEstimator):

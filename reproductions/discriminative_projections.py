@@ -160,9 +160,8 @@ def _tdt2(run: Run) -> tuple[csr_array, np.ndarray]:
     y = y.astype(int)
     rows = np.flatnonzero(y <= 4)
     if run.quick:
-        rows = of_each_class(
-            y[rows], 300, np.random.default_rng(0)
-        )  # rows of these classes come first
+        # rows of these classes come first
+        rows = of_each_class(y[rows], 300, np.random.default_rng(0))
     return csr_array(TfidfTransformer().fit_transform(counts[rows])), y[rows]
 
 

@@ -22,9 +22,8 @@ from .splits import Split, UnitLDA, of_each_class
 
 ROWS = "rows"
 Draw = Callable[[np.ndarray, np.ndarray, np.random.Generator], Split]
-Results = Sequence[
-    dict[str, dict[str, float]]
-]  # of every split, by map: quantity and percentage; ROWS: how many
+# of every split, by map: quantity and percentage; ROWS: how many
+Results = Sequence[dict[str, dict[str, float]]]
 
 
 def seventy_thirty(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Split:

@@ -167,9 +167,8 @@ def _planes(X: np.ndarray, origin: np.ndarray, shape: tuple[int, int]) -> _Plane
 
 def _tangents(X: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Return the seven derivatives of smoothed images, each times a number: (n, 7, p)."""
-    f = X - X.mean(
-        axis=1, keepdims=True
-    )  # an image of any brightness and contrast has the same plane
+    # an image of any brightness and contrast has the same plane
+    f = X - X.mean(axis=1, keepdims=True)
     size, level = (np.abs(values).max(axis=1, keepdims=True) for values in (f, X))
     f = np.where(size > 1e-10 * level, f / np.where(size, size, 1), 0).reshape(-1, *shape)
     f_v, f_u = np.stack(np.gradient(f, axis=(1, 2)))
@@ -211,9 +210,8 @@ def _between(x: _Planes, y: _Planes, squared: np.ndarray) -> np.ndarray:
     u = x.heights[..., :, None, :] - P[..., 1:, 0]  # Q_x'r
     v = P[..., 0, 1:] - y.heights[..., None, :, :]  # Q_y'r
     K = np.concatenate([P[..., 1:, 1:], u[..., None]], axis=-1)  # Q_x'[Q_y, r]
-    S = -(
-        K.swapaxes(-1, -2) @ K
-    )  # and the Gram matrix of [Q_y, r]: of what is left outside span Q_x
+    # and the Gram matrix of [Q_y, r]: of what is left outside span Q_x
+    S = -(K.swapaxes(-1, -2) @ K)
     S[..., range(N_TANGENTS), range(N_TANGENTS)] += 1
     S[..., -1, :-1] += v
     S[..., :-1, -1] += v

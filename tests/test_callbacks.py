@@ -215,10 +215,11 @@ class TestPredictorsForTables:
 
         def interrupted(member, alpha):
             calls.append(alpha)
+            # at once, and, of two members, in the second penalty of the next fit
             if len(calls) in (
                 1,
                 5,
-            ):  # at once, and, of two members, in the second penalty of the next fit
+            ):
                 raise KeyboardInterrupt
             return descend(member, alpha)
 

@@ -40,9 +40,8 @@ from nearkin.testing import assert_same_subspace, check_embedding, embedding_che
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.filterwarnings(
-        "ignore:No direction separates:UserWarning"
-    ),  # scikit-learn's labels are noise
+    # scikit-learn's labels are noise
+    pytest.mark.filterwarnings("ignore:No direction separates:UserWarning"),
     pytest.mark.filterwarnings("ignore:n_components=:UserWarning"),
 ]
 ESTIMATORS = [
@@ -81,10 +80,11 @@ COPIES = dict.fromkeys(
 EXPECTED_FAILURES = dict.fromkeys(PARTLY_LABELLED, MINUS_1) | dict.fromkeys(
     (NCAClassifier, NCARegressor), COPIES
 )
+# what others share with one of these, the long checks find here
 FAMILIES = (
     *(LDE, NCA, nearkin.TableEncoder),
     *(nearkin.LapRLSClassifier, nearkin.SoftNeighborsClassifier, nearkin.SoftNeighborsRegressor),
-)  # what others share with one of these, the long checks find here
+)
 LONG = re.compile(
     "sparse_(array|matrix)|(classifiers|regressors)_train|classifiers_classes|data_not_an_array|transformer_general"
     "|pipeline|dtype|pickle|idempotent|invariance|equivalence|nan_inf|fit_score|positive_only"
@@ -297,10 +297,11 @@ def test_bad_labels_are_named(y, message):
     ids=["fit", "fit_transform", "pipeline"],
 )
 def test_warnings_point_at_the_line_of_the_user(fit):
+    # of rank 2
     X = make_blobs(200, centers=1, random_state=0)[0] @ [
         [1.0, 0.0, 1.0],
         [0.0, 1.0, 1.0],
-    ]  # of rank 2
+    ]
     y = np.arange(200) % 5  # labels without any structure
     with pytest.warns(UserWarning, match="directions exist|No direction separates") as caught:
         fit(X, y)

@@ -61,9 +61,8 @@ def need_names(*libraries):
 
 
 @every_frame
-@pytest.mark.parametrize(
-    "estimator", [LDE(2), NCA(2)], ids=repr
-)  # one fit is shared by all spectral methods
+# one fit is shared by all spectral methods
+@pytest.mark.parametrize("estimator", [LDE(2), NCA(2)], ids=repr)
 class TestRowsInFrames:
     def test_names_are_kept_and_others_refused(self, estimator, library):
         need_names(library)

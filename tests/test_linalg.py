@@ -76,9 +76,8 @@ class TestFactors:
         unit = np.abs(A).max(axis=0)
         R = A / unit @ lstsq(A / unit, B) - B
         np.testing.assert_allclose(A.T @ R / unit[:, None], 0, atol=1e-12)
-        np.testing.assert_allclose(
-            lstsq(np.ones((1, 2)), np.ones((1, 1))), [[0.5], [0.5]]
-        )  # the shortest
+        # the shortest
+        np.testing.assert_allclose(lstsq(np.ones((1, 2)), np.ones((1, 1))), [[0.5], [0.5]])
 
 
 @pytest.mark.parametrize(

@@ -315,10 +315,11 @@ def test_columns_display():
     _, bars, *curves = shown.figure_.axes
     assert [bar.get_width() for bar in bars.patches] == sorted(shown.effects)
     names = [f"x{column}" for column in np.argsort(-shown.effects)]
+    # last, what the lines are
     assert [ax.get_title() for ax in curves] == [
         *names[: len(shown.curves)],
         "",
-    ]  # last, what the lines are
+    ]
     assert {ax.get_title() for ax in curves[:2]} == {"x0", "x1"}
     first, second = (line.get_ydata() for line in curves[0].lines[:2])
     values = shown.curves[curves[0].get_title()].values

@@ -53,9 +53,8 @@ class Page(HTMLParser):
             self.links.append(found["href"])
         if tag in LOADED and found.get(LOADED[tag]) and found.get("rel") != "canonical":
             self.loaded.append(found[LOADED[tag]])
-        if (
-            tag == "img" and not found.get("alt") and not found["src"].endswith("_thumb.png")
-        ):  # above their titles
+        # above their titles
+        if tag == "img" and not found.get("alt") and not found["src"].endswith("_thumb.png"):
             self.silent.append(found["src"])
 
 

@@ -258,9 +258,8 @@ class TestTraceRatio:
         np.testing.assert_allclose(V.T @ V, np.eye(m), atol=1e-10)
         assert rho == pytest.approx(objective(V, A, B), rel=1e-9)
         scale = abs(np.trace(V.T @ A @ V))
-        assert (
-            abs(eigh(A - rho * B, eigvals_only=True)[-m:].sum()) <= 1e-8 * scale
-        )  # Guo's condition
+        # Guo's condition
+        assert abs(eigh(A - rho * B, eigvals_only=True)[-m:].sum()) <= 1e-8 * scale
         assert result.values.sum() == pytest.approx(0, abs=1e-8 * scale)
         assert rho == pytest.approx(bisection(A, B, m)[0], rel=1e-8)
 

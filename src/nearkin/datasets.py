@@ -68,9 +68,8 @@ def load(name: str) -> Dataset:
     >>> wine.X.shape, wine.feature_names[0], str(wine.y[0])
     ((178, 13), 'alcohol', 'class_0')
     """
-    if (
-        name == "balance_scale"
-    ):  # weights and distances from 1 to 5, and the side that goes down, B for none
+    # weights and distances from 1 to 5, and the side that goes down, B for none
+    if name == "balance_scale":
         X = np.array(list(product(range(1, 6), repeat=4)), dtype=np.float64)
         torque = X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]
         features = ["left_weight", "left_distance", "right_weight", "right_distance"]

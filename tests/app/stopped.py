@@ -46,9 +46,8 @@ def stop(number, moment):
 def work(name):
     """Run a command in this process, with streams of its own, and end it."""
     signal_name, _, moment = name.partition("-")
-    source, _ = (
-        os.pipe() if moment == "waiting" else (os.open(os.devnull, os.O_RDONLY), 0)
-    )  # nothing ever comes
+    # nothing ever comes
+    source, _ = os.pipe() if moment == "waiting" else (os.open(os.devnull, os.O_RDONLY), 0)
     for place, file in enumerate(
         (source, *(os.open(end, os.O_CREAT | os.O_RDWR) for end in ("out", "err")))
     ):
@@ -57,9 +56,8 @@ def work(name):
         os.fdopen(place, mode, closefd=False) for place, mode in enumerate("rww")
     )
     given = QUICK.replace("t.csv", "-" if moment == "waiting" else "t.csv")
-    repeats = (
-        20 if moment == "comparing" else 1
-    )  # of which some are still to come when the signal does
+    # of which some are still to come when the signal does
+    repeats = 20 if moment == "comparing" else 1
     sys.argv = ["nearkin", *given.split(), "--repeats", str(repeats)]
     stop(signal.Signals[f"SIG{signal_name}"], moment)
     try:

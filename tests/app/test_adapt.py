@@ -77,9 +77,8 @@ class TestAdapt:
             words in page
             for words in (adapter.header.name, "<svg", "precision@10", "nearkin adapt vectors")
         )
-        assert (
-            page.count('id="chosen"') == page.count("<svg") == 2
-        )  # a ring, for seen and for unseen classes
+        # a ring, for seen and for unseen classes
+        assert page.count('id="chosen"') == page.count("<svg") == 2
         assert page.count(f"<!-- advised: {adapter.header.name} -->") == 2
         assert "#888888" not in page  # what is grey has the colour of the theme
         assert adapter.header.held_out["adapter"] > adapter.header.held_out["raw"]
@@ -184,9 +183,8 @@ class TestAdapt:
         names = [name for one in found for name in one["name"].to_pylist()]
         assert names == table["name"].to_pylist()
         Z = np.concatenate([np.stack(one["embedding"].to_numpy()) for one in found])
-        np.testing.assert_allclose(
-            Z, adapter.transform(X), atol=1
-        )  # a code may be rounded otherwise in a batch
+        # a code may be rounded otherwise in a batch
+        np.testing.assert_allclose(Z, adapter.transform(X), atol=1)
 
 
 class TestRefusals:

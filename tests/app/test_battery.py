@@ -160,9 +160,8 @@ def run(given):
 )
 def test_battery(here, capsys, model, case, request):
     code, says, file, content, *given = CASES[case]
-    if (
-        case not in battery.LABELS | battery.ENDINGS
-    ):  # these stand in the picture, or are about its file
+    # these stand in the picture, or are about its file
+    if case not in battery.LABELS | battery.ENDINGS:
         request.getfixturevalue("undrawn")
     write(here / file, content, model)
     line = "".join(given)

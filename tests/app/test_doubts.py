@@ -293,9 +293,8 @@ def test_votes_are_called_votes_and_probabilities_are_of_all_classes(
         return
     P = found[names[2:]].to_numpy()
     np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-5)
-    assert P[:, 0].mean() == pytest.approx(
-        (frame["kind"] == "claim").mean(), abs=0.05
-    )  # as frequent as they are
+    # as frequent as they are
+    assert P[:, 0].mean() == pytest.approx((frame["kind"] == "claim").mean(), abs=0.05)
     labels = found["label"] == "claim"
     if score == "accuracy":
         np.testing.assert_array_equal(labels, P[:, 0] > 0.5)

@@ -159,9 +159,8 @@ def test_a_faiss_index_takes_raw_vectors(exported, quantize):
         decoded = adapter.map.quantizer_.decode(adapter.transform(X))
         inside = away_from_edges(adapter) & (Z * 127 / adapter.scale < 127.5)
         np.testing.assert_allclose(stored[inside], decoded[inside], atol=1e-6)
-        np.testing.assert_allclose(
-            stored, decoded, atol=1.001 * adapter.scale / 127
-        )  # one level more for large ones
+        # one level more for large ones
+        np.testing.assert_allclose(stored, decoded, atol=1.001 * adapter.scale / 127)
         assert 0.9 < inside.mean() < 1
     similar, found = index.search(X[:9], 5)
     np.testing.assert_allclose(

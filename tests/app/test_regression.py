@@ -186,9 +186,8 @@ def test_targets_of_npz_files_that_are_no_numbers(here, y, says):
 
 
 def test_a_word_after_thousands_of_numbers(here):
-    lines = [
-        f"{i},{'x' * 400},{i / 7}" for i in range(6_000)
-    ]  # more than what a column's type is guessed from
+    # more than what a column's type is guessed from
+    lines = [f"{i},{'x' * 400},{i / 7}" for i in range(6_000)]
     lines[-2] = "5998,x,about 7"
     (here / "t.csv").write_text("size,note,price\n" + "\n".join(lines))
     with pytest.raises(
@@ -246,9 +245,8 @@ def test_a_value_is_the_weighted_mean_of_its_nearest_rows(here, capsys):
     assert list(out) == ["row", "value", "nearest", "distance"]
     expected = model.vote.predict(out["distance"], table.y[out["nearest"]], 0)
     np.testing.assert_allclose(out["value"], expected, rtol=1e-9)
-    np.testing.assert_array_equal(
-        out["nearest"][:, 0], np.arange(N)
-    )  # every row is its own nearest
+    # every row is its own nearest
+    np.testing.assert_array_equal(out["nearest"][:, 0], np.arange(N))
     assert np.corrcoef(out["value"], table.y)[0, 1] > 0.97
 
 
@@ -283,9 +281,8 @@ def test_blocks_of_rows_change_no_prediction(here, monkeypatch):
     model = load_model(here / "m.safetensors")
     rows, _, _ = read_rows("new.csv", model.encoder)
     whole = predict(model, rows)
-    monkeypatch.setattr(
-        "nearkin.app.model.VOTES_PER_BLOCK", 7 * model.n_neighbors
-    )  # the numbers need no room
+    # the numbers need no room
+    monkeypatch.setattr("nearkin.app.model.VOTES_PER_BLOCK", 7 * model.n_neighbors)
     monkeypatch.setattr("nearkin.app.model.ROWS_PER_BLOCK", 7)
     done = []
     parts = predict(model, rows, lambda part, total: done.append(part))

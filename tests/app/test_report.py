@@ -118,9 +118,8 @@ def documented_keys():
 
 
 def test_every_key_is_documented(classes, numbers):
-    expected = {
-        name: keys for name, keys in documented_keys().items() if name != "columns"
-    }  # of NCA tables alone
+    # of NCA tables alone
+    expected = {name: keys for name, keys in documented_keys().items() if name != "columns"}
     assert keys_by_section(classes) == expected
     assert keys_by_section(numbers) == {
         name: keys for name, keys in expected.items() if name != "confusion"
@@ -330,9 +329,8 @@ def test_in_a_browser(browser, pages, name, width, dark):
     )
     assert browser.evaluate("typeof pwned") == "undefined"
     assert browser.evaluate("document.images.length") == 0
-    assert (
-        browser.evaluate("document.documentElement.scrollWidth") <= width
-    )  # nothing to scroll sideways
+    # nothing to scroll sideways
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert "NaN" not in browser.evaluate("document.querySelector('main').outerHTML")
     colour = browser.evaluate("getComputedStyle(document.body).backgroundColor")
     assert colour == ("rgb(20, 24, 28)" if dark else "rgb(255, 255, 255)")

@@ -84,9 +84,8 @@ def test_names_of_empty_rows_are_kept(capsys):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_model_that_knows_no_missing_cells_leaves_empty_rows_empty(capsys, suffix):
     model = winner("LFDA", read_table("full.csv", "kind"))
-    arrays = {
-        name: array for name, array in model.arrays.items() if name != "fill"
-    }  # as models of folders are
+    # as models of folders are
+    arrays = {name: array for name, array in model.arrays.items() if name != "fill"}
     save_model(replace(model, arrays=arrays), Path("m.safetensors"))
     (
         pd.read_csv("new.csv").fillna({"depth": 3}).where(lambda frame: frame["width"].notna())

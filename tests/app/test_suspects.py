@@ -215,9 +215,8 @@ def test_numbers_that_predict_numbers(tmp_path):
     table = read(
         tmp_path, price, **more, dollars=np.exp(price), euros=-2 * price, pair=RNG.random(N)
     )
-    assert [name for name, _ in table.suspects.suspicious] == [
-        "euros"
-    ]  # two of eight columns: too many but for equals
+    # two of eight columns: too many but for equals
+    assert [name for name, _ in table.suspects.suspicious] == ["euros"]
     one = read(tmp_path, price, **more, dollars=np.exp(price / 4))
     assert [name for name, _ in one.suspects.suspicious] == ["dollars"]
     assert "suspicious: dollars (R² 0.9999) predicts kind alone" in one.notes[-1]

@@ -131,9 +131,8 @@ def test_what_is_wrong_with_the_labels(estimator, client, data):
     ids=str,
 )
 def test_searches_that_are_refused(search, message, data):
-    if (
-        not isinstance(search, str) and find_spec("faiss") is None
-    ):  # to import it here would silence threads
+    # to import it here would silence threads
+    if not isinstance(search, str) and find_spec("faiss") is None:
         pytest.skip("faiss is not installed")
     with pytest.raises(ValueError, match=message):
         DaskLPP(search=search).fit(*blocks(*data))

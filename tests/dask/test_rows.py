@@ -18,12 +18,13 @@ from nearkin.testing import assert_same_subspace
 
 from .conftest import InlineWork, blocks, da
 
+# together they ask for all that there is
 METHODS = [
     LDE(3),
     LFDA(3, n_neighbors=4),
     MFA(3, n_pairs=9),
     NMMP(3),
-]  # together they ask for all that there is
+]
 of_each = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 
 
@@ -101,9 +102,8 @@ def test_scatters(small):
 
 
 def test_span(small):
-    X = np.column_stack(
-        [small[0], small[0][:, :2] @ [1e5, 1.0]]
-    )  # the last is a sum, the fourth is constant
+    # the last is a sum, the fourth is constant
+    X = np.column_stack([small[0], small[0][:, :2] @ [1e5, 1.0]])
     here, there = TableRows(X, small[1], EXACT), cluster_rows(X, small[1], (60, 0, 1, 89))
     T, expected = there.span_basis(), here.span_basis()
     assert T.shape == (5, 3)

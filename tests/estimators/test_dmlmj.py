@@ -65,9 +65,8 @@ def test_against_the_paper(k):
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_no_map_diverges_more(m):
     X, y = unequal()
-    X[:, 4] *= np.where(
-        y == 0, 3, 0.2
-    )  # a direction in which other classes are nearer than the same
+    # a direction in which other classes are nearer than the same
+    X[:, 4] *= np.where(y == 0, 3, 0.2)
     S_w, S_b = covariances(X, y, 5)
     V = eigh(S_b, S_w)[1]
     model = PAPER(m).fit(X, y)

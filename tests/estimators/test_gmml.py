@@ -207,9 +207,8 @@ def test_row_order_names_and_units():
     )
     renamed = np.array(["d", "a", "c", "b"])[y]
     np.testing.assert_allclose(GMML().fit(X, renamed).get_mahalanobis_matrix(), M, atol=1e-10)
-    np.testing.assert_allclose(
-        GMML().fit(1e3 * X, y).get_mahalanobis_matrix(), M, atol=1e-9
-    )  # one unit for all
+    # one unit for all
+    np.testing.assert_allclose(GMML().fit(1e3 * X, y).get_mahalanobis_matrix(), M, atol=1e-9)
 
 
 def test_what_differs_between_classes_only():
@@ -233,10 +232,11 @@ def test_a_feature_in_another_unit(factor):
     """No direction is lost; and without a prior, a feature that varies by itself keeps its weight."""
     X, y = unequal()
     pairs, kinds = all_pairs(X, y)
+    # the last varies by itself
     mirrored = (
         np.vstack([pairs, pairs * [1, 1, 1, -1]]),
         np.tile(kinds, 2),
-    )  # the last varies by itself
+    )
     M = GMML(reg=0).fit_pairs(*mirrored).get_mahalanobis_matrix()
     scaled = GMML(reg=0).fit_pairs(mirrored[0] * [1, 1, 1, factor], mirrored[1])
     assert scaled.rank_ == GMML().fit(X * [1, 1, 1, factor], y).rank_ == 4

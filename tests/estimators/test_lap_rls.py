@@ -70,9 +70,8 @@ def test_no_other_function_has_a_smaller_objective(kernel):
         above, below = value(a + step[0], b + step[1]), value(a - step[0], b - step[1])
         assert above > least
         assert below > least
-        assert (
-            abs(above - below) <= 1e-6 * (above + below - 2 * least) + 1e-12 * least
-        )  # the gradient is 0
+        # the gradient is 0
+        assert abs(above - below) <= 1e-6 * (above + below - 2 * least) + 1e-12 * least
 
 
 def test_the_equations_of_the_paper():
@@ -113,9 +112,8 @@ def test_without_the_graph_it_is_ridge_regression_on_the_labelled_rows():
     np.testing.assert_allclose(linear.intercept_, [ridge.intercept_])
     rbf = LapRLSRegressor(gamma_A=0.3, gamma_I=0).fit(X, y)
     K = rbf.kernel_(X, X[known])
-    centerer = KernelCenterer().fit(
-        K[known]
-    )  # kernel ridge with an intercept that is not penalized
+    # kernel ridge with an intercept that is not penalized
+    centerer = KernelCenterer().fit(K[known])
     ridge = KernelRidge(alpha=0.3 * n_known, kernel="precomputed")
     ridge.fit(centerer.transform(K[known]), y[known] - y[known].mean())
     np.testing.assert_allclose(

@@ -88,9 +88,8 @@ def test_with_all_neighbours_at_one_distance_the_scatters_are_those_of_the_class
     same = NMMP(
         11, n_neighbors_within=11, n_neighbors_between=11, criterion="ratio_trace", shrinkage=None
     ).fit(X, y)
-    np.testing.assert_allclose(
-        share, same.eigenvalues_, atol=1e-12
-    )  # it differs in weights and in edges
+    # it differs in weights and in edges
+    np.testing.assert_allclose(share, same.eigenvalues_, atol=1e-12)
 
 
 class TestSingularWithinScatter:

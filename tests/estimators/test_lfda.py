@@ -92,9 +92,8 @@ def test_with_infinite_scales_it_is_fishers_discriminant_analysis(monkeypatch):
     )
     quotient = eigh(between_scatter(X, y), within_scatter(X, y), eigvals_only=True)[:-3:-1]
     np.testing.assert_allclose(model.eigenvalues_, quotient / (1 + quotient))
-    np.testing.assert_allclose(
-        paper().fit(X, y).eigenvalues_[2:], 0, atol=1e-12
-    )  # no more than classes - 1
+    # no more than classes - 1
+    np.testing.assert_allclose(paper().fit(X, y).eigenvalues_[2:], 0, atol=1e-12)
 
 
 def test_a_class_in_two_places():

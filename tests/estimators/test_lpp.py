@@ -39,9 +39,8 @@ def test_with_as_many_free_features_as_rows_it_is_laplacian_eigenmaps():
     X, _ = wine()
     X = X[:60]
     _, D, L, _ = graph(X, 10)
-    wide = np.hstack(
-        [X, 1e-6 * np.random.default_rng(0).normal(size=(60, 100))]
-    )  # the same neighbours
+    # the same neighbours
+    wide = np.hstack([X, 1e-6 * np.random.default_rng(0).normal(size=(60, 100))])
     model = LPP(5, variance=1).fit(wide)
     values, F = eigh(L, D, subset_by_index=[1, 5])
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-4)

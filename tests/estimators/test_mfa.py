@@ -58,9 +58,8 @@ def test_optimality(k_1, k_2):
 def test_with_all_pairs_the_scatters_are_those_of_the_classes():
     X, y = wine()
     model = paper(n_neighbors=1000, n_pairs=10**6).fit(X, y)
-    S_w = within_scatter(
-        X, y, np.bincount(y)
-    )  # every pair of a class once: n_c times the scatter about its mean
+    # every pair of a class once: n_c times the scatter about its mean
+    S_w = within_scatter(X, y, np.bincount(y))
     S_b = len(X) * total_scatter(X) - S_w
     V, share = model.components_.T, model.eigenvalues_
     np.testing.assert_allclose(V.T @ S_w @ V, np.eye(13), atol=1e-9)

@@ -383,9 +383,8 @@ class TestContinuousTargets:
     def test_bandwidth_where_most_targets_are_equal(self):
         y = np.zeros(100)
         y[:20] = np.arange(20)
-        assert target_bandwidth(y) == pytest.approx(
-            9.5 / 1.349 / 4
-        )  # the quartiles of 0, 1, ..., 19
+        # the quartiles of 0, 1, ..., 19
+        assert target_bandwidth(y) == pytest.approx(9.5 / 1.349 / 4)
 
     @pytest.mark.slow
     def test_predict_better_than_the_raw_features(self):

@@ -354,9 +354,8 @@ class TestGoingOn:
         model.partial_fit(X, y)
         moved = np.linalg.norm(model.components_ - before)
         assert 0 < moved < 0.2 * np.linalg.norm(before)
-        wide = np.hstack(
-            [X[:40], X[40:80], X[80:120]]
-        )  # 192 features of 40 rows: the fit is in their span
+        # 192 features of 40 rows: the fit is in their span
+        wide = np.hstack([X[:40], X[40:80], X[80:120]])
         model = sgd(5, max_iter=20).fit(wide, y[:40])
         before = model.get_mahalanobis_matrix()
         model.partial_fit(wide, y[:40])

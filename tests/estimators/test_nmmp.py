@@ -79,9 +79,8 @@ def test_with_all_neighbours_the_two_scatters_add_up_to_the_total():
     X, y = wine()
     S_w = scatter(X, laplacian(mutual(binary(nearest_same_class(X, y, len(X))))))
     S_b = scatter(X, laplacian(mutual(binary(nearest_other_class(X, y, len(X))))))
-    np.testing.assert_allclose(
-        S_w + S_b, len(X) * total_scatter(X)
-    )  # n^2 S_t with S_t the covariance
+    # n^2 S_t with S_t the covariance
+    np.testing.assert_allclose(S_w + S_b, len(X) * total_scatter(X))
     np.testing.assert_allclose(S_w + S_b, len(X) ** 2 * np.cov(X.T, bias=True))
 
 
@@ -93,9 +92,8 @@ def faces_like():
 
 
 class TestSingularWithinScatter:
-    @pytest.mark.parametrize(
-        "m", [30, 20]
-    )  # 20 = d - r + 1, where the paper's upper bound is enormous
+    # 20 = d - r + 1, where the paper's upper bound is enormous
+    @pytest.mark.parametrize("m", [30, 20])
     def test_case_one(self, m):
         X, y = faces_like()
         model = paper(m).fit(X, y)

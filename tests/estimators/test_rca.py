@@ -226,9 +226,8 @@ class TestWhereChunkletsDoNotVary:
             model = paper().fit(container(shifted), y)
         assert model.rank_ == 5
         np.testing.assert_allclose(model.eigenvalues_[0], 1e4 * model.eigenvalues_[-1])
-        np.testing.assert_allclose(
-            model.components_[0, 4] ** 2 * 0.01 * 2 / 3, 1e4, rtol=1e-6
-        )  # times its variance
+        # times its variance
+        np.testing.assert_allclose(model.components_[0, 4] ** 2 * 0.01 * 2 / 3, 1e4, rtol=1e-6)
         np.testing.assert_array_equal(model.components_[:, 5:], 0)
         within = X - np.array([X[y == c].mean(axis=0) for c in range(3)])[y]
         M = model.get_mahalanobis_matrix()[:4, :4]
@@ -248,9 +247,8 @@ class TestWhereChunkletsDoNotVary:
     def test_also_in_turned_coordinates_and_with_more_features_than_rows(self):
         """Rounding is not taken for scatter."""
         X, y = load_iris(return_X_y=True)
-        X = (
-            X - np.array([X[y == c].mean(axis=0) for c in range(3)])[y]
-        )  # classes differ in the feature that is added
+        # classes differ in the feature that is added
+        X = X - np.array([X[y == c].mean(axis=0) for c in range(3)])[y]
         Q = np.linalg.qr(np.random.default_rng(0).normal(size=(400, 5)))[0].T
         for unit in (1e-2, 1.0, 1e3):
             model = paper().fit(np.hstack([X, unit * y[:, None]]) @ Q, y)

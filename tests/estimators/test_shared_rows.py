@@ -39,9 +39,8 @@ def table(kind):
 def test_same_maps(kind, recwarn):
     X, y = table(kind)
     rows, fitted = SharedRows(X, y), [clone(method).fit(X, y) for method in METHODS]
-    for method, alone in zip(
-        METHODS * 2, fitted * 2, strict=True
-    ):  # the second time from answers alone
+    # the second time from answers alone
+    for method, alone in zip(METHODS * 2, fitted * 2, strict=True):
         shared = clone(method).fit_rows(rows)
         np.testing.assert_allclose(
             shared.transform(X), alone.transform(X), rtol=0, atol=1e-5, err_msg=str(method)

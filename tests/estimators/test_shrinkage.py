@@ -60,9 +60,8 @@ class TestCompared:
         for method in methods:
             settings = [dict(setting) for setting in method.settings(30)]
             amounts = [setting.pop("shrinkage") for setting in settings]
-            assert (
-                amounts[0] == method.estimator.shrinkage == 0.5
-            )  # of equals the first is taken: the default
+            # of equals the first is taken: the default
+            assert amounts[0] == method.estimator.shrinkage == 0.5
             halves = [
                 setting for setting, amount in zip(settings, amounts, strict=True) if amount == 0.5
             ]

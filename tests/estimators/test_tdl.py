@@ -103,9 +103,8 @@ class TestKernels:
         X = np.random.default_rng(0).standard_normal((40, 50))
         H = np.eye(40) - 1 / 40
         P = pinv(H @ linear_kernel(X) @ H)
-        tdl = TDL(4, reg=1.0).fit(
-            X, affinity=np.diag(np.diag(P)) - P
-        )  # the graph whose Laplacian is P
+        # the graph whose Laplacian is P
+        tdl = TDL(4, reg=1.0).fit(X, affinity=np.diag(np.diag(P)) - P)
         theirs = KernelPCA(4).fit(X)
         np.testing.assert_allclose(1 / tdl.eigenvalues_, theirs.eigenvalues_, rtol=1e-8)
         assert subspace_angles(tdl.embedding_, theirs.fit_transform(X)).max() < 1e-7

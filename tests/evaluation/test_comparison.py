@@ -227,9 +227,8 @@ class TestProtocol:
             assert len(rows) == 20
             assert sum(seen) == pytest.approx(20 * sizes[1] / sum(sizes), abs=1)
         assert (comparison["spy"].n_learned, comparison.raw.n_learned) == (20, len(y) // 2)
-        np.testing.assert_array_equal(
-            comparison["spy"].score, comparison.raw.score
-        )  # all rows vote
+        # all rows vote
+        np.testing.assert_array_equal(comparison["spy"].score, comparison.raw.score)
 
     @pytest.mark.parametrize("container", [csr_array, np.float32])
     def test_rows_of_another_kind(self, container):
@@ -599,10 +598,11 @@ def test_processes_find_the_same(monkeypatch):
     calls = []
     together = compare(X, y, n_jobs=2, progress=lambda *call: calls.append(call), **options)
     totals = [call for call in calls if call[1] == call[2]]
+    # four methods and references on three folds; choices on all rows
     assert [done for _, done, _ in totals] == [
         12,
         2,
-    ]  # four methods and references on three folds; choices on all rows
+    ]
     for result in (*alone.results, *alone.references):
         other = together[result.name]
         for name, values in result.scores.items():

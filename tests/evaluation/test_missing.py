@@ -75,9 +75,8 @@ class TestFolds:
         learned, queries = Split(protocol_of(X, y), train, test).prepared
         np.testing.assert_allclose(learned, by_hand(X, train, train), atol=1e-12)
         np.testing.assert_allclose(queries, by_hand(X, train, test), atol=1e-12)
-        np.testing.assert_array_equal(
-            learned[:, 6:], np.isnan(X[train])[:, [1, 3, 5]]
-        )  # not of unit variance
+        # not of unit variance
+        np.testing.assert_array_equal(learned[:, 6:], np.isnan(X[train])[:, [1, 3, 5]])
 
     def test_complete_rows_get_no_step(self):
         X, y = hidden()
@@ -215,9 +214,8 @@ class TestComparison:
         order = np.random.default_rng(1).permutation(6)
         found, moved = (quick(rows, y, [FIXED]) for rows in (X, 1000 * X[:, order] + 7))
         for name in ("raw k-NN", "DNE"):
-            np.testing.assert_allclose(
-                moved[name].score, found[name].score, atol=0.021
-            )  # a row at a tie
+            # a row at a tie
+            np.testing.assert_allclose(moved[name].score, found[name].score, atol=0.021)
         np.testing.assert_array_equal(
             moved.protocol.missing_cells, found.protocol.missing_cells[order]
         )

@@ -147,9 +147,8 @@ class TestFolds:
         comparison = quick(*hidden(6), n_splits=None)
         assert comparison.reduced["n_splits"] == (5, "class no has 3 rows")
         assert len(comparison.folds) == 3
-        assert {str(vote) for vote in comparison.raw.votes} == {
-            "2-NN"
-        }  # inner folds learn from two rows
+        # inner folds learn from two rows
+        assert {str(vote) for vote in comparison.raw.votes} == {"2-NN"}
 
     def test_rows_without_a_twin_are_too_few(self):
         X = np.array([[0.0], [1.0]] * 20)

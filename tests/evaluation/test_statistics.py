@@ -35,9 +35,8 @@ def test_it_keeps_its_level_where_the_plain_test_does_not():
 
 def test_folds_that_agree_by_chance_prove_nothing():
     assert corrected_resampled_t_test(np.zeros(5), 40, 10) == 1.0
-    assert (
-        corrected_resampled_t_test(np.full(2, 1 / 75), 75, 75) > 0.1
-    )  # one row in each of two folds
+    # one row in each of two folds
+    assert corrected_resampled_t_test(np.full(2, 1 / 75), 75, 75) > 0.1
     assert corrected_resampled_t_test(np.full(15, 0.1), 400, 100) < 1e-6
 
 
@@ -174,9 +173,8 @@ def test_rows_that_agree_by_chance_prove_nothing():
     ones, rows = [np.ones(10)] * 2, [np.arange(10), np.arange(10, 20)]
     assert paired_test(ones, ones, rows, 10).p_value == 1
     contributions = np.random.default_rng(0).normal(size=(2, 10))
-    assert (
-        paired_test(list(contributions + 1e-12), list(contributions), rows, 10).p_value > 0.99
-    )  # rounding
+    # rounding
+    assert paired_test(list(contributions + 1e-12), list(contributions), rows, 10).p_value > 0.99
     one_row = [np.arange(10) < 1.0, np.zeros(10)]
     assert paired_test(one_row, [np.zeros(10)] * 2, rows, 10).p_value > 0.3
 

@@ -242,9 +242,8 @@ def test_groups_of_a_part_of_the_rows_count_by_their_share():
     X, original = jittered(20, 5, 12, jitter=1e-3)
     others = normal(960, 5, seed=5)
     y = np.append(random_labels(original), np.random.default_rng(4).integers(0, 2, 960))
-    assert chained_rows(np.vstack([X, others]), y) == pytest.approx(
-        240, abs=120
-    )  # of a sample of 300
+    # of a sample of 300
+    assert chained_rows(np.vstack([X, others]), y) == pytest.approx(240, abs=120)
 
 
 def test_rows_without_a_label_and_identical_rows_do_not_count():

@@ -27,9 +27,8 @@ def test_groups_of_one_norm_have_the_squared_norm(power):
         [A[:, groups == group] / np.linalg.norm(A[:, groups == group]) for group in range(3)]
     )
     np.testing.assert_allclose(group_penalty(equal, np.sort(groups), power)[0], np.sum(equal**2))
-    assert group_penalty(A, groups, power)[0] < np.sum(
-        A**2
-    )  # of the same squared norm, few groups cost less
+    # of the same squared norm, few groups cost less
+    assert group_penalty(A, groups, power)[0] < np.sum(A**2)
 
 
 def test_power_two_is_the_squared_norm():

@@ -53,10 +53,11 @@ def test_mistakes_are_named_before_the_work(here, capsys, arguments, message):
     ("name", "line"),
     [
         ("dp-figures2-5", "Skipped: usps: put usps.npz into sets: USPS digits of 16 x 16"),
+        # one of two
         (
             "dp-table1",
             "Skipped: mushroom: put mushroom.npz into sets: UCI's mushroom",
-        ),  # one of two
+        ),
     ],
 )
 def test_what_is_missing_is_skipped_and_the_old_section_stays(here, capsys, name, line):

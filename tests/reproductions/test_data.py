@@ -175,9 +175,8 @@ class TestOpenML:
     def test_rows_take_the_form_of_the_file(self, openml, monkeypatch, tmp_path):
         self.shape(monkeypatch, (3, 2))
         X, y = Data(tmp_path, download=True).rows(NAME)
-        np.testing.assert_array_equal(
-            X, [[5, 1], [4, 10], [1, 2]]
-        )  # without the row that has a gap
+        # without the row that has a gap
+        np.testing.assert_array_equal(X, [[5, 1], [4, 10], [1, 2]])
         assert X.dtype == np.float64
         assert y.tolist() == ["benign", "malignant", "benign"]
         n_requested = len(openml)

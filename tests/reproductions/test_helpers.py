@@ -135,13 +135,13 @@ class TestDiscriminativeProjections:
         assert "ours are between 55.0 and 99.0" in text
 
     def test_ranked_by_grades(self):
+        # nothing to order in query 2
         y, query = (
             np.array([2, 1, 0, 0, 1, 1]),
             np.array([0, 0, 0, 1, 1, 2]),
-        )  # nothing to order in query 2
-        assert (
-            dp_table.ranked(-np.arange(6.0), y, query)[1] == 50
-        )  # all right in query 0, all wrong in query 1
+        )
+        # all right in query 0, all wrong in query 1
+        assert dp_table.ranked(-np.arange(6.0), y, query)[1] == 50
         assert dp_table.ranked(y, y, query) == (100, 100)
         assert dp_table.ranked(np.zeros(6), y, query)[1] == 50
 

@@ -8,13 +8,13 @@ from reproductions.neural_nca import FACE, NOISE, Poses, posed
 def test_a_face_is_turned_about_its_middle_and_scaled():
     face = np.random.default_rng(0).random(FACE)
     upright = posed(face, 0, FACE[0]).reshape(35, 35)
-    np.testing.assert_allclose(
-        upright[4:31, 7:28], (face[:-1] + face[1:])[:, 1:-1] / 2
-    )  # half a pixel, by interpolation
+    # half a pixel, by interpolation
+    np.testing.assert_allclose(upright[4:31, 7:28], (face[:-1] + face[1:])[:, 1:-1] / 2)
+    # rounding decides on the edge
     turned, inner = (
         posed(face, 90, FACE[0]).reshape(35, 35),
         slice(5, 30),
-    )  # rounding decides on the edge
+    )
     np.testing.assert_allclose(
         turned[inner, inner], np.rot90(upright, -1)[inner, inner], atol=1e-12
     )

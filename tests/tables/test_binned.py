@@ -63,13 +63,14 @@ def test_groups_and_scales():
     encoder = Binned(table())
     Z, encoder = encoder.transform(table()), encoder.binned
     widths = np.bincount(encoder.groups_, minlength=5)
+    # 4 bins, the number and whether it is missing; values; one of two values
     assert widths.tolist() == [
         6,
         3,
         0,
         1,
         1,
-    ]  # 4 bins, the number and whether it is missing; values; one of two values
+    ]
     np.testing.assert_allclose(Z.mean(axis=0), 0, atol=1e-5)
     np.testing.assert_allclose(Z.std(axis=0), widths[encoder.groups_] ** -0.25, rtol=1e-4)
 
@@ -147,9 +148,8 @@ def test_numbers_whose_squares_are_lost():
         Binned(frame.assign(age=frame.age * 1e200))
     tiny = frame.assign(age=frame.age * 1e-200)
     Z, expected = Binned(tiny).transform(tiny), Binned(frame).transform(frame)
-    np.testing.assert_allclose(
-        Z[:, :5], expected[:, :5], atol=1e-6
-    )  # the bins, and what is missing
+    # the bins, and what is missing
+    np.testing.assert_allclose(Z[:, :5], expected[:, :5], atol=1e-6)
 
 
 def test_sparse_rows():

@@ -301,9 +301,8 @@ class TestClassifier:
         model = NCAClassifier(alpha=1.5).fit(X, y)
         moved = X.copy()
         moved[:, 3] = np.random.default_rng(0).permutation(X[:, 3])
-        shift = model.transform(moved) - model.transform(
-            X
-        )  # twice the variance, if the order is random
+        # twice the variance, if the order is random
+        shift = model.transform(moved) - model.transform(X)
         np.testing.assert_allclose(
             (np.sum(shift**2) / len(X) / 2) ** 0.5, model.feature_effects_[3], rtol=0.1
         )

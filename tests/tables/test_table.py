@@ -147,9 +147,8 @@ def test_rows_one_by_one_give_what_they_give_together(frame, fitted):
     X = fitted.transform(frame)
     for row in range(0, N, 4):
         np.testing.assert_array_equal(fitted.transform(frame.iloc[[row]]), X[[row]])
-    text = (
-        frame.astype(object).where(frame.notna(), "").astype(str)
-    )  # as from a CSV file: everything is text
+    # as from a CSV file: everything is text
+    text = frame.astype(object).where(frame.notna(), "").astype(str)
     text["took"] = frame["took"]
     np.testing.assert_array_equal(fitted.transform(text), X)
 

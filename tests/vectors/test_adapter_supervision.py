@@ -113,9 +113,10 @@ class TestLabels:
         assert_same(*models)
         assert not np.allclose(cosines(adapter().fit(X, Y)), cosines(models[0]))
         query = adapter(side="query")
+        # where neither is used
         np.testing.assert_array_equal(
             query.fit(np.vstack([X, square]), y).components_, query.fit(X, Y).components_
-        )  # where neither is used
+        )
 
     def test_a_batch_holds_eight_of_a_label(self):
         labels = np.random.default_rng(0).integers(0, 30, 700)
@@ -124,9 +125,8 @@ class TestLabels:
         np.testing.assert_array_equal(np.sort(order), np.arange(700))
         ends = np.flatnonzero(np.diff(labels[order], append=-1)) + 1
         runs, label = np.diff(ends, prepend=0), labels[order][ends - 1]
-        for c, size in enumerate(
-            np.bincount(labels)
-        ):  # the last of a label, fewer than eight, may follow any eight
+        # the last of a label, fewer than eight, may follow any eight
+        for c, size in enumerate(np.bincount(labels)):
             assert np.sum(runs[label == c] % 8 > 0) == (size % 8 > 0)
         assert len(runs) > 0.8 * np.ceil(np.bincount(labels) / 8).sum()
         assert not np.array_equal(order, kind.order(np.random.default_rng(1)))

@@ -142,9 +142,8 @@ class TestOptimality:
         def distance(parameters, reflection):
             Q = (rotated(parameters) * reflection)[:, :p]
             image = X @ Q.T
-            scale = np.sum(filled * image) / np.sum(
-                image**2
-            )  # below 0: of the rotation with the other sign
+            # below 0: of the rotation with the other sign
+            scale = np.sum(filled * image) / np.sum(image**2)
             return np.sum((filled - scale * image) ** 2)
 
         least = min(

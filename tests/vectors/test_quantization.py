@@ -56,9 +56,8 @@ class TestInt8:
         within = (np.abs(Z) <= quantizer.scale).all(axis=1)
         error = (codes @ codes.T * (quantizer.scale / 127) ** 2 - Z @ Z.T)[np.ix_(within, within)]
         half = quantizer.scale / 254
-        assert (
-            np.abs(error).max() <= 2 * half * 16**0.5 + 16 * half**2
-        )  # by Cauchy and Schwarz: ||z|| = 1
+        # by Cauchy and Schwarz: ||z|| = 1
+        assert np.abs(error).max() <= 2 * half * 16**0.5 + 16 * half**2
         assert np.abs(error).max() < 0.02
 
     def test_codes_of_codes_are_the_codes(self):

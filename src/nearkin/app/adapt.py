@@ -227,9 +227,8 @@ def quality_pictures(found: Adaptation, chosen: WayResult) -> str:
         )
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
-        drawn = text.getvalue().replace(
-            GREY, "currentColor"
-        )  # grey enough for a light and for a dark page
+        # grey enough for a light and for a dark page
+        drawn = text.getvalue().replace(GREY, "currentColor")
         pictures.append(drawn[drawn.index("<svg") :])
     return "\n".join(pictures)
 

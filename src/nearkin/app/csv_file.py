@@ -41,9 +41,8 @@ BYTE_ORDER_MARKS = {  # UTF-32 goes first: its mark begins as that of UTF-16
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-EXCEL = re.compile(
-    r'"?sep=(.)"?\r?\n?', re.IGNORECASE
-)  # the line that Excel writes, and reads, above the header
+# the line that Excel writes, and reads, above the header
+EXCEL = re.compile(r'"?sep=(.)"?\r?\n?', re.IGNORECASE)
 NUMBER = re.compile(r"\s*[+-]?\d+([.,]\d+)?\s*")
 # No thousands: other than three digits follow the mark, or more than three, or a single zero, stand
 # before it.

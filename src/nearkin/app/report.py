@@ -43,9 +43,8 @@ from .words import Summary, Wording, capital
 # Numbers and names short enough for a file that is read by a browser.
 
 MAX_LABEL = 40
-NO_MARKUP = {
-    ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"
-}  # JSON that ends no script element of HTML
+# JSON that ends no script element of HTML
+NO_MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}
 
 
 def to_json(document: Any) -> str:
@@ -76,22 +75,24 @@ def short_text(value: Any, most: int = MAX_LABEL) -> str:
 
 # Maps of held-out rows for the page: how many rows are drawn follows from the bytes that they take.
 
+# of a map: the first for which all maps take so many bytes at most
 MAX_POINTS = (
     1000,
     500,
     250,
     100,
-)  # of a map: the first for which all maps take so many bytes at most
+)
 MAX_BYTES = 1_000_000
 MAX_NEAR = 3  # neighbours of a drawn row
 MAX_VALUES, MAX_FEATURES = 4, 100  # features shown of a row, of so few
+# of a map in two dimensions
 FAILURES = (
     ValueError,
     TypeError,
     ArithmeticError,
     MemoryError,
     np.linalg.LinAlgError,
-)  # of a map in two dimensions
+)
 
 
 def drawn_maps(found: Summary, table: Table, answers: np.ndarray) -> dict[str, Any]:
@@ -146,11 +147,12 @@ def drawn_maps(found: Summary, table: Table, answers: np.ndarray) -> dict[str, A
 # values lie.
 
 MAX_COLUMNS = 50  # whose effects are listed
+# columns whose curves are drawn, curves, and values of a category
 MAX_CURVED, MAX_PANELS, MAX_LEVELS = (
     6,
     9,
     20,
-)  # columns whose curves are drawn, curves, and values of a category
+)
 LEAST_REACH = 0.04  # of a curve, as a part of the largest
 MAX_AXES, LEAST_SHARE = 3, 0.02  # axes of the learned space along which curves are drawn
 

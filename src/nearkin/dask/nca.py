@@ -241,9 +241,9 @@ def nearest_squares(work: Work, table: Table) -> np.ndarray:
     sample = np.sort(evenly_by(np.concatenate(norms), PERPLEXITY_ROWS))
     parts = np.split(sample, np.searchsorted(sample, starts[1:-1]))
     queries = [work.submit(stacked, work.map(taken, table.blocks, parts))] * len(parts)
-    return work.total(work.map(squares_to, queries, table.blocks, sample=sample), least_squares)[
-        :, : starts[-1] - 1
-    ]
+    return work.total(
+        work.map(squares_to_block, queries, table.blocks, sample=sample), least_squares
+    )[:, : starts[-1] - 1]
 
 
 # Tasks.
@@ -308,7 +308,7 @@ def near_numbers(
     return numbers[own], numbers[listed]
 
 
-def squares_to(queries: np.ndarray, block: Block, *, sample: np.ndarray) -> np.ndarray:
+def squares_to_block(queries: np.ndarray, block: Block, *, sample: np.ndarray) -> np.ndarray:
     """Return the squared distances of sampled rows to their nearest in a block, infinite to
     themselves.
     """

@@ -360,9 +360,8 @@ def _by_class(X: Any, codes: np.ndarray) -> np.ndarray:
     nearest row first.
     """
     mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    distances = row_norms(X, squared=True) - 2 * (
-        X @ mean.astype(X.dtype)
-    )  # squared, but for a constant
+    # squared, but for a constant
+    distances = row_norms(X, squared=True) - 2 * (X @ mean.astype(X.dtype))
     nearest = np.full(codes.max() + 1, np.inf)
     np.minimum.at(nearest, codes, distances)
     return np.lexsort((distances, codes, nearest[codes]))

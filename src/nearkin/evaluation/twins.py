@@ -267,9 +267,8 @@ def _expected_nearer(d: np.ndarray, nearest: int) -> np.ndarray:
         log_d = np.log(d)
         S = np.diff(log_d[:, nearest - 1 :]) @ np.arange(nearest, d.shape[1])
         nearer = (log_d[:, nearest - 1, None] - log_d[:, : nearest - 1]) / S[:, None]
-        return np.fmin(
-            (nearest - 1) * (1 + nearer) ** (nearest - d.shape[1]), 1.0
-        )  # 1 where all are equally near
+        # 1 where all are equally near
+        return np.fmin((nearest - 1) * (1 + nearer) ** (nearest - d.shape[1]), 1.0)
 
 
 def _neighbors(X: Any, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

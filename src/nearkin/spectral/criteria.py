@@ -148,9 +148,8 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
     if isinstance(A, LinearOperator) or choose_solver(d, m) == "lanczos":
         values, V = lanczos_largest(-aslinearoperator(A), m)
         values = -values
-        size = norm(A @ np.random.default_rng(0).standard_normal((d, 8))) / np.sqrt(
-            8 * d
-        )  # below the spectral norm
+        # below the spectral norm
+        size = norm(A @ np.random.default_rng(0).standard_normal((d, 8))) / np.sqrt(8 * d)
     else:
         # In units that differ widely A is graded. Graded downwards, QR iteration finds small
         # eigenvalues to as many digits as large ones, which no solver of SciPy does in the order of

@@ -496,9 +496,8 @@ def filled(X: Any) -> Any:
     if len(gaps) == 0:
         return X
     missing = np.isnan(X[:, gaps])
-    medians = SimpleImputer(
-        strategy="median", keep_empty_features=True
-    )  # of these columns alone: they take long
+    # of these columns alone: they take long
+    medians = SimpleImputer(strategy="median", keep_empty_features=True)
     X = np.hstack([X, missing.astype(X.dtype)])
     X[:, gaps] = medians.fit_transform(X[:, gaps])
     return X

@@ -153,9 +153,8 @@ class Labels(Judgements):
         """Yield four splits, see above."""
         classes, quarter_of_row = rng.permutation(self.y.max() + 1), quarters(self.groups, rng)
         held_out = classes % FOLDS if len(classes) >= FEWEST_CLASSES else np.full(len(classes), -1)
-        quarter_of_class = np.append(held_out, -1)[
-            self.y
-        ]  # the last one is that of rows without a class
+        # the last one is that of rows without a class
+        quarter_of_class = np.append(held_out, -1)[self.y]
         known, splits = self.y >= 0, list[Split]()
         for i in range(FOLDS):
             queries = np.flatnonzero(known & (quarter_of_row == i))
