@@ -167,7 +167,7 @@ def real(name: str, m: int, scale: float) -> None:
         "test; 3-NN errors"
     )
     for label, method in (("raw pixels", None), (f"PCA({m})", PCA(m)), (f"NCA({m})", NCA(m))):
-        seconds, Z = timed(lambda: (X[train], X[~train]) if method is None else (method.fit_transform(X[train], y[train]), method.transform(X[~train])))  # noqa: B023, E501  # fmt: skip
+        seconds, Z = timed(lambda: (X[train], X[~train]) if method is None else (method.fit_transform(X[train], y[train]), method.transform(X[~train])))  # noqa: B023  # fmt: skip
         error = 1 - KNeighborsClassifier(3).fit(Z[0], y[train]).score(Z[1], y[~train])
         extra = (
             f", {method.n_iter_} iterations, perplexity {method.perplexity_:.0f}"

@@ -37,5 +37,6 @@ __all__ = [  # noqa: RUF022
     "RCA", "GMML", "LPP", "LFDA", "LDE", "MFA", "DMLMJ", "DNE", "NMMP", "NCA", "LMNN", "MLKR",
     "DiscriminativeProjections", "SDA", "TDL", "DiscriminativeProjectionsClassifier",
     "DiscriminativeProjectionsRegressor", "LapRLSClassifier", "LapRLSRegressor",
-    "LaplacianEigenmaps", "NeuralNCA", "PairNCA", "SoftNeighborsClassifier", "SoftNeighborsRegressor", "TDLClassifier",
+    "LaplacianEigenmaps", "NeuralNCA", "PairNCA", "SoftNeighborsClassifier",
+    "SoftNeighborsRegressor", "TDLClassifier",
 ]  # fmt: skip

@@ -79,8 +79,8 @@ class NCA(DescentEmbedding):
     Row i draws row j as its neighbour with probability p_ij and takes over its label; with classes
     C_i,
 
-        p_ij = exp(-||A x_i - A x_j||^2) / sum_k exp(-||A x_i - A x_k||^2),  p_ii = 0        (eq. 1)
-        q_i = sum_(j in C_i) p_ij                                                             (eq. 2)
+        p_ij = exp(-||A x_i - A x_j||^2) / sum_k exp(-||A x_i - A x_k||^2),  p_ii = 0      (eq. 1)
+        q_i = sum_(j in C_i) p_ij                                                          (eq. 2)
 
     and the map A maximizes the expected share of rows that are labelled right, or the mean
     log-probability of that,
@@ -482,7 +482,7 @@ def validate_with_target(
 
 @dataclass(frozen=True)
 class LabelTerm:
-    """-f or -g, to be minimized, as a mean over rows in units of the typical distance of neighbours.
+    """-f or -g, to be minimized: a mean over rows, in units of the typical neighbour distance.
 
     Attributes
     ----------
@@ -584,8 +584,8 @@ def descend(
     nca : NCA or PairNCA
         Says how: by `alpha`, `solver`, `n_candidates`, `max_iter`, `tol`, `batch_size`.
     term : LabelTerm or other
-        A function of the map and of candidates, with `rows`, and `candidates(B, k)`; for minibatches
-        with the other methods of `LabelTerm`.
+        A function of the map and of candidates, with `rows`, and `candidates(B, k)`; for
+        minibatches with the other methods of `LabelTerm`.
     inits : maps B, an iterator that may draw from rng
     rng : RandomState
     """

@@ -53,14 +53,16 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     A network phi takes the place of NCA's matrix: row i draws row j as its neighbour with
     probability
 
-        p_ij = exp(-||phi(x_i) - phi(x_j)||^2) / sum_k exp(-||phi(x_i) - phi(x_k)||^2),  p_ii = 0      (eq. 1)
+        p_ij = exp(-||phi(x_i) - phi(x_j)||^2) / sum_k exp(-||phi(x_i) - phi(x_k)||^2)     (eq. 1)
 
     With weights w_ij >= 0 of what counts as right - 1 for rows of one class, `exp(-(y_i - y_j)^2 /
     (2 h^2))` for real targets, those of given pairs - phi maximizes, by torch's automatic gradients
     and Adam on minibatches, one of
 
-        f = 1/n sum_i q_i  (eq. 3)      g = 1/n sum_i log q_i  (eq. 6)      q_i = sum_j w_ij p_ij  (eq. 2, section 5)
-        1 / sum w sum_ij w_ij log( exp(-||z_i - z_j||^2) / sum_{c != d} exp(-||z_c - z_d||^2) )        (eq. 8)
+        q_i = sum_j w_ij p_ij                                                  (eq. 2, section 5)
+        f = 1/n sum_i q_i,      g = 1/n sum_i log q_i                          (eqs. 3 and 6)
+        1 / sum w sum_ij w_ij log( exp(-||z_i - z_j||^2) / sum_{c != d} exp(-||z_c - z_d||^2) )
+                                                                               (eq. 8)
 
     Parameters
     ----------
@@ -309,7 +311,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     def _validate(
         self, X: Any, y: Any, pairs: Any, weights: Any
     ) -> tuple[np.ndarray, Any, np.ndarray]:
-        """Return X, the pair weights, and the units of a minibatch: rows, shape (n, 1), or pairs."""
+        """Return X, the pair weights, and the units of a minibatch: rows (n, 1) or pairs."""
         X = _dense(X)
         if pairs is not None:
             if y is not None:

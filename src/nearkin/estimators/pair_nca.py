@@ -50,7 +50,8 @@ class PairNCA(DescentEmbedding):
 
     With weights w_ab of the pairs (a, b), the map A minimizes
 
-        -sum_(a,b) w_ab log( exp(-||A x_a - A x_b||^2) / sum_{c != d} exp(-||A x_c - A x_d||^2) ) / sum w     (eq. 8)
+        -1 / sum w  sum_(a,b) w_ab log( exp(-||A x_a - A x_b||^2)
+                                        / sum_{c != d} exp(-||A x_c - A x_d||^2) )         (eq. 8)
 
     plus `alpha / sqrt(n) ||A||^2 u^2`: the given pairs are to be likely among all ordered pairs of
     rows. u is the typical distance of neighbours, so that alpha means the same for any scale of the

@@ -223,7 +223,7 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of every class, in the order of `classes_`, shape (n, n_classes)."""
+        """Return the probability of every class, (n, n_classes), in the order of `classes_`."""
         return self._mean_vote(X)
 
     def predict(self, X: Any) -> np.ndarray:

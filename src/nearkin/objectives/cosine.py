@@ -6,7 +6,7 @@ Query i draws candidate j with probability `p_ij = exp(s_ij) / sum_k exp(s_ik)`,
 how relevant j is to i. With the mean over the n queries that have a relevant candidate, the losses
 are
 
-    nca           - 1/n sum_i log sum_j w_ij p_ij                 (Goldberger et al. 2004: g, eq. 6, on cosines)
+    nca           - 1/n sum_i log sum_j w_ij p_ij                 (Goldberger et al. 2004: g, eq. 6)
     contrastive   - 1/n sum_i sum_j w_ij log p_ij / sum_j w_ij    (Khosla et al. 2020: eq. 2)
 
 The first wants some relevant candidates near, the second all of them. Their derivatives by s_ij are

@@ -4,7 +4,8 @@ and the rows X.
 Row i is predicted from all others, by their stochastic-neighbour weights (`stochastic.py`), and has
 a loss:
 
-    L(A) = sum_i w_i l(y_i, y^_i),    y^_i = sum_j p_ij y_j,    p_ij ~ w_j exp(-||z_i - z_j||^2),  p_ii = 0,
+    L(A) = sum_i w_i l(y_i, y^_i),  y^_i = sum_j p_ij y_j,
+    p_ij ~ w_j exp(-||z_i - z_j||^2),  p_ii = 0,
 
 with weights of the rows, 1 by default.
 
