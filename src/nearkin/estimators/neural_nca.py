@@ -50,7 +50,7 @@ EVALUATION_ROWS = 5000  # of the final objective, at most
 class NeuralNCA(CallbackSupportMixin, Embedding):
     """Nonlinear NCA: a network learns coordinates in which nearest neighbours tend to be right.
 
-    A network phi takes the place of NCA's matrix: row i draws row j as its neighbour with
+    A network phi takes the place of NCA's matrix: row i draws another row j as its neighbour with
     probability
 
         p_ij = exp(-||phi(x_i) - phi(x_j)||^2) / sum_k exp(-||phi(x_i) - phi(x_k)||^2)     (eq. 1)

@@ -58,7 +58,7 @@ def neighbor_terms(name: str, Z: Any, rows: Any, log_w: Any) -> Any:
 def objective_value(name: str, terms: Any) -> Any:
     """Return the objective, to be maximized, from the terms of b rows.
 
-        f = 1/b sum_i q_i      g = 1/b sum_i log q_i      sum_ij w_ij log pi_ij / sum_ij w_ij (eq. 8)
+        f = 1/b sum_i q_i      g = 1/b sum_i log q_i     sum_ij w_ij log pi_ij / sum_ij w_ij (eq. 8)
 
     pi is the softmax of -||z_i - z_j||^2 over all pairs of one of the b rows and another. Rows
     without a right neighbour count 0 in f and g.
