@@ -62,8 +62,8 @@ def one_time(name: str) -> None:
     )
     folds = f"{len(found.folds)} x {len(found.folds[0][1])}"
     print(
-        f"| {name} | {seconds:.0f} | {SIZES[name]} | {peak:.1f} | {n_ranked} | {folds} | "
-        f"{figures} |",
+        f"| {name} | {seconds:.0f} | {SIZES[name]} | {peak:.1f} | {n_ranked} | {folds} | {figures} "
+        "|",
         flush=True,
     )
 

@@ -195,7 +195,7 @@ def rank_one(one: Set) -> dict[str, Any]:
     X, y = drawn(X, y)
     found = compare(
         X, y, n_repeats=1, scale=not one.units, refit=False, n_jobs=1,
-        progress=lambda name, done, total: print(f"\r{one.name}: {name} " f"{done}/{total} " " " " ", end="", file=sys.stderr),
+        progress=lambda name, done, total: print(f"\r{one.name}: {name} {done}/{total}   ", end="", file=sys.stderr),
     )  # fmt: skip
     print(f"\r{one.name}: {found.seconds:.0f} s", file=sys.stderr)
     return {

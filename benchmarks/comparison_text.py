@@ -103,9 +103,8 @@ def ranking_text(found: Found, picture: Path) -> list[str]:
         protocol,
         overall_table(found, names, p_values),
         verdict(p_values, scores, names),
-        f"Friedman's test of equal ranks: {friedman}. Methods joined by a bar "
-        f"do not differ significantly at 5 % (Nemenyi); with {len(found)} sets the critical "
-        "difference is "
+        f"Friedman's test of equal ranks: {friedman}. Methods joined by a bar do not differ "
+        f"significantly at 5 % (Nemenyi); with {len(found)} sets the critical difference is "
         f"{difference:.1f} ranks.",
         "![Mean ranks of the methods with the critical "
         "difference](../images/critical_difference.png)",
@@ -113,16 +112,14 @@ def ranking_text(found: Found, picture: Path) -> list[str]:
         *skipped_text(found, names),
         choice_text(found),
         "### By kind of data",
-        "Mean difference to raw k-NN in points, and the number of sets on which the score "
-        "is higher and lower. Sets "
-        "with categories have text columns, one-hot encoded.",
+        "Mean difference to raw k-NN in points, and the number of sets on which the score is "
+        "higher and lower. Sets with categories have text columns, one-hot encoded.",
         kinds_table(found, names),
         "### Beside other predictors",
         *references_text(found),
         "### Each set",
-        "Rows x features, classes; scores in percent, the highest in bold; ↑ significantly "
-        "better than raw k-NN on "
-        "this set, ↓ worse.",
+        "Rows x features, classes; scores in percent, the highest in bold; ↑ significantly better "
+        "than raw k-NN on this set, ↓ worse.",
         sets_table(found, names),
     ]
 
@@ -190,8 +187,8 @@ def pairs_text(scores: np.ndarray, names: Sequence[str]) -> str:
             beaten.setdefault(names[first], []).append(names[second])
     lines = [f"- {name}: {', '.join(beaten[name])}" for name in names if name in beaten]
     return (
-        f"Of all {len(pairs)} pairs, by Wilcoxon's test over the sets with Holm's "
-        "correction for the pairs, a method "
+        f"Of all {len(pairs)} pairs, by Wilcoxon's test over the sets with Holm's correction for "
+        "the pairs, a method "
         "is significantly better than these:\n\n" + ("\n".join(lines) or "- none")
     )
 
@@ -323,15 +320,12 @@ def shrinking_text(found: Found) -> list[str]:
     """Return the section on smaller vectors."""
     parts = [
         "## Smaller vectors for search",
-        "Vectors of a sixth and a twelfth of the original dimension; the maps are fitted "
-        "to three quarters of the rows "
-        "(at most 6,000). 3-NN: accuracy on the held-out rows, which the training rows "
-        "classify. Precision: the share "
+        "Vectors of a sixth and a twelfth of the original dimension; the maps are fitted to three "
+        "quarters of the rows (at most 6,000). 3-NN: accuracy on the held-out rows, which the "
+        "training rows classify. Precision: the share "
         'of the same class among the 10 nearest of the held-out rows. "first ones": the '
-        "leading features alone, as LSA "
-        "vectors are truncated. Defaults of NCA, of its solvers and of the amount of "
-        "shrinkage were chosen on some of "
-        "these sets.",
+        "leading features alone, as LSA vectors are truncated. Defaults of NCA, of its solvers and "
+        "of the amount of shrinkage were chosen on some of these sets.",
         # on results of earlier versions
         *sorted({one["note"] for one in found.values() if "note" in one}),
     ]

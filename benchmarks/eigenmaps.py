@@ -45,8 +45,8 @@ def main(n: int, m: int) -> None:
     ours = time.perf_counter() - start
     values, residual = evaluate(Z)
     print(
-        f"{n} rows, {m} vectors\n\n| | seconds | times ours | residual | largest difference "
-        "of eigenvalues |"
+        f"{n} rows, {m} vectors\n\n| | seconds | times ours | residual | largest difference of "
+        "eigenvalues |"
     )
     print("| --- | --- | --- | --- | --- |")
     print(f"| nearkin LaplacianEigenmaps | {ours:.1f} | 1 | {residual:.0e} | - |", flush=True)

@@ -214,8 +214,7 @@ def ranking(found: dict[str, Any], names: list[str]) -> str:
     return (
         f"{table(header, rows)}\n\nFriedman's test of equal ranks over the {len(found)} sets: p = "
         f"{friedmanchisquare(*by_set.T).pvalue:.1g}; two mean ranks over the sets differ "
-        "significantly at 5 % "
-        f"(Nemenyi) from {critical_difference(len(names), len(found)):.1f} on."
+        f"significantly at 5 % (Nemenyi) from {critical_difference(len(names), len(found)):.1f} on."
     )
 
 
@@ -228,31 +227,33 @@ def document(found: dict[str, Any], n_draws: int) -> str:
     sections = [
         "# A study of few labels",
         "Written by this command:",
-        "    NEARKIN_DATA=folder python " "benchmarks/few_labels.py " "--document " "docs/measured/few_labels.md",
-        f"{len(found)} sets, at most {MOST_ROWS} rows of each; 2, 5 and 10 % of " "the " "rows " "have a label (one of each "
-        f"class in any case, the others anywhere), {n_draws} draws. Accuracy on " "the " "rows " "without a label, which all "
-        "methods but k-NN learn from. Tables are standardized, images and text " "divided " "by " "one number; text is "
-        "represented by LSA components. All methods have their defaults; but for " "that " "of " "`TDLClassifier` none was "
-        "chosen on these sets. MNIST and UMIST, on which defaults " "of " "`LapRLSClassifier` " "and `SDA` were chosen, and "
-        "kddcup99 and orl, of many classes and few rows of most, are left out.",
-        "DP is `DiscriminativeProjectionsClassifier`, TDL `TDLClassifier`, " "which " "by " "default uses no cost of labels. "
-        "The vote after Laplacian Eigenmaps (20 dimensions, 20 " "neighbours) " "is " "`SoftNeighborsClassifier`; "
-        "LabelSpreading takes scikit-learn's k-NN graph, SelfTraining " "logistic " "regression; " "LapRLS is "
-        "`LapRLSClassifier` with its kernel.",
+        "    NEARKIN_DATA=folder python benchmarks/few_labels.py --document docs/measured/few_labels.md",
+        f"{len(found)} sets, at most {MOST_ROWS} rows of each; 2, 5 and 10 % of the rows have a label (one of each "
+        f"class in any case, the others anywhere), {n_draws} draws. Accuracy on the rows without a label, which all "
+        "methods but k-NN learn from. Tables are standardized, images and text divided by one "
+        "number; text is represented by LSA components. All methods have their defaults; but for "
+        "that of `TDLClassifier` none was chosen on these sets. MNIST and UMIST, on which defaults "
+        "of `LapRLSClassifier` and `SDA` were chosen, and kddcup99 and orl, of many classes and "
+        "few rows of most, are left out.",
+        "DP is `DiscriminativeProjectionsClassifier`, TDL `TDLClassifier`, which by default uses "
+        "no cost of labels. The vote after Laplacian Eigenmaps (20 dimensions, 20 neighbours) is "
+        "`SoftNeighborsClassifier`; LabelSpreading takes scikit-learn's k-NN graph, SelfTraining "
+        "logistic regression; LapRLS is `LapRLSClassifier` with its kernel.",
         "## The ranking",
-        "Mean rank over all cells (a set and a share of labels) and over the " "sets, " "mean " "accuracy by share, the worst "
-        "loss to the best method of a cell, and the median time of a fit:",
+        "Mean rank over all cells (a set and a share of labels) and over the sets, mean accuracy "
+        "by share, the worst loss to the best method of a cell, and the median time of a fit:",
         ranking(found, names),
-        "**The default of `TDLClassifier` was chosen on all of these sets**, so " "that " "its " "place here is flattered. On "
-        "sets that had no part in the choice it is compared with LabelSpreading and 3-NN "
-        "[elsewhere](benchmarks.md#tdlclassifier-beside-labelspreading).",
+        "**The default of `TDLClassifier` was chosen on all of these sets**, so that its place "
+        "here is flattered. On sets that had no part in the choice it is compared with "
+        "LabelSpreading and 3-NN [elsewhere](benchmarks.md#tdlclassifier-beside-labelspreading).",
         "## One against another",
-        "Difference in points, mean over all cells and in the worst cell; the " "p-value " "of " "Wilcoxon's signed-rank test "
-        "over the sets (means of the three shares), with Holm's correction " "for " "the " "methods: the test of a claim that "
-        f"is to hold for other sets. Then the number of cells, of {len(cells)}, " "where " "the " "method is significantly "
-        "better or worse (p < 0.05 after Holm's correction for the methods), by " "the " "paired " "t-test over the draws of "
-        "labels, the rows as they are; and, strict, by the corrected " "resampled " "t-test, " "which counts the rows without a "
-        "label as test rows that all draws share: 9 to 49 times as many as have " "a " "label, " "so that hardly any "
+        "Difference in points, mean over all cells and in the worst cell; the p-value of "
+        "Wilcoxon's signed-rank test over the sets (means of the three shares), with Holm's "
+        "correction for the methods: the test of a claim that "
+        f"is to hold for other sets. Then the number of cells, of {len(cells)}, where the method is significantly "
+        "better or worse (p < 0.05 after Holm's correction for the methods), by the paired t-test over the draws of "
+        "labels, the rows as they are; and, strict, by the corrected resampled t-test, which counts the rows without a "
+        "label as test rows that all draws share: 9 to 49 times as many as have a label, so that hardly any "
         "difference of few labels is significant.",
         *(part for name in (RAW, "LabelSpreading", "DP", "TDL")
           for part in (f"Against {name}:", against(found, mean, names, name))),

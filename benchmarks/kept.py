@@ -217,9 +217,8 @@ def evaluate(name: str, frame: pd.DataFrame, task: str, folder: Path) -> str:
     figures = " ".join(f"{of_rows[key].mean():8.3f}" for key in of_rows)
     return (
         f"{name:14} {score.name:10} {figures}   {behind.mean() / error if error else 0:+5.2f}   "
-        f"{promised:8.3f} {score.sign * (promised - fresh_score) / of_both:+5.1f}   "
-        f"{seconds:5.0f} s  {method}  "
-        f"{', '.join(doubt['kind'] for doubt in report['doubts'])}"
+        f"{promised:8.3f} {score.sign * (promised - fresh_score) / of_both:+5.1f}   {seconds:5.0f} "
+        f"s  {method}  {', '.join(doubt['kind'] for doubt in report['doubts'])}"
     )
 
 

@@ -97,8 +97,8 @@ def all_of_mnist(arguments: argparse.Namespace) -> None:
         f"{len(X_test)} test rows:\n"
     )
     print(
-        "| images | raw pixels | PCA | PCA and `LMNN()` | seconds to fit LMNN | iterations "
-        "| loss, start and end |"
+        "| images | raw pixels | PCA | PCA and `LMNN()` | seconds to fit LMNN | iterations | loss, "
+        "start and end |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- |")
 
@@ -112,9 +112,8 @@ def all_of_mnist(arguments: argparse.Namespace) -> None:
         seconds, lmnn = timed(lambda: LMNN().fit(Z, y))  # noqa: B023
         learned = error(lmnn.transform(Z), lmnn.transform(Z_test))
         print(
-            f"| {name} | {error(rows, test)} | {error(Z, Z_test)} | {learned} | "
-            f"{seconds:.0f} | {lmnn.n_iter_} | "
-            f"{lmnn.loss_curve_[0]:.2f}, {lmnn.objective_:.2f} |",
+            f"| {name} | {error(rows, test)} | {error(Z, Z_test)} | {learned} | {seconds:.0f} | "
+            f"{lmnn.n_iter_} | {lmnn.loss_curve_[0]:.2f}, {lmnn.objective_:.2f} |",
             flush=True,
         )
 

@@ -201,8 +201,8 @@ def main() -> None:
         table_of_searches(options.rows)
         return
     print(
-        f"| method, {options.components} dimensions | rows | search | seconds | memory, GB "
-        "| held-out 3-NN, % |"
+        f"| method, {options.components} dimensions | rows | search | seconds | memory, GB | "
+        "held-out 3-NN, % |"
     )
     print("|---|---|---|---|---|---|")
     for n in options.rows if options.part == "fit" else [0]:

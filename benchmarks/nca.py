@@ -79,8 +79,8 @@ def evaluation() -> None:
     ours, (value, _) = timed(lambda: expected_accuracy(*single, pair_weights), 5)
     exact = expected_accuracy(A, X, pair_weights)[0]
     print(
-        f"\nOne exact evaluation, n = {n}, p = {p}, m = {m}: scikit-learn {theirs:.2f} s, "
-        f"ours {ours:.3f} s in float32"
+        f"\nOne exact evaluation, n = {n}, p = {p}, m = {m}: scikit-learn {theirs:.2f} s, ours "
+        f"{ours:.3f} s in float32"
     )
     print(f"(value off by {abs(value / exact - 1):.0e}): {theirs / ours:.0f} times faster.")
 
@@ -93,8 +93,8 @@ def fits() -> None:
     evaluations = Counted.evaluations
     reached = exact_objective(theirs.components_, X, y)
     print(
-        f"\nn = 5,000: scikit-learn {seconds:.1f} s, {evaluations} evaluations, exact "
-        f"objective {reached:.4f}."
+        f"\nn = 5,000: scikit-learn {seconds:.1f} s, {evaluations} evaluations, exact objective "
+        f"{reached:.4f}."
     )
     report(X, y, seconds, reached)
     X, y = problem(20_000)
@@ -117,7 +117,7 @@ def report(X: np.ndarray, y: np.ndarray, their_seconds: float, reached: float | 
             if reached is None
             else f" ({'at least' if objective >= reached else 'BELOW'} scikit-learn's)"
         )
-        print(f"  NCA(12, alpha={alpha}): {seconds:.2f} s, " f"{their_seconds / seconds:.0f} " "times " "faster, "
+        print(f"  NCA(12, alpha={alpha}): {seconds:.2f} s, {their_seconds / seconds:.0f} times faster, "
               f"exact objective {objective:.4f}{than}, {nca.n_iter_} iterations")  # fmt: skip
 
 
@@ -138,11 +138,9 @@ def peak_memory() -> float:
 def memory() -> None:
     """In a process of its own: the peak is that of the process."""
     code = (
-        "from nearkin import NCA; from benchmarks.nca import peak_memory, problem;"
-        "X, y = problem(60_000);"
-        "before = peak_memory();"
-        "NCA(12, init='pca', max_iter=20, tol=0.0).fit(X, y);"
-        "print(round(before), round(peak_memory()))"
+        "from nearkin import NCA; from benchmarks.nca import peak_memory, problem;X, y = "
+        "problem(60_000);before = peak_memory();NCA(12, init='pca', max_iter=20, tol=0.0).fit(X, "
+        "y);print(round(before), round(peak_memory()))"
     )
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = os.pathsep.join([root, *sys.path])
@@ -163,8 +161,8 @@ def real(name: str, m: int, scale: float) -> None:
     data = np.load(path)
     X, y, train = data["X"].astype(np.float32) / scale, data["y"], data["split"] == 0
     print(
-        f"\n{name}: {train.sum()} rows x {X.shape[1]} to learn from, {(~train).sum()} to "
-        "test; 3-NN errors"
+        f"\n{name}: {train.sum()} rows x {X.shape[1]} to learn from, {(~train).sum()} to test; "
+        "3-NN errors"
     )
     for label, method in (("raw pixels", None), (f"PCA({m})", PCA(m)), (f"NCA({m})", NCA(m))):
         seconds, Z = timed(lambda: (X[train], X[~train]) if method is None else (method.fit_transform(X[train], y[train]), method.transform(X[~train])))  # noqa: B023  # fmt: skip
@@ -198,7 +196,7 @@ def solvers(name: str, m: int, scale: float, sizes: tuple[int, ...]) -> None:
             error = 1 - KNeighborsClassifier(3).fit(nca.transform(X_n), y_n).score(
                 nca.transform(X[~train]), y[~train]
             )
-            print(f"  n = {len(y_n)}, {solver}: {error:.2%}, {took[solver]:.1f} " "s, " "objective " f"{nca.objective_:.4f}, "
+            print(f"  n = {len(y_n)}, {solver}: {error:.2%}, {took[solver]:.1f} s, objective {nca.objective_:.4f}, "
                   f"{nca.n_iter_} {'epochs' if solver == 'sgd' else 'iterations'}", flush=True)  # fmt: skip
         print(f"  sgd took {took['sgd'] / took['lbfgs']:.2f} of the time.", flush=True)
 

@@ -87,8 +87,8 @@ if __name__ == "__main__":
     if folder is None:
         raise SystemExit("NEARKIN_DATA names no folder with the tables")
     print(
-        "| table | rows | rare | AUC | weighted | log loss | weighted | balanced accuracy "
-        "| cut | weighted |"
+        "| table | rows | rare | AUC | weighted | log loss | weighted | balanced accuracy | cut | "
+        "weighted |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     rows = []

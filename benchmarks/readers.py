@@ -148,8 +148,8 @@ def main():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(options.rows, len(NAMES))), rng.choice(WORDS, options.rows)
     print(
-        f"| {options.rows:,} x {len(NAMES)} | peak memory / X: {' | '.join(READERS)} | "
-        f"seconds: {' | '.join(READERS)} |"
+        f"| {options.rows:,} x {len(NAMES)} | peak memory / X: {' | '.join(READERS)} | seconds: "
+        f"{' | '.join(READERS)} |"
     )
     print("|---" * (1 + 2 * len(READERS)) + "|")
     with tempfile.TemporaryDirectory() as folder:

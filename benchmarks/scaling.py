@@ -236,8 +236,8 @@ def anchors(folder: Path) -> str:
             share, score, seconds = np.array(found[how, m]).T
             lines.append(
                 f"| {m:,} | {name if m < len(X) else 'all rows'} | "
-                f"{share.mean():.2f}{spread(share)} | "
-                f"{score.mean():.2f}{spread(score)} | {seconds.mean():.1f} |"
+                f"{share.mean():.2f}{spread(share)} | {score.mean():.2f}{spread(score)} | "
+                f"{seconds.mean():.1f} |"
             )
     lines.pop()
     draw_anchors(found, folder / "anchors.png")

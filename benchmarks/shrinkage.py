@@ -360,8 +360,8 @@ def main() -> None:
             results[one.name] = results.get(one.name) or by_amount(one)
             options.store.write_text(json.dumps(results, indent=1))
         print(
-            "Over the raw features in points, mean (and worst set), on folds of training "
-            "rows, at the best dimension:\n"
+            "Over the raw features in points, mean (and worst set), on folds of training rows, at "
+            "the best dimension:\n"
         )
         print(text_of_amounts({one.name: results[one.name] for one in chosen}))
         return

@@ -135,8 +135,8 @@ def main():
     time_methods(options.rows, options.runs)
     time_extremes()
     print(
-        f"\n| method, n = {options.rows_memory:,}, p = 50 | peak memory above the imports, "
-        "data included |"
+        f"\n| method, n = {options.rows_memory:,}, p = 50 | peak memory above the imports, data "
+        "included |"
     )
     print("|---|---|")
     for name in METHODS:

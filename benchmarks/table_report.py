@@ -159,8 +159,8 @@ def lacking(rest: pd.DataFrame, measure: str) -> list[str]:
     if rest.empty:
         return []
     return [
-        f"Left out above, as a method has no result (here {MEASURES[measure]}, by the folds "
-        "that each method has):",
+        f"Left out above, as a method has no result (here {MEASURES[measure]}, by the folds that "
+        "each method has):",
         each(rest, by_table(rest, measure), measure),
     ]
 
@@ -239,9 +239,8 @@ def losses(shown: pd.DataFrame, values: pd.DataFrame, measure: str) -> str:
             else "never more than 3 points behind"
         )
         parts.append(
-            f"- {OURS} against {title}, by {measure}: in the mean {100 * over.mean():+.1f} "
-            "points, at worst "
-            f"{100 * over.iloc[0]:+.1f} ({over.index[0]}); {named}."
+            f"- {OURS} against {title}, by {measure}: in the mean {100 * over.mean():+.1f} points, "
+            f"at worst {100 * over.iloc[0]:+.1f} ({over.index[0]}); {named}."
         )
     return "\n".join(parts)
 
@@ -318,9 +317,8 @@ def end_text(frame: pd.DataFrame) -> str:
     )
     dates = sorted(set(frame["date"]))
     return (
-        f"## Commands\n\n    pip install lightgbm xgboost catboost\n    {RUN}\n{''.join(tuned)}"
-        f"    python benchmarks/tables.py --write docs/measured/tables.md\n\nRun on {dates[0]}"
-        f"{f' to {dates[-1]}' if dates[1:] else ''}, on two shared cores of an x86-64 "
-        "machine, with "
-        f"{'; or '.join(versions)}."
+        f"## Commands\n\n    pip install lightgbm xgboost catboost\n    {RUN}\n{''.join(tuned)}    "
+        "python benchmarks/tables.py --write docs/measured/tables.md\n\nRun on "
+        f"{dates[0]}{f' to {dates[-1]}' if dates[1:] else ''}, on two shared cores of an x86-64 "
+        f"machine, with {'; or '.join(versions)}."
     )

@@ -60,8 +60,8 @@ def figures_2_5(run: Run) -> Iterator[str]:
     same = {name: same_class_among(Z, y, labelled=labelled) for name, Z in maps.items()}
     yield from _curves(run, same, "dp-figure3", SAME)
     yield (
-        "The paper's order: DP in 50 and in 9 dimensions and LDA are equal, and much better "
-        "than LPP in both."
+        "The paper's order: DP in 50 and in 9 dimensions and LDA are equal, and much better than "
+        "LPP in both."
     )
     yield from _figure_4(run, X, y, few)
     close = DiscriminativeProjections(2, mu=1e-10).fit(X, few, affinity=W)
@@ -71,8 +71,8 @@ def figures_2_5(run: Run) -> Iterator[str]:
     )
     near = "; ".join(f"mu = {name}: {closest_labels(G)}" for name, G in places.items())
     yield (
-        f"The closest labels, in units of the mean distance: {near}. "
-        "In the paper 0-8 and 3-6-9 are close, and with mu = 1e-10 all ten labels are far apart."
+        f"The closest labels, in units of the mean distance: {near}. In the paper 0-8 and 3-6-9 "
+        "are close, and with mu = 1e-10 all ten labels are far apart."
     )
 
 
@@ -93,8 +93,8 @@ def _figure_4(run: Run, X: np.ndarray, y: np.ndarray, few: np.ndarray) -> Iterat
     }
     yield run.picture("dp-figure4", panels(maps, y), "Figure 4: digits 1 to 4")
     yield (
-        "Distances from the mean of digit 1 to those of 2, 3 and 4, relative to the first "
-        "(in the paper they increase):"
+        "Distances from the mean of digit 1 to those of 2, 3 and 4, relative to the first (in the "
+        "paper they increase):"
     )
     yield table(["map", "2", "3", "4"], [[name, *_apart(Z, y)] for name, Z in maps.items()])
 
@@ -149,9 +149,8 @@ def figures_6_7(run: Run) -> Iterator[str]:
     }
     yield from _curves(run, same, "dp-figure7", SAME)
     yield (
-        "The paper's order: DP in 100 dimensions is slightly better than DP in 3 and LDA, "
-        "which are much "
-        "better than LPP."
+        "The paper's order: DP in 100 dimensions is slightly better than DP in 3 and LDA, which "
+        "are much better than LPP."
     )
 
 
@@ -227,9 +226,8 @@ def _names(places: Maps, names: np.ndarray) -> Any:
 
 GRAPH = "The graph (10 neighbours, heat weights) and LPP use all rows; mu = l / s."
 APART = (
-    "The paper evaluates on all rows, including those whose labels were used to fit; here "
-    "the two groups are "
-    "separate, used / not used. Neighbours are searched among all rows."
+    "The paper evaluates on all rows, including those whose labels were used to fit; here the two "
+    "groups are separate, used / not used. Neighbours are searched among all rows."
 )
 EXPERIMENTS = (
     Experiment(
@@ -240,9 +238,8 @@ EXPERIMENTS = (
             "The labels of a random half of each class are used.",
             APART,
             "Skipped: figure 1, which illustrates the idea and shows no data. Manifold "
-            "regularization, which the paper "
-            "names among the methods of section 4 but of which it shows no result, has a "
-            "row in Table 1 below.",
+            "regularization, which the paper names among the methods of section 4 but of which it "
+            "shows no result, has a row in Table 1 below.",
         ),
         figures_2_5,
     ),
@@ -251,11 +248,11 @@ EXPERIMENTS = (
         "Discriminative Projections, figures 6 and 7: TDT2 (curves without numbers in the paper)",
         (
             GRAPH,
-            "The labels of a random third of each class are used; --quick uses 300 rows of "
-            "each class.",
-            "Rows are TF-IDF at unit length (the paper does not give its weights); for LDA "
-            "and LPP they are rotated "
-            "into as many coordinates as there are rows, which preserves all distances.",
+            "The labels of a random third of each class are used; --quick uses 300 rows of each "
+            "class.",
+            "Rows are TF-IDF at unit length (the paper does not give its weights); for LDA and LPP "
+            "they are rotated into as many coordinates as there are rows, which preserves all "
+            "distances.",
             APART,
         ),
         figures_6_7,

@@ -148,8 +148,8 @@ def _compared(run: Run, studies: tuple[Study, ...], n_splits: int) -> Iterator[s
             rows.append([study.name, shown(size), *cells, paired(test["DNE"], test["raw"])])
     if rows:
         yield (
-            f"1-NN on the test rows, {n_splits} splits; in brackets, leave-one-out accuracy on "
-            "the training rows."
+            f"1-NN on the test rows, {n_splits} splits; in brackets, leave-one-out accuracy on the "
+            "training rows."
         )
         yield table(header, rows)
 
@@ -250,24 +250,22 @@ def _curve(split: Split) -> tuple[DNE, int, np.ndarray, list[float], list[float]
 
 
 OPEN_K = (
-    f"The paper names k = {K} under figures 1 and 3 only, and leaves open whether it is "
-    "that of the graph or of the "
-    f"vote; here both are {K} everywhere."
+    f"The paper names k = {K} under figures 1 and 3 only, and leaves open whether it is that of "
+    f"the graph or of the vote; here both are {K} everywhere."
 )
 CURVES = "One random split each; the paper does not give the training rows."
 CHOICES = (
     OPEN_K,
     f"The dimensions of PCA, LPP, LDE and NCA are not given: PCA keeps {THETA:.0%} of the "
-    "variance, LPP and LDE ten "
-    "directions per class, NCA all (on faces, PCA and NCA keep one fewer than there are classes).",
-    "LPP and LDE follow a PCA to (training rows - classes) dimensions, if this is less "
-    "than the number of features. "
-    "LDA's directions have unit length.",
+    "variance, LPP and LDE ten directions per class, NCA all (on faces, PCA and NCA keep one fewer "
+    "than there are classes).",
+    "LPP and LDE follow a PCA to (training rows - classes) dimensions, if this is less than the "
+    "number of features. LDA's directions have unit length.",
     '"k by folds" is `n_neighbors="auto"`; the paper leaves the choice of k to future work.',
 )
 OTHER_PIXELS = (
-    "Skipped: the paper's images of 56 x 46 pixels, of which we found no public copy; "
-    "these of 28 x 23 stand in."
+    "Skipped: the paper's images of 56 x 46 pixels, of which we found no public copy; these of 28 "
+    "x 23 stand in."
 )
 EXPERIMENTS = (
     Experiment(

@@ -99,10 +99,8 @@ def _beyond_reach(data: str, scores: dict[str, list[float]], column: int) -> str
     return (
         f"- {data}: the largest class alone has {guessed:.1f} %, more than {below} of the paper's "
         f"{len(printed)} figures; least squares on the original features, which has no free "
-        f"choices, {plain:.1f} %, "
-        f"where the paper has {printed['original']}. Its figures cannot be reproduced; ours "
-        "are between "
-        f"{min(ours):.1f} and {max(ours):.1f}."
+        f"choices, {plain:.1f} %, where the paper has {printed['original']}. Its figures cannot be "
+        f"reproduced; ours are between {min(ours):.1f} and {max(ours):.1f}."
     )
 
 
@@ -165,14 +163,11 @@ def graded_labels(run: Run) -> Iterator[str]:
     mean = {name: np.mean(values, axis=0)[1] for name, values in scores.items()}
     best = max((name for name in mean if name.startswith("DP")), key=lambda name: mean[name])
     yield (
-        "The paper proposes numbers for such labels (section 3.1), without an experiment. "
-        "In one direction they give "
-        f"{mean['DP, numbers, 1-D']:.1f} % of the pairs in the right order, where guessing "
-        "gives 50: the smoothest "
-        "direction has a smaller cost than the one of the labels, and g is close to 0, as "
-        "section 3.4 fears. Of these "
-        f"forms {best} is the best ({mean[best]:.1f}), LapRLS has {mean['LapRLS']:.1f}, "
-        "least squares "
+        "The paper proposes numbers for such labels (section 3.1), without an experiment. In one "
+        f"direction they give {mean['DP, numbers, 1-D']:.1f} % of the pairs in the right order, "
+        "where guessing gives 50: the smoothest direction has a smaller cost than the one of the "
+        f"labels, and g is close to 0, as section 3.4 fears. Of these forms {best} is the best "
+        f"({mean[best]:.1f}), LapRLS has {mean['LapRLS']:.1f}, least squares "
         f"{mean['least squares']:.1f}."
     )
 
@@ -223,27 +218,25 @@ EXPERIMENTS = (
         "Discriminative Projections, Table 1: least squares on 500 labelled rows",
         (
             GRAPH,
-            "OHSUMED is the training part of LETOR's third fold, with the features of each "
-            "query scaled to [0, 1]; "
-            "partially and definitely relevant pairs form one class. Mushroom lacks the "
-            "feature stalk-root.",
-            "The header of the table has one column too many: we read it so that it agrees "
-            "with the text.",
-            "SDA and LapRLS (linear, gamma_I = 2 n^2 / s) are not in the paper's table: "
-            "the relatives that it names, "
-            "semi-supervised discriminant analysis and manifold regularization, with their "
-            "defaults on the same graph.",
+            "OHSUMED is the training part of LETOR's third fold, with the features of each query "
+            "scaled to [0, 1]; partially and definitely relevant pairs form one class. Mushroom "
+            "lacks the feature stalk-root.",
+            "The header of the table has one column too many: we read it so that it agrees with "
+            "the text.",
+            "SDA and LapRLS (linear, gamma_I = 2 n^2 / s) are not in the paper's table: the "
+            "relatives that it names, semi-supervised discriminant analysis and manifold "
+            "regularization, with their defaults on the same graph.",
         ),
         table_1,
     ),
     Experiment(
         "dp-graded",
-        "Discriminative Projections, section 3.1: graded labels as an order (no experiment "
-        "in the paper)",
+        "Discriminative Projections, section 3.1: graded labels as an order (no experiment in the "
+        "paper)",
         (
             GRAPH.replace(" and LPP", "").replace("use", "uses"),
-            "OHSUMED as in Table 1, with its three grades; numbers are 0, 1, 2; the labels "
-            "of 500 pairs are used.",
+            "OHSUMED as in Table 1, with its three grades; numbers are 0, 1, 2; the labels of 500 "
+            "pairs are used.",
         ),
         graded_labels,
     ),

@@ -188,9 +188,8 @@ def _claim(results: dict[str, Results], ours: str, others: Sequence[str]) -> str
 
 
 VERDICTS = (
-    "ahead or behind if p < 0.05 by the corrected resampled t-test of Nadeau and Bengio, "
-    "with Holm's correction for "
-    "the sets"
+    "ahead or behind if p < 0.05 by the corrected resampled t-test of Nadeau and Bengio, with "
+    "Holm's correction for the sets"
 )
 
 
@@ -260,28 +259,25 @@ def _drawn(several: dict[str, Split]) -> Any:
 
 
 FACES = (
-    "Skipped: the faces of the third row (18 people, 1,800 images of 20 x 28 pixels), which "
-    "are not public."
+    "Skipped: the faces of the third row (18 people, 1,800 images of 20 x 28 pixels), which are "
+    "not public."
 )
 SHARED = (
-    "NCA has the defaults of this library; for all methods, the features are standardized on "
-    "the training rows."
+    "NCA has the defaults of this library; for all methods, the features are standardized on the "
+    "training rows."
 )
 EXPERIMENTS = (
     Experiment(
         "nca-figure1",
-        "NCA, figure 1: 1-NN after square maps and in two dimensions (bars without numbers "
-        "in the paper)",
+        "NCA, figure 1: 1-NN after square maps and in two dimensions (bars without numbers in the "
+        "paper)",
         (
             SHARED,
-            "The classes of housing are the terciles of the price on the training rows; "
-            "usps is averaged over 2 x 2 "
-            "pixels to 8 x 8, with 200 training and 500 test rows per class; the other "
-            "sets use 70 % of each class "
-            "for training.",
-            "LDA's directions have unit length (after whitening, RCA would change "
-            "nothing); for two classes there is "
-            "one direction.",
+            "The classes of housing are the terciles of the price on the training rows; usps is "
+            "averaged over 2 x 2 pixels to 8 x 8, with 200 training and 500 test rows per class; "
+            "the other sets use 70 % of each class for training.",
+            "LDA's directions have unit length (after whitening, RCA would change nothing); for "
+            "two classes there is one direction.",
         ),
         figure_1,
     ),
@@ -290,11 +286,9 @@ EXPERIMENTS = (
         "NCA, figure 2: two-dimensional projections",
         (
             SHARED,
-            "The rings have radii 1 to 5 and 100 rows each, with noise of standard "
-            "deviation 3 perpendicular to their "
-            "plane, so that PCA selects the noise, as in the paper; they are not "
-            "standardized. Digits are 8 x 8, as "
-            "in figure 1.",
+            "The rings have radii 1 to 5 and 100 rows each, with noise of standard deviation 3 "
+            "perpendicular to their plane, so that PCA selects the noise, as in the paper; they "
+            "are not standardized. Digits are 8 x 8, as in figure 1.",
         ),
         figure_2,
     ),

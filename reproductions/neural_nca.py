@@ -144,8 +144,8 @@ def figure_3(run: Run) -> Iterator[str]:
     rows = [[name, *(mean_std(np.array(found[name])[:, j]) for j in (0, 1))] for name in order]
     yield table(["", "angle, degrees", "height, pixels"], rows)
     caption = (
-        "Test faces in the two outputs of the network: segments have the angle, circles the "
-        "size of the face"
+        "Test faces in the two outputs of the network: segments have the angle, circles the size "
+        "of the face"
     )
     yield run.picture("nca-figure3", drawn, caption)
 
@@ -170,16 +170,13 @@ EXPERIMENTS = (
         "nca-figure3",
         "NCA, figure 3: a network that learns the pose of faces from pairs",
         (
-            "`NeuralNCA(module=...)` with the paper's network (100 logistic units, two "
-            "outputs) and eq. 8; minibatches "
-            "of 256 pairs and Adam, early stopping on a tenth of the pairs.",
-            "The paper's faces (FERET-B) are not public. UMIST and ORL take their place: "
-            "975 faces of 60 people, of "
-            "28 x 23 pixels in an ellipse, their grey standardized. 12 people are for "
-            "testing, the others for 3,000 "
-            "pairs. Faces are turned by up to 45 degrees and scaled to a height of 25 to "
-            "35 pixels, with noise and "
-            "weights of the pairs as in the paper, in 35 x 35 pixels.",
+            "`NeuralNCA(module=...)` with the paper's network (100 logistic units, two outputs) "
+            "and eq. 8; minibatches of 256 pairs and Adam, early stopping on a tenth of the pairs.",
+            "The paper's faces (FERET-B) are not public. UMIST and ORL take their place: 975 faces "
+            "of 60 people, of 28 x 23 pixels in an ellipse, their grey standardized. 12 people are "
+            "for testing, the others for 3,000 pairs. Faces are turned by up to 45 degrees and "
+            "scaled to a height of 25 to 35 pixels, with noise and weights of the pairs as in the "
+            "paper, in 35 x 35 pixels.",
             "The linear map is learned from the same pairs by the same cost and descent.",
         ),
         figure_3,

@@ -158,8 +158,8 @@ def sensitivity(run: Run) -> Iterator[str]:
             cells = [f"{accuracy:.1f}" + f" ({m})" * (m < problem.m) for accuracy, m in scores]
             rows.append([k_w or f"default ({min(size // 2 + 2, size - 1)})", *cells])
         yield (
-            f"{problem.name}: {min(accuracies):.1f} to {max(accuracies):.1f} % over k_w (rows) "
-            "and k_b (columns)."
+            f"{problem.name}: {min(accuracies):.1f} to {max(accuracies):.1f} % over k_w (rows) and "
+            "k_b (columns)."
         )
         yield table(["k_w \\ k_b", *map(str, K_BETWEEN)], rows)
 
@@ -202,16 +202,15 @@ EXPERIMENTS = (
         "nmmp-table4",
         "NMMP, Table 4: 3-NN after NMMP, LDA and LMNN",
         (
-            "For every method, the null space of the training covariance is removed first, "
-            "as in the paper.",
-            "LDA's directions have unit length; News is TF-IDF without normalization to "
-            "unit length; Objects are "
-            "subsampled to every 8th pixel: only these choices reproduce the paper's baselines.",
+            "For every method, the null space of the training covariance is removed first, as in "
+            "the paper.",
+            "LDA's directions have unit length; News is TF-IDF without normalization to unit "
+            "length; Objects are subsampled to every 8th pixel: only these choices reproduce the "
+            "paper's baselines.",
             "Our version of USPS has other pixels than the paper's, so its results are not "
             "comparable.",
-            "LMNN has the defaults of this library (3 target neighbours, one pass); the "
-            "paper does not give its "
-            "parameters.",
+            "LMNN has the defaults of this library (3 target neighbours, one pass); the paper does "
+            "not give its parameters.",
         ),
         table_4,
     ),
@@ -219,9 +218,8 @@ EXPERIMENTS = (
         "nmmp-sensitivity",
         'NMMP, section 6: "the parameters in our method are not sensitive"',
         (
-            "3-NN. In brackets: the smallest number of directions in a split, if the "
-            "graphs gave fewer than "
-            "Table 4 uses.",
+            "3-NN. In brackets: the smallest number of directions in a split, if the graphs gave "
+            "fewer than Table 4 uses.",
         ),
         sensitivity,
     ),
@@ -229,9 +227,8 @@ EXPERIMENTS = (
         "nmmp-figure2",
         "NMMP, figure 2: circles under noise",
         (
-            "The paper does not give the geometry; here radii 1, 3 and 5, noise of "
-            "standard deviation 3, 300 "
-            "rows per class.",
+            "The paper does not give the geometry; here radii 1, 3 and 5, noise of standard "
+            "deviation 3, 300 rows per class.",
         ),
         figure_2,
     ),

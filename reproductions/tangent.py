@@ -249,9 +249,9 @@ def _images(X: Any, shape: tuple[int, int], name: str) -> np.ndarray:
         raise ValueError(f"height and width in shape must be at least 2, got {shape}.")
     if X.shape[1] != height * width:
         raise ValueError(
-            f"shape {height} x {width} is {height * width} pixels, and the rows of {name} "
-            f"have {X.shape[1]}: give the "
-            "(height, width) of the images, whose rows of pixels are laid one after another."
+            f"shape {height} x {width} is {height * width} pixels, and the rows of {name} have "
+            f"{X.shape[1]}: give the (height, width) of the images, whose rows of pixels are laid "
+            "one after another."
         )
     return X
 

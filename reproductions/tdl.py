@@ -190,9 +190,8 @@ def table_1(run: Run) -> Iterator[str]:
         if row not in QUOTED
     )
     yield (
-        f"The smallest degree of a row in the graph: {', '.join(smallest)}. Without "
-        "normalization, each row of almost "
-        "zero degree takes up one coordinate of Laplacian Eigenmaps."
+        f"The smallest degree of a row in the graph: {', '.join(smallest)}. Without normalization, "
+        "each row of almost zero degree takes up one coordinate of Laplacian Eigenmaps."
     )
 
 
@@ -232,8 +231,8 @@ EXPERIMENTS = (
         "tdl-figure1",
         "TDL, figure 1: two moons (a picture without numbers in the paper)",
         (
-            "The paper does not give the geometry; here 100 rows per moon with ten labels "
-            "each; k = 3 in the cost.",
+            "The paper does not give the geometry; here 100 rows per moon with ten labels each; k "
+            "= 3 in the cost.",
         ),
         figure_1,
     ),
@@ -241,17 +240,15 @@ EXPERIMENTS = (
         "tdl-table1",
         "TDL, Table 1: UCI's sets with a tenth of the labels",
         (
-            "A split labels a random 10 % of the rows, redrawn until each class has one; k "
-            "= 20 in the cost; scaling "
-            "to [0, 1] uses all rows, as the method does. Breast cancer: the rows without "
-            "missing values.",
-            "According to the text, the penalty is that of figure 1, the normalized "
-            "Laplacian of the full Gaussian "
-            "graph; the paper's figures are closer to those of the unnormalized one. Both "
-            "are given.",
-            "SVM and nearest kernel mean have a Gaussian kernel; gamma (and C) are chosen "
-            "by 5-fold cross-validation "
-            "on the labelled rows. GWPC, KTDA and KFDA are quoted from the paper.",
+            "A split labels a random 10 % of the rows, redrawn until each class has one; k = 20 in "
+            "the cost; scaling to [0, 1] uses all rows, as the method does. Breast cancer: the "
+            "rows without missing values.",
+            "According to the text, the penalty is that of figure 1, the normalized Laplacian of "
+            "the full Gaussian graph; the paper's figures are closer to those of the unnormalized "
+            "one. Both are given.",
+            "SVM and nearest kernel mean have a Gaussian kernel; gamma (and C) are chosen by "
+            "5-fold cross-validation on the labelled rows. GWPC, KTDA and KFDA are quoted from the "
+            "paper.",
         ),
         table_1,
     ),

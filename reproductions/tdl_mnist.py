@@ -109,9 +109,8 @@ def table_2(run: Run) -> Iterator[str]:
     seconds, G = _timed(lambda: nearest(X, 20))
     yield from _beside_the_paper(run, X, y, G, "Euclidean")
     yield (
-        f"The search for 20 neighbours took {seconds:.0f} s. The paper reports about 8 "
-        "minutes per run, without the "
-        "graph, on a Pentium IV of 2.8 GHz."
+        f"The search for 20 neighbours took {seconds:.0f} s. The paper reports about 8 minutes per "
+        "run, without the graph, on a Pentium IV of 2.8 GHz."
     )
     yield from _past_the_paper(run, X, y, G)
 
@@ -145,8 +144,8 @@ def _past_the_paper(run: Run, X: np.ndarray, y: np.ndarray, G: csr_array) -> Ite
     """Choose the graph and its Laplacian, for every split by its own labels."""
     yield (
         "Beyond the paper: cross-validation on the labelled rows (3 folds, after Laplacian "
-        "Eigenmaps) chooses the "
-        "graph (5, 10 or 20 neighbours; union, mean, or union with heat weights) and the Laplacian."
+        "Eigenmaps) chooses the graph (5, 10 or 20 neighbours; union, mean, or union with heat "
+        "weights) and the Laplacian."
     )
     candidates = {}
     for k in (5, 10, 20):
@@ -257,8 +256,8 @@ EXPERIMENTS = (
         (
             MNIST,
             LISTS,
-            "The neighbours are sought among the 400 nearest by Euclidean distance of the "
-            "smoothed images.",
+            "The neighbours are sought among the 400 nearest by Euclidean distance of the smoothed "
+            "images.",
         ),
         table_2_tangent,
         threads=None,
@@ -267,13 +266,11 @@ EXPERIMENTS = (
         "tdl-tangent",
         "TDL, section 5.3: the effect of the prior metric",
         (
-            "The first 10,000 rows of MNIST, 5 % of them labelled; the paper has all "
-            "70,000 (with tangent distance, "
-            f"TDL {PRINTED['tangent'][0]}, Laplacian Eigenmaps {PRINTED['tangent'][1]}), so "
-            "the results are not "
-            "comparable.",
-            "Weight 1 if either row is among the 20 nearest of the other; the tangent "
-            "distance is our implementation.",
+            "The first 10,000 rows of MNIST, 5 % of them labelled; the paper has all 70,000 (with "
+            f"tangent distance, TDL {PRINTED['tangent'][0]}, Laplacian Eigenmaps "
+            f"{PRINTED['tangent'][1]}), so the results are not comparable.",
+            "Weight 1 if either row is among the 20 nearest of the other; the tangent distance is "
+            "our implementation.",
         ),
         tangent,
         threads=None,
@@ -282,10 +279,9 @@ EXPERIMENTS = (
         "tdl-unseen",
         "TDL: new rows",
         (
-            "Not in the paper, which does not treat new rows: the test rows of MNIST, with "
-            "the labels of 5 % of its "
-            "training rows, heat weights. --quick uses the first 10,000 rows, the last "
-            "seventh as new ones.",
+            "Not in the paper, which does not treat new rows: the test rows of MNIST, with the "
+            "labels of 5 % of its training rows, heat weights. --quick uses the first 10,000 rows, "
+            "the last seventh as new ones.",
         ),
         unseen,
         threads=None,

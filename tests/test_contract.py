@@ -73,9 +73,8 @@ PARTLY_LABELLED = (
 MINUS_1 = {"check_classifiers_classes": "trains on labels -1 and 1, and -1 is no label here"}
 COPIES = dict.fromkeys(
     (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")),
-    "copies of a row are in different inner folds, and vote for each other: a row of "
-    "weight 2 does neither "
-    "(scikit-learn makes this exception for its forests, too)",
+    "copies of a row are in different inner folds, and vote for each other: a row of weight 2 does "
+    "neither (scikit-learn makes this exception for its forests, too)",
 )
 EXPECTED_FAILURES = dict.fromkeys(PARTLY_LABELLED, MINUS_1) | dict.fromkeys(
     (NCAClassifier, NCARegressor), COPIES

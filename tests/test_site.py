@@ -194,8 +194,8 @@ def test_pages_can_be_read(width):
         for path in WRITTEN:
             browser.open(path, width=width)
             browser.evaluate(
-                "document.body.insertAdjacentHTML('beforeend', '<style>* { transition: "
-                "none !important }</style>')"
+                "document.body.insertAdjacentHTML('beforeend', '<style>* "
+                "{ transition: none !important }</style>')"
             )
             for theme in ("light", "dark"):
                 browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
@@ -295,7 +295,7 @@ def test_the_search_needs_no_server():
         browser.evaluate("location.search = '?q=negative+eigenvalues'")
         browser.wait_for("document.querySelectorAll('#search-results li').length > 3")
         titles = browser.evaluate(
-            "[...document.querySelectorAll('#search-results li a')].map(a => "
-            "a.textContent).join(' ')"
+            "[...document.querySelectorAll('#search-results li a')].map(a => a.textContent).join(' "
+            "')"
         )
     assert "DNE" in titles

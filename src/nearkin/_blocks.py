@@ -149,8 +149,8 @@ def require_memory(n_bytes: float, what: str, remedy: str) -> None:
     available = available_memory()
     if available is not None and n_bytes > available:
         raise MemoryError(
-            f"{what} needs about {human_bytes(n_bytes)} of memory, {human_bytes(available)} "
-            f"are free: {remedy}."
+            f"{what} needs about {human_bytes(n_bytes)} of memory, {human_bytes(available)} are "
+            f"free: {remedy}."
         )
 
 

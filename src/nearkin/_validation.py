@@ -37,8 +37,8 @@ def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     missing = is_missing(y)
     if missing.any():
         raise ValueError(
-            f"y has no label in {counted(missing.sum(), 'row')} (first: row "
-            f"{missing.argmax()}): drop them."
+            f"y has no label in {counted(missing.sum(), 'row')} (first: row {missing.argmax()}): "
+            "drop them."
         )
     classes, codes = _distinct(y)
     require_two_classes(classes)
@@ -202,8 +202,8 @@ def _name_cells(X: Any, reader: str, error: Exception, gaps_allowed: bool) -> No
     if found:
         words = " and ".join(f"{what} in {listed(names, 5)}" for what, names in found.items())
         raise ValueError(
-            f"X holds {words}, and {reader} needs numbers: take {_TABLES}, which read tables "
-            "as they are, or put TableEncoder() before it in a pipeline."
+            f"X holds {words}, and {reader} needs numbers: take {_TABLES}, which read tables as "
+            "they are, or put TableEncoder() before it in a pipeline."
         ) from error
     if gaps and not gaps_allowed:
         raise ValueError(
@@ -254,8 +254,8 @@ def refuse_unfit_targets(y: Any, estimator: Any) -> None:
     reader = type(estimator).__name__
     if cells.dtype.kind in "mM":
         raise ValueError(
-            f"y holds dates or durations, and {reader} needs numbers here: give these, such "
-            "as days."
+            f"y holds dates or durations, and {reader} needs numbers here: give these, such as "
+            "days."
         )
     word = _first_word(cells)
     if word is not None:

@@ -17,7 +17,7 @@ METHODS = (
     "NCA", "NCA log", "LDE", "LFDA", "LDA", "RCA", "GMML", "DMLMJ", "DNE", "NMMP ratio trace", "NMMP", "MFA", "LMNN",
     "PCA", "raw k-NN", "LPP", "ANMM",
 )  # fmt: skip
-ACCURACY = {"name": "accuracy", "title": "Accuracy", "axis": "Accuracy on held-out " "rows, " "%", "factor": 100, "unit": "%",
+ACCURACY = {"name": "accuracy", "title": "Accuracy", "axis": "Accuracy on held-out rows, %", "factor": 100, "unit": "%",
             "decimals": 1, "sign": 1}  # fmt: skip
 BALANCED = ACCURACY | {"name": "balanced_accuracy", "title": "Balanced accuracy"}
 R2 = {
@@ -98,8 +98,8 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
         for row in (choice, base)
     ]
     found = (
-        f"k-NN is more accurate after a chosen map than on the raw features: {said[0]} "
-        f"against {said[1]}"
+        f"k-NN is more accurate after a chosen map than on the raw features: {said[0]} against "
+        f"{said[1]}"
     )
     n_classes = 0 if labels is None else len(labels)
     counts = None if labels is None else rng.integers(20, 300, n_classes).tolist()
@@ -120,7 +120,7 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
             "classes": labels and [{"label": a, "rows": b} for a, b in zip(labels, counts, strict=True)],
             "range": [5.0, 50.0] if labels is None else None,
             "largest_class": None if labels is None else f"{max(counts) / sum(counts):.1%}", "groups": None,
-            "n_left_out": 1, "left_out": [{"column": wrap("id"), "reason": "a different text " "in " "every " "row"}],
+            "n_left_out": 1, "left_out": [{"column": wrap("id"), "reason": "a different text in every row"}],
             "suspicious": [{"column": wrap("weight_copy"), "score": 0.99}], "group_hints": [wrap("patient")],
             "missing": {"cells": 14, "n_features": 1, "features": [{"feature": wrap("left weight"), "rows": 14}]},
             "twins": {"rows": 12, "share": 0.0192, "kept": False},
@@ -132,10 +132,10 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
             "tests": len(methods), "detectable": 0.021,
         },
         **title,
-        "verdict": f"{found} of held-out rows, p <0.001 after Holm " "over " f"{len(methods)} " "methods.\nA second line.",
+        "verdict": f"{found} of held-out rows, p <0.001 after Holm over {len(methods)} methods.\nA second line.",
         "doubts": [],
         "quote": f"{found} of held-out rows of {name} (625 rows, p <0.001; nearkin 0.2.0).",
-        "notes": ["LMNN (3 fits) warned: it did not " "converge.", "10 folds reduced to 5 " "folds: " "a class has 5 rows."],
+        "notes": ["LMNN (3 fits) warned: it did not converge.", "10 folds reduced to 5 folds: a class has 5 rows."],
         "ranking": [choice, *rows, *references],
         "columns": _columns(rng, [wrap(f"{label} tail") for label in labels or "abcdefg"][:20], wrap),
         "curves": [_curve(rng, row, n_folds) for row in rows],

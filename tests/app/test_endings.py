@@ -76,9 +76,8 @@ def test_what_can_still_be_written_is_written(here, capsys, monkeypatch):
     out, err = capsys.readouterr()
     assert "raw k-NN" in out
     assert [line for line in err.splitlines() if line.startswith("nearkin: ")] == [
-        f"nearkin: {name} could not be written (No space left on device): free some space, "
-        "or choose another place "
-        f"with {option}."
+        f"nearkin: {name} could not be written (No space left on device): free some space, or "
+        f"choose another place with {option}."
         for name, option in (("m.safetensors", "--save"), ("r.html", "--report"))
     ]
     assert "Picture: p.png\nJSON: j.json\n" in out
@@ -103,8 +102,8 @@ def test_a_folder_that_is_gone_when_the_work_is_done(here, capsys, monkeypatch):
     monkeypatch.setattr("nearkin.app.console.report", lambda summary: (here / "out").rmdir())
     assert main([*QUICK, "--picture", "out/p.png", "--json", "j.json"]) == 1
     said = (
-        "nearkin: out/p.png could not be written (No such file or directory): choose another "
-        "place with --picture.\n"
+        "nearkin: out/p.png could not be written (No such file or directory): choose another place "
+        "with --picture.\n"
     )
     assert capsys.readouterr().err.endswith(said)
     assert [path.name for path in here.iterdir()] == ["j.json"]
@@ -144,9 +143,8 @@ def test_streams_that_are_closed_are_none_of_the_files_that_are_opened(here):
             "$nearkin --help > /dev/full",
             1,
             "",
-            "nearkin: standard output could not be written (No space left on device): free "
-            "some space, or choose "
-            "another place.\n",
+            "nearkin: standard output could not be written (No space left on device): free some "
+            "space, or choose another place.\n",
         ),
     ],
 )
@@ -190,8 +188,8 @@ def test_a_signal_ends_the_command_at_once_while_it_loads(name, words):
 def test_a_signal_that_is_ignored_stays_ignored():
     """As by nohup."""
     code = (
-        "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); from nearkin.app "
-        "import endings; "
+        "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); from nearkin.app import "
+        "endings; "
     )
     code += "endings.begin(); os.kill(os.getpid(), signal.SIGHUP)"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -238,8 +236,8 @@ def test_a_signal_to_all_processes_is_one_line(here, name):
         "console.Progress.__call__ = lambda self, *done: print(*done, file=sys.stderr, flush=True)"
     )
     code = (
-        "import sys; from nearkin.__main__ import main; from nearkin.app import console; "
-        f"{show}; sys.exit(main())"
+        f"import sys; from nearkin.__main__ import main; from nearkin.app import console; {show}; "
+        "sys.exit(main())"
     )
     command = [
         sys.executable,

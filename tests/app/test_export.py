@@ -330,8 +330,8 @@ def test_the_script_on_a_server(exported, tmp_path, quantize):
             "\\t on\nSELECT id, embedding_adapted FROM items WHERE id <= 501 ORDER BY id;"
         )
         query = (
-            "SELECT id FROM items ORDER BY embedding_adapted {} "
-            "items_embedding_adapted_of('{}') LIMIT 1;"
+            "SELECT id FROM items ORDER BY embedding_adapted {} items_embedding_adapted_of('{}') "
+            "LIMIT 1;"
         )
         query = query.format("<~>" if quantize == "binary" else "<=>", X[7].tolist())
         plan = server.psql(f"SET enable_seqscan = off; EXPLAIN {query}")

@@ -436,25 +436,25 @@ COMPARE = ["compare", "many", "--target", "kind"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compare", "many", "--target", "kind"], "many is a folder: give a .csv, " ".parquet " "or " ".npz file, or"),
+        (["compare", "many", "--target", "kind"], "many is a folder: give a .csv, .parquet or .npz file, or"),
         (["predict", "m.safetensors", "many"], "or a folder of Parquet files and --dask"),
-        (["transform", "m.safetensors", "many", "-o", "x.csv"], "or a folder of Parquet " "files " "and " "--dask"),
-        (["compare", "m.safetensors", "--target", "kind", "--dask"], "m.safetensors is " "no " "folder, " "and --dask takes"),
-        (["compare", "many", "--dask"], "many: say which column holds the classes or " "numbers " "by " "--target"),
+        (["transform", "m.safetensors", "many", "-o", "x.csv"], "or a folder of Parquet files and --dask"),
+        (["compare", "m.safetensors", "--target", "kind", "--dask"], "m.safetensors is no folder, and --dask takes"),
+        (["compare", "many", "--dask"], "many: say which column holds the classes or numbers by --target"),
         (["compare", "many", "--target", "kid", "--dask"], "did you mean 'kind'"),
         ([*COMPARE, "--folds", "3", "--dask"], "without --dask only: --folds"),
-        ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "only: --task, --groups. " "A " "folder"),
+        ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "only: --task, --groups. A folder"),
         ([*COMPARE, "--report", "r.html", "--dask"], "without --dask only: --report"),
-        ([*COMPARE, "--quick", "--score", "auc", "--json", "r.json", "--dask"], "only: --score, " "--json, " "--quick."),
+        ([*COMPARE, "--quick", "--score", "auc", "--json", "r.json", "--dask"], "only: --score, --json, --quick."),
         ([*COMPARE, "--neighbors", "251", "--dask"], "--neighbors is 251, with --dask at most 250"),
         ([*COMPARE, "--save", "m.txt", "--dask"], "the name must end in .safetensors"),
         (["transform", "m.safetensors", "many", "--dask"], "name a folder for them with -o"),
-        (["transform", "m.safetensors", "many", "--dask", "-o", "many"], "many is read, and " "would " "be " "overwritten"),
-        (["transform", "m.safetensors", "many", "--dask", "-o", "few"], "few exists: name " "a " "new " "folder with -o"),
-        (["transform", "m.safetensors", "many", "--dask", "-o", "no/where"], "no folder can be " "made " "there"),
-        (["transform", "m.safetensors", "few", "--dask", "-o", "out"], "few lacks 'e0', " "'e1', " "'e2'"),
-        (["transform", "m.safetensors", "text", "--dask", "-o", "out"], "'e3' hold text: " "leave " "it " "out"),
-        (["compare", "few", "--target", "kind", "--dask"], "few has 4 rows, too few for " "one " "split " "(at least 500)"),
+        (["transform", "m.safetensors", "many", "--dask", "-o", "many"], "many is read, and would be overwritten"),
+        (["transform", "m.safetensors", "many", "--dask", "-o", "few"], "few exists: name a new folder with -o"),
+        (["transform", "m.safetensors", "many", "--dask", "-o", "no/where"], "no folder can be made there"),
+        (["transform", "m.safetensors", "few", "--dask", "-o", "out"], "few lacks 'e0', 'e1', 'e2'"),
+        (["transform", "m.safetensors", "text", "--dask", "-o", "out"], "'e3' hold text: leave it out"),
+        (["compare", "few", "--target", "kind", "--dask"], "few has 4 rows, too few for one split (at least 500)"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_nothing_is_written(made, here, capsys, arguments, message):
@@ -507,8 +507,8 @@ def test_a_model_of_text_is_refused(here, capsys):
 @pytest.mark.slow
 def test_without_dask_the_error_names_the_extra(here):
     code = (
-        "import sys; sys.modules['distributed'] = None; from nearkin.app.cli import main; "
-        "raise SystemExit(main())"
+        "import sys; sys.modules['distributed'] = None; from nearkin.app.cli import main; raise "
+        "SystemExit(main())"
     )
     command = [sys.executable, "-c", code, "compare", "many", "--target", "kind", "--dask"]
     done = subprocess.run(command, capture_output=True, text=True)

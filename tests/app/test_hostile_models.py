@@ -248,7 +248,7 @@ def test_any_value_for_any_field(sound, path, other):
 @pytest.mark.parametrize(
     ("kind", "changes", "says"),
     [
-        ("words", {"format": FORMAT + 1}, "was written by a newer nearkin " "(format " f"{FORMAT + 1}): " "install"),
+        ("words", {"format": FORMAT + 1}, f"was written by a newer nearkin (format {FORMAT + 1}): install"),
         ("words", {"format": 4}, "is no nearkin model of this version (format 4): make it again"),
         ("words", {"more": 1}, "is no nearkin model of this version (fields ['more'])"),
         ("words", {"task": "clustering"}, "clustering"),
@@ -272,7 +272,7 @@ def test_any_value_for_any_field(sound, path, other):
         ("words", encoded(columns=[SHARES | {"shares": [0.5]}]), "its column 'city'"),
         ("words", encoded(columns=[SHARES | {"shares": [0.5, float("inf")]}]), "its column 'city'"),
         ("words", encoded(parameters={"missing": "impute"}), "its columns"),
-        ("words", encoded(parameters={"missing": "keep", "missing_values": 5}), "missing_values " "must " "be"),
+        ("words", encoded(parameters={"missing": "keep", "missing_values": 5}), "missing_values must be"),
         ("words", encoded(parameters={"missing": "keep", "seed": 5}), "seed"),
         ("words", encoded(indicated=[9]), "out of range"),
         ("words", encoded(indicated=[0]), "its columns"),
@@ -321,8 +321,8 @@ def test_a_header_that_lacks_a_field(sound, path):
     write(path, header, arrays)
     refused(
         path,
-        "is no nearkin model of this version (fields ['version']): make it again with "
-        "`nearkin compare",
+        "is no nearkin model of this version (fields ['version']): make it again with `nearkin "
+        "compare",
     )
 
 

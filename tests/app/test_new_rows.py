@@ -341,8 +341,8 @@ def test_text_where_numbers_were_learned_is_refused(blocks, learned, suffix, pla
     words = [f"{value}" if i != 12 else "wide" for i, value in enumerate(LEARNED["width"])]
     line = refused(LEARNED.assign(width=words), learned.encoder, suffix)
     assert line == (
-        f"t.{suffix}: 'width' holds 'wide' {place}, but numbers were learned from there: "
-        "give numbers."
+        f"t.{suffix}: 'width' holds 'wide' {place}, but numbers were learned from there: give "
+        "numbers."
     )
 
 

@@ -141,15 +141,15 @@ def test_standard_input(here, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        ("1.5,2,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which " "is " "no " "number", "mend it, or leave --task out"]),
-        ("1.5,2,,NA,5", ["t.csv has 3 rows with a label in 'price': too few rows, give " "at " "least " "4"]),
+        ("1.5,2,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is no number", "mend it, or leave --task out"]),
+        ("1.5,2,,NA,5", ["t.csv has 3 rows with a label in 'price': too few rows, give at least 4"]),
         ("1.5,,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is no number"]),
         ("1.5,2,inf,4,5", ["infinite values in 'price' (1), first on line 4"]),
         ('1.5,2,"3,5 m",4,5', ["'price' holds '3,5 m' on line 4, which is no number"]),
         ("True,False,True,False,True", ["'price' holds True on line 2, which is no number"]),
         ("a,b,c,d,e", ["'price' holds 'a' on line 2"]),
-        ("3,3,3,3,3", ["t.csv: 'price' does not vary: all its values are 3, so there " "is " "nothing " "to predict"]),
-        ("1e200,2,3,4,5", ["t.csv: 'price' holds values of up to 1.0e+200, whose square " "is " "lost: " "scale it first"]),
+        ("3,3,3,3,3", ["t.csv: 'price' does not vary: all its values are 3, so there is nothing to predict"]),
+        ("1e200,2,3,4,5", ["t.csv: 'price' holds values of up to 1.0e+200, whose square is lost: scale it first"]),
         ("1,2,3", ["t.csv has 3 rows: too few rows"]),
     ],
 )  # fmt: skip
@@ -319,9 +319,9 @@ def test_transform_gives_the_coordinates_that_predict_measures_in(here):
 def test_inspect(here, capsys):
     assert main(["inspect", "m.safetensors"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"MLKR, learned from 120 rows of houses \(19 features, numbers " r"from " r"[\d.]+ " r"to [\d.]+ of "
+    assert re.search(r"MLKR, learned from 120 rows of houses \(19 features, numbers from [\d.]+ to [\d.]+ of "
                      r"'price'\), saved by nearkin", out)  # fmt: skip
-    assert re.search(r"Held out: the .*NN has an R² of 0\.\d{3} on held-out rows \(5 " r"folds\), " r"raw " r"k-NN one of 0\.\d{3} "
+    assert re.search(r"Held out: the .*NN has an R² of 0\.\d{3} on held-out rows \(5 folds\), raw k-NN one of 0\.\d{3} "
                      r"\(95% interval \+0\.\d{3} to \+0\.\d{3}, p ", out)  # fmt: skip
     assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")
 

@@ -347,8 +347,8 @@ def test_the_ranking_is_not_cut_and_its_legend_comes_first(browser, pages, name,
     table = "document.querySelector('#table').parentElement"
     assert browser.evaluate(f"{table}.scrollWidth <= {table}.clientWidth")
     assert browser.evaluate(
-        "document.querySelector('#ranking-key').getBoundingClientRect().bottom"
-        " <= document.querySelector('#ranking').getBoundingClientRect().top"
+        "document.querySelector('#ranking-key').getBoundingClientRect().bottom <= "
+        "document.querySelector('#ranking').getBoundingClientRect().top"
     )
 
 
@@ -358,8 +358,8 @@ def test_a_regression_has_no_classes(browser, pages):
     visible = (
         "[...document.querySelectorAll('h2')].filter(h => h.offsetParent).map(h => h.textContent)"
     )
-    assert browser.evaluate(visible) == ["The table", "Ranking", "Maps of held-out " "rows", "R² by dimension",
-                                         "The methods", "To quote", "To get these figures " "again"]  # fmt: skip
+    assert browser.evaluate(visible) == ["The table", "Ranking", "Maps of held-out rows", "R² by dimension",
+                                         "The methods", "To quote", "To get these figures again"]  # fmt: skip
     assert browser.evaluate("document.querySelectorAll('#legend .scale').length") == 1
 
 

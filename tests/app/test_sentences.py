@@ -108,9 +108,8 @@ def test_verdict_of_a_choice_that_is_better(won):
     finding, references, power = Summary(won).verdict.split("\n")
     choice, raw = won.choice.score.mean(), won.raw.score.mean()
     assert finding.startswith(
-        f"The automatic choice (one in all 5 folds) is right in {choice:.1%} of the "
-        "held-out rows, raw k-NN in "
-        f"{raw:.1%}: +{100 * (choice - raw):.1f} points (95% interval "
+        f"The automatic choice (one in all 5 folds) is right in {choice:.1%} of the held-out rows, "
+        f"raw k-NN in {raw:.1%}: +{100 * (choice - raw):.1f} points (95% interval "
     )
     assert finding.endswith(" after Holm over 2 methods).")
     assert references.startswith("The best reference, logistic regression, is right in ")
@@ -245,8 +244,8 @@ def test_notes():
     )
     lines = list(Summary(comparison).notes)
     assert lines[0] == (
-        "18 of 90 rows have a label: only these are held out and vote; PCA learned from "
-        "the others, too."
+        "18 of 90 rows have a label: only these are held out and vote; PCA learned from the "
+        "others, too."
     )
     assert lines[1].startswith("50 folds reduced to ")
     assert lines[1].endswith(" rows, counting those with a label.")

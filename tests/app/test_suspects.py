@@ -158,8 +158,8 @@ def test_the_target_under_another_name(tmp_path, values):
     table = read(tmp_path, outcome=values)
     assert table.suspects.suspicious == [("outcome", 1.0)]
     assert table.notes[-1] == (
-        "suspicious: outcome (100.0% of the rows) predicts kind alone: leave out what is "
-        "not known beforehand"
+        "suspicious: outcome (100.0% of the rows) predicts kind alone: leave out what is not known "
+        "beforehand"
     )
     assert any(name.startswith("outcome") for name in table.feature_names)  # kept
 
@@ -249,9 +249,8 @@ def test_a_column_may_be_constant_where_labels_are(tmp_path, task):
 
 def hint(name, count, given):
     return (
-        f"{name} looks like groups of rows ({count} values): if the rows of one value "
-        "belong together, give "
-        f"--groups {given}"
+        f"{name} looks like groups of rows ({count} values): if the rows of one value belong "
+        f"together, give --groups {given}"
     )
 
 

@@ -302,9 +302,8 @@ def test_numbers_that_became_text_are_said(csv):
     table = csv("size,age,kind\n1,3,a\n2,so,b\n3,so,a\nso,4,b\n")
     assert table.notes == [
         "ignored, text that differs, and looks like numbers: size",
-        "read as text because of: 'so' in size (mend it, or let it count as missing), 'so' "
-        "in age (mend it, or let it "
-        "count as missing)",
+        "read as text because of: 'so' in size (mend it, or let it count as missing), 'so' in age "
+        "(mend it, or let it count as missing)",
         "one-hot encoded: age (3 values)",
     ]
 
@@ -321,24 +320,24 @@ BROKEN = {
     "blank": ("\n\n", "t.csv is empty"),
     "header only": ("size,kind\n", "has 0 rows: give rows"),
     "three rows": ("size,kind\n1,a\n2,b\n3,a\n", ["has 3 rows: too few rows, give at least 4"]),
-    "Windows-1251": ("größe,kind\n1,\x8f\n".encode("latin-1"), ["no readable CSV " "file " "(", "save it in UTF-8"]),
-    "a long row": ("size,kind\n1,a\n2,b,3\n", ["Row #3: Expected 2 " "columns, " "got " "3", "as many fields as in the header"]),
+    "Windows-1251": ("größe,kind\n1,\x8f\n".encode("latin-1"), ["no readable CSV file (", "save it in UTF-8"]),
+    "a long row": ("size,kind\n1,a\n2,b,3\n", ["Row #3: Expected 2 columns, got 3", "as many fields as in the header"]),
     "all rows long": ("size,kind\n1,a,3\n2,b,3\n", "Row #2: Expected 2 columns, got 3"),
-    "open quote": ('size,kind\n1,"a\n2,b\n', ["no readable CSV file (a quote " "is " "never " "closed)", "every quote closed"]),
-    "endless header": ("x" * 200_000 + ",kind\n1,a\n", "the header line holds text " "of " "200000 " "characters"),
-    "twice": ("b,a,b,a,kind\n", ["has 'a', 'b' more than " "once", "give every column a name " "of " "its own"]),
-    "no features": ("kind\na\nb\na\nb\n", ["no feature columns " "are " "left", "add columns whose values " "vary"]),
-    "nothing varies": ("id,x,kind\nA1,0,a\nA2,0,b\nA3,0,a\nA4,0,b\n", "no feature columns " "are " "left"),
-    "no such column": ("size,kinds\n" + ROWS, ["no 'kind' (did " "you " "mean " "'kinds'?)", "--target one of 'size', 'kinds'"]),
+    "open quote": ('size,kind\n1,"a\n2,b\n', ["no readable CSV file (a quote is never closed)", "every quote closed"]),
+    "endless header": ("x" * 200_000 + ",kind\n1,a\n", "the header line holds text of 200000 characters"),
+    "twice": ("b,a,b,a,kind\n", ["has 'a', 'b' more than once", "give every column a name of its own"]),
+    "no features": ("kind\na\nb\na\nb\n", ["no feature columns are left", "add columns whose values vary"]),
+    "nothing varies": ("id,x,kind\nA1,0,a\nA2,0,b\nA3,0,a\nA4,0,b\n", "no feature columns are left"),
+    "no such column": ("size,kinds\n" + ROWS, ["no 'kind' (did you mean 'kinds'?)", "--target one of 'size', 'kinds'"]),
     "many columns": (",".join(f"c{i}" for i in range(12)) + "\n", "'c8', 'c9' and 2 more"),
-    "real numbers": ("size,kind\n1,.5\n2,1\n3,1\n4,.5\n", ["holds real numbers, " "no " "classes", "give --task regression"]),
-    "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "holds real numbers, " "no " "classes"),
-    "one class": ("size,kind\n1,a\n2,a\n3,a\n4,a\n", ["'kind' holds one " "class, " "'a'", "give rows of others"]),
-    "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the classes 'b', " "'c'", "merge them with " "others"]),
-    "missing label": ("size,kind\n1,a\n2, \n3,a\n4,b\n", "t.csv has 3 rows with a " "label " "in " "'kind': too few"),
+    "real numbers": ("size,kind\n1,.5\n2,1\n3,1\n4,.5\n", ["holds real numbers, no classes", "give --task regression"]),
+    "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "holds real numbers, no classes"),
+    "one class": ("size,kind\n1,a\n2,a\n3,a\n4,a\n", ["'kind' holds one class, 'a'", "give rows of others"]),
+    "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the classes 'b', 'c'", "merge them with others"]),
+    "missing label": ("size,kind\n1,a\n2, \n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind': too few"),
     "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", "Row #3: Expected 2 columns, got 1"),
     "after blank lines": ('size,"kind"\n\n"1\n\n",a\n\ninf,b\n', ["'size' (1)", "first on line 7"]),
-    "infinite": ("size,kind\n1,a\ninf,b\n-inf,a\n4,b\n", ["infinite values in 'size' " "(2), " "first " "on line 3", "drop"]),
+    "infinite": ("size,kind\n1,a\ninf,b\n-inf,a\n4,b\n", ["infinite values in 'size' (2), first on line 3", "drop"]),
     "infinite label": ("size,kind\n1,1\n2,inf\n3,1\n4,2\n", "infinite values in 'kind' (1)"),
 }  # fmt: skip
 
@@ -476,8 +475,8 @@ def test_repeated_entries_are_summed(npz):
 NOT_FINITE = np.array([[1, np.nan], [2, 3], [np.inf, np.nan], [4, 5]])
 BROKEN_NPZ = {
     "no labels": ({"X": X, "labels": Y}, ["has no 'y'", "give --target one of 'X', 'labels'"]),
-    "no matrix": ({"y": Y, "data": X}, ["needs an array 'X', or " "'data', " "'indices', " "'indptr'", "has 'y', 'data'"]),
-    "one-dimensional": ({"X": X[:, 0], "y": Y}, ["'X' holds 'float64' of " "the " "shape " "(4,)", "save rows of numbers"]),
+    "no matrix": ({"y": Y, "data": X}, ["needs an array 'X', or 'data', 'indices', 'indptr'", "has 'y', 'data'"]),
+    "one-dimensional": ({"X": X[:, 0], "y": Y}, ["'X' holds 'float64' of the shape (4,)", "save rows of numbers"]),
     "images": ({"X": np.zeros((4, 2, 2)), "y": Y}, "of the shape (4, 2, 2)"),
     "strings": ({"X": X.astype(str), "y": Y}, ["'X' holds '<U32'", "save rows of numbers"]),
     "complex": ({"X": X + 1j, "y": Y}, "'X' holds 'complex128'"),
@@ -490,16 +489,16 @@ BROKEN_NPZ = {
         {"X": NOT_FINITE, "y": Y},
         ["infinite values", "'column 0' (1), first in row 2 (counted from 0)", "fill them or drop"],
     ),
-    "NaN label": ({"X": X, "y": [1, 2, np.nan, 2]}, "t.npz has 3 rows with a label in " "'y': " "too " "few"),
-    "infinite label": ({"X": X, "y": [1, 2, np.inf, 2]}, ["infinite values " "in " "'y' " "(1)", "in row 2"]),
+    "NaN label": ({"X": X, "y": [1, 2, np.nan, 2]}, "t.npz has 3 rows with a label in 'y': too few"),
+    "infinite label": ({"X": X, "y": [1, 2, np.inf, 2]}, ["infinite values in 'y' (1)", "in row 2"]),
     "real labels": ({"X": X, "y": [0.5, 1, 0.5, 1]}, "holds real numbers, no classes"),
     "one class": ({"X": X, "y": np.zeros(4)}, "holds one class, 0"),
     "a single row": ({"X": X, "y": [1, 1, 1, 2]}, "has the class 2"),
     "few rows": ({"X": X[:2], "y": Y[:2]}, "has 2 rows: too few"),
     "constant": ({"X": np.ones((4, 2)), "y": Y}, "no feature columns are left"),
     "no columns": ({"X": np.ones((4, 0)), "y": Y}, "no feature columns are left"),
-    "names": ({"X": X, "y": Y, "feature_names": ["p"]}, "'feature_names' holds '<U1' of " "the " "shape " "(1,)"),
-    "numbers as names": ({"X": X, "y": Y, "feature_names": [1, 2]}, "'feature_names' " "holds " "'int64'"),
+    "names": ({"X": X, "y": Y, "feature_names": ["p"]}, "'feature_names' holds '<U1' of the shape (1,)"),
+    "numbers as names": ({"X": X, "y": Y, "feature_names": [1, 2]}, "'feature_names' holds 'int64'"),
     "sparse NaN": (
         S_PARTS | {"data": np.where(np.arange(S.nnz) == S.indptr[3], np.nan, 1), "y": S_Y},
         "in 'data' (1), first in row 3 (counted from 0)",
@@ -508,8 +507,8 @@ BROKEN_NPZ = {
     "sparse lengths": (S_PARTS | {"y": S_Y[:5]}, "each of 6 rows"),
     "sparse shape": (S_PARTS | {"shape": [6], "y": S_Y}, "is no readable sparse matrix"),
     "sparse bounds": (S_PARTS | {"shape": [6, 2], "y": S_Y}, "is no readable sparse matrix"),
-    "sparse indptr": (S_PARTS | {"indptr": S.indptr[:-1], "y": S_Y}, "is no readable " "sparse " "matrix"),
-    "sparse format": (S_PARTS | {"format": b"bsr", "y": S_Y}, ["is no readable " "sparse " "matrix", "shape of a csr_array"]),
+    "sparse indptr": (S_PARTS | {"indptr": S.indptr[:-1], "y": S_Y}, "is no readable sparse matrix"),
+    "sparse format": (S_PARTS | {"format": b"bsr", "y": S_Y}, ["is no readable sparse matrix", "shape of a csr_array"]),
     "sparse constant": (S_PARTS | {"data": 0 * S.data, "y": S_Y}, "no feature columns are left"),
     "sparse, no columns": (
         {"data": [], "indices": np.zeros(0, int), "indptr": np.zeros(7, int), "shape": [6, 0], "y": S_Y},

@@ -52,7 +52,7 @@ STYLES = {
     "power of ten": ("{} x10^9/L", 1),
     "square": ("{} m²", 1),
     "negative": ("-{} °C", -1),
-    "singular and plural": (lambda size: f"{size // 20:.0f} " f"year{'s' * (size >= 40)}", lambda size: size // 20),
+    "singular and plural": (lambda size: f"{size // 20:.0f} year{'s' * (size >= 40)}", lambda size: size // 20),
     "out of ten": (lambda size: f"{size // 10:.0f}/10", lambda size: size // 10),
     "SI prefixes": (lambda size: f"{size} g" if size < 80 else f"{size / 1000:.4f} kg", 1),
     "millions": (lambda size: f"€{size}K" if size < 70 else f"€{size / 1000:.4f}M", 1000),
@@ -61,7 +61,7 @@ STYLES = {
     "limit and unit": (lambda size: f"{size} ng" if size < 90 else ">90.5 ng", lambda size: min(size, 90.5)),
     "mark": (lambda size: f"{size}*" if size < 60 else f"{size}**" if size < 70 else f"{size}", 1),
     "open end": (lambda size: "3+" if size > 80 else f"{size // 30:.0f}", lambda size: 3 if size > 80 else size // 30),
-    "hours": (lambda size: f"{size // 20:.0f}h " f"{size:.0f}min", lambda size: (size // 20 * 60 + round(size)) / 1440),
+    "hours": (lambda size: f"{size // 20:.0f}h {size:.0f}min", lambda size: (size // 20 * 60 + round(size)) / 1440),
     "hours or minutes": (
         lambda size: f"{size:.0f} min" if size < 60 else f"1h {size - 60:.0f}min",
         lambda size: round(size) / 1440,
@@ -71,7 +71,7 @@ STYLES = {
     "days": (lambda size: f"{size // 10:.0f} days 03:00:00", lambda size: size // 10 + 0.125),
     "ISO 8601": (lambda size: f"PT{size // 10:.0f}H30M", lambda size: (size // 10 + 0.5) / 24),
     "ranges": (lambda size: f"{size // 10:.0f}0-{size // 10:.0f}9", lambda size: size // 10 * 10 + 4.5),
-    "intervals": (lambda size: f"[{size // 10:.0f}0, " f"{size // 10 + 1:.0f}0)", lambda size: size // 10 * 10 + 5),
+    "intervals": (lambda size: f"[{size // 10:.0f}0, {size // 10 + 1:.0f}0)", lambda size: size // 10 * 10 + 5),
     "ranges with units": (
         lambda size: f"{size // 10:.0f}0 to {size // 10:.0f}9 years",
         lambda size: size // 10 * 10 + 4.5,
@@ -275,8 +275,8 @@ def test_day_numbers_of_a_spreadsheet_are_named():
     )
     said = [line for line in TableEncoder().fit(frame).remarks_ if "spreadsheet" in line]
     assert said == [
-        "may be day numbers of a spreadsheet (write them as dates): visit_date (45000 "
-        "would be 2023-03-15)"
+        "may be day numbers of a spreadsheet (write them as dates): visit_date (45000 would be "
+        "2023-03-15)"
     ]
 
 

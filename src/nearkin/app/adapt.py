@@ -95,8 +95,8 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
     )
     queries = queries.replace(" queries of queries", " queries")
     lines.append(
-        f"Judged by {queries}, in {FOLDS} splits; {score} decides. Intervals hold 95 %, "
-        "corrected for the training "
+        f"Judged by {queries}, in {FOLDS} splits; {score} decides. Intervals hold 95 %, corrected "
+        "for the training "
         'rows that splits share; "better" holds for all adapters together, which are '
         "tested from long to short."
     )
@@ -104,8 +104,8 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
     lines.append(f"Settings of the adapters, chosen inside the training rows: {settings}.")
     if found.harmful:
         lines.append(
-            "Better on seen classes, probably worse on new ones: "
-            f"{listed(found.harmful, 4)} (--take NAME takes one)."
+            f"Better on seen classes, probably worse on new ones: {listed(found.harmful, 4)} "
+            "(--take NAME takes one)."
         )
     return lines
 
@@ -119,9 +119,8 @@ def _advice(found: Adaptation, chosen: WayResult) -> str:
     size = f"{times:.3g} times smaller" if times > 1 else "of the same size"
     text = (
         f"Take {chosen.way.name}: {found.score} {100 * after:.1f} against {100 * before:.1f} raw "
-        f"({difference(chosen.tests[found.part])} points), {chosen.way.bytes:,} bytes a "
-        "vector in place of "
-        f"{raw.way.bytes:,}, {size}."
+        f"({difference(chosen.tests[found.part])} points), {chosen.way.bytes:,} bytes a vector in "
+        f"place of {raw.way.bytes:,}, {size}."
     )
     return text if chosen.status == "better" else f"{text} It is not shown to be better than raw."
 
@@ -169,11 +168,10 @@ tr.chosen td {{ font-weight: 700; }}
 """
 COLORED = (GREY, GREY, *COLORS[1:6], COLORS[0])  # of raw and centred vectors, then of the others
 NOTES = (
-    "P@k: the share of relevant ones among the first k. R@100: the share of the relevant "
-    "ones that is among the "
-    "first 100. nDCG@10: gains of the first ten ranks, discounted by log2(1 + rank), "
-    "relative to the ideal order. MRR: "
-    "1 / rank of the first relevant one. All in percent, candidates ranked by cosine."
+    "P@k: the share of relevant ones among the first k. R@100: the share of the relevant ones that "
+    "is among the first 100. nDCG@10: gains of the first ten ranks, discounted by log2(1 + rank), "
+    "relative to the ideal order. MRR: 1 / rank of the first relevant one. All in percent, "
+    "candidates ranked by cosine."
 )
 
 
@@ -373,13 +371,13 @@ def _check(options: argparse.Namespace) -> None:
         raise TableError(f"{both} each say what is known of the vectors: give one of them.")
     if not given:
         raise TableError(
-            "say what is known of the vectors by one of --label COLUMN, --pairs FILE, "
-            "--relevance FILE."
+            "say what is known of the vectors by one of --label COLUMN, --pairs FILE, --relevance "
+            "FILE."
         )
     if (options.relevance is None) != (options.queries is None):
         raise TableError(
-            "--queries FILE holds the vectors of queries, --relevance FILE their "
-            "documents: give both."
+            "--queries FILE holds the vectors of queries, --relevance FILE their documents: give "
+            "both."
         )
     if options.unseen and options.label is None:
         raise TableError("--unseen holds out classes, and needs --label.")
@@ -457,8 +455,8 @@ def _read(options: argparse.Namespace) -> Source:
     R = judged_matrix(*at, grades, (len(queries.X), len(table.X)))
     if (np.diff(R.indptr) > 0).sum() < 8:
         raise TableError(
-            f"{options.relevance} judges fewer than 8 queries that have a relevant "
-            "document: give more."
+            f"{options.relevance} judges fewer than 8 queries that have a relevant document: give "
+            "more."
         )
     judgements = Relevance(queries.X, table.X, R, _twins(queries.X, options))
     return Source(table, judgements, judgements, [*table.notes, *queries.notes])

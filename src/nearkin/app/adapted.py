@@ -58,8 +58,8 @@ def transform_vectors(options: argparse.Namespace) -> int:
         print_columns(ids | _columns(adapter, Z))
         return 0
     done = (
-        f"{counted(len(Z), 'vector')} adapted ({adapter.header.name}, {adapter.bytes} bytes "
-        f"each): {output}"
+        f"{counted(len(Z), 'vector')} adapted ({adapter.header.name}, {adapter.bytes} bytes each): "
+        f"{output}"
     )
     outputs.write(output, "-o", partial(_write, adapter, Z, ids, suffix), done)
     return outputs.code
@@ -80,14 +80,12 @@ def describe_adapter(options: argparse.Namespace) -> int:
     )
     console.say(
         f"Vectors: {adapter.map.n_features_in_} numbers to {adapter.map.n_components_}, "
-        f"{adapter.bytes} "
-        f"bytes each, of {side}"
+        f"{adapter.bytes} bytes each, of {side}"
     )
     console.say(
-        f"Held out: {header.score} {100 * found['adapter']:.1f}, raw "
-        f"{100 * found['raw']:.1f} (95% interval of the "
-        f"difference {100 * found['low']:+.1f} to {100 * found['high']:+.1f} points), "
-        f"{found['n_queries']:,.0f} "
+        f"Held out: {header.score} {100 * found['adapter']:.1f}, raw {100 * found['raw']:.1f} (95% "
+        f"interval of the difference {100 * found['low']:+.1f} to {100 * found['high']:+.1f} "
+        f"points), {found['n_queries']:,.0f} "
         f"queries{'' if header.part == 'queries' else f' of {header.part}'}"
     )
     return 0

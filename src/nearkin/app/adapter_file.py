@@ -105,8 +105,8 @@ def load_adapter(path: Path) -> SavedAdapter:
         header, arrays, intact = read_parts(Path(path))
         if "adapter" not in header:
             raise ModelFileError(
-                "is a model of a table, no adapter of vectors: make one with `nearkin "
-                "adapt --save`."
+                "is a model of a table, no adapter of vectors: make one with `nearkin adapt "
+                "--save`."
             )
         if header["format"] != FORMAT:
             raise ModelFileError(

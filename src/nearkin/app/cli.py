@@ -28,8 +28,8 @@ SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "ra
 SAVED = "a file written by nearkin compare --save, or but for predict by nearkin adapt --save"
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 TABLE = (
-    "a CSV (also .tsv, .txt, .gz), Parquet or NPZ file, - for standard input, or a bundled "
-    f"set ({', '.join(BUNDLED)})"
+    "a CSV (also .tsv, .txt, .gz), Parquet or NPZ file, - for standard input, or a bundled set "
+    f"({', '.join(BUNDLED)})"
 )
 
 
@@ -92,8 +92,8 @@ def add_reading(add: Add) -> None:
     """Add what says how text tables are read."""
     add(
         "--sep",
-        "what separates the fields of a text table: comma, semicolon, tab, pipe, or a "
-        "character (default: found)",
+        "what separates the fields of a text table: comma, semicolon, tab, pipe, or a character "
+        "(default: found)",
         "MARK",
         type=_separator,
     )
@@ -112,9 +112,9 @@ def _separator(text: str) -> str:
 def _add_dask(add: Add) -> None:
     add(
         "--dask",
-        "TABLE is a folder of Parquet files that may be larger than memory; work on the "
-        "cluster whose scheduler has this address, or, without one, on all cores of this "
-        "machine (needs nearkin[dask])",
+        "TABLE is a folder of Parquet files that may be larger than memory; work on the cluster "
+        "whose scheduler has this address, or, without one, on all cores of this machine (needs "
+        "nearkin[dask])",
         "ADDRESS",
         nargs="?",
         const="",
@@ -185,10 +185,9 @@ def compare(add: Add) -> None:
     )
     add(
         "--score",
-        "what ranks and chooses; of classes accuracy, balanced, f1, auc, log_loss; of numbers"
-        " r2, mae, rank (default: accuracy, but auc where one class has more than 75%% of the"
-        " rows; of numbers r2, but mae where the farthest 1%% have most of the squares about "
-        "the median)",
+        "what ranks and chooses; of classes accuracy, balanced, f1, auc, log_loss; of numbers r2, "
+        "mae, rank (default: accuracy, but auc where one class has more than 75%% of the rows; of "
+        "numbers r2, but mae where the farthest 1%% have most of the squares about the median)",
         "NAME",
         choices=SCORE_NAMES,
     )
@@ -208,15 +207,15 @@ def compare(add: Add) -> None:
     add("--keep-twins", "split identical and nearly identical rows like others")
     add(
         "--missing",
-        "what counts as missing in every column, beside the empty cell (default: NA, ?, -, "
-        "#N/A and the like in columns of numbers; of words, the empty cell alone)",
+        "what counts as missing in every column, beside the empty cell (default: NA, ?, -, #N/A "
+        "and the like in columns of numbers; of words, the empty cell alone)",
         "VALUE",
         nargs="+",
     )
     add(
         "--refuse-missing",
-        "refuse features with missing cells (default: filled by medians of the training rows,"
-        " and indicated)",
+        "refuse features with missing cells (default: filled by medians of the training rows, and "
+        "indicated)",
     )
     add_reading(add)
     add("--report", "write an interactive page (.html) that needs no network", "FILE")
@@ -244,8 +243,8 @@ def compare(add: Add) -> None:
     )
     add(
         "--quick",
-        "at most 3 folds, drawn once, and choices made on 500 rows: for a first look at large"
-        " differences",
+        "at most 3 folds, drawn once, and choices made on 500 rows: for a first look at large "
+        "differences",
     )
     add("--no-scaling", "do not standardize: the features share a unit")
     add("--seed", "seed of the folds (default: 0)", type=at_least(0), default=0)
@@ -275,8 +274,8 @@ def predict(add: Add) -> None:
     _add_model_and_tables(add)
     add(
         "--search",
-        "search of the nearest voters: exact (the default), approximate (needs faiss; quicker"
-        " for 100,000 voters and more), or chosen by their number",
+        "search of the nearest voters: exact (the default), approximate (needs faiss; quicker for "
+        "100,000 voters and more), or chosen by their number",
         choices=["exact", "approximate", "auto"],
         default="exact",
     )
@@ -347,8 +346,8 @@ def adapt(add: Add) -> None:
     """
     add(
         "table",
-        "a Parquet, NPZ or CSV file, or a folder of Parquet files of which a sample is read: "
-        "a column of lists, or columns of numbers",
+        "a Parquet, NPZ or CSV file, or a folder of Parquet files of which a sample is read: a "
+        "column of lists, or columns of numbers",
         "VECTORS",
     )
     add("--label", "learn from this column: rows with the same label belong together", "COLUMN")
@@ -488,8 +487,8 @@ def _unfit(options: argparse.Namespace) -> str | None:
             return f"without --dask only: {names}. A folder is classified, and ranked by one split."
     if "model" in options and is_absent(options.model):
         return (
-            f"{options.model} cannot be read: no such file; give one that nearkin compare or "
-            "adapt --save wrote."
+            f"{options.model} cannot be read: no such file; give one that nearkin compare or adapt "
+            "--save wrote."
         )
     for name in ("pairs", "queries", "relevance"):
         if absent := missing_file(getattr(options, name, None) or STANDARD_INPUT):

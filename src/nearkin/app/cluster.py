@@ -25,8 +25,8 @@ from .tables import needed_columns
 
 ROWS_PER_GROUP = 2**16  # of the files written
 KILLED = (
-    "workers died again and again, most likely for want of memory: give them more, or take "
-    "fewer of them."
+    "workers died again and again, most likely for want of memory: give them more, or take fewer "
+    "of them."
 )
 
 

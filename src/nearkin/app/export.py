@@ -201,9 +201,8 @@ class Names:
         own = [f"{name}_{into}_{end}" for end in ("rows", "of", "hnsw")]
         if any(len(one.encode()) > MOST_BYTES for one in own):
             raise TableError(
-                f"--into {shown(into)}: {shown(own[0])} is longer than the {MOST_BYTES} "
-                "bytes of a name: choose a "
-                "shorter one."
+                f"--into {shown(into)}: {shown(own[0])} is longer than the {MOST_BYTES} bytes of a "
+                "name: choose a shorter one."
             )
         rows, function, index = own
         within = [f"{_quoted(part)}." for part in schema]
@@ -221,8 +220,8 @@ class Names:
 def _check_name(name: str, option: str) -> None:
     if not name or not name.isprintable() or len(name.encode()) > MOST_BYTES:
         raise TableError(
-            f"{option} {shown(name)} is no name of PostgreSQL: give 1 to {MOST_BYTES} bytes "
-            "that can be printed."
+            f"{option} {shown(name)} is no name of PostgreSQL: give 1 to {MOST_BYTES} bytes that "
+            "can be printed."
         )
 
 
@@ -289,15 +288,14 @@ def column_type(adapter: SavedAdapter) -> str:
     kind = "halfvec" if kind == "vector" and m > MOST_OF_INDEX["vector"] else kind
     if max(m, p) > MOST_OF_VECTOR:
         raise TableError(
-            f"a vector of pgvector has at most {MOST_OF_VECTOR:,} dimensions, and the "
-            f"adapter maps {p:,} to {m:,}: "
-            "export to npz, onnx or torch, and adapt before the vectors are stored."
+            f"a vector of pgvector has at most {MOST_OF_VECTOR:,} dimensions, and the adapter maps "
+            f"{p:,} to {m:,}: export to npz, onnx or torch, and adapt before the vectors are "
+            "stored."
         )
     if m > MOST_OF_INDEX.get(kind, MOST_OF_VECTOR):
         raise TableError(
-            f"an index of pgvector takes at most {MOST_OF_INDEX[kind]:,} dimensions, and "
-            f"the adapter gives {m:,}: "
-            "learn a shorter one by `nearkin adapt --sizes`."
+            f"an index of pgvector takes at most {MOST_OF_INDEX[kind]:,} dimensions, and the "
+            f"adapter gives {m:,}: learn a shorter one by `nearkin adapt --sizes`."
         )
     return kind
 
@@ -379,15 +377,15 @@ def _check_target(adapter: SavedAdapter, path: Path, target: str) -> None:
     """Refuse what a target cannot do, or needs, with the remedy."""
     if adapter.header.side == "query" and target in OF_DOCUMENTS:
         raise TableError(
-            f"{path} adapts queries alone, {target} would map documents, too: leave the "
-            "index of documents as it is, "
-            "export to npz, onnx or torch, and adapt each query before the search."
+            f"{path} adapts queries alone, {target} would map documents, too: leave the index of "
+            "documents as it is, export to npz, onnx or torch, and adapt each query before the "
+            "search."
         )
     if adapter.header.quantize == "binary" and target == "faiss":
         raise TableError(
-            f"{path} makes binary codes, which faiss does not make of vectors: add the "
-            "codes that `nearkin transform` "
-            f"writes to a faiss.IndexBinaryFlat({8 * adapter.bytes}), and search it with codes."
+            f"{path} makes binary codes, which faiss does not make of vectors: add the codes that "
+            f"`nearkin transform` writes to a faiss.IndexBinaryFlat({8 * adapter.bytes}), and "
+            "search it with codes."
         )
     if target in NEEDED and find_spec(target) is None:
         raise ImportError(f'--to {target} needs {target}: pip install "nearkin[{NEEDED[target]}]".')

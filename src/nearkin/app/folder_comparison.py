@@ -78,8 +78,8 @@ class FolderComparison(ExitStack):
         self.features, self.notes = self.folder.features(self.target)
         if n_rows < MIN_ROWS:
             raise TableError(
-                f"{self.folder.path} has {counted(n_rows, 'row')}, too few for one split (at "
-                f"least {MIN_ROWS}): write them into one file, and leave --dask out."
+                f"{self.folder.path} has {counted(n_rows, 'row')}, too few for one split (at least "
+                f"{MIN_ROWS}): write them into one file, and leave --dask out."
             )
         self.n_neighbors = options.neighbors or NEIGHBORS
         if self.n_neighbors > MIN_ROWS // 2:

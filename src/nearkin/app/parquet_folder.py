@@ -120,8 +120,8 @@ class Folder:
         text = [name for name in needed if name in self.text]
         if text:
             raise TableError(
-                f"{self.path}: {quoted(text, 5)} hold text: leave it out, or give numbers "
-                "in its place."
+                f"{self.path}: {quoted(text, 5)} hold text: leave it out, or give numbers in its "
+                "place."
             )
 
     def blocks(self, n_features: int, most_blocks: int) -> list[Block]:
@@ -165,8 +165,8 @@ def open_folder(path: Path) -> Folder:
     """
     if not path.is_dir():
         raise TableError(
-            f"{path} is no folder, and --dask takes one of {SUFFIX} files: leave --dask "
-            "out, or give one."
+            f"{path} is no folder, and --dask takes one of {SUFFIX} files: leave --dask out, or "
+            "give one."
         )
     found = sorted(path.glob("*" + SUFFIX))
     files = [

@@ -125,8 +125,8 @@ def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str])
         others = [name for name in names if name not in known]
         hint = _similar(missing[0], others, f" ({shown(missing[0])} may be {{}} here)")
         raise TableError(
-            f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or "
-            "rename them."
+            f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename "
+            "them."
         )
 
 
@@ -152,8 +152,8 @@ def check_length(place: str, texts: Iterable[str]) -> None:
     longest = max(map(len, texts), default=0)
     if longest > MAX_TEXT:
         raise TableError(
-            f"{place} holds text of {longest} characters: shorten it to {MAX_TEXT}, or drop "
-            "the column."
+            f"{place} holds text of {longest} characters: shorten it to {MAX_TEXT}, or drop the "
+            "column."
         )
 
 

@@ -158,8 +158,8 @@ def _format(path: Path) -> type[Reader]:
     if suffix not in FORMATS:
         remedy = REMEDIES.get(suffix, "save it as one of them")
         raise TableError(
-            f"{path}: only text tables (.csv, .tsv, .txt), .parquet and .npz files are "
-            f"read: {remedy}."
+            f"{path}: only text tables (.csv, .tsv, .txt), .parquet and .npz files are read: "
+            f"{remedy}."
         )
     return FORMATS[suffix]
 
@@ -433,8 +433,8 @@ def read_target(
     if len(rows) < MIN_ROWS:
         with_label = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
         raise TableError(
-            f"{file.path} has {counted(len(rows), 'row')}{with_label}: too few rows, "
-            f"give at least {MIN_ROWS}."
+            f"{file.path} has {counted(len(rows), 'row')}{with_label}: too few rows, give at least "
+            f"{MIN_ROWS}."
         )
     known, no_label = known_labels(y, rows), None
     if task == REGRESSION.name:
@@ -519,8 +519,8 @@ def _as_numbers(
             row = int(odd[codes].argmax())
             cell = f"{shown(y.tolist()[row])} {file.place(int(rows[row]))}"
             raise TableError(
-                f"{file.path}: {shown(target)} holds {cell}, which is no number: mend it, or "
-                "leave --task out."
+                f"{file.path}: {shown(target)} holds {cell}, which is no number: mend it, or leave "
+                "--task out."
             ) from None
         column, how = learned.column, learned.how
         if not isinstance(column, NumberColumn):

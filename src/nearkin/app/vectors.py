@@ -68,9 +68,8 @@ class VectorTable:
             whole = rows.dtype.kind in "iuf" and (rows == np.floor(rows)).all()
             if not whole or rows.min() < 0 or rows.max() >= len(self.X):
                 raise TableError(
-                    f"{where} must hold numbers of rows, 0 to {len(self.X) - 1}: give them, "
-                    "or name the column of "
-                    "their names by --id."
+                    f"{where} must hold numbers of rows, 0 to {len(self.X) - 1}: give them, or "
+                    "name the column of their names by --id."
                 )
             return rows.astype(np.int64)
         known = {str(name): row for row, name in enumerate(self.ids.tolist())}
@@ -81,8 +80,8 @@ class VectorTable:
         unknown = [str(value) for value in np.asarray(values).tolist() if str(value) not in known]
         if unknown:
             raise TableError(
-                f"{where} names {quoted(unknown, 3)}, which the column --id of {self.name} "
-                "does not hold."
+                f"{where} names {quoted(unknown, 3)}, which the column --id of {self.name} does "
+                "not hold."
             )
         return np.array([known[str(value)] for value in np.asarray(values).tolist()])
 
@@ -136,8 +135,8 @@ def read_vectors(
         lacking = [name for name in names if name not in found.number_names]
         if lacking:
             raise TableError(
-                f"{source} lacks {quoted(lacking, 3)}, from which the adapter maps: give "
-                "these vectors."
+                f"{source} lacks {quoted(lacking, 3)}, from which the adapter maps: give these "
+                "vectors."
             )
         places = [found.number_names.index(name) for name in names]
         X = (
@@ -175,14 +174,14 @@ def _vector_columns(source: str, names: Sequence[str], given: str | None) -> lis
         if given not in lists:
             have = quoted(list(lists)) if lists else "none"
             raise TableError(
-                f"{source} has no column of lists {shown(given)}: give --vectors one of "
-                f"these: {have}."
+                f"{source} has no column of lists {shown(given)}: give --vectors one of these: "
+                f"{have}."
             )
         return lists[given]
     if len(lists) > 1:
         raise TableError(
-            f"{source} has several columns of vectors, {listed(list(lists), 5)}: name one "
-            "by --vectors."
+            f"{source} has several columns of vectors, {listed(list(lists), 5)}: name one by "
+            "--vectors."
         )
     found = next(iter(lists.values())) if lists else list(names)
     if len(found) < 2:

@@ -102,10 +102,9 @@ class DaskNCA(DaskTransformer):
         check_parameters(nca)
         if (self.target, self.solver) != ("classes", "lbfgs"):
             raise ValueError(
-                f"target={self.target!r} with solver={self.solver!r} is not for Dask "
-                "arrays: fit NCA on a sample of "
-                "the rows, or call NCA(solver='sgd').partial_fit on one block of rows "
-                "after the other."
+                f"target={self.target!r} with solver={self.solver!r} is not for Dask arrays: fit "
+                "NCA on a sample of the rows, or call NCA(solver='sgd').partial_fit on one block "
+                "of rows after the other."
             )
         m, search = n_directions(nca, X.shape[1]), block_searcher(self.search, X.shape[0])
         rng = check_random_state(self.random_state)

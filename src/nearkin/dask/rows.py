@@ -49,8 +49,8 @@ class ClusterRows(Table):
         if memory and needed > memory / 2:
             raise MemoryError(
                 f"Up to {most} neighbours ({relation}) of each of {n} rows need about "
-                f"{human_bytes(needed)}, and the workers have {human_bytes(memory)}: "
-                "request fewer, e.g. n_neighbors_within=10."
+                f"{human_bytes(needed)}, and the workers have {human_bytes(memory)}: request "
+                "fewer, e.g. n_neighbors_within=10."
             )
         partition(self, self.search)
         return self.work.map(as_matrix, nearest(self, relation, k), n=n)

@@ -76,8 +76,8 @@ class DaskTransformer(TransformerMixin, BaseEstimator):
             raise ValueError(
                 "X must be of shape (n, p) and hold real numbers in dense NumPy blocks, got shape "
                 f"{X.shape}, {X.dtype}, {type(X._meta).__name__}: convert it, e.g. with "
-                "X.reshape(-1, 1), X.astype('float64') or "
-                "X.map_blocks(lambda block: block.toarray())."
+                "X.reshape(-1, 1), X.astype('float64') or X.map_blocks(lambda block: "
+                "block.toarray())."
             )
         return X.rechunk({1: -1})
 
@@ -143,8 +143,8 @@ class DaskStandardScaler(DaskTransformer):
             infinite, n_seen, m, var = work.results(work.compute(sums))
         if infinite or not n_seen.any():
             raise ValueError(
-                f"X {'contains infinity' if infinite else 'holds no number'}: drop or fill "
-                "these rows."
+                f"X {'contains infinity' if infinite else 'holds no number'}: drop or fill these "
+                "rows."
             )
         # scikit-learn's rule: what varies by rounding only is constant
         eps = np.finfo(np.float64).eps

@@ -275,11 +275,10 @@ def check_exact(n: int, p: int, n_threads: int) -> None:
     if n > EXACT_ROWS:
         hours = n * n * p * SECONDS_PER_PRODUCT / n_threads / 3600
         raise ValueError(
-            f"X has {n} rows, and all pairs of them are compared: about {hours:.2g} hours "
-            f"on {n_threads} threads. That "
-            f"is refused above {EXACT_ROWS} rows: take search='approximate' (and "
-            "n_candidates='auto' in NCA), or fit a "
-            f"sample, e.g. X[::{-(-n // EXACT_ROWS)}]."
+            f"X has {n} rows, and all pairs of them are compared: about {hours:.2g} hours on "
+            f"{n_threads} threads. That is refused above {EXACT_ROWS} rows: take "
+            "search='approximate' (and n_candidates='auto' in NCA), or fit a sample, e.g. "
+            f"X[::{-(-n // EXACT_ROWS)}]."
         )
 
 
@@ -292,18 +291,17 @@ def check_dask(name: str, array: Any, argument: str, remedy: str) -> None:
     """Raise a TypeError with the remedy when an argument is no Dask array."""
     if not isinstance(array, da.Array):
         raise TypeError(
-            f"{argument} is a {type(array).__module__.partition('.')[0]} "
-            f"{type(array).__name__}, and {name} takes Dask "
-            f"arrays: {remedy}; of a Dask data frame, take .to_dask_array(lengths=True)."
+            f"{argument} is a {type(array).__module__.partition('.')[0]} {type(array).__name__}, "
+            f"and {name} takes Dask arrays: {remedy}; of a Dask data frame, take "
+            ".to_dask_array(lengths=True)."
         )
 
 
 def _check_sizes(array: da.Array, argument: str) -> None:
     if np.isnan(array.shape).any():
         raise ValueError(
-            f"{argument} has chunks of unknown sizes: call {argument}.compute_chunk_sizes() "
-            "first (for data frames, "
-            ".to_dask_array(lengths=True))."
+            f"{argument} has chunks of unknown sizes: call {argument}.compute_chunk_sizes() first "
+            "(for data frames, .to_dask_array(lengths=True))."
         )
 
 
@@ -313,9 +311,8 @@ def as_block(
     """Return, as a task, a block of rows relative to the origin, its labels numbered."""
     if (len(X), len(y)) != (size, size):
         raise ValueError(
-            f"A block has {len(X)} rows and {len(y)} labels where {size} are announced: "
-            "call compute_chunk_sizes() on "
-            "X and y."
+            f"A block has {len(X)} rows and {len(y)} labels where {size} are announced: call "
+            "compute_chunk_sizes() on X and y."
         )
     codes = np.searchsorted(classes, np.array(y.tolist()) if y.dtype == object else y)
     return Block(

@@ -385,14 +385,13 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
         if found.status is Status.MAX_ITER:
             max_iter = found.n_iter if self.max_iter == "auto" else self.max_iter
             warn_user(
-                f"max_iter={max_iter} iterations ended the descent before it converged: the "
-                "map is good, not final. "
-                "Raise max_iter or tol, or standardize the features.",
+                f"max_iter={max_iter} iterations ended the descent before it converged: the map is "
+                "good, not final. Raise max_iter or tol, or standardize the features.",
                 ConvergenceWarning,
             )
         elif found.n_iter == 0 and found.status is not Status.STOPPED and not self.warm_start:
             warn_user(
-                "The descent has not moved from its init, which no step improves: take "
-                "another, or a larger alpha.",
+                "The descent has not moved from its init, which no step improves: take another, or "
+                "a larger alpha.",
                 ConvergenceWarning,
             )

@@ -222,8 +222,8 @@ class DiscriminativeProjections(LinearEmbedding):
         if mu is None:
             if W.nnz == 0:
                 raise ValueError(
-                    "affinity has no edge, so mu cannot be chosen: set mu=0 to learn from "
-                    "labels alone."
+                    "affinity has no edge, so mu cannot be chosen: set mu=0 to learn from labels "
+                    "alone."
                 )
             mu = SHARE[self.target] * (float(labelled.sum()) / float(W.sum()))
         pencil = class_pencil(Z, mu * S, y) if discrete else number_pencil(Z, mu * S, y, D)

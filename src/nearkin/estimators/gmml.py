@@ -178,8 +178,8 @@ class GMML(SpectralEmbedding):
             )
         if n_coordinates != p:
             raise ValueError(
-                f"prior needs at least as many rows as features ({p}): reduce the features, "
-                "e.g. by PCA."
+                f"prior needs at least as many rows as features ({p}): reduce the features, e.g. "
+                "by PCA."
             )
         return M
 
@@ -192,9 +192,9 @@ def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]
     unit = np.sqrt(np.diag(S + D))
     if eigvalsh(S / np.outer(unit, unit))[0] <= RANK_TOLERANCE:
         raise ValueError(
-            "Similar pairs do not differ in some direction in which others do, or hardly, "
-            "where no metric is finite: "
-            "take a larger reg, such as 0.1, or reduce the features first, e.g. with PCA."
+            "Similar pairs do not differ in some direction in which others do, or hardly, where no "
+            "metric is finite: take a larger reg, such as 0.1, or reduce the features first, e.g. "
+            "with PCA."
         )
     L = cholesky(S, lower=True)
     values, V = eigh(D)
@@ -221,8 +221,8 @@ class PairRows:
             raise ValueError("y marks no pair as dissimilar (-1): both kinds are needed.")
         if not (pairs[:, 0] != pairs[:, 1]).any():
             raise ValueError(
-                "No pair differs: the two rows of each are equal, so there is no direction "
-                "to learn."
+                "No pair differs: the two rows of each are equal, so there is no direction to "
+                "learn."
             )
         self._similar = similar
         self._space = row_space(pairs[:, 0].astype(np.float64) - pairs[:, 1], centred=False)

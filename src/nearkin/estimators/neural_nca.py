@@ -338,8 +338,8 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
             network = self.module(self.n_features_in_) if callable(self.module) else self.module
         if not isinstance(network, torch.nn.Module):
             raise TypeError(
-                "module must be a torch.nn.Module, or a function of n_features that "
-                f"returns one; got {network!r}."
+                "module must be a torch.nn.Module, or a function of n_features that returns one; "
+                f"got {network!r}."
             )
         return network.float()
 
@@ -379,8 +379,8 @@ def hold_out(
     units = units[~np.isin(units, held).any(axis=1)]
     if units.size < 2:
         raise ValueError(
-            f"validation_fraction={share} holds out rows of all pairs, which leaves none to "
-            "learn from: take 0."
+            f"validation_fraction={share} holds out rows of all pairs, which leaves none to learn "
+            "from: take 0."
         )
     return held, units
 

@@ -103,9 +103,8 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
                 squares = distances**2
         if not np.isfinite(squares).all():
             raise ValueError(
-                f"X lies so many bandwidths (of {self.bandwidth_:.3g}) from the rows that "
-                "vote that their distance "
-                "is lost: scale its features as those of the training rows."
+                f"X lies so many bandwidths (of {self.bandwidth_:.3g}) from the rows that vote "
+                "that their distance is lost: scale its features as those of the training rows."
             )
         return squares.astype(np.float64), voters
 

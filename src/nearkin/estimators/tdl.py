@@ -273,8 +273,8 @@ class TDL(TransductiveEmbedding):
         X, classes, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         if len(classes) == 1:
             warn_user(
-                f"y holds one class ({classes[0]!s}), so that the labels have no cost: add "
-                "labels of another."
+                f"y holds one class ({classes[0]!s}), so that the labels have no cost: add labels "
+                "of another."
             )
         n = X.shape[0]
         m = check_integer(self.n_components, "n_components", 1)

@@ -273,9 +273,8 @@ class GraphExtension:
             return self.at(validate_edges(affinity, X.shape[0], self.sources.shape[0]))
         if self.graph is None:
             raise ValueError(
-                "After a fit with an affinity the edges of new rows are unknown: pass "
-                "transform(X, affinity=W) with "
-                "their weights to the training rows, shape (n_new, n)."
+                "After a fit with an affinity the edges of new rows are unknown: pass transform(X, "
+                "affinity=W) with their weights to the training rows, shape (n_new, n)."
             )
         blocks = row_blocks(X.shape[0], 2 * self.graph.n_neighbors)
         return np.vstack([self.at(self.graph.weights(X[rows])) for rows in blocks])

@@ -295,15 +295,15 @@ def compare_vectors(
         if not len(split.queries) or not split.train.can_be_fitted:
             few = f"{len(split.queries)} queries held out, {len(split.train)} to learn from"
             raise ValueError(
-                f"too few rows that do not hang together for four splits (number {i}: "
-                f"{few}): give more."
+                f"too few rows that do not hang together for four splits (number {i}: {few}): give "
+                "more."
             )
     score = score or ("precision@10" if judgements.median_relevant > 10 else "nDCG@10")
     part = (UNSEEN if unseen else SEEN) if isinstance(judgements, Labels) else ALL
     if part not in splits[0].parts:
         raise ValueError(
-            f"unseen classes need at least {FEWEST_CLASSES} classes of enough rows: leave "
-            "unseen out."
+            f"unseen classes need at least {FEWEST_CLASSES} classes of enough rows: leave unseen "
+            "out."
         )
     n_rows = min(len(split.train.vectors()[1]) for split in splits)
     p = judgements.vectors()[0].shape[1]

@@ -66,8 +66,8 @@ def from_frame(X: Any, y: Any, groups: Any, task: Task) -> EncodedTable:
     if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
         for what, name in named.items():
             raise TypeError(
-                f"{what} names a column, {shown(name)}, but X is no data frame: give {what} "
-                "as an array."
+                f"{what} names a column, {shown(name)}, but X is no data frame: give {what} as an "
+                "array."
             )
         return EncodedTable(X, y, groups)
     labels = {what: _column(frame, what, name) for what, name in named.items()}
@@ -94,8 +94,8 @@ def _column(frame: Any, what: str, name: str) -> np.ndarray:
     column = frame[name]
     if getattr(column.dtype, "kind", "O") in "mM":
         raise ValueError(
-            f"{what} names a column of dates or times, {shown(name)}: give one of classes "
-            "or numbers."
+            f"{what} names a column of dates or times, {shown(name)}: give one of classes or "
+            "numbers."
         )
     return column.to_numpy(dtype=None if _is_numeric(column.dtype) else object)
 

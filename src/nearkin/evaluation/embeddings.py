@@ -147,8 +147,8 @@ def held_out_accuracy(
     n_voters = int(labelled.sum())
     if not 0 < n_voters < len(codes):
         raise ValueError(
-            f"labelled holds {n_voters} of {len(codes)} rows: some must vote and others be "
-            "scored, hide some labels before the embedding is made."
+            f"labelled holds {n_voters} of {len(codes)} rows: some must vote and others be scored, "
+            "hide some labels before the embedding is made."
         )
     scores = {}
     for k in n_neighbors:

@@ -153,8 +153,8 @@ class Protocol:
         wanted, (most, reason) = n_splits or N_SPLITS, self.most_folds(rows)
         if most < 2:
             raise ValueError(
-                f"X holds {n_units} rows that are no twins of one another, too few to hold "
-                "some out: keep_twins=True splits twins like other rows."
+                f"X holds {n_units} rows that are no twins of one another, too few to hold some "
+                "out: keep_twins=True splits twins like other rows."
             )
         if len(self.unlabelled):
             reason += ", counting those with a label"
@@ -324,8 +324,8 @@ def make_protocol(
         marked = np.array([same is True for same in (label == unlabelled for label in y.tolist())])
         if not marked.any():
             raise ValueError(
-                f"unlabelled is {unlabelled!r}, which y does not hold: leave it out, or "
-                "give the value that it holds."
+                f"unlabelled is {unlabelled!r}, which y does not hold: leave it out, or give the "
+                "value that it holds."
             )
         y = np.where(marked, None, y.astype(object))
     y, classes = task.check_target(y), np.array([])
@@ -345,8 +345,8 @@ def make_protocol(
         if n_groups < 3:
             among = " of labelled rows" if missing.any() else ""
             raise ValueError(
-                f"groups holds {counted(n_groups, 'group')}{among}: at least 3 are needed "
-                "to hold some out."
+                f"groups holds {counted(n_groups, 'group')}{among}: at least 3 are needed to hold "
+                "some out."
             )
     complete = filled(X)
     check_spread(complete)

@@ -81,8 +81,8 @@ def adaptation_html(found: Any) -> str:
             Line(cells, test.difference, test.interval(), p_value, one.status, one is chosen)
         )
     head = (
-        f"Vectors compared by {found.score} of {found.n_queries[found.part]:,} held-out "
-        f"queries ({found.part})"
+        f"Vectors compared by {found.score} of {found.n_queries[found.part]:,} held-out queries "
+        f"({found.part})"
     )
     return ranking_html([head], ["vectors", found.score, "bytes"], lines, 3)
 

@@ -56,9 +56,9 @@ def _check_classes(y: Any) -> np.ndarray:
     sizes = np.bincount(codes)
     if sizes.min() < 2:
         raise ValueError(
-            f"class {classes[sizes.argmin()]!s} has a single row with a label, which cannot "
-            "be both learned from and held out: merge it with another class, drop it, or "
-            "predict numbers by task='regression'."
+            f"class {classes[sizes.argmin()]!s} has a single row with a label, which cannot be "
+            "both learned from and held out: merge it with another class, drop it, or predict "
+            "numbers by task='regression'."
         )
     return y
 
@@ -72,8 +72,8 @@ def _check_numbers(y: Any) -> np.ndarray:
     values = known_labels(y, known)
     if len(values) < 4:
         raise ValueError(
-            f"y has {counted(len(values), 'number')}: regression needs at least 4, two on "
-            "each side of a split."
+            f"y has {counted(len(values), 'number')}: regression needs at least 4, two on each "
+            "side of a split."
         )
     if values.dtype.kind not in "iuf":
         raise ValueError(

@@ -593,8 +593,8 @@ def import_faiss() -> Any:
         _OURS.append("theirs")
         warn_user(
             "faiss was imported before nearkin's first approximate search: from then on "
-            "scikit-learn's own search may "
-            "use one thread only. Let nearkin import it, or search once with scikit-learn before."
+            "scikit-learn's own search may use one thread only. Let nearkin import it, or search "
+            "once with scikit-learn before."
         )
     try:
         import faiss

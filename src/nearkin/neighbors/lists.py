@@ -284,8 +284,8 @@ class Listed:
         )
         if G.shape != (n, n):
             raise ValueError(
-                f"distances must be of shape ({n}, {n}), a distance for any pair of rows; "
-                f"got {G.shape}."
+                f"distances must be of shape ({n}, {n}), a distance for any pair of rows; got "
+                f"{G.shape}."
             )
         if G.min() < 0:
             raise ValueError(f"distances must not be negative (smallest: {G.min():.3g}).")

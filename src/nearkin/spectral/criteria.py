@@ -50,21 +50,17 @@ class Status(enum.Enum):
         "that tell the classes apart"
     )
     RANK_DEFICIENT = (
-        "n_components={requested} were requested, but only {found} directions exist, which "
-        "were kept: lower "
-        "n_components, or add rows"
+        "n_components={requested} were requested, but only {found} directions exist, which were "
+        "kept: lower n_components, or add rows"
     )
     UNRESOLVED = (
-        "the eigenvectors have a residual of {residual:.1e}: the smallest eigenvalues lie "
-        "too close together, "
-        "as outliers and weights of very different sizes make them; use more neighbours, a "
-        "larger bandwidth, or remove "
-        "outliers"
+        "the eigenvectors have a residual of {residual:.1e}: the smallest eigenvalues lie too "
+        "close together, as outliers and weights of very different sizes make them; use more "
+        "neighbours, a larger bandwidth, or remove outliers"
     )
     NOT_CONVERGED = (
         "the iteration stopped after {n_iter} eigen-decompositions with a relative gap of "
-        "{gap:.1e} and a residual of "
-        "{residual:.1e}: scale the features, or ask for more components"
+        "{gap:.1e} and a residual of {residual:.1e}: scale the features, or ask for more components"
     )
 
 
@@ -239,8 +235,8 @@ def generalized_eigh(
     S = S_w + S_b
     if not S.any():
         raise ValueError(
-            "No two adjacent rows of the graphs differ: use more neighbours, or drop "
-            "duplicated rows."
+            "No two adjacent rows of the graphs differ: use more neighbours, or drop duplicated "
+            "rows."
         )
     result = ratio_trace(S_w, S)
     shares = np.clip(1 - result.values, 0, 1)

@@ -56,10 +56,10 @@ READ_AS = {
 # The last lines: keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non
 # disponible, non communiqué, non renseigné, sans objet; sin datos, no disponible.
 _MARKS = (
-    "na|n/a|n.a.|nan|-nan|null|none|nil|<na>|?|-|--|.|..|\u2013|\u2014"
-    "|#n/a|#na|#n/a n/a|#div/0!|#value!|#ref!|#name?|#num!|#null!|-1.#ind|1.#ind|-1.#qnan|1.#qnan"
-    "|k.a.|k. a.|n.v.|n. v.|n.b.|n. b.|entf.|o.a.|o. a.|keine angabe|fehlt"
-    "|n.d.|n. d.|n/d|nd|n.c.|n.r.|s.o.|s/o|s/d|s.d.|manquant"
+    "na|n/a|n.a.|nan|-nan|null|none|nil|<na>|?|-|--|.|..|\u2013|\u2014|#n/a|#na|#n/a "
+    "n/a|#div/0!|#value!|#ref!|#name?|#num!|#null!|-1.#ind|1.#ind|-1.#qnan|1.#qnan|k.a.|k. "
+    "a.|n.v.|n. v.|n.b.|n. b.|entf.|o.a.|o. a.|keine angabe|fehlt|n.d.|n. "
+    "d.|n/d|nd|n.c.|n.r.|s.o.|s/o|s/d|s.d.|manquant"
 )
 MARKS_OF_MISSING = set(_MARKS.split("|"))
 

@@ -198,8 +198,8 @@ class TablePredictor(
             weights = weights[self._rows]
         if len(self._rows) < FEWEST:
             raise ValueError(
-                f"Found a table with {len(self._rows)} sample(s) while a minimum of "
-                f"{FEWEST} is required."
+                f"Found a table with {len(self._rows)} sample(s) while a minimum of {FEWEST} is "
+                "required."
             )
         return X, y, weights
 

@@ -74,8 +74,8 @@ class UnitEmbedding(Embedding):
         """
         if not fitting and len(shape := np.shape(X)) == 2 and shape[1] != self.n_features_in_:
             raise ValueError(
-                f"queries have {shape[1]} features, documents {self.n_features_in_}: embed "
-                "both by one model."
+                f"queries have {shape[1]} features, documents {self.n_features_in_}: embed both by "
+                "one model."
             )
         Z = unit_rows(self._dense_rows(X, fitting=fitting))
         if fitting:
@@ -92,8 +92,7 @@ def check_directions(Z: np.ndarray, name: str) -> None:
     if np.ptp(Z, axis=0).max() <= 10 * np.finfo(Z.dtype).eps:
         raise ValueError(
             f"{name} does not vary in direction (n_features = {Z.shape[1]}): its rows are "
-            "multiples of one, and "
-            "cosines tell nothing."
+            "multiples of one, and cosines tell nothing."
         )
 
 
@@ -389,8 +388,8 @@ def relevance_matrix(relevance: Any, shape: tuple[int, int]) -> csr_array:
             wrong = ((at != judged[:, :2]) | (at < 0) | (at >= shape)).any(axis=1).argmax()
             found = "{:g}, {:g}".format(*judged[wrong, :2])
             raise ValueError(
-                f"relevance must hold numbers of a query and a document, 0 to {most}; row "
-                f"{wrong} holds {found}."
+                f"relevance must hold numbers of a query and a document, 0 to {most}; row {wrong} "
+                f"holds {found}."
             )
         grades = judged[:, 2] if judged.shape[1] == 3 else np.ones(len(judged))
         R = csr_array((grades, at.T), shape=shape)
@@ -398,8 +397,8 @@ def relevance_matrix(relevance: Any, shape: tuple[int, int]) -> csr_array:
     R.eliminate_zeros()
     if not R.nnz:
         raise ValueError(
-            "relevance marks no document as relevant (larger than 0): there is nothing to "
-            "learn from."
+            "relevance marks no document as relevant (larger than 0): there is nothing to learn "
+            "from."
         )
     return R
 
@@ -440,8 +439,8 @@ def check_numbers_of_rows(numbers: Any, name: str, width: int, n: int) -> np.nda
         )
         found = f"{numbers.dtype} of {numbers.shape}{remedy}"
         raise ValueError(
-            f"{name} must be numbers of rows of X, integers of shape (n_{name}, {width}), "
-            f"got {found}."
+            f"{name} must be numbers of rows of X, integers of shape (n_{name}, {width}), got "
+            f"{found}."
         )
     if numbers.min() < 0 or numbers.max() >= n:
         found = f"{numbers.min()} to {numbers.max()}"
