@@ -67,7 +67,7 @@ def blas_in_one_thread() -> Iterator[int]:
 def parallel_sum(
     term: Callable[[Item], np.ndarray], items: Sequence[Item], work: int
 ) -> np.ndarray:
-    """Return the sum of the terms of all items; every thread adds up its share of them."""
+    """Return the sum of the terms of items, at least one; every thread adds up its share."""
 
     def add_up(share: Sequence[Item]) -> np.ndarray:
         total = term(share[0]) + 0.0  # an array of its own

@@ -30,9 +30,7 @@ def embed(A: np.ndarray, X: Any) -> np.ndarray:
 
 
 def chain_rule(G: np.ndarray, A: np.ndarray, X: Any) -> np.ndarray:
-    """Return the gradient with respect to A, float64, from the gradient G with respect to Z: `G'
-    X`.
-    """
+    """Return the gradient with respect to A, float64, from that with respect to Z: `G' X`."""
     G = G.astype(X.dtype, copy=False)
     if A.ndim == 1:
         return np.asarray((X.multiply(G) if issparse(X) else X * G).sum(axis=0), dtype=np.float64)
@@ -42,7 +40,8 @@ def chain_rule(G: np.ndarray, A: np.ndarray, X: Any) -> np.ndarray:
     def product(rows: slice) -> np.ndarray:
         return (G[rows].T @ X[rows]).astype(np.float64)
 
-    return parallel_sum(product, row_blocks(*X.shape), X.size)
+    blocks = row_blocks(*X.shape) or [slice(0, 0)]  # of no rows the gradient is 0
+    return parallel_sum(product, blocks, X.size)
 
 
 # A penalty on groups of the columns of a map, such as the features that one column of a table has
