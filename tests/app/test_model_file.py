@@ -15,7 +15,16 @@ from scipy.sparse import issparse
 
 from nearkin.app import console, pictures
 from nearkin.app.cli import main
-from nearkin.app.model import MAX_NAME, embed, learned_model, load_model, predict, save_model
+from nearkin.app.model import (
+    MAX_NAME,
+    embed,
+    learned_model,
+    load_model,
+    pack,
+    predict,
+    read_parts,
+    save_model,
+)
 from nearkin.app.readers import Reading
 from nearkin.app.report import learned_columns
 from nearkin.app.tables import read_rows, read_table
@@ -396,6 +405,24 @@ def test_a_file_is_readable_by_whom_other_files_are(table, tmp_path):
     save_model(winner(RAW, table("dense")), tmp_path / "m.safetensors")
     (tmp_path / "other").touch()
     assert (tmp_path / "m.safetensors").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    ("number", "unknown"),
+    [(7, ["group", "doubts"]), (6, ["group", "doubts", "bins", "soft_vote"])],
+)
+def test_older_files_are_read(folder, table, tmp_path, number, unknown):
+    """What their format did not know is absent."""
+    model = winner("LDA", table("dense"))
+    save_model(model, tmp_path / "new.safetensors")
+    header, arrays, _ = read_parts(tmp_path / "new.safetensors")
+    header = {name: value for name, value in header.items() if name not in unknown}
+    old = pack(json.dumps(header | {"format": number}), arrays)
+    (tmp_path / "old.safetensors").write_bytes(old)
+    loaded = load_model(tmp_path / "old.safetensors")
+    rows, _, _ = read_rows(str(folder / "dense new.npz"), loaded.encoder)
+    for name, found in predict(model, rows).items():
+        np.testing.assert_array_equal(predict(loaded, rows)[name], found)
 
 
 def test_older_files_are_refused_with_a_remedy(tmp_path, capsys):
