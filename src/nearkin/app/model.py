@@ -1,5 +1,5 @@
-"""What `nearkin compare --save` keeps: its automatic choice as arrays and a header, ready for new
-rows.
+"""What `nearkin compare --save` keeps, its automatic choice: the steps that map new rows and the
+voters as arrays, what is known of them as a header, and the file of both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""How good are the predictions of held-out rows? Scores as means of one contribution a row.
+"""What is predicted (a class, or a number), by which vote, and how good held-out predictions are.
+
+A score is a mean of one contribution a row.
 
 A score that is no mean (a ratio, a share of pairs) is linearized: a row contributes the score of
 its fold plus its own influence on it, which is 0 in the mean. So the contributions have the score

@@ -1,5 +1,5 @@
-"""From the map A to the embedding Z = X A', and from a gradient with respect to Z back to one with
-respect to A.
+"""The map A: the embedding Z = X A', a gradient with respect to Z as one with respect to A, and a
+penalty on groups of the columns of A.
 """
 
 from __future__ import annotations

@@ -257,7 +257,7 @@ def exponentiate(logits: np.ndarray) -> np.ndarray:
     return top
 
 
-# Stochastic neighbours among a few candidates of every row: what `stochastic.py` computes,
+# Stochastic neighbours among a few candidates of every row: what `among_all` computes,
 # estimated in O(n).
 
 # Below, a weight changes no sum; and numbers near the smallest of float32 make products ten times

@@ -1,4 +1,6 @@
-"""A table as numbers and distinct texts, from a data frame, an array, or whatever reads files."""
+"""A table as numbers and distinct texts, from a data frame, an array, or whatever reads files; and
+which of its columns say nothing about a row.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Maps of encoded tables: members on inner folds follow one path of penalties, and are merged into
-one map.
+"""Maps of encoded tables, and the vote of embedded rows: members on inner folds follow one path of
+penalties, choose the penalty and the vote by their held-out rows, and are merged into one map.
 """
 
 from __future__ import annotations
