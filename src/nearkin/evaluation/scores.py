@@ -1,11 +1,9 @@
 """What is predicted (a class, or a number), by which vote, and how good held-out predictions are.
 
-A score is a mean of one contribution a row.
-
-A score that is no mean (a ratio, a share of pairs) is linearized: a row contributes the score of
-its fold plus its own influence on it, which is 0 in the mean. So the contributions have the score
-as their mean, and the variance of that mean is the first-order variance of the score: what a paired
-test needs, whatever the score.
+A score is a mean of one contribution a row. One that is no mean (a ratio, a share of pairs) is
+linearized: a row contributes the score of its fold plus its own influence on it, which is 0 in the
+mean. So the contributions have the score as their mean, and the variance of that mean is the
+first-order variance of the score: what a paired test needs, whatever the score.
 """
 
 from __future__ import annotations
