@@ -102,9 +102,12 @@ def public_names() -> Iterator[str]:
     yield from (f"nearkin.{name}" for name in nearkin.__all__)
     for name in MODULES:
         module = import_module(f"nearkin.{name}")
+        exported = getattr(module, "__all__", vars(module))
         for public, value in vars(module).items():
             home = getattr(value, "__module__", None) or ""
             if public.startswith("_") or not home.startswith(module.__name__):
+                continue
+            if public not in exported:
                 continue
             if inspect.isclass(value) or inspect.isfunction(value):
                 yield public
