@@ -1,7 +1,12 @@
 """Neighbourhood Components Analysis (Goldberger, Roweis, Hinton and Salakhutdinov, NIPS 2004).
 
-The method, from its definition to what it learns; then its objective as a term, and the descents,
-by L-BFGS and by minibatches, which minimize such a term: `PairNCA` and `DaskNCA` have others.
+The method, from its definition to what it learns; then its objective as a term, a loss that is a
+mean over rows, and the descents, by L-BFGS and by minibatches, that minimize a term. `PairNCA` and
+`DaskNCA` use these descents with terms of their own.
+
+A maps the features: `components_`. Descents work on B, the same map of rows in units of the typical
+distance of neighbours, and in fewer coordinates where the rows span fewer: `rows.coordinates(A)` is
+B, and `rows.components(B)` is A.
 """
 
 from __future__ import annotations
@@ -62,7 +67,7 @@ from .descent_embedding import (
     unit_distance,
 )
 
-ALL_PAIRS_ROWS = 8000  # up to here all pairs are also quicker than candidates
+ALL_PAIRS_ROWS = 8000  # up to here all pairs are taken: exact, and quicker than a search
 MAX_ITER = 200
 INIT_ROWS = 10_000  # on which an init of stochastic descent is found
 
@@ -217,6 +222,7 @@ class NCA(DescentEmbedding):
     True
     """
 
+    # how `nearkin.evaluation` compares it: see `evaluation.methods.Method`
     compared_as: ClassVar[dict] = {
         "NCA": COMPARED | {"params": EARLY, "regression": {"target": "continuous"} | EARLY},
         "NCA log": COMPARED | {"params": {"objective": "log_likelihood"} | EARLY},
@@ -438,6 +444,7 @@ class NCA(DescentEmbedding):
     def _set_learned(self, found: DescentResult, term: Any, n_counted: int, dtype: Any) -> None:
         """Set the attributes; `n_counted` rows count in the penalty."""
         B, rows = found.x, term.rows
+        # the penalty is taken out of the loss again; the second B stands for a gradient, not used
         self.objective_ = penalized(-found.value, B, B, self.alpha, n_counted)[0]
         self.objective_error_ = found.error
         self.perplexity_ = perplexity(rows.nearest_squares(B))
@@ -506,7 +513,7 @@ class LabelTerm:
 
     @property
     def codes(self) -> np.ndarray | None:
-        """Classes, where the nearest row of the same class must be a candidate."""
+        """Classes whose nearest row must be a candidate: for g, as log q_i needs one; else None."""
         return self.pair_weights.codes if self.objective == "log_likelihood" else None
 
     @property
@@ -535,12 +542,13 @@ class LabelTerm:
         all anchors for mean.
         """
         value, gradient = self._sum(B, self.rows.take(candidates.rows), candidates)
-        share = n_batches / self.rows.shape[0]
-        return share * value, share * gradient
+        weight = n_batches / self.rows.shape[0]  # parts differ by a row; their mean is that of all
+        return weight * value, weight * gradient
 
     def sum(self, Z: np.ndarray, candidates: Candidates) -> float:
         """Return the sum over some anchors at the embedding Z of all rows."""
-        return self._sum(np.ones(Z.shape[1]), Z[candidates.rows], candidates)[0]
+        identity = np.ones(Z.shape[1])  # as a diagonal: Z is embedded
+        return self._sum(identity, Z[candidates.rows], candidates)[0]
 
     def _sum(self, A: np.ndarray, X: Any, candidates: Candidates) -> Value:
         pair_weights = self.pair_weights.subset(candidates.rows)
@@ -548,7 +556,7 @@ class LabelTerm:
         return -value, -gradient
 
     def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
-        """Return the value and its standard error, by those of the mean over anchors."""
+        """Return the value and its error, by those of the mean over anchors: here the same."""
         return mean, error
 
 
@@ -584,8 +592,8 @@ def descend(
     nca : NCA or PairNCA
         Says how: by `alpha`, `solver`, `n_candidates`, `max_iter`, `tol`, `batch_size`.
     term : LabelTerm or other
-        A function of the map and of candidates, with `rows`, and `candidates(B, k)`; for
-        minibatches with the other methods of `LabelTerm`.
+        A function of the map and of candidates, with `rows`, `codes` and `search`; for minibatches
+        with the other methods of `LabelTerm`.
     inits : maps B, an iterator that may draw from rng
     rng : RandomState
     """
@@ -631,13 +639,13 @@ def n_near(nca: Any, n: int, by_default: int | None) -> int | None:
 
 # By stochastic gradient: a step uses some anchors, their candidates and nothing else.
 
-BATCHES, FEWEST, MOST = 20, 128, 512  # of an epoch by default, of this many anchors each
+BATCHES = 20  # of an epoch by default,
+FEWEST, MOST = 128, 512  # anchors of a batch, whatever that makes
 STEPS = 500  # of a fit by default, at least
 N_NEAR_OF_ANCHOR = 15  # fewer than L-BFGS needs: what the lists lack, the next far rows bring
 STEP = 0.1  # first length of a step, in units of a map that keeps distances
 SLOWING = 100  # steps after which those of `partial_fit` begin to shrink
-# of the steps, after which near rows are searched again: a map moves most at the beginning
-REFRESH_SHARE = 0.2
+REFRESH_SHARE = 0.2  # of the steps: then near rows are searched anew, as maps move most at first
 EVALUATION_ROWS = 5000  # of the estimate of the final objective
 EVALUATION_FAR = 2000
 EVALUATION_GROUPS = 20
@@ -693,7 +701,7 @@ def by_minibatches(
         if k is not None:
             if t in (0, refresh_at):
                 near = near_rows(rows.embedding(B), k, term.codes, term.search)
-                draw()  # not used; without it seeds would lose their meaning
+                draw()  # not used: drawn so that a seed gives the maps of earlier versions
             far = draw()
         anchors = order[batch * n // n_batches : (batch + 1) * n // n_batches]
         candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
@@ -720,8 +728,8 @@ def evaluate(
     """Return the loss at a map and the standard error of this estimate.
 
     It is the mean over at most 5,000 anchors, each with the 50 rows that are the nearest at this
-    very map, and 2,000 far ones. The anchors of all maps are the same. The error is that of the
-    means of 20 groups of anchors, and is 0 where all rows are anchors.
+    very map, found exactly, and 2,000 far ones. The anchors of all maps are the same. The error is
+    that of the means of 20 groups of anchors, and is 0 where all rows are anchors.
     """
     n, Z, rng = term.rows.shape[0], term.rows.embedding(B), np.random.default_rng(0)
     anchors = rng.permutation(n)[:EVALUATION_ROWS]
@@ -748,8 +756,8 @@ class SGDState:
     Attributes
     ----------
     B : ndarray of shape (m, p), or (p,)
-        The map, of features in units of the typical distance; its rows have the signs that those of
-        the memory have.
+        The map, of features in units of the typical distance, as the descent left it:
+        `components_` may have other signs, which the mean in the memory would not fit.
     memory : Momentum or None
     unit : float
         The typical distance, that of the first rows.

@@ -162,6 +162,9 @@ class NMMP(SpectralEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
+        """Return the directions of the criterion; `_shrunk` sets `shrinkage_`, which the default
+        dimension depends on.
+        """
         n_c = rows.class_sizes
         k_w = n_c // 2 + 2
         if self.n_neighbors_within is not None:
@@ -170,7 +173,7 @@ class NMMP(SpectralEmbedding):
         S_w = rows.scatter(rows.mutual_knn("same", np.minimum(k_w, n_c - 1)))
         S_w = self._shrunk(S_w, rows)
         S_b = rows.scatter(rows.mutual_knn("other", k_b))
-        T = rows.span_basis()  # step 0
+        T = rows.span_basis()  # step 0: the range of the total scatter
         m = self._dimension(_restricted(S_b, T), _restricted(S_w, T), len(n_c))
 
         def optimal_ratio(T: np.ndarray) -> SpectralResult:
@@ -181,11 +184,14 @@ class NMMP(SpectralEmbedding):
             if self.n_components is None:
                 result = result.leading(min(m, result.rank))
         elif self.weight is not None:
-            result = _in_range(T, trace_difference(T.T @ (self.weight * S_w - S_b) @ T, m))  # eq. 6
+            # eq. 6; `trace_difference` minimizes, hence the signs
+            result = _in_range(T, trace_difference(T.T @ (self.weight * S_w - S_b) @ T, m))
             result = replace(result, values=-result.values[:m], objective=-result.objective)
         else:
             result = optimal_ratio(T)
-            if result.status in (Status.UNBOUNDED, Status.FLAT):  # case 2
+            # case 2: without the directions in which both scatters vanish, if m are left; always
+            # where nothing decided (FLAT), else only if the ratio stays unbounded
+            if result.status in (Status.UNBOUNDED, Status.FLAT):
                 T = range_basis(S_w + S_b)
                 without = optimal_ratio(T) if T.shape[1] >= m else result
                 result = without if result.status in (Status.FLAT, without.status) else result

@@ -141,6 +141,7 @@ def place_in_sequence(way: Way) -> tuple[Any, ...]:
     )
 
 
+# among which inner splits choose; the first is the default
 SETTINGS: list[dict[str, Any]] = [
     *({"alpha": 0.25, "temperature": temperature} for temperature in (0.1, 0.05, 0.2)),
     *({"alpha": alpha, "temperature": 0.1} for alpha in (0.05, 1.0)),

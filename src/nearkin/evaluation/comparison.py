@@ -64,7 +64,8 @@ def from_frame(X: Any, y: Any, groups: Any, task: Task) -> EncodedTable:
     named = {what: name for what, name in (("y", y), ("groups", groups)) if isinstance(name, str)}
     frame = X.to_pandas() if hasattr(X, "to_pandas") else X
     if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
-        for what, name in named.items():
+        if named:
+            what, name = next(iter(named.items()))
             raise TypeError(
                 f"{what} names a column, {shown(name)}, but X is no data frame: give {what} as an "
                 "array."
@@ -127,7 +128,8 @@ def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]
     return y, [f"{name}: {' and '.join(map(repr, of))} are one class" for of in several.values()]
 
 
-ON_ALL_ROWS = "chosen on all rows"  # what progress is called with
+# the key of what is done on all rows, and what progress is called with
+ON_ALL_ROWS = "chosen on all rows"
 
 
 def compare(
@@ -199,7 +201,7 @@ def compare(
         on one side.
     choice_rows : int, default=None
         Training rows on which dimension, parameters and vote are chosen, at most. None takes 2,000;
-        of more than 131 features those with 2^18 entries, but 700.
+        of more than 131 features those with 2^18 entries, but at least 700; at most 2,000.
     refit : bool, default=True
         Whether the automatic choice is made again on all rows and fitted to them:
         `Comparison.winner`. A predictor for tables that every fold has chosen is not chosen again:

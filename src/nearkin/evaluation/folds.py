@@ -366,6 +366,7 @@ class MapWithVote:
         }
         if not means:
             return Choice(settings[0], fold.votes[0])
+        # None, all dimensions, is the largest
         best = max(means, key=lambda key: (means[key], -(key[1] or np.inf), -key[0], -key[2]))
         number, cut, vote = best
         params = settings[number] | ({} if cut is None else {"n_components": cut})
@@ -629,7 +630,7 @@ class Findings:
         return {n: self.found[n] for n in sorted(reached) if reached[n] == most}
 
     def of(self, key: int | str) -> dict[str, Any]:
-        """Return what was found by all jobs with this key, where there is no reason why not."""
+        """Return the results of all jobs with this key, but of contestants that were skipped."""
         return {name: one for name, one in self.found.get(key, {}).items() if type(one) is not str}
 
 
@@ -655,6 +656,7 @@ class Run:
 
         Those `beside` them take long: they begin first, but only in processes.
         """
+        # without jobs that have no contestants
         jobs, findings = [part for job in jobs for part in job.cut(1)], Findings()
         n_jobs = cpu_count() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
         in_processes = n_jobs > 1 and len(jobs) * len(protocol.labelled) >= WORTH_PROCESSES

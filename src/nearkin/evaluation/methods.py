@@ -29,7 +29,8 @@ DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
 # What `compared_as` may hold beside the attributes of a Method.
 WHEN = {"params", "regression", "semi_supervised", "balanced"}
-# that a map is learned from: with more, held-out scores hardly rise (benchmarks/costs.py)
+# rows that a map is learned from, at most: with more, held-out scores hardly rise
+# (benchmarks/costs.py)
 MOST_ROWS = 4000
 
 Params = dict[str, Any]

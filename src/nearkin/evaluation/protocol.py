@@ -1,5 +1,5 @@
-"""Which rows are held out, which are learned from, and on which choices are made: by rules of n and
-p alone.
+"""Which rows are held out, which are learned from, and on which choices are made: by rules of the
+table alone, before any fit.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Protocol:
         By which they do.
     choice_rows : int
         Rows on which choices are made, at most: 2,000, of more than 131 features those with 2^18
-        entries, but 700.
+        entries, but at least 700.
     features : sequence of p Feature or None
         Which features are of one column of the table; None where each is a number.
     unlabelled : ndarray
@@ -107,8 +107,8 @@ class Protocol:
         )
 
     def beside(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rows without a label, but those of a group that is held out when one learns
-        from these rows.
+        """Return the rows without a label that may be learned from with these rows: all, or with
+        groups those in no group that is held out.
         """
         if not self.grouped:
             return self.unlabelled
@@ -298,8 +298,7 @@ def first_repeat(folds: Sequence[Fold]) -> tuple[Fold, ...]:
 TWIN_QUERIES = 20_000
 RARE = 0.75  # share of the largest class above which AUC ranks by default
 FEWEST_NUMBERS = 30  # of fewer a single one often has half of the sum of squares
-# of the sum of squares about the median: where 1 % of the numbers have more, they decide R²
-HALF = 0.5
+HALF = 0.5  # of the squares about the median: with more in 1 % of the numbers, these decide R²
 
 
 def make_protocol(
@@ -321,7 +320,8 @@ def make_protocol(
     y = column_or_1d(y)
     if unlabelled is not None:
         # what compares as pandas' NA is not marked
-        marked = np.array([same is True for same in (label == unlabelled for label in y.tolist())])
+        equal = [label == unlabelled for label in y.tolist()]
+        marked = np.array([isinstance(one, (bool, np.bool_)) and bool(one) for one in equal])
         if not marked.any():
             raise ValueError(
                 f"unlabelled is {unlabelled!r}, which y does not hold: leave it out, or give the "

@@ -94,7 +94,7 @@ def ranking_html(
     ends = np.array(
         [(line.difference, *line.interval) for line in lines if line.status != "reference"]
     )
-    ends = ends[np.isfinite(ends).all(axis=1)]  # that of the raw features is
+    ends = ends[np.isfinite(ends).all(axis=1)]  # the line of the raw features is finite
     span = [ends.min(), ends.max()] if np.ptp(ends) else [0.0]
     head = [*names, "difference", "p", "95 % interval (dashed: raw)", "verdict"]
     rows = [_row([escape(name) for name in head], "th scope='col'", "bold")]

@@ -22,7 +22,8 @@ from .scores import OwnVote, Score, Task, Vote
 from .statistics import PairedTest, detectable_difference, holm, paired_test, status_of
 
 Found = dict[str, Any]  # by name of the method an Outcome, or the reason why it was skipped
-ORDER = ("choice", "baseline", "method", "reference")  # of equals
+# in which results of equal score are listed
+ORDER = ("choice", "baseline", "method", "reference")
 
 
 @dataclass(frozen=True)
@@ -266,6 +267,9 @@ class Doubt:
 @dataclass(frozen=True)
 class Comparison:
     """The outcome of `compare`, which `extend` may go on with.
+
+    `choice` is the automatic choice as it did on the folds, `winner` the same made again on all
+    rows, `best` the best method by its test, and `leader` of the ranking what is shown first.
 
     Attributes
     ----------

@@ -201,7 +201,7 @@ def in_sequence(tests: dict[Name, PairedTest]) -> dict[Name, float]:
 
 
 def status_of(gain: float, p_value: float) -> str:
-    """Return what a corrected p-value says of a method's gain over the raw features."""
+    """Return what a corrected p-value says of a gain over what a method was compared with."""
     if not p_value < SIGNIFICANCE:
         return "unclear"
     return "better" if gain > 0 else "worse"

@@ -152,8 +152,8 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     return HeldOutMap(queries, split.queries, split.rows[near], score, vote)
 
 
-# Scores by which a prediction may beat a constant without knowing anything: one that guesses, one
-# near the median.
+# Scores by which a constant is beaten without any knowledge: f1 by guessing, mae by staying near
+# the median.
 WON_BY_CHANCE = ("f1", "mae")
 ORDERING = ("auc", "rank_correlation")  # scores that judge the order of the rows
 

@@ -1,4 +1,9 @@
-"""Tables as people have them: a data frame in, rows of numbers or a prediction out."""
+"""Tables as people have them: a data frame in, rows of numbers or a prediction out.
+
+`cells` reads a table as numbers and texts; `numbers` and `columns` decide what each column becomes,
+and `encoder` makes rows of numbers of all; `bins` makes features of these in which a linear map can
+bend, `members` learns such maps, and `predictors` predicts by the votes of mapped rows.
+"""
 
 from .bins import (
     BinnedEncoder,

@@ -545,8 +545,8 @@ class SparseEncoder(StandardScaler):
     """Scale the columns of sparse rows, each of them a number, to a variance of 1; zeros stay
     zeros.
 
-    It has the attributes and methods of a `BinnedEncoder`. The columns have no bins, and so no
-    curves: a map of them is linear.
+    Of a `BinnedEncoder` it has `groups_`, `fit`, `transform` and `curves`. The columns have no
+    bins, and so no curves: a map of them is linear.
     """
 
     def __init__(self) -> None:

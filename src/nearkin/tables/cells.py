@@ -40,13 +40,13 @@ class Text:
 
     def spread(self, of_values: Any, of_missing: Any) -> np.ndarray:
         """Return for every row what belongs to its value."""
-        return np.append(of_values, of_missing)[self.codes]
+        return np.append(of_values, of_missing)[self.codes]  # the code -1 takes the last
 
     def replaced(self, values: Iterable[str | None]) -> Text:
         """Return the column with others in place of its values, equal ones once; None for a missing
         cell.
         """
-        known: dict[str | None, int] = {None: -1}
+        known: dict[str | None, int] = {None: -1}  # new values are numbered from 0
         codes = [known.setdefault(value, len(known) - 1) for value in values]
         return Text(list(known)[1:], self.spread(np.array(codes, dtype=int), -1), self.is_category)  # type: ignore[arg-type]
 
@@ -310,9 +310,9 @@ def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
     rows, and why.
     """
     X, names, n_rows = cells.numbers, cells.number_names, cells.n_rows
-    if issparse(X):  # kept whole if any column changes
+    if issparse(X):  # sparse columns are all kept if any of them varies
         varies = np.full(X.shape[1], X.shape[1] > 0 and (X.max(axis=0) - X.min(axis=0)).nnz > 0)
-    else:  # if only by a missing value
+    else:  # a column varies by a missing value alone, too
         low, high, missing = cells.ends
         varies = ~np.isnan(low) & ((low != high) | missing)
     same = np.flatnonzero(~varies)

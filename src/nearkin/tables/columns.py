@@ -56,10 +56,11 @@ READ_AS = {
 # The last lines: keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non
 # disponible, non communiqué, non renseigné, sans objet; sin datos, no disponible.
 _MARKS = (
-    "na|n/a|n.a.|nan|-nan|null|none|nil|<na>|?|-|--|.|..|\u2013|\u2014|#n/a|#na|#n/a "
-    "n/a|#div/0!|#value!|#ref!|#name?|#num!|#null!|-1.#ind|1.#ind|-1.#qnan|1.#qnan|k.a.|k. "
-    "a.|n.v.|n. v.|n.b.|n. b.|entf.|o.a.|o. a.|keine angabe|fehlt|n.d.|n. "
-    "d.|n/d|nd|n.c.|n.r.|s.o.|s/o|s/d|s.d.|manquant"
+    "na|n/a|n.a.|nan|-nan|null|none|nil|<na>|?|-|--|.|..|\u2013|\u2014|"
+    "#n/a|#na|#n/a n/a|#div/0!|#value!|#ref!|#name?|#num!|#null!|"
+    "-1.#ind|1.#ind|-1.#qnan|1.#qnan|"
+    "k.a.|k. a.|n.v.|n. v.|n.b.|n. b.|entf.|o.a.|o. a.|keine angabe|fehlt|"
+    "n.d.|n. d.|n/d|nd|n.c.|n.r.|s.o.|s/o|s/d|s.d.|manquant"
 )
 MARKS_OF_MISSING = set(_MARKS.split("|"))
 
@@ -353,9 +354,8 @@ class DateColumn(Column):
         """
         values, fitting = list(text.values), dict[str, np.ndarray]()
         for layout in LAYOUTS if may_hold(values, LONGEST) else ():
-            if np.isfinite(
-                read_days(values[:10], layout)
-            ).all():  # soon known, where it does not fit
+            # the first values soon tell where a layout does not fit
+            if np.isfinite(read_days(values[:10], layout)).all():
                 days = read_days(values, layout)
                 if np.isfinite(days).all():
                     fitting[layout] = days
@@ -432,7 +432,8 @@ class CategoryColumn(Column):
     @classmethod
     def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
         """Return categories, or shares where they are too many; any text will do."""
-        if all(read_number(value) is not None for value in text.values):  # of a categorical type
+        # numbers get here as a categorical type, or where their units differ
+        if all(read_number(value) is not None for value in text.values):
             text = text.replaced(map(canonical, text.values))
         n_rows, n_values, n_missing = len(text.codes), len(text.values), text.n_missing
         if n_values + (n_missing > 0) <= 1:
@@ -534,7 +535,7 @@ def _misfit(name: str, values: list[str], decimal: str) -> tuple[list[tuple[str,
     dates or quantities; and whether most of its values are such.
     """
     numbers = [read_number(value) or read_number(value, ",") for value in values]
-    # or a code
+    # digits with a leading 0, a code, fit as well
     fits = [
         number is not None or value.isdigit() for number, value in zip(numbers, values, strict=True)
     ]
@@ -584,7 +585,8 @@ def learn_column(name: str, text: Text, rules: Rules) -> Learned:
         learned = learn_numeric(name, text, rules)
     except RejectColumn:
         return CategoryColumn.learn(name, text, rules)
-    if learned.numbers.min() == learned.numbers.max():  # not where a cell is missing, NaN
+    # NaN differs from itself: a constant with gaps is kept
+    if learned.numbers.min() == learned.numbers.max():
         return replace(learned, column=None, notes=(), reason=CONSTANT)
     code = sentinel_note(learned.numbers, dates=isinstance(learned.column, DateColumn))
     more = [(SENTINEL, f"{name} ({code})")] if code else []

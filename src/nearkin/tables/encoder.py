@@ -323,6 +323,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.remarks_ += note("missing values, filled by the median", gaps)
         self.indicated_ = np.array(indicated, dtype=int)
         if indicated:
+            # encoded once more, which uses up the memory of `cells`: nothing reads them afterwards
             missing = self.encode(cells)[0][:, len(self._names) :] > 0
             self.indicated_ = self.indicated_[indicated_features(missing)]
 
@@ -490,13 +491,13 @@ class Imputer(SimpleImputer):
 
 def filled(X: Any) -> Any:
     """Return X as it is where no cell is missing, else filled by its own medians, with an indicator
-    of every gap.
+    of every column that has one.
     """
     gaps = np.flatnonzero(missing_cells(X))
     if len(gaps) == 0:
         return X
     missing = np.isnan(X[:, gaps])
-    # of these columns alone: they take long
+    # of the columns with gaps alone: medians of all would take long
     medians = SimpleImputer(strategy="median", keep_empty_features=True)
     X = np.hstack([X, missing.astype(X.dtype)])
     X[:, gaps] = medians.fit_transform(X[:, gaps])

@@ -27,9 +27,10 @@ from ..objectives.stochastic import TILE_ROWS
 TEMPERATURES = (0.016, 0.025, 0.04, 0.063, 0.1, 0.16, 0.25, 0.4, 0.63, 1.0, 1.6)
 DISTANCES = ("auto", "squared", "plain")
 NEAREST, DIRECTIONS = 150, 10  # of a local line
-TILE_COLUMNS = (
-    1024  # a tile stays in the second cache of a core, and is a matrix product of a good size
-)
+# a tile stays in the second cache of a core, and is a matrix product of a good size
+TILE_COLUMNS = 1024
+# of local lines: their spreads over the temperature, their penalties, and their shares of a
+# prediction
 WIDTHS, RIDGES, SHARES = (1.0, 2.0, 5.0), (0.1, 1.0), (0.25, 0.5, 0.75, 1.0)
 
 HeldOut = Callable[[Any], np.ndarray]  # from a vote, or lines, to what it predicts for some rows
@@ -220,6 +221,8 @@ def vote_from(state: dict[str, Any]) -> SoftVote | Mixture:
     return SoftVote(**state)
 
 
+# The maps: one of each fold, along a path of penalties.
+
 # descending: the first maps are quick and rough
 ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
 WORSE = 1.02  # of the lowest held-out loss: the path ends there
@@ -227,7 +230,7 @@ WORSE = 1.02  # of the lowest held-out loss: the path ends there
 COLLAPSED = 0.2
 MAX_ITER, TOL = 40, 1e-4  # a map that is stopped early has overfitted less
 STEPS, ANCHORS, ROWS = 300, 256, 4096  # of the stochastic descent
-HELD_OUT = 1000  # rows, at most, by which the vote is chosen after it
+HELD_OUT = 1000  # rows, at most, by which the vote is chosen after stochastic descent
 # variance of the embedded rows, in units in which a vote falls by the factor e from 0 to 1
 FLAT = 1e-4
 STEP = 0.03  # first length of a step, in norms of the map
@@ -243,7 +246,7 @@ class Rows:
     Y : ndarray of shape (n, q), float32
         Standardized numbers, or indicators of classes.
     groups : ndarray of shape (r,)
-        The column of the table that a feature is of.
+        Numbers of the columns that have features, from 0: equal for features of one column.
     loss : squared_error or log_loss
     weights : ndarray of shape (n,) or None
         Of the rows, 1 in the mean: how much their losses count, and their votes.

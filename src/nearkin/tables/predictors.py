@@ -73,7 +73,7 @@ FEWEST = 4  # rows: two to learn from, in each of two folds
 class TablePredictor(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
-    """What the two predictors share. Abstract: a predictor defines `fit` and `_targets`."""
+    """What the two predictors share; each defines `_loss`, `fit`, `_targets` and `_voted`."""
 
     _loss: Loss
     _class_weights: np.ndarray | None = None
@@ -238,8 +238,8 @@ class TablePredictor(
 
     @abstractmethod
     def _targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return what votes are about (n, q), and the classes as numbers, the same for all
-        numbers.
+        """Return what votes are about (n, q), and the class of each row as a number, 0 for all in
+        a regression.
         """
 
     @abstractmethod
@@ -384,6 +384,8 @@ class TablePredictor(
         Notes
         -----
         Of sparse rows it has no encoder: whoever keeps their affine map maps them, and it votes.
+        Rows vote alike, whatever their weights were: labels of a weighted classifier are those of
+        the largest probability times "class_weights".
         """
         predictor = cls()
         predictor._table = predictor._weights = None
@@ -440,8 +442,8 @@ class TablePredictor(
         return (distances, self._rows[found]) if return_distance else self._rows[found]
 
 
-# In comparisons three members answer in half the time; the choice that is kept has all that are the
-# default.
+# On the folds of a comparison three members are fitted, in half the time, on the three inner folds
+# that `evaluation.Protocol.member_folds` cuts; the choice that is kept has the default number.
 COMPARED = {"own_vote": True, "nested": False, "most_rows": 100_000, "quick": {"n_members": 3}}
 
 
