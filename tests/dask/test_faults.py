@@ -70,7 +70,7 @@ def kill_one(observer):
     ("local", "model", "task"),
     [
         (DNE(4, n_neighbors=3), DaskDNE(4, n_neighbors=3), "search_block"),
-        (NCA(2, init="pca", max_iter=5), DaskNCA(2, init="pca", max_iter=5), "among_pairs"),
+        (NCA(2, init="pca", max_iter=5), DaskNCA(2, init="pca", max_iter=5), "added_up"),
         pytest.param(
             None,
             DaskDNE(4, search="approximate"),
