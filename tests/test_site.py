@@ -105,9 +105,8 @@ def public_names() -> Iterator[str]:
         exported = getattr(module, "__all__", vars(module))
         for public, value in vars(module).items():
             home = getattr(value, "__module__", None) or ""
-            if public.startswith("_") or not home.startswith(module.__name__):
-                continue
-            if public not in exported:
+            is_public = public in exported and not public.startswith("_")
+            if not (is_public and home.startswith(module.__name__)):
                 continue
             if inspect.isclass(value) or inspect.isfunction(value):
                 yield public

@@ -75,7 +75,7 @@ class SavedAdapter:
     @property
     def scale(self) -> float:
         """Return the coordinate that becomes 127 in int8; 1 without such codes."""
-        return float(self.map.to_arrays()["scale"].item())
+        return getattr(self.map.quantizer_, "scale", 1.0)
 
     @property
     def bytes(self) -> int:

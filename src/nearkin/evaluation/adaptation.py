@@ -19,6 +19,7 @@ from sklearn.decomposition import PCA
 
 from .._blocks import blas_in_one_thread, unit_rows
 from ..vectors import EmbeddingAdapter
+from ..vectors.codes import BinaryQuantizer
 from ..vectors.judgements import ALL, FEWEST_CLASSES, SEEN, UNSEEN, Judgements, Labels, Split
 from ..vectors.retrieval import DEPTH, RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .folds import progress_bar
@@ -88,7 +89,7 @@ def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
     ways += [Way(ADAPTER, m, m, "int8") for m in shorter]
     if shorter:
         m = shorter[-1]
-        n_bytes = -(-m // 8)
+        n_bytes = BinaryQuantizer.n_bytes(m)
         ways += [
             Way(ADAPTER, m, n_bytes, "binary"),
             Way(ADAPTER, m, n_bytes + m, "binary", rescored=True),

@@ -483,8 +483,9 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         curves: Curves = {}
+        piecewise: Any = self.piecewise_  # None where there are no numbers
         for number, at in enumerate(self._numbers):
-            edges, own = self.piecewise_.edges_[number], self._number == number  # type: ignore[union-attr]
+            edges, own = piecewise.edges_[number], self._number == number
             if len(edges) == 0:
                 continue
             if self._bent[number]:  # it also bends where the standardized number ends
@@ -496,7 +497,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             X[:, at] = [*edges, np.nan]
             raw = self._raw(X)[:, own]
             values = directions[:, own] @ ((raw - raw[0]) * self._scale[own]).T
-            missing = values[:, -1] if self.piecewise_.has_missing_[number] else None  # type: ignore[union-attr]
+            missing = values[:, -1] if piecewise.has_missing_[number] else None
             feature = self._features[at]
             curves[feature.name] = Curve(feature.column, edges, values[:, :-1], missing)
         for column in dict.fromkeys(f.column for f in self._features if f.is_level):

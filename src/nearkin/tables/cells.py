@@ -48,7 +48,8 @@ class Text:
         """
         known: dict[str | None, int] = {None: -1}  # new values are numbered from 0
         codes = [known.setdefault(value, len(known) - 1) for value in values]
-        return Text(list(known)[1:], self.spread(np.array(codes, dtype=int), -1), self.is_category)  # type: ignore[arg-type]
+        names: Any = list(known)[1:]
+        return Text(names, self.spread(np.array(codes, dtype=int), -1), self.is_category)
 
     @cached_property
     def counts(self) -> np.ndarray:

@@ -823,9 +823,13 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         def affine(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return A.astype(rows.dtype), (-A @ mean).astype(rows.dtype)
 
+        def learned(A: np.ndarray) -> dict[str, Any]:
+            components, bias = affine(A)
+            map_so_far = {"components_": components, "bias_": bias}
+            return map_so_far | {"n_components_": len(A), "quantizer_": None}
+
         def on_iteration(A: np.ndarray) -> bool:
-            names = ("components_", "bias_", "n_components_", "quantizer_")
-            return task.iteration(lambda: dict(zip(names, (*affine(A), len(A), None), strict=True)))
+            return task.iteration(lambda: learned(A))
 
         with blas_in_one_thread():  # batches are small: a second thread would wait, not work
             found = self._descend(kind, start, sizes, on_iteration)

@@ -44,7 +44,8 @@ class Int8Quantizer:
         scale = float(np.quantile(np.abs(Z), KEPT)) or 1.0
         return cls(scale), np.eye(Z.shape[1], dtype=Z.dtype)
 
-    def n_bytes(self, m: int) -> int:
+    @staticmethod
+    def n_bytes(m: int) -> int:
         """Return the bytes of the codes of m coordinates: one for each."""
         return m
 
@@ -84,7 +85,8 @@ class BinaryQuantizer:
         parts = [_itq(Z[:, first:last]) for first, last in pairwise([0, *sizes])]
         return cls(Z.shape[1]), block_diag(*parts).astype(Z.dtype)
 
-    def n_bytes(self, m: int) -> int:
+    @staticmethod
+    def n_bytes(m: int) -> int:
         """Return the bytes of the codes of m coordinates: one for eight."""
         return -(-m // 8)
 
