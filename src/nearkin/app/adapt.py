@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._blocks import unit_rows
+from .._messages import counted, listed, quoted
 from ..evaluation import (
     FOLDS,
     UNSEEN,
@@ -37,7 +38,7 @@ from .adapter_file import Header, SavedAdapter, save_adapter
 from .model import SUFFIX
 from .output import Outputs, check_writable
 from .pictures import new_figure
-from .readers import TableError, counted, listed, quoted
+from .readers import TableError
 from .tables import reading
 from .vectors import VectorTable, read_codes, read_folder, read_judgements, read_vectors, sampled
 from .words import one_line

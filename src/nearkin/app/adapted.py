@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from .._blocks import row_blocks
+from .._messages import counted
 from . import console
 from .adapter_file import SavedAdapter, load_adapter
 from .output import (
@@ -24,7 +25,7 @@ from .output import (
     write_columns,
 )
 from .parquet_folder import Part, number_batches, open_folder
-from .readers import TableError, counted
+from .readers import TableError
 from .tables import reading
 from .vectors import read_vectors
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from .._messages import counted, note, quoted
 from ..tables import NumberColumn
 from . import console, pictures
 from .adapt import adapt as adapt
@@ -41,7 +42,7 @@ from .output import (
     write_columns,
 )
 from .parquet_folder import open_folder
-from .readers import TableError, counted, note, quoted
+from .readers import TableError
 from .report import write_json, write_report
 from .table_comparison import TableComparison
 from .tables import read_rows, reading

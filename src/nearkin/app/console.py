@@ -19,9 +19,9 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .._blocks import human_bytes
+from .._messages import counted, listed
 from .endings import printable
 from .model import MAX_NAME, Model
-from .readers import counted, listed
 from .words import WORDING, Summary, span, stated_p
 
 FEW = 10

@@ -22,15 +22,8 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 from pyarrow import compute
 
-from .readers import (
-    TEXT,
-    Names,
-    Source,
-    TableError,
-    check_names,
-    note,
-    shown,
-)
+from .._messages import note, shown
+from .readers import TEXT, Names, Source, TableError, check_names
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 SAMPLE = 2**16  # characters from which the separator and the decimal mark are found

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from .._messages import shown
 from ..neighbors.approximate import import_faiss
 from ..vectors import LARGEST
 from .adapter_file import SavedAdapter, load_adapter
 from .output import Outputs, atomic_folder, check_writable
-from .readers import TableError, shown
+from .readers import TableError
 
 # The map of an adapter as a graph of ONNX.
 

@@ -21,6 +21,7 @@ from dask import delayed
 from distributed import KilledWorker
 from scipy.stats import mode
 
+from .._messages import counted
 from ..dask import (
     MAX_BLOCKS,
     DaskDNE,
@@ -39,7 +40,7 @@ from .cluster import KILLED, cluster, for_each_file
 from .model import Model, new_model, with_voters
 from .one_split import SplitComparison, SplitSummary, held_out_rows, rank_split, split_result
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
-from .readers import TableError, counted, find_name
+from .readers import TableError, find_name
 from .tables import number_encoder
 from .words import class_facts, first_line, warning_notes
 

@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._blocks import require_memory, row_blocks
+from .._messages import counted
 from ..estimators import TDL, GraphExtension, HeatGraph
 from ..evaluation import (
     CLASSIFICATION,
@@ -44,7 +45,7 @@ from ..tables import (
     features_of,
     indicator_names,
 )
-from .readers import MAX_TEXT, Progress, counted, ignore
+from .readers import MAX_TEXT, Progress, ignore
 from .tables import Table
 
 MAX_NAME = 200

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
 from .._blocks import require_memory, row_blocks
+from .._messages import in_row, quoted, shown
 from .readers import (
     BadCells,
     Columns,
@@ -18,11 +19,8 @@ from .readers import (
     Reader,
     TableError,
     check_names,
-    in_row,
     missing_note,
-    quoted,
     require_names,
-    shown,
 )
 
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")

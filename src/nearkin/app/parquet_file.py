@@ -14,16 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, parquet, types
 
-from .readers import (
-    TEXT,
-    Names,
-    Source,
-    TableError,
-    check_names,
-    in_row,
-    listed,
-    shown,
-)
+from .._messages import in_row, listed, shown
+from .readers import TEXT, Names, Source, TableError, check_names
 
 CELLS_PER_BATCH = 2**18  # of a Parquet file
 MIN_ROWS_PER_BATCH = 1024  # a batch of fewer is all overhead

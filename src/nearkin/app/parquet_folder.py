@@ -20,20 +20,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from .._messages import counted, in_row, note, quoted, shown
 from .parquet_file import ParquetFile
-from .readers import (
-    TEXT,
-    BadCells,
-    Names,
-    TableError,
-    as_floats,
-    counted,
-    in_row,
-    note,
-    quoted,
-    require_names,
-    shown,
-)
+from .readers import TEXT, BadCells, Names, TableError, as_floats, require_names
 from .tables import check_classes
 
 SUFFIX = ".parquet"

@@ -23,13 +23,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from .._blocks import require_memory
-from .._messages import MAX_NAME, shortened
-from .._messages import counted as counted
-from .._messages import in_row as in_row
-from .._messages import listed as listed
-from .._messages import note as note
-from .._messages import quoted as quoted
-from .._messages import shown as shown
+from .._messages import MAX_NAME, counted, in_row, listed, note, quoted, shortened, shown
 from ..tables import MARKS_OF_MISSING, Cells, Text
 
 # The checks that all tables share, and the error with which one is refused.

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.sparse import issparse
 
+from .._messages import listed
 from .._validation import is_missing, known_labels
 from ..evaluation import CLASSIFICATION, Doubt
 from ..tables import Cells, Column, TableEncoder
 from ..tables.cells import MIN_ROWS, NEARLY_ALL, says_group
-from .readers import listed
 
 # What is looked at: in wider tables some column predicts well by chance.
 MAX_ROWS = 10_000

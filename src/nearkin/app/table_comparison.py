@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from .._messages import counted, shown
 from .._validation import check_spread, known_labels
 from ..evaluation import (
     CLASSIFICATION,
@@ -32,7 +33,7 @@ from ..plotting import EmbeddingDisplay, RankingDisplay
 from ..tables import indicated_features
 from . import console, pictures
 from .model import Model, learned_model
-from .readers import TableError, counted, shown
+from .readers import TableError
 from .report import comparison_document
 from .tables import Table, read_table, reading
 from .words import Summary, class_facts, one_line, span

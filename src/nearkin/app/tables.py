@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._messages import counted, listed, note, quoted, shown
 from .._validation import is_missing, known_labels, merged_labels
 from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION
@@ -55,14 +56,9 @@ from .readers import (
     Source,
     TableError,
     check_length,
-    counted,
     find_name,
     ignore,
-    listed,
-    note,
-    quoted,
     require_names,
-    shown,
 )
 from .suspects import Suspects, find_suspects
 

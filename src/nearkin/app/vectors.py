@@ -12,21 +12,10 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import issparse
 
+from .._messages import listed, note, quoted, shown
 from .._validation import encode_partial_labels, is_missing
 from .parquet_folder import chosen, features_of, open_folder, values_of
-from .readers import (
-    LIST_CELL,
-    Progress,
-    Reading,
-    Source,
-    TableError,
-    find_name,
-    ignore,
-    listed,
-    note,
-    quoted,
-    shown,
-)
+from .readers import LIST_CELL, Progress, Reading, Source, TableError, find_name, ignore
 from .tables import opened, table_name
 
 NUMBER_NAME = re.compile(r"-?\d+(\.\d+)?")

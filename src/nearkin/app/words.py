@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._messages import counted, listed
 from ..evaluation import (
     RARE,
     Method,
@@ -20,7 +21,7 @@ from ..evaluation import (
     first_repeat,
     leader,
 )
-from .readers import TableError, counted, listed
+from .readers import TableError
 
 # How each score is written: in a column, in a sentence, as a difference.
 
