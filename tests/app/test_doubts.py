@@ -311,10 +311,10 @@ def test_an_interrupt_of_the_methods_that_follow_leaves_the_first_answer(
     monkeypatch.chdir(tmp_path)
     grouped().drop(columns="machine").to_csv("t.csv", index=False)
 
-    def interrupted(self, comparison, progress):
+    def interrupted(comparison, **options):
         return replace(comparison, interrupted=True)
 
-    monkeypatch.setattr(table_comparison.TableComparison, "rank_more", interrupted)
+    monkeypatch.setattr(table_comparison, "extend", interrupted)
     options = [
         "--folds",
         "2",

@@ -19,7 +19,6 @@ from sklearn.preprocessing import StandardScaler
 from nearkin import DNE
 from nearkin.app.cli import main
 from nearkin.app.model import load_model, new_model, save_model, with_voters
-from nearkin.app.one_split import held_out_rows
 from nearkin.app.output import atomic_folder
 from nearkin.app.parquet_folder import Part, open_folder
 from nearkin.app.readers import TableError
@@ -31,7 +30,7 @@ distributed = pytest.importorskip("distributed")
 from nearkin.app import cluster as app_cluster  # noqa: E402 - needs Dask
 from nearkin.app import folder_comparison  # noqa: E402
 from nearkin.app.cluster import map_file, map_folder  # noqa: E402
-from nearkin.app.folder_comparison import FolderComparison  # noqa: E402
+from nearkin.app.folder_comparison import held_out_rows  # noqa: E402
 from nearkin.dask import DaskDNE  # noqa: E402
 
 FEATURES = [f"e{j}" for j in range(8)]
@@ -102,9 +101,11 @@ def made(tmp_path_factory):
 
 
 def keep_methods(patch, *names):
-    methods = FolderComparison._methods
+    methods = folder_comparison.cluster_methods
     patch.setattr(
-        FolderComparison, "_methods", lambda self: {name: methods(self)[name] for name in names}
+        folder_comparison,
+        "cluster_methods",
+        lambda *shape: {name: methods(*shape)[name] for name in names},
     )
 
 

@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from nearkin.app.one_split import MOST_HELD_OUT, held_out_rows, rank_split, split_result
-from nearkin.evaluation import RAW
+from nearkin.evaluation import RAW, ranked
+
+pytest.importorskip("dask")
+
+from nearkin.app.folder_comparison import (
+    MOST_HELD_OUT,
+    held_out_rows,
+    split_result,
+)
 
 N_TRAIN = 40_000
 
@@ -25,6 +32,12 @@ def test_the_draw_is_seeded_and_without_repetition(n, size):
 
 def of(name, right):
     return split_result(name, np.asarray(right, dtype=bool), 3, 0.1, 5, N_TRAIN)
+
+
+def rank_split(finished, n_train):
+    """Return the results of one split with their tests, best first, and the least difference."""
+    held_out = np.arange(len(finished[0].contributions[0]))
+    return ranked(finished, [(np.broadcast_to(0, n_train), held_out)])
 
 
 def half_width(result):

@@ -26,7 +26,6 @@ from .model import (
     embed,
     far_features,
     load_model,
-    save_model,
 )
 from .model import predict as predict_rows
 from .output import (
@@ -43,77 +42,37 @@ from .output import (
 )
 from .parquet_folder import open_folder
 from .readers import TableError
-from .report import write_json, write_report
-from .table_comparison import TableComparison
+from .table_comparison import compare_table
 from .tables import read_rows, reading
 from .words import one_line
 
-FOLLOW = (
-    "The methods of the papers follow, on the same folds; p is then corrected for all of them, so "
-    "that what is shown here may become unclear. Ctrl-C ends the comparison with this first answer."
-)
-FIRST_ANSWER = "Interrupted: what is written now is the first answer."
+# of the outputs of `compare`, what their names may end in
+SUFFIXES = {
+    "picture": [".png"],
+    "report": [".html", ".htm"],
+    "json": [".json"],
+    "save": [SUFFIX],
+}
 
 
 def compare(options: argparse.Namespace) -> int:
     """Rank the methods on a table or a folder; write a picture, and on request a page, JSON and the
     winner.
     """
-    source: Any
-    if options.dask is None:
-        source = TableComparison(options)
-    else:
-        from .. import dask  # noqa: F401 - where it is missing, the error names the extra
-        from .folder_comparison import FolderComparison
-
-        source = FolderComparison(options)
-    # if the default cannot be written, the ranking is printed all the same
-    picture = default_picture(options)
-    if options.picture:
-        picture = check_writable(options.picture, [".png"], "--picture")
-    report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
-    file = options.json and check_writable(options.json, [".json"], "--json")
-    save = options.save and check_writable(options.save, [SUFFIX], "--save")
-    if save and (options.neighbors or 0) > MAX_NEIGHBORS:
+    for name, suffixes in SUFFIXES.items():
+        if place := getattr(options, name):
+            check_writable(place, suffixes, f"--{name}")
+    if options.save and (options.neighbors or 0) > MAX_NEIGHBORS:
         raise TableError(
-            f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors."
+            f"{options.save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower "
+            "--neighbors."
         )
-    outputs = Outputs(quiet=options.quiet, stderr=False)
-    with source:
-        with console.Progress(source.unit, quiet=options.quiet) as progress:
-            facts, notes = source.facts(progress)
-            outputs.note(facts, *(f"  {note}" for note in notes))
-            comparison = source.rank(progress)
-        console.report(source.summary(comparison))
-        if comparison.interrupted:
-            raise KeyboardInterrupt
-        interrupted = False
-        if source.has_more(comparison):
-            outputs.note("", FOLLOW)
-            with console.Progress(source.unit, quiet=options.quiet) as progress:
-                more = source.rank_more(comparison, progress)
-            interrupted = more.interrupted
-            if interrupted:
-                outputs.note(FIRST_ANSWER)
-            else:
-                comparison = more
-                console.report(source.summary(comparison))
-        if save:
-            model, learned = source.model(comparison)
-            outputs.write(save, "--save", partial(save_model, model), f"Model: {save}, {learned}")
-        outputs.write(picture, "--picture", partial(source.draw, comparison), f"Picture: {picture}")
-        if report or file:
-            with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
-                document = source.document(comparison, progress)
-        if report:
-            write = partial(write_report, document=document)
-            outputs.write(report, "--report", write, f"Report: {report}")
-        if file:
-            write = partial(write_json, document=document)
-            outputs.write(file, "--json", write, f"JSON: {file}")
-    if interrupted:
-        raise KeyboardInterrupt
-    return outputs.code
+    if options.dask is None:
+        return compare_table(options)
+    from .. import dask  # noqa: F401 - where it is missing, the error names the extra
+    from .folder_comparison import compare_folder
+
+    return compare_folder(options)
 
 
 def predict(options: argparse.Namespace) -> int:

@@ -1,6 +1,10 @@
-"""The comparison of methods on a folder larger than memory, by one split on a cluster.
+"""`nearkin compare FOLDER --dask`: methods ranked on rows that may be larger than memory, by one
+split.
 
-The training rows are never in one place: workers read them block by block, again in every pass.
+Some rows are held out, all others are trained on and vote. The training rows are never in one
+place: workers read them block by block, again in every pass. At most 20,000 rows are held out: so
+many show an accuracy to some tenths of a point, and a run of hours need not be repeated on other
+splits. They are drawn by their row numbers alone, before a row is read.
 """
 
 from __future__ import annotations
@@ -9,8 +13,8 @@ import argparse
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,232 +36,284 @@ from ..dask import (
     DaskStandardScaler,
     nearest_labels,
 )
-from ..evaluation import CLASSIFICATION, RAW, MethodResult
+from ..evaluation import CLASSIFICATION, RAW, SCORES, MethodResult, RankingRow, Vote, ranked
 from ..neighbors import choose_search, searcher
-from ..plotting import STATUS_COLORS
-from . import pictures
+from ..plotting import RankingDisplay
+from . import console, pictures
 from .cluster import KILLED, cluster, for_each_file
-from .model import Model, new_model, with_voters
-from .one_split import SplitComparison, SplitSummary, held_out_rows, rank_split, split_result
+from .model import new_model, save_model, with_voters
+from .output import Outputs, default_picture
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
 from .readers import TableError, find_name
 from .tables import number_encoder
-from .words import class_facts, first_line, warning_notes
+from .words import Summary, class_facts, first_line, warning_notes
 
 MIN_ROWS = 500
+MOST_HELD_OUT = 20_000
 NEIGHBORS = 3  # of the vote, by default
 MOST_DIMENSIONS = 64
 MOST_VOTERS = 100_000
 NMMP_NEIGHBORS = 10  # the default, half of a class, makes lists that grow with the rows
 FAILURES = (ValueError, MemoryError, ImportError, RuntimeError, KilledWorker)
 
-NamedProgress = Callable[[str, int, int], None]
 
-
-class FolderComparison(ExitStack):
-    """One split of the rows of a folder, as lazy Dask arrays while a cluster is connected.
+@dataclass(frozen=True)
+class SplitComparison:
+    """The outcome of a comparison by one split, as far as it is said and drawn.
 
     Attributes
     ----------
-    X, y : Dask arrays of shape (n_train, p), (n_train,)
-        Training rows, scaled where requested.
-    queries : Dask array of shape (n_held_out, p)
-        Held-out rows in one block, kept by the cluster.
-    truth : ndarray of shape (n_held_out,)
-    scaler : fitted DaskStandardScaler or None
-    maps : dict of method name to fitted Dask transformer, None for the raw features
+    results : sequence of MethodResult
+        Finished methods, the most accurate first; their maps are kept apart.
+    folds : list of (training rows, held-out rows)
+        The split, of which nothing but the numbers of rows is used.
+    notes : sequence of str
+    n_neighbors, random_state : int
+    scale, interrupted : bool
+    least_difference, of_fitted_models, score, references, doubts, n_twins, n_chained
+        See `Comparison`.
     """
 
-    unit = "rows"
-    summary = SplitSummary
+    results: Sequence[MethodResult]
+    least_difference: float
+    folds: list[tuple[np.ndarray, np.ndarray]]
+    notes: Sequence[str]
+    n_neighbors: int
+    random_state: int
+    scale: bool
+    interrupted: bool
+    of_fitted_models = True
+    score = SCORES[CLASSIFICATION.name]["accuracy"]
+    references = doubts = ()
+    n_twins = n_chained = 0
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        super().__init__()
-        self.options, self.folder = options, open_folder(Path(options.table))
-        self.name, n_rows = self.folder.name, self.folder.n_rows
-        self.target = find_name(self.folder.path, self.folder.names, options.target, "--target")
-        self.features, self.notes = self.folder.features(self.target)
-        if n_rows < MIN_ROWS:
-            raise TableError(
-                f"{self.folder.path} has {counted(n_rows, 'row')}, too few for one split (at least "
-                f"{MIN_ROWS}): write them into one file, and leave --dask out."
-            )
-        self.n_neighbors = options.neighbors or NEIGHBORS
-        if self.n_neighbors > MIN_ROWS // 2:
-            raise TableError(
-                f"--neighbors is {self.n_neighbors}, with --dask at most {MIN_ROWS // 2}: lower it."
-            )
-        self.held_out = held_out_rows(n_rows, options.seed)
-        self.n_train = n_rows - len(self.held_out)
-        self.maps: dict[str, Any] = {}
-        searcher(choose_search(self.n_train), self.n_train)  # needs faiss, from 100,000 rows on
+    def ranking(self) -> list[RankingRow]:
+        """Return the rows of the ranking, best first."""
+        return [result.row() for result in self.results]
 
-    def __enter__(self) -> FolderComparison:
-        """Connect to the cluster, or start one; the exit leaves it."""
-        self.client = self.enter_context(cluster(self.options.dask))
-        return self
 
-    def facts(self, progress: NamedProgress) -> tuple[str, list[str]]:
-        """Return what the folder holds; its classes are counted by one pass over the target."""
-        folder, target = self.folder, self.target
-        counts = for_each_file(
-            self.client, count_classes, folder, partial(progress, "classes"), target=target
-        )
-        self.classes, sizes = classes_of(folder, target, sum(counts, Counter[Any]()))
+class SplitSummary(Summary):
+    """A comparison by one split in words."""
+
+    @property
+    def _setting(self) -> str:
+        comparison = self.comparison
+        ((train, test),) = comparison.folds
+        scaled = "standardized" if comparison.scale else "unscaled"
         return (
-            f"{self.name}: {counted(len(folder.files), 'file')}, {counted(folder.n_rows, 'row')}, "
-            f"{counted(len(self.features), 'feature')}, {class_facts(sizes)}"
-        ), self.notes
-
-    def _split(self, progress: NamedProgress) -> None:
-        """Cut the rows: the held-out ones are read, the scale is learned from the others."""
-        client, self.scaler = self.client, None
-        blocks = self.folder.blocks(len(self.features), MAX_BLOCKS)
-
-        def array(read: Callable[..., Any], dtype: Any, *shape: int, held_out: bool) -> Any:
-            parts = []
-            for block in blocks:
-                low, high = np.searchsorted(self.held_out, [block.start, block.start + len(block)])
-                size = int(high - low if held_out else len(block) - (high - low))
-                if size:
-                    rows = self.held_out[low:high]
-                    value = delayed(read, pure=False)(block, rows=rows, but=not held_out)
-                    parts.append(da.from_delayed(value, (size, *shape), dtype))
-            return da.concatenate(parts)
-
-        features, p = partial(features_of, names=self.features), len(self.features)
-        labels = partial(labels_of, target=self.target, classes=self.classes)
-        self.queries = client.persist(array(features, np.float32, p, held_out=True).rechunk(-1))
-        self.truth = client.compute(array(labels, np.int32, held_out=True)).result()
-        self.X = array(features, np.float32, p, held_out=False)
-        self.y = array(labels, np.int32, held_out=False)
-        if not self.options.no_scaling:
-            progress("scaling", 0, self.n_train)
-            self.scaler = DaskStandardScaler().fit(self.X, client=client)
-            self.X = self.scaler.transform(self.X)
-            self.queries = client.persist(self.scaler.transform(self.queries))
-
-    def rank(self, progress: NamedProgress) -> SplitComparison:
-        """Return the results of the methods, one after the other; after an interruption, of those
-        that are finished.
-
-        A method that fails is skipped, but without the raw features there is nothing to compare
-        with.
-        """
-        self._split(progress)
-        finished, notes, interrupted = list[MethodResult](), list[str](), False
-        warned = dict[str, Counter[str]]()
-        for name, method in self._methods().items():
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                try:
-                    finished.append(self._evaluate(name, method, progress))
-                except KeyboardInterrupt:
-                    interrupted = True
-                except FAILURES as error:
-                    why = KILLED if isinstance(error, KilledWorker) else first_line(error)
-                    notes.append(f"{name} skipped: {why}")
-            warned[name] = Counter({first_line(warning.message): 1 for warning in caught})
-            if interrupted or not finished:
-                break
-        if not finished:
-            raise KeyboardInterrupt if interrupted else TableError(notes[0])
-        results, least = rank_split(finished, self.n_train)
-        return SplitComparison(
-            results,
-            (*notes, *warning_notes(warned)),
-            self.n_neighbors,
-            self.n_train,
-            not self.options.no_scaling,
-            self.options.seed,
-            interrupted,
-            least,
+            f"of {comparison.n_neighbors}-NN on {scaled} features, {len(train):,} training rows, "
+            f"{len(test):,} held-out rows, seed {comparison.random_state}"
         )
 
-    def _methods(self) -> dict[str, Any]:
-        """Return the methods by name, unfitted; None for the raw features."""
-        n, p = self.X.shape
-        m, search = min(MOST_DIMENSIONS, -(-p // 2)), choose_search(n)
-        solver = "lbfgs" if search == "exact" else "sgd"
-        return {
-            RAW: None,
-            "PCA": DaskPCA(m),
-            "LPP": DaskLPP(m, search=search),
-            "DNE": DaskDNE(m, search=search),
-            "NMMP": DaskNMMP(m, n_neighbors_within=NMMP_NEIGHBORS, search=search),
-            "NCA": DaskNCA(m, solver=solver, search=search, random_state=self.options.seed),
-        }
+    @property
+    def notes(self) -> Iterator[str]:
+        """Yield what was skipped or warned of, a line each."""
+        yield from self.comparison.notes
 
-    def _evaluate(self, name: str, method: Any, progress: NamedProgress) -> MethodResult:
-        """Fit a method to the training rows, which then vote on the held-out ones."""
-        (n, m), Z, Q, k = self.X.shape, self.X, self.queries, self.n_neighbors
-        progress(name, 0, n)
-        start = time.perf_counter()
-        if method is not None:
-            method.fit(Z, self.y, client=self.client)
-            m, Z, Q = len(method.components_), method.transform(Z), method.transform(Q)
-        seconds = time.perf_counter() - start
-        self.maps[name] = method
-        near = nearest_labels(Z, self.y, Q, k, client=self.client, progress=partial(progress, name))
-        # of equally many votes the smallest label wins
-        hits = mode(near.labels, axis=1).mode == self.truth
-        return split_result(name, hits, m, seconds, k, self.n_train)
 
-    def has_more(self, comparison: SplitComparison) -> bool:
-        """Say that all methods that work on a cluster are compared at once."""
-        return False
-
-    def draw(self, comparison: SplitComparison, path: Path) -> None:
-        """Draw accuracies, with the intervals of the differences from the raw features."""
-        figure, ax = pictures.new_figure(f"compare {self.name} --dask", 1)
-        results, raw = comparison.results[::-1], comparison.raw
-        for position, result in enumerate(results):
-            ax.errorbar(
-                100 * result.score.mean(),
-                position,
-                xerr=50 * float(np.diff(result.interval)[0]),
-                fmt="o",
-                color=STATUS_COLORS[result.status],
-                capsize=4,
+def compare_folder(options: argparse.Namespace) -> int:
+    """Rank the methods that work on a cluster by one split; write a picture, and on request the
+    winner.
+    """
+    folder = open_folder(Path(options.table))
+    target = find_name(folder.path, folder.names, options.target, "--target")
+    features, notes = folder.features(target)
+    if folder.n_rows < MIN_ROWS:
+        raise TableError(
+            f"{folder.path} has {counted(folder.n_rows, 'row')}, too few for one split (at least "
+            f"{MIN_ROWS}): write them into one file, and leave --dask out."
+        )
+    k = options.neighbors or NEIGHBORS
+    if k > MIN_ROWS // 2:
+        raise TableError(f"--neighbors is {k}, with --dask at most {MIN_ROWS // 2}: lower it.")
+    held_out = held_out_rows(folder.n_rows, options.seed)
+    n_train = folder.n_rows - len(held_out)
+    searcher(choose_search(n_train), n_train)  # needs faiss, from 100,000 rows on
+    methods = cluster_methods(n_train, len(features), options.seed)
+    outputs = Outputs(quiet=options.quiet, stderr=False)
+    with cluster(options.dask) as client:
+        with console.Progress("rows", quiet=options.quiet) as progress:
+            counts = for_each_file(
+                client, count_classes, folder, partial(progress, "classes"), target=target
             )
-        ax.axvline(100 * raw.score.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
-        names = [f"{result.name}, {result.dimension[0]}-D\n{result.status}" for result in results]
-        ax.set_yticks(range(len(results)), names)
-        vote = f"{comparison.n_neighbors}-NN among {comparison.n_train:,} rows"
-        ax.set_xlabel(
-            f"held-out rows right (%), {vote}; bars: the difference from the raw features, 95%"
-        )
-        ax.set_title(f"Accuracy on {len(self.truth):,} held-out rows (dashed: the raw features)")
-        figure.savefig(path, dpi=110, format="png")
+            classes, sizes = classes_of(folder, target, sum(counts, Counter[Any]()))
+            outputs.note(
+                f"{folder.name}: {counted(len(folder.files), 'file')}, "
+                f"{counted(folder.n_rows, 'row')}, {counted(len(features), 'feature')}, "
+                f"{class_facts(sizes)}",
+                *(f"  {note}" for note in notes),
+            )
+            blocks = folder.blocks(len(features), MAX_BLOCKS)
+            X, queries = split_array(
+                blocks, held_out, partial(features_of, names=features), np.float32, len(features)
+            )
+            y, truth = split_array(
+                blocks, held_out, partial(labels_of, target=target, classes=classes), np.int32
+            )
+            queries = client.persist(queries.rechunk(-1))  # in one block, kept by the cluster
+            truth = client.compute(truth).result()
+            scaler = None
+            if not options.no_scaling:
+                progress("scaling", 0, n_train)
+                scaler = DaskStandardScaler().fit(X, client=client)
+                X, queries = scaler.transform(X), client.persist(scaler.transform(queries))
 
-    def model(self, comparison: SplitComparison) -> tuple[Model, str]:
-        """Return the winner, in which at most 100,000 training rows, evenly drawn, vote, and what
-        it learned from.
-        """
-        best, n = comparison.best, self.X.shape[0]
-        embedding = self.maps[best.name]
-        model = new_model(
-            [step.to_local() for step in (self.scaler, embedding) if step is not None],
-            number_encoder(self.features),
-            best,
-            comparison.raw,
-            task=CLASSIFICATION.name,
-            score="accuracy",
-            method=best.name,
-            classes=self.classes.tolist(),
-            n_neighbors=comparison.n_neighbors,
-            soft=False,
-            n_rows=self.folder.n_rows,
-            target=self.target,
-            table=self.folder.name,
+            def evaluate(name: str, method: Any) -> MethodResult:
+                """Fit a method to the training rows, which then vote on the held-out ones."""
+                m, Z, Q = len(features), X, queries
+                progress(name, 0, n_train)
+                start = time.perf_counter()
+                if method is not None:
+                    method.fit(X, y, client=client)
+                    m, Z, Q = len(method.components_), method.transform(X), method.transform(Q)
+                seconds = time.perf_counter() - start
+                show = partial(progress, name)
+                near = nearest_labels(Z, y, Q, k, client=client, progress=show)
+                # of equally many votes the smallest label wins
+                hits = mode(near.labels, axis=1).mode == truth
+                return split_result(name, hits, m, seconds, k, n_train)
+
+            finished, notes, interrupted = evaluate_all(methods, evaluate)
+        folds = [(np.broadcast_to(0, n_train), np.arange(len(truth)))]
+        results, least = ranked(finished, folds)
+        comparison: Any = SplitComparison(
+            results,
+            least,
+            folds,
+            notes,
+            n_neighbors=k,
+            random_state=options.seed,
+            scale=not options.no_scaling,
+            interrupted=interrupted,
         )
-        voters = np.linspace(0, n - 1, min(MOST_VOTERS, n)).round().astype(np.int64)
-        Z = self.X if embedding is None else embedding.transform(self.X)
-        coordinates, codes = self.client.gather(self.client.compute([Z[voters], self.y[voters]]))
-        # the voter i is the training row i: held-out rows stand before it
-        before = self.held_out - np.arange(len(self.held_out))
-        rows = voters + np.searchsorted(before, voters, side="right")
-        learned = "raw k-NN, since no method is shown to beat it" if model.is_raw else model.method
-        votes = f"all {n}" if len(rows) == n else f"{len(rows)} evenly drawn"
-        text = f"{learned}, learned from the {n} training rows, of which {votes} vote"
-        return with_voters(model, coordinates.astype(np.float64), rows, codes), text
+        console.report(SplitSummary(comparison))
+        if interrupted:
+            raise KeyboardInterrupt
+        if options.save:
+            raw = next(result for result in results if result.name == RAW)
+            best = next((result for result in results if result.status == "better"), raw)
+            embedding = methods[best.name]
+            model = new_model(
+                [step.to_local() for step in (scaler, embedding) if step is not None],
+                number_encoder(features),
+                best,
+                raw,
+                task=CLASSIFICATION.name,
+                score=comparison.score.name,
+                method=best.name,
+                classes=classes.tolist(),
+                n_neighbors=k,
+                soft=False,
+                n_rows=folder.n_rows,
+                target=target,
+                table=folder.name,
+            )
+            # evenly drawn
+            voters = np.linspace(0, n_train - 1, min(MOST_VOTERS, n_train)).round().astype(np.int64)
+            Z = X if embedding is None else embedding.transform(X)
+            coordinates, codes = client.gather(client.compute([Z[voters], y[voters]]))
+            # the voter i is the training row i: held-out rows stand before it
+            before = held_out - np.arange(len(held_out))
+            rows = voters + np.searchsorted(before, voters, side="right")
+            model = with_voters(model, coordinates.astype(np.float64), rows, codes)
+            what = "raw k-NN, since no method is shown to beat it" if best is raw else best.name
+            votes = f"all {n_train}" if len(rows) == n_train else f"{len(rows)} evenly drawn"
+            outputs.write(
+                options.save,
+                "--save",
+                partial(save_model, model),
+                f"Model: {options.save}, {what}, learned from the {n_train} training rows, of "
+                f"which {votes} vote",
+            )
+    picture = options.picture or default_picture(options)
+    draw = partial(pictures.draw, f"compare {folder.name} --dask", [RankingDisplay(comparison)])
+    outputs.write(picture, "--picture", draw, f"Picture: {picture}")
+    return outputs.code
+
+
+def held_out_rows(n: int, seed: int) -> np.ndarray:
+    """Return the row numbers of a fifth, at most 20,000, ascending; all sets of so many are equally
+    likely.
+    """
+    return np.sort(np.random.default_rng(seed).choice(n, min(MOST_HELD_OUT, n // 5), replace=False))
+
+
+def split_array(
+    blocks: Sequence[Any], held_out: np.ndarray, read: Callable[..., Any], dtype: Any, *shape: int
+) -> list[Any]:
+    """Return the training rows and the held-out ones of a folder's blocks as lazy Dask arrays."""
+    parts: list[list[Any]] = [[], []]
+    for block in blocks:
+        low, high = np.searchsorted(held_out, [block.start, block.start + len(block)])
+        for part, size in enumerate([len(block) - (high - low), high - low]):
+            if size:
+                value = delayed(read, pure=False)(block, rows=held_out[low:high], but=part == 0)
+                parts[part].append(da.from_delayed(value, (int(size), *shape), dtype))
+    return [da.concatenate(part) for part in parts]
+
+
+def cluster_methods(n: int, p: int, seed: int) -> dict[str, Any]:
+    """Return the methods by name, unfitted; None for the raw features."""
+    m, search = min(MOST_DIMENSIONS, -(-p // 2)), choose_search(n)
+    solver = "lbfgs" if search == "exact" else "sgd"
+    return {
+        RAW: None,
+        "PCA": DaskPCA(m),
+        "LPP": DaskLPP(m, search=search),
+        "DNE": DaskDNE(m, search=search),
+        "NMMP": DaskNMMP(m, n_neighbors_within=NMMP_NEIGHBORS, search=search),
+        "NCA": DaskNCA(m, solver=solver, search=search, random_state=seed),
+    }
+
+
+def evaluate_all(
+    methods: dict[str, Any], evaluate: Callable[[str, Any], MethodResult]
+) -> tuple[list[MethodResult], list[str], bool]:
+    """Return the results of the methods, notes on what was skipped or warned of, and whether an
+    interrupt ended it.
+
+    A method that fails is skipped, but without the raw features, which come first, there is nothing
+    to compare with.
+    """
+    finished, notes, interrupted = list[MethodResult](), list[str](), False
+    warned = dict[str, Counter[str]]()
+    for name, method in methods.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                finished.append(evaluate(name, method))
+            except KeyboardInterrupt:
+                interrupted = True
+            except FAILURES as error:
+                why = KILLED if isinstance(error, KilledWorker) else first_line(error)
+                notes.append(f"{name} skipped: {why}")
+        warned[name] = Counter({first_line(warning.message): 1 for warning in caught})
+        if interrupted or not finished:
+            break
+    if not finished:
+        raise KeyboardInterrupt if interrupted else TableError(notes[0])
+    return finished, [*notes, *warning_notes(warned)], interrupted
+
+
+def split_result(
+    name: str, hits: np.ndarray, dimension: int, seconds: float, k: int, n_train: int
+) -> MethodResult:
+    """Return the result of a method that is right in the held-out rows `hits`, not yet compared
+    with others.
+    """
+    score = np.array([hits.mean()])
+    return MethodResult(
+        name=name,
+        sign=1,
+        kind="baseline" if name == RAW else "method",
+        method=None,
+        score=score,
+        scores={"accuracy": score},
+        dimension=np.array([dimension]),
+        params=({},),
+        votes=(Vote(k),),
+        fit_seconds=np.array([seconds]),
+        n_learned=n_train,
+        predictions=(),
+        contributions=(hits.astype(float),),
+    )

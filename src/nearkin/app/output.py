@@ -192,10 +192,10 @@ class Outputs:
         for line in () if self.quiet else lines:
             console.say(line, stderr=self.stderr)
 
-    def write(self, path: Path, option: str, write: Callable[[Path], Any], done: str) -> None:
+    def write(self, path: str | Path, option: str, write: Callable[[Path], Any], done: str) -> None:
         """Write a file and note that it is done; or say why it cannot be written."""
         try:
-            with atomic_write(path) as part:
+            with atomic_write(Path(path)) as part:
                 write(part)
             self.note(done)
         except OSError as error:

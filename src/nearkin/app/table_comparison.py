@@ -1,9 +1,10 @@
-"""The comparison of methods on a table in memory, by cross-validation or one split."""
+"""`nearkin compare TABLE`: methods ranked on rows in memory, by cross-validation or one split."""
 
 from __future__ import annotations
 
 import argparse
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,173 +33,177 @@ from ..evaluation import (
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from ..tables import indicated_features
 from . import console, pictures
-from .model import Model, learned_model
+from .model import Model, learned_model, save_model
+from .output import Outputs, default_picture
 from .readers import TableError
-from .report import comparison_document
+from .report import comparison_document, write_json, write_report
 from .tables import Table, read_table, reading
 from .words import Summary, class_facts, one_line, span
 
+FOLLOW = (
+    "The methods of the papers follow, on the same folds; p is then corrected for all of them, so "
+    "that what is shown here may become unclear. Ctrl-C ends the comparison with this first answer."
+)
+FIRST_ANSWER = "Interrupted: what is written now is the first answer."
 # the others are named alike
 SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}
 SPACES = str.maketrans("-_", "  ")
-SMALL_ROWS, SMALL_ENTRIES = 1000, 30_000  # up to which all methods are compared without --all
+# up to which the methods of the papers follow by themselves: they take about a minute
+SMALL_ROWS, SMALL_ENTRIES = 1000, 30_000
 QUICK = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
 # labelled rows above which three folds would be more work than the one split by default
 QUICK_ROWS = 20_000
 
 
-class TableComparison(nullcontext):
-    """A table, ready to compare methods on."""
-
-    unit = "fits"
-    summary = Summary
-
-    def __init__(self, options: argparse.Namespace) -> None:
-        super().__init__()
-        self.options = options
-        self.score = _score_named(options.score, options.task)
-        self.methods = _methods_named(options.methods, options.task)
-        self.table: Table = console.while_reading(
-            options,
-            partial(
-                read_table,
-                options.table,
-                options.target,
-                options.groups,
-                task=options.task,
-                unlabelled=options.unlabelled,
-                reading=reading(options),
-            ),
+def compare_table(options: argparse.Namespace) -> int:
+    """Rank the methods on a table; write a picture, and on request a page, JSON and the winner."""
+    score = _score_named(options.score, options.task)
+    methods = _methods_named(options.methods, options.task)
+    table = console.while_reading(
+        options,
+        partial(
+            read_table,
+            options.table,
+            options.target,
+            options.groups,
+            task=options.task,
+            unlabelled=options.unlabelled,
+            reading=reading(options),
+        ),
+    )
+    n_rows, n_features = len(table.labelled), table.X.shape[1]
+    is_small = n_rows <= SMALL_ROWS and n_rows * n_features <= SMALL_ENTRIES
+    goes_on = (options.all or is_small) and not (options.methods or options.quick)
+    quick: dict[str, Any] = QUICK if options.quick else {}
+    if n_rows > QUICK_ROWS and table.groups is None:
+        quick = {"choice_rows": quick.get("choice_rows")}
+    outputs = Outputs(quiet=options.quiet, stderr=False)
+    outputs.note(_facts(table), *(f"  {note}" for note in table.notes))
+    with _fits(table.name, options.quiet) as progress:
+        check_spread(table.X, table.feature_names)
+        comparison = compare(
+            table.X,
+            table.y,
+            task=table.task,
+            groups=table.groups,
+            methods=methods,
+            references=[] if options.no_references else None,
+            score=score,
+            n_neighbors=options.neighbors,
+            scale=not options.no_scaling,
+            keep_twins=options.keep_twins,
+            refit=bool(options.save) and not goes_on,
+            encoder=table.encoder,
+            time_budget=options.time_budget,
+            random_state=options.seed,
+            progress=progress,
+            n_splits=options.folds or quick.get("n_splits"),
+            n_repeats=options.repeats or quick.get("n_repeats"),
+            choice_rows=quick.get("choice_rows"),
         )
-        # The methods of the papers follow those that answer first on request, and by themselves
-        # where the table is so small that they take about a minute.
-        n_rows, n_features = len(self.table.labelled), self.table.X.shape[1]
-        is_small = n_rows <= SMALL_ROWS and n_rows * n_features <= SMALL_ENTRIES
-        self.goes_on = (options.all or is_small) and not (options.methods or options.quick)
-
-    def facts(self, progress: console.Progress) -> tuple[str, list[str]]:
-        """Return what was read, and notes on it."""
-        table = self.table
-        (n, p), n_labelled, n_columns = (
-            table.X.shape,
-            len(table.labels),
-            len(table.encoder.columns_),
-        )
-        labelled = f" ({n_labelled:,} labelled)" * (n_labelled < n)
-        features = counted(p, "sparse feature" if issparse(table.X) else "feature")
-        if p > n_columns:
-            features += f" from {counted(n_columns, 'column')}"
-        n_indicators = 0 if issparse(table.X) else len(indicated_features(np.isnan(table.X)))
-        if n_indicators:
-            features += f" and {counted(n_indicators, 'indicator')} of missing cells"
-        values, counts = np.unique(table.labels, return_counts=True)
-        target = class_facts(counts)
-        if table.task != CLASSIFICATION.name:
-            target = f"{counted(len(values), 'value')} {span(values[0], values[-1])}"
-        if table.groups is not None:
-            target += f", {counted(len(np.unique(table.groups)), 'group')}"
-        return f"{table.name}: {counted(n, 'row')}{labelled}, {features}, {target}", table.notes
-
-    def has_more(self, comparison: Comparison) -> bool:
-        """Say whether the methods of the papers follow this comparison, for which there must be
-        time left.
-        """
-        return self.goes_on and comparison.seconds < (self.options.time_budget or np.inf)
-
-    def rank(self, progress: console.Progress) -> Comparison:
-        """Compare the methods that answer first, or those that were asked for."""
-        options, table = self.options, self.table
-        quick: dict[str, Any] = QUICK if options.quick else {}
-        if len(table.labelled) > QUICK_ROWS and table.groups is None:
-            quick = {"choice_rows": quick.get("choice_rows")}
-        with one_line(table.name):
-            check_spread(table.X, table.feature_names)
-            comparison = compare(
-                table.X,
-                table.y,
-                task=table.task,
-                groups=table.groups,
-                methods=self.methods,
-                references=[] if options.no_references else None,
-                score=self.score,
-                n_neighbors=options.neighbors,
-                scale=not options.no_scaling,
-                keep_twins=options.keep_twins,
-                refit=bool(options.save) and not self.goes_on,
-                encoder=table.encoder,
-                time_budget=options.time_budget,
-                random_state=options.seed,
-                progress=partial(_show, progress),
-                n_splits=options.folds or quick.get("n_splits"),
-                n_repeats=options.repeats or quick.get("n_repeats"),
-                choice_rows=quick.get("choice_rows"),
-            )
-        doubts = table.suspects.doubts(table.target, table.task)
-        return replace(comparison, doubts=(*comparison.doubts, *doubts))
-
-    def rank_more(self, comparison: Comparison, progress: console.Progress) -> Comparison:
-        """Compare the methods of the papers on the same folds; an interrupt leaves what was
-        finished before.
-        """
-        budget = self.options.time_budget
-        left = None if budget is None else budget - comparison.seconds
-        with one_line(self.table.name):
-            return extend(
-                comparison,
-                refit=bool(self.options.save),
-                time_budget=left,
-                progress=partial(_show, progress),
-            )
-
-    def draw(self, comparison: Comparison, path: Path) -> None:
-        """Draw the ranking, and a 2-D map of held-out rows by what was chosen in the first fold."""
-        table, answer = self.table, comparison[leader(comparison.ranking()).name]
-        name = answer.params[0].get("method", answer.name)
-        displays: list[Any] = [RankingDisplay(comparison)]
-        # on every fold, not on the first alone
-        finished = [result.name for result in comparison.results]
-        if name != RAW and name in finished:
-            seen = first_map(comparison, answer)
-            displays.append(
-                EmbeddingDisplay(
-                    seen.embedding,
-                    known_labels(table.y, seen.rows),
-                    seen.score,
-                    seen.vote,
-                    name,
-                    table.task,
-                    comparison.score.name,
-                )
-            )
-        pictures.draw(f"compare {table.name}", displays, path)
-
-    def document(self, comparison: Comparison, progress: console.Progress) -> Any:
-        """Return all that was found, for the page and the JSON file."""
-        curves = score_by_dimension(comparison, progress=progress)
-        return comparison_document(
-            comparison, curves, self.table, ["nearkin", *self.options.arguments]
-        )
-
-    def model(self, comparison: Comparison) -> tuple[Model, str]:
-        """Return the winner, and what it was learned from."""
-        with console.Progress(self.unit, quiet=self.options.quiet) as progress:
-            comparison = with_winner(comparison, progress=partial(_show, progress))
+    doubts = table.suspects.doubts(table.target, table.task)
+    comparison = replace(comparison, doubts=(*comparison.doubts, *doubts))
+    console.report(Summary(comparison))
+    if comparison.interrupted:
+        raise KeyboardInterrupt
+    interrupted = False
+    left = None if options.time_budget is None else options.time_budget - comparison.seconds
+    if goes_on and (left is None or left > 0):
+        outputs.note("", FOLLOW)
+        with _fits(table.name, options.quiet) as progress:
+            more = extend(comparison, refit=bool(options.save), time_budget=left, progress=progress)
+        interrupted = more.interrupted
+        if interrupted:
+            outputs.note(FIRST_ANSWER)
+        else:
+            comparison = more
+            console.report(Summary(comparison))
+    if options.save:
+        with _fits(table.name, options.quiet) as progress:
+            comparison = with_winner(comparison, progress=progress)
         if comparison.winner is None:
             raise KeyboardInterrupt
-        model = learned_model(comparison, self.table)
-        choice, words = comparison.choice, Summary(comparison).wording
-        text = (
-            f"{model.method} ({model.vote}), fitted to all rows; held-out {words.title} of this "
-            f"choice: {words.figure(choice.score.mean())}"
+        model = learned_model(comparison, table)
+        done = f"Model: {options.save}, {_of_model(model, comparison)}"
+        outputs.write(options.save, "--save", partial(save_model, model), done)
+    picture = options.picture or default_picture(options)
+    outputs.write(picture, "--picture", partial(_draw, comparison, table), f"Picture: {picture}")
+    if options.report or options.json:
+        with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
+            curves = score_by_dimension(comparison, progress=progress)
+            command = ["nearkin", *options.arguments]
+            document = comparison_document(comparison, curves, table, command)
+    if options.report:
+        write = partial(write_report, document=document)
+        outputs.write(options.report, "--report", write, f"Report: {options.report}")
+    if options.json:
+        write = partial(write_json, document=document)
+        outputs.write(options.json, "--json", write, f"JSON: {options.json}")
+    if interrupted:
+        raise KeyboardInterrupt
+    return outputs.code
+
+
+@contextmanager
+def _fits(name: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a function that shows the progress of fits; an error of the rows names the table."""
+    with (
+        console.Progress("fits", quiet=quiet) as progress,
+        one_line(name),
+    ):
+
+        def show(what: str, done: int, total: int) -> None:
+            progress("compared" if done == total and what != ON_ALL_ROWS else what, done, total)
+
+        yield show
+
+
+def _facts(table: Table) -> str:
+    """Return what was read."""
+    n, p = table.X.shape
+    n_labelled, n_columns = len(table.labels), len(table.encoder.columns_)
+    labelled = f" ({n_labelled:,} labelled)" * (n_labelled < n)
+    features = counted(p, "sparse feature" if issparse(table.X) else "feature")
+    if p > n_columns:
+        features += f" from {counted(n_columns, 'column')}"
+    n_indicators = 0 if issparse(table.X) else len(indicated_features(np.isnan(table.X)))
+    if n_indicators:
+        features += f" and {counted(n_indicators, 'indicator')} of missing cells"
+    values, counts = np.unique(table.labels, return_counts=True)
+    target = class_facts(counts)
+    if table.task != CLASSIFICATION.name:
+        target = f"{counted(len(values), 'value')} {span(values[0], values[-1])}"
+    if table.groups is not None:
+        target += f", {counted(len(np.unique(table.groups)), 'group')}"
+    return f"{table.name}: {counted(n, 'row')}{labelled}, {features}, {target}"
+
+
+def _of_model(model: Model, comparison: Comparison) -> str:
+    """Return what a model was learned from, and how good it is."""
+    choice, words = comparison.choice, Summary(comparison).wording
+    text = (
+        f"{model.method} ({model.vote}), fitted to all rows; held-out {words.title} of this "
+        f"choice: {words.figure(choice.score.mean())}"
+    )
+    if not model.is_raw and choice.status != "better":
+        text += " (not shown to be better than raw k-NN)"
+    return text + "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
+
+
+def _draw(comparison: Comparison, table: Table, path: Path) -> None:
+    """Draw the ranking, and a 2-D map of held-out rows by what was chosen in the first fold."""
+    answer = comparison[leader(comparison.ranking()).name]
+    name = answer.params[0].get("method", answer.name)
+    displays: list[Any] = [RankingDisplay(comparison)]
+    # on every fold, not on the first alone
+    if name != RAW and name in [result.name for result in comparison.results]:
+        seen = first_map(comparison, answer)
+        labels = known_labels(table.y, seen.rows)
+        score = comparison.score.name
+        displays.append(
+            EmbeddingDisplay(seen.embedding, labels, seen.score, seen.vote, name, table.task, score)
         )
-        if not model.is_raw and choice.status != "better":
-            text += " (not shown to be better than raw k-NN)"
-        text += "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
-        return model, text
-
-
-def _show(progress: console.Progress, what: str, done: int, total: int) -> None:
-    progress("compared" if done == total and what != ON_ALL_ROWS else what, done, total)
+    pictures.draw(f"compare {table.name}", displays, path)
 
 
 def _score_named(option: str | None, task: str) -> str | None:
