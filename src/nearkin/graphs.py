@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import coo_array, csgraph, csr_array, diags_array
+from sklearn.preprocessing import normalize
 
 
 def binary(G: csr_array) -> csr_array:
@@ -41,9 +42,7 @@ def mean_weights(G: csr_array) -> csr_array:
     """Return weight 1 / (number of listed neighbours) for every listed neighbour: rows sum to 1, or
     to 0 if empty.
     """
-    lengths = np.diff(G.indptr)
-    weights = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
-    return csr_array((weights, G.indices, G.indptr), shape=G.shape)
+    return normalize(binary(G), norm="l1")
 
 
 def scaled_weights(squared: np.ndarray, product: np.ndarray | float) -> np.ndarray:

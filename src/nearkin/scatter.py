@@ -19,6 +19,7 @@ from scipy.linalg.lapack import dormqr
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.metrics import euclidean_distances
+from sklearn.utils.extmath import svd_flip
 
 from ._blocks import (
     centre,
@@ -93,16 +94,9 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
     It is the scatter of the complete graph `ww' / sum(w)`.
     """
     w = np.ones(X.shape[0]) if weights is None else weights
-    if issparse(X):
+    if (w == 0).any():
         X, w = X[w > 0], w[w > 0]
-        X = _sparsely_anchored(X, np.zeros(len(w), dtype=int))
-        mean = w @ X / w.sum()
-        return second_moment(X, w) - w.sum() * np.outer(mean, mean)
-    share, blocks = w / w.sum(), row_blocks(*X.shape)
-    mean = sum(share[rows] @ X[rows].astype(np.float64) for rows in blocks)
-    typical = X[np.where(w > 0, _distances(X, mean), np.inf).argmin()]  # see `_about_anchors`
-    mean = sum(share[rows] @ (X[rows].astype(np.float64) - typical) for rows in blocks)
-    return _sum_of_squares(X, w, lambda rows: X[rows].astype(np.float64) - typical - mean)
+    return _about_means(X, np.zeros(len(w), dtype=int), w)
 
 
 def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
@@ -113,16 +107,19 @@ def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
     return _sum_of_squares(X, weights, lambda rows: X[rows].astype(np.float64))
 
 
+def group_means(X: Any, codes: np.ndarray) -> np.ndarray:
+    """Return the mean of every group 0, 1, ..., shape (c, p), dense, relative to a typical row of
+    X: a feature that is constant is exactly 0 in it.
+    """
+    relative = _about_anchors(X, np.zeros_like(codes))
+    return dense_float64(_means(X, relative, codes, np.ones(len(codes))))
+
+
 def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
     """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes
     0, 1, ...
     """
-    one = np.zeros_like(codes)  # anchor: the means of a constant feature would differ by rounding
-    if issparse(X):
-        means = dense_float64(group_means(_sparsely_anchored(X, one), codes))
-    else:
-        means = _means(X, _about_anchors(X, one), codes)
-    return total_scatter(means, np.bincount(codes).astype(np.float64))
+    return total_scatter(group_means(X, codes), np.bincount(codes).astype(np.float64))
 
 
 def within_scatter(X: Any, codes: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -132,14 +129,7 @@ def within_scatter(X: Any, codes: np.ndarray, weights: np.ndarray | None = None)
     A feature that is constant in every class is exactly 0 in it, which no difference of two sums
     would be.
     """
-    w = np.ones(len(codes)) if weights is None else weights[codes]
-    if issparse(X):
-        X = _sparsely_anchored(X, codes) * np.sqrt(w)[:, None]
-        means = group_means(X, codes)
-        return (X.T @ X - means.T @ means.multiply(np.bincount(codes)[:, None])).toarray()
-    relative = _about_anchors(X, codes)
-    means = _means(X, relative, codes)
-    return _sum_of_squares(X, w, lambda rows: relative(rows) - means[codes[rows]])
+    return _about_means(X, codes, np.ones(len(codes)) if weights is None else weights[codes])
 
 
 def pair_covariances(X: Any, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -205,64 +195,49 @@ def _about_anchors(X: Any, group: np.ndarray) -> Relative:
 
     That keeps differences within groups, and makes exactly 0 what does not differ within any: a
     feature that only isolated rows have, the distance between classes in a same-class graph. Its
-    rounding would pass for scatter. Typical is the row nearest to the mean of all.
+    rounding would pass for scatter. Typical is the row nearest to the mean of all; of sparse rows,
+    that of the fewest and smallest entries, so that they stay sparse.
     """
     if issparse(X):
-        return _sparsely_anchored(X, group).__getitem__
-    mean = X.mean(axis=0, dtype=np.float64)
-    anchor = _least_of_group(_distances(X, mean), group)[group]
+        X = X.astype(np.float64)
+        sizes = X.power(2).sum(axis=1)
+    else:
+        mean = X.mean(axis=0, dtype=np.float64)
+        blocks = row_blocks(*X.shape)
+        sizes = np.concatenate([np.linalg.norm(X[rows] - mean, axis=1) for rows in blocks])
+    starts = np.cumsum(np.bincount(group)) - np.bincount(group)
+    anchor = np.lexsort((sizes, group))[starts][group]
+    if issparse(X):
+        return (X - X[anchor]).__getitem__
     return lambda rows: X[rows].astype(np.float64) - X[anchor[rows]]
 
 
-def _sparsely_anchored(X: csr_array, group: np.ndarray) -> csr_array:
-    """Return sparse X relative to the row of fewest and smallest entries of each group: stays
-    sparse.
+def _about_means(X: Any, codes: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return `sum_i w_i (x_i - m_c)(x_i - m_c)'` with the weighted means m_c of the groups."""
+    relative = _about_anchors(X, codes)
+    means = _means(X, relative, codes, w)
+    if issparse(X):
+        about_means = (means.T @ means.multiply(np.bincount(codes, w)[:, None])).toarray()
+        return second_moment(relative(slice(None)), w) - about_means
+    return _sum_of_squares(X, w, lambda rows: relative(rows) - means[codes[rows]])
+
+
+def _means(X: Any, relative: Relative, codes: np.ndarray, w: np.ndarray) -> Any:
+    """Return the weighted mean of every group of the relative rows, 0 where all weights are; sparse
+    for sparse X.
     """
-    X = X.astype(np.float64)
-    return X - X[_least_of_group(X.power(2).sum(axis=1), group)[group]]
-
-
-def _distances(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return the distances of dense rows from their mean."""
-    blocks = row_blocks(*X.shape)
-    return np.concatenate([np.linalg.norm(X[rows] - mean, axis=1) for rows in blocks])
-
-
-def _least_of_group(values: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return the row of the smallest value of every group 0, 1, ..."""
-    sizes = np.bincount(group)
-    return np.lexsort((values, group))[np.cumsum(sizes) - sizes]
-
-
-def group_means(X: Any, group: np.ndarray) -> Any:
-    """Return the mean of every group 0, 1, ..., shape (c, p), sparse for sparse X."""
-    counts = np.bincount(group)
-    return _membership(group, len(counts)).T @ X / counts[:, None]
-
-
-def _membership(group: np.ndarray, n_groups: int) -> csr_array:
-    """Return 1 where the row is of the group, shape (n, c)."""
-    n = len(group)
-    return csr_array((np.ones(n), group, np.arange(n + 1)), shape=(n, n_groups))
-
-
-def _means(X: np.ndarray, relative: Relative, group: np.ndarray) -> np.ndarray:
-    """Return the mean of every group 0, 1, ... of dense X, relative to the anchors."""
-    counts = np.bincount(group)
-    sums = np.zeros((len(counts), X.shape[1]))
-    for rows in row_blocks(*X.shape):
-        sums += _membership(group[rows], len(counts)).T @ relative(rows)
-    return sums / counts[:, None]
+    total = np.bincount(codes, w)[codes]
+    share = csr_array((w / np.where(total > 0, total, 1.0), codes, np.arange(len(w) + 1)))
+    blocks = [slice(None)] if issparse(X) else row_blocks(*X.shape)
+    return sum(share[rows].T @ relative(rows) for rows in blocks)
 
 
 def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Relative) -> np.ndarray:
-    """Return `sum_i w_i a_i a_i'` of the rows of dense X relative to some origins; rows of w_i = 0
-    are skipped.
-    """
+    """Return `sum_i w_i a_i a_i'` of the rows of dense X relative to some origins."""
 
     def term(rows: slice) -> np.ndarray:
-        A = relative(rows)[w[rows] > 0]
-        return (A.T * w[rows][w[rows] > 0]) @ A
+        A = relative(rows)
+        return (A.T * w[rows]) @ A
 
     return parallel_sum(term, row_blocks(*X.shape), X.size)
 
@@ -313,9 +288,8 @@ class RowSpace:
             components = self.to_features(V[:r]).T
             if len(V) > r:
                 components = components + V[r:].T @ self.complement(len(V) - r)
-        largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
-        sign = np.where(largest < 0, -1.0, 1.0)
-        return components * sign, G.T * sign
+        G, components = svd_flip(G.copy(), components.copy(), u_based_decision=False)
+        return components, G.T
 
     def complement(self, m: int) -> np.ndarray:
         """Return m orthonormal rows (m, p) outside the span: directions in which the rows do not

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from distributed import Future
@@ -38,7 +38,7 @@ class ClusterRows(Table):
     """
 
     search: Searcher = EXACT
-    n_complement: ClassVar[int] = 0
+    n_complement: int = 0
 
     def _knn(self, relation: str, k: Any) -> list[Future]:
         """Return the distances to the k nearest rows, (b, n) of every block."""

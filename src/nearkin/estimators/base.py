@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
@@ -269,21 +270,18 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         """
         sample = sample_rows(X, codes)
         X, codes = X[sample], codes[sample]
-        method = type(self)(**self.get_params(deep=False))  # without callbacks
-        vote = KNeighborsClassifier(1)
+        params = self.get_params(deep=False)
         scores = []
         with warnings.catch_warnings(action="ignore"):  # of fits that are not kept
             for train, test in inner_folds(X, codes):
-                maps = [
-                    clone(method).set_params(**dict.fromkeys(names, k)).fit(X[train], codes[train])
-                    for k in NUMBERS_OF_NEIGHBORS
-                ]
                 of_fold = []
-                for m in maps:
-                    vote.fit(m.transform(X[train]), codes[train])
-                    of_fold.append(vote.score(m.transform(X[test]), codes[test]))
+                for k in NUMBERS_OF_NEIGHBORS:
+                    learner = type(self)(**params | dict.fromkeys(names, k))  # without callbacks
+                    vote = make_pipeline(learner, KNeighborsClassifier(1))
+                    vote.fit(X[train], codes[train])
+                    of_fold.append(vote.score(X[test], codes[test]))
                 scores.append(of_fold)
-                task.iteration(partial(dict, components_=maps[0].components_))
+                task.iteration(partial(dict, components_=vote[0].components_))
         if not scores:
             raise ValueError(
                 f"{names[0]}='auto' needs two rows of a class in y: give a number of neighbours."

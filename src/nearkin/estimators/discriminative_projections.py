@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import centre, dense_float64, relative_to, require_memory
+from .._blocks import relative_to, require_memory
 from .._validation import (
     check_choice,
     check_integer,
@@ -273,8 +273,7 @@ def class_pencil(X: Any, C: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, 
     c = len(counts)
     n_labelled = counts.sum()
     T = total_scatter(X, labelled.astype(np.float64))
-    near_zero = X.astype(np.float64) if issparse(X) else centre(X)
-    means = dense_float64(group_means(near_zero[labelled], codes[labelled]))
+    means = group_means(X[labelled], codes[labelled])
     means -= counts @ means / n_labelled
     in_units = means / _nonzero(np.sqrt(np.diag(T) / n_labelled))
     kept = []
@@ -303,7 +302,7 @@ def number_pencil(X: Any, C: np.ndarray, Y: np.ndarray, D: np.ndarray) -> tuple[
     unit = _nonzero(np.linalg.norm(Y, axis=0))
     U, s, Vt = svd(Y / unit, full_matrices=False)
     r = int(np.sum(s > RANK_TOLERANCE * s[0]))
-    G = second_moment(X, labelled.astype(np.float64))
+    G = second_moment(X[labelled], np.ones(len(Y)))
     K = X[labelled].T @ U[:, :r]
     seen, unseen = _split((K / _nonzero(np.sqrt(np.diag(G)))[:, None]).T)
     one = np.eye(seen.shape[1])

@@ -157,7 +157,7 @@ class GMML(SpectralEmbedding):
         status = Status.RANK_DEFICIENT if requested > rank else Status.OPTIMAL
         objective = self.t * (1 - self.t) * length**2 if 0 < self.t < 1 else 0.0
         V = R @ (U[:, :m] * roots[:m])
-        return SpectralResult(V, roots[:m] ** 2, objective, rank, 1, 0.0, 0.0, status, requested)
+        return SpectralResult(V, roots[:m] ** 2, objective, rank, requested, status)
 
     def _check_parameters(self, n_features: int) -> None:
         super()._check_parameters(n_features)

@@ -5,7 +5,7 @@ a table in memory, and of one to which many methods are fitted, where nothing is
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,21 +14,8 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
 
 from .._validation import validate_labelled_rows
-from ..graphs import (
-    binary,
-    heat_kernel,
-    kth_distance,
-    laplacian,
-    mutual,
-    union,
-)
-from ..neighbors import (
-    Searcher,
-    closest_listed,
-    first,
-    neighbor_lists,
-    searcher,
-)
+from ..graphs import binary, heat_kernel, kth_distance, laplacian, mutual, union
+from ..neighbors import Searcher, closest_listed, first, neighbor_lists, searcher
 from ..scatter import (
     RowSpace,
     between_scatter,
@@ -72,11 +59,8 @@ class Rows(Protocol):
     shape: tuple[int, int]
     dtype: Any
     class_sizes: np.ndarray
+    n_complement: int
     search: Searcher
-
-    @property
-    def n_complement(self) -> int:
-        """See above."""
 
     def union_knn(self, relation: str, k: Any, weights: str = "binary") -> Any:
         """Return the graph of i and j where either is among the k nearest of the other.
@@ -178,21 +162,9 @@ class TableRows:
         self.class_sizes = np.bincount(codes[codes >= 0])
         self.classes = np.arange(len(self.class_sizes)) if classes is None else classes
         self.search = search
-        self._table, self._in_span = X, in_span
-
-    @cached_property
-    def _space(self) -> RowSpace:
-        return row_space(self._table) if self._in_span else RowSpace(self._table, None)
-
-    @property
-    def X(self) -> Any:
-        """The rows in the coordinates in which the problem is solved, (n, r)."""
-        return self._space.coordinates
-
-    @property
-    def n_complement(self) -> int:
-        """See `Rows`."""
-        return 0 if self._space.to_features is None else self.shape[1] - self.X.shape[1]
+        self._space = row_space(X) if in_span else RowSpace(X, None)
+        self.X = self._space.coordinates  # in which the problem is solved, (n, r)
+        self.n_complement = X.shape[1] - self.X.shape[1]
 
     def _knn(self, relation: str, k: Any) -> csr_array:
         codes = np.zeros_like(self.codes) if relation == "all" else self.codes
@@ -230,7 +202,7 @@ class TableRows:
 
     def span_basis(self) -> np.ndarray:
         """See `Rows`."""
-        if self._space.to_features is not None:
+        if self.n_complement:
             return np.eye(self.X.shape[1])
         mean = np.asarray(self.X.mean(axis=0, dtype=np.float64))
         return span_basis(triangular_factor(rows_with_ones(self.X)), mean)

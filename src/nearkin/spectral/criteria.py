@@ -79,26 +79,26 @@ class SpectralResult:
         Value of the criterion at `vectors`.
     rank : int
         Dimension in which the problem has content (trace difference: d; otherwise the rank of B).
+    requested : int
+        The n_components that was requested.
+    status : Status
     n_iter : int
         Eigen-decompositions of the iteration; 1 where there is none.
     residual : float
         Largest `||A v - lambda B v|| / ((||A|| + |lambda| ||B||) ||v||)` over the directions.
     gap : float
         Relative distance from optimality (trace ratio), else 0.
-    status : Status
-    requested : int
-        The n_components that was requested.
     """
 
     vectors: np.ndarray
     values: np.ndarray
     objective: float
     rank: int
-    n_iter: int
-    residual: float
-    gap: float
-    status: Status
     requested: int
+    status: Status = Status.OPTIMAL
+    n_iter: int = 1
+    residual: float = 0.0
+    gap: float = 0.0
 
     def leading(self, n_components: int) -> SpectralResult:
         """Return the first directions, as if so many had been requested of an eigenproblem."""
@@ -155,8 +155,7 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
         graded = np.any((unit > 0) & (unit < GRADED * unit.max()))
         values, U = eigh(A[np.ix_(order, order)], driver="ev" if graded else "evr")
         V, size = U[np.argsort(order), :m], 0.0
-    residual = backward_error(A @ V - V * values[:m], V, max(size, np.abs(values).max()))
-    return eigen_result(V, values, residual, d, m)
+    return eigen_result(V, values, A @ V - V * values[:m], max(size, np.abs(values).max()), d, m)
 
 
 def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -> SpectralResult:
@@ -200,8 +199,8 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     V = whitening @ E
     R = A @ V - B @ V * values
     R -= N @ (N.T @ R)  # of the problem in the range of B: A need not vanish where B does
-    residual = backward_error(R, V, norm(A) + np.abs(values).max() * norm(B))
-    return eigen_result(V, values, residual, rank, requested)
+    size = norm(A) + np.abs(values).max() * norm(B)
+    return eigen_result(V, values, R, size, rank, requested)
 
 
 def generalized_eigh(
@@ -330,19 +329,21 @@ def trace_ratio(
     N = _null_space(B)
     rank = len(B) - N.shape[1]
     if not A.any():
-        return SpectralResult(
-            eigh(B)[1][:, :m], np.zeros(m), 0.0, rank, 1, 0.0, 0.0, Status.FLAT, requested
-        )
+        V = eigh(B)[1][:, :m]
+        return SpectralResult(V, np.zeros(m), 0.0, rank, requested, Status.FLAT)
     if m <= N.shape[1]:  # case 2: the m directions of largest tr V'AV where B vanishes
         values, E = _largest(N.T @ A @ N, m)
         trace, zero = values.sum(), ZERO * norm(A)
         if trace >= -zero or rank == 0:
-            residual = backward_error(N.T @ (A @ (N @ E)) - E * values, E, norm(A))
-            objective = -np.inf if trace < -zero else np.inf  # trace / 0
+            V = N @ E
+            R = N @ (N.T @ (A @ V)) - V * values
+            result = eigen_result(V, values, R, norm(A), rank, requested)
             status = Status.FLAT if abs(trace) <= zero else Status.UNBOUNDED
-            status = Status.RANK_DEFICIENT if requested > m else status
-            return SpectralResult(
-                N @ E, values, objective, rank, 2, residual, 0.0, status, requested
+            return replace(
+                result,
+                objective=-np.inf if trace < -zero else np.inf,  # trace / 0
+                n_iter=2,
+                status=result.status if requested > m else status,
             )
     rho = np.trace(A) / np.trace(B)  # a lower bound
     for n_iter in range(2, max_iter + 1):
@@ -353,10 +354,10 @@ def trace_ratio(
         if gap <= tol:
             break
         rho = a / b
-    residual = backward_error((A - rho * B) @ V - V * values, V, norm(A) + abs(rho) * norm(B))
-    status = Status.RANK_DEFICIENT if requested > m else Status.OPTIMAL
-    status = Status.NOT_CONVERGED if gap > tol else status
-    return SpectralResult(V, values, float(rho), rank, n_iter, residual, gap, status, requested)
+    R = (A - rho * B) @ V - V * values
+    result = eigen_result(V, values, R, norm(A) + abs(rho) * norm(B), rank, requested)
+    status = Status.NOT_CONVERGED if gap > tol else result.status
+    return replace(result, objective=float(rho), n_iter=n_iter, gap=gap, status=status)
 
 
 def range_basis(S: np.ndarray) -> np.ndarray:
@@ -416,24 +417,24 @@ def _rank_of_psd(eigenvalues: np.ndarray) -> int:
 def eigen_result(
     V: np.ndarray,
     values: np.ndarray,
-    residual: float,
+    R: np.ndarray,
+    size: float,
     rank: int,
     requested: int,
     unsolved: Status = Status.NOT_CONVERGED,
 ) -> SpectralResult:
-    """Return the result of one eigenproblem: the objective is the sum of the eigenvalues of V."""
-    status = Status.OPTIMAL if residual <= SOLVED else unsolved
-    status = Status.RANK_DEFICIENT if requested > rank else status
-    objective = float(values[: V.shape[1]].sum())
-    return SpectralResult(V, values, objective, rank, 1, residual, 0.0, status, requested)
+    """Return the result of one eigenproblem: the objective is the sum of the eigenvalues of V.
 
-
-def backward_error(R: np.ndarray, V: np.ndarray, norm: float) -> float:
-    """Return the largest `||r|| / (norm ||v||)` over the columns r = A v - lambda B v: the backward
-    error.
+    Its residual is the backward error, the largest `||r|| / (size ||v||)` over the columns `r = A v
+    - lambda B v` of R; `size` is the norm ||A|| + |lambda| ||B||.
     """
-    size = norm * np.linalg.norm(V, axis=0)
-    return float(np.max(np.linalg.norm(R, axis=0) / np.maximum(size, np.finfo(float).tiny)))
+    m = V.shape[1]
+    lengths = np.maximum(size * np.linalg.norm(V, axis=0), np.finfo(float).tiny)
+    residual = float(np.max(np.linalg.norm(R, axis=0) / lengths))
+    status = Status.OPTIMAL if residual <= SOLVED else unsolved
+    status = Status.RANK_DEFICIENT if requested > m else status
+    objective = float(values[:m].sum())
+    return SpectralResult(V, values, objective, rank, requested, status, residual=residual)
 
 
 def choose_solver(d: int, m: int) -> str:

@@ -24,7 +24,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from .._blocks import require_memory, thread_pools
 from ..linalg import eigh
-from .criteria import SOLVED, SpectralResult, Status, backward_error, eigen_result
+from .criteria import SOLVED, SpectralResult, Status, eigen_result
 
 DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
 STILL_DENSE = (
@@ -100,10 +100,10 @@ def smallest_eigenpairs(
         V /= np.linalg.norm(V, axis=0)
         R = M @ V
         R -= np.outer(q, q @ R) + V * values
-        residual = backward_error(R, V, size)
-        if residual <= SOLVED:
+        result = eigen_result(V, values, R, size, n - 1, n_pairs, Status.UNRESOLVED)
+        if result.residual <= SOLVED:
             break
-    return eigen_result(V, values, residual, n - 1, n_pairs, Status.UNRESOLVED)
+    return result
 
 
 def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralResult:
@@ -111,8 +111,9 @@ def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralRes
     vectors.
     """
     values, B = eigh(H, subset_by_index=(0, min(n_pairs, len(H)) - 1))
-    residual = backward_error(H @ B - B * values, Q @ B, np.linalg.norm(H, axis=0).max())
-    return eigen_result(Q @ B, values, residual, len(H), n_pairs, Status.UNRESOLVED)
+    R = Q @ (H @ B - B * values)
+    size = np.linalg.norm(H, axis=0).max()
+    return eigen_result(Q @ B, values, R, size, len(H), n_pairs, Status.UNRESOLVED)
 
 
 def _dense(M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarray | None) -> Pairs:
