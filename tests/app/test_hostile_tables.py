@@ -191,7 +191,6 @@ DIALECTS = {
         PLAIN.replace(",", "\t").replace("\n", "\r\n").encode("utf-16"),
         "separated by tabs",
     ),
-    "UTF-32": (PLAIN.encode("utf-32"), ""),
     "separators that end every row": (PLAIN.replace("\n", ",\n"), "ignored, empty: Unnamed: 2"),
     "separators that end the rows alone": (
         PLAIN.replace("\n", ",\n").replace("kind,", "kind"),
@@ -255,12 +254,12 @@ REFUSED = {
         "byte 0xFF on line 26 is no UTF-8",
     ),
     "UTF-8 that is cut in a letter": (labelled("ä", "ö").encode()[:-2], "it may be damaged"),
-    "NUL bytes": (PLAIN.encode().replace(b"red", b"r\0d"), "'kind' holds NUL characters"),
-    "a NUL byte in a number": (PLAIN.replace(str(SIZES[3]), "1\0"), "'size' holds NUL characters"),
-    "a NUL byte in a name": (PLAIN.replace("size", "si\0ze"), "NUL characters in 'si\\x00ze'"),
+    "NUL bytes": (PLAIN.encode().replace(b"red", b"r\0d"), "holds NUL characters"),
+    "a NUL byte in a number": (PLAIN.replace(str(SIZES[3]), "1\0"), "holds NUL characters"),
+    "a NUL byte in a name": (PLAIN.replace("size", "si\0ze"), "holds NUL characters"),
     "only NUL bytes": (b"\0" * 1000, "NUL characters"),
     "UTF-16 cut in a letter": (PLAIN.encode("utf-16")[:-1], "is no UTF-16"),
-    "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "is it UTF-16?"),
+    "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "or UTF-16 without a mark"),
     "random bytes": (RNG.bytes(5000), "save it in UTF-8"),
     "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "save it in UTF-8"),
     "a ZIP archive": (
@@ -299,10 +298,6 @@ REFUSED = {
     "no rows": (LINES[0], "0 rows"),
     "two columns of one name": (PLAIN.replace("size,", "kind,", 1), "'kind' more than once"),
     "a damaged archive of gzip": (gzip.compress(PLAIN.encode())[:-20], "no readable CSV file"),
-    "60,000 columns": (
-        ",".join(map(str, range(60_000))) + ",kind\n",
-        "60,001 columns, and a text table at most",
-    ),
     "all rows equal": (LINES[0] + "\n" + "\n".join([LINES[1]] * N), "one class, 'red'"),
     "all features equal": (
         "size,kind\n" + "".join(f"1,{kind}\n" for kind in KINDS),
@@ -639,8 +634,6 @@ REFUSED_PARQUET = {
         arrow(more=pa.array(DAYS, pa.timestamp("ns", "Mars/Olympus"))),
         "Mars/Olympus",
     ),
-    "NUL in a name": (arrow(**{"a\0": INTEGERS, "a": INTEGERS}), "NUL characters in 'a\\x00'"),
-    "NUL in a label": (labelled_arrow(["a\0", "a"] * 12), "'kind' holds NUL characters"),
     "two columns of one name": (
         pa.Table.from_arrays([INTEGERS, INTEGERS], ["kind", "kind"]),
         "'kind' more than once",

@@ -24,7 +24,7 @@ from pyarrow import compute
 
 from .._blocks import require_memory
 from .._messages import MAX_NAME, counted, in_row, listed, note, quoted, shortened, shown
-from ..tables import MARKS_OF_MISSING, Cells, Text
+from ..tables import MARKS_OF_MISSING, Cells, Rules, Text
 
 # The checks that all tables share, and the error with which one is refused.
 
@@ -32,7 +32,6 @@ MAX_TEXT = 500
 TEXT = pa.large_string()
 TRUTH = pa.array(["True", "TRUE", "true", "False", "FALSE", "false"], TEXT)
 CODE = "^0[0-9]+$"
-NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 LIST_CELL = re.compile(r"(.*)\[\d+\]")  # how a number of a column of lists is called
 MISSING = "missing values (empty fields, NA, None and the like)"
@@ -63,17 +62,16 @@ class BadCells:
         self._first: dict[str, int] = {}  # the first row with such a cell
         self._counts = defaultdict[str, Counter[str]](Counter)
 
-    def add(self, names: Iterable[str], cells: np.ndarray, start: int = 0) -> bool:
+    def add(self, names: Sequence[str], cells: np.ndarray, start: int = 0) -> bool:
         """Count bad cells of some rows, the first of which has the number `start`; return whether
         any were found.
         """
         for what, find in self._kinds.items():
-            bad = find(cells)
-            if bad.any():
-                row = start + int(bad.any(axis=1).argmax())
+            columns, rows = np.nonzero(find(cells).T)
+            if len(rows):
+                row = start + int(rows.min())
                 self._first[what] = min(row, self._first.get(what, row))
-                counts = dict(zip(names, bad.sum(axis=0).tolist(), strict=True))
-                self._counts[what] += Counter(counts)  # of columns without such cells, nothing
+                self._counts[what].update(names[column] for column in columns.tolist())
         return bool(self._first)
 
     def refuse(self, path: Path, place: Callable[[int], str]) -> None:
@@ -107,7 +105,8 @@ def find_name(path: Path, names: Sequence[str], given: str | None, option: str) 
     for name in names:
         if name.strip() == given.strip():
             return name
-    hint = _similar(given, offered, " (did you mean {}?)")
+    close = _similar(given, offered)
+    hint = f" (did you mean {close}?)" if close else ""
     raise TableError(f"{path} has no {shown(given)}{hint}: give {option} one of {quoted(offered)}.")
 
 
@@ -116,8 +115,8 @@ def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str])
     present, known = set(names), set(needed)
     missing = [name for name in needed if name not in present]
     if missing:
-        others = [name for name in names if name not in known]
-        hint = _similar(missing[0], others, f" ({shown(missing[0])} may be {{}} here)")
+        close = _similar(missing[0], [name for name in names if name not in known])
+        hint = f" ({shown(missing[0])} may be {close} here)" if close else ""
         raise TableError(
             f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename "
             "them."
@@ -130,11 +129,6 @@ def check_names(place: Path | str, names: Sequence[str]) -> None:
     if repeated:
         raise TableError(
             f"{place} has {quoted(repeated)} more than once: give every column a name of its own."
-        )
-    damaged = [name for name in names if "\0" in name]
-    if damaged:
-        raise TableError(
-            f"{place} has NUL characters in {quoted(damaged, 2)}: is it UTF-16? Save it again."
         )
     check_length(str(place), names)
 
@@ -151,15 +145,12 @@ def check_length(place: str, texts: Iterable[str]) -> None:
         )
 
 
-def _similar(name: str, names: Sequence[str], hint: str) -> str:
-    """Return a hint at a similar name, if there is one; among short ones, the first and the last,
-    for the search is slow.
+def _similar(name: str, names: Sequence[str]) -> str:
+    """Return the most similar of the names, if one is; among short ones, the last thousand, for the
+    search is slow.
     """
     short = [other for other in names if len(other) <= MAX_NAME]
-    if len(short) > 1000:
-        short = short[:500] + short[-500:]
-    close = difflib.get_close_matches(name, short, n=1)
-    return hint.replace("{}", shown(close[0])) if close else ""
+    return "".join(map(shown, difflib.get_close_matches(name, short[-1000:], n=1)))
 
 
 def missing_note(met: Counter[str]) -> list[str]:
@@ -201,7 +192,7 @@ class Reading:
     @cached_property
     def numbers(self) -> list[float]:
         """Return those of the texts that count as missing which are numbers."""
-        return [float(text) for text in self.missing or () if re.fullmatch(NUMBER, text)]
+        return Rules(self.missing).missing_numbers
 
     @cached_property
     def marks(self) -> Any:
@@ -349,19 +340,21 @@ class Source(Reader):
         """Return some columns."""
         names = self.names if needed is None else needed
         require_names(self.path, self.names, names)
-        apart, no_codes = {*labels, *as_text, *self.text}, {*as_numbers}
+        apart = {*labels, *as_text, *self.text}
         chunks: dict[str, list[Any]] = {name: [] for name in names if name in apart}
         numbers, kinds, mixed, n_rows = np.empty((0, 0)), dict[str, Any](), set[str](), 0
         bad, met = BadCells(self.reading.refuse_missing), Counter[str]()
         for start, batch in self.batches(names):
             columns = {
-                name: column if name in chunks else self._parsed(column, name in no_codes, met)
+                name: column if name in chunks else self._parsed(column, name in as_numbers, met)
                 for name, column in zip(batch.schema.names, batch.columns, strict=True)
             }
             if start == 0:
-                for name, column in columns.items():
-                    if column.type == TEXT:
-                        chunks.setdefault(name, [])
+                chunks |= {
+                    name: []
+                    for name, column in columns.items()
+                    if column.type == TEXT and name not in chunks
+                }
                 number_names = [name for name in names if name not in chunks]
                 places = {name: place for place, name in enumerate(number_names)}
                 require_memory(
@@ -393,17 +386,10 @@ class Source(Reader):
         if mixed:  # only the file still has the text of the numbers
             return self.read(needed, labels, [*as_text, *mixed], as_numbers)
         found = Columns(list(self.names), numbers, number_names, {}, self.place)
-        for name in names:
-            if name not in chunks:
-                continue
+        for name in filter(chunks.__contains__, names):
             # equal cells are held once, in the order in which they appear
             column = pa.chunked_array(chunks.pop(name)).unify_dictionaries().combine_chunks()
             values, codes = column.dictionary, column.indices
-            if values.type == TEXT and compute.any(compute.match_substring(values, "\0")).as_py():
-                raise TableError(
-                    f"{self.path}: {shown(name)} holds NUL characters: it may be damaged; save it "
-                    "again."
-                )
             if name in labels:
                 values = values if name in as_text else self._label_values(values)
                 found.labels[name] = values.take(codes).to_numpy(zero_copy_only=False)

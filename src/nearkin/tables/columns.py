@@ -74,6 +74,15 @@ class Rules:
     decimal: str = "."
     drop_identifiers: bool = True
 
+    @property
+    def missing_numbers(self) -> list[float]:
+        """Return those of the texts that count as missing which are numbers."""
+        found = []
+        for text in self.missing_values or ():
+            with suppress(ValueError):
+                found.append(float(text))
+        return found
+
     def cleaned(self, text: Text, *, numeric: bool) -> Text:
         """Return text without spaces around it, missing where nothing, or a value that counts as
         missing, is left.

@@ -5,7 +5,6 @@ standardized, with missing cells filled and indicated.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -419,11 +418,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(
                     f"X lacks {quoted(lacking, 5)}, which was learned from: add or rename columns."
                 )
-        # numbers that count as missing
-        marks = []
-        for text in self.rules.missing_values or ():
-            with suppress(ValueError):
-                marks.append(float(text))
+        marks = self.rules.missing_numbers
         for block in row_blocks(*cells.numbers.shape) if marks else []:
             cells.numbers[block][np.isin(cells.numbers[block], marks)] = np.nan
         return cells
