@@ -238,7 +238,7 @@ def test_one_fold(monkeypatch):
 
 
 def test_many_rows_and_classes_are_cut(monkeypatch):
-    monkeypatch.setattr(report, "MAX_POINTS", (10, 5))
+    monkeypatch.setattr(report, "MAX_POINTS", 10)
     monkeypatch.setattr(documents, "MAX_CONFUSION", 2)
     monkeypatch.setattr(documents, "MAX_CLASSES", 2)
     table = hostile_table()
@@ -252,7 +252,7 @@ def test_many_rows_and_classes_are_cut(monkeypatch):
     assert max(document["rows"]["answer"]) == 2
     assert len(document["confusion"]["labels"]) == 2
     assert document == comparison_document(comparison, {}, table, ["x"])
-    monkeypatch.setattr(report, "MAX_BYTES", 1000)
+    monkeypatch.setattr(report, "MAX_DRAWN", 5)
     assert len(comparison_document(comparison, {}, table, ["x"])["maps"][0]["x"]) == 5
 
 

@@ -55,16 +55,17 @@ def to_json(document: Any) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def digits(values: Any, count: int = 4) -> Any:
-    """Return numbers in a few digits, whole ones as they are; None where they are not finite."""
-    values = np.asarray(values)
-    if values.dtype.kind == "f":
-        rounded = [
-            float(f"{value:.{count}g}") if np.isfinite(value) else None
-            for value in values.ravel().tolist()
-        ]
-        values = np.array(rounded, dtype=object).reshape(values.shape)
-    return values.tolist()
+def plain(value: Any) -> Any:
+    """Return what JSON can hold: numbers in six digits, None where they are not finite."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if np.isfinite(value) else None
+    return value
 
 
 def short_text(value: Any, most: int = MAX_LABEL) -> str:
@@ -73,26 +74,13 @@ def short_text(value: Any, most: int = MAX_LABEL) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-# Maps of held-out rows for the page: how many rows are drawn follows from the bytes that they take.
+# Maps of held-out rows for the page.
 
-# of a map: the first for which all maps take so many bytes at most
-MAX_POINTS = (
-    1000,
-    500,
-    250,
-    100,
-)
-MAX_BYTES = 1_000_000
+MAX_POINTS, MAX_DRAWN = 1000, 10_000  # rows of a map, of all maps
 MAX_NEAR = 3  # neighbours of a drawn row
 MAX_VALUES, MAX_FEATURES = 4, 100  # features shown of a row, of so few
 # of a map in two dimensions
-FAILURES = (
-    ValueError,
-    TypeError,
-    ArithmeticError,
-    MemoryError,
-    np.linalg.LinAlgError,
-)
+FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError)
 
 
 def drawn_maps(found: Summary, table: Table, answers: np.ndarray) -> dict[str, Any]:
@@ -108,51 +96,45 @@ def drawn_maps(found: Summary, table: Table, answers: np.ndarray) -> dict[str, A
     for result in sorted(methods, key=lambda result: result.name != first):
         with suppress(*FAILURES):
             maps.append((short_text(result.name), first_map(comparison, result)))
-    drawn: dict[str, Any] = {"rows": None, "maps": []}
     if not maps:
-        return drawn
+        return {"rows": None, "maps": []}
     X, held_out = comparison.protocol.X, maps[0][1].rows
     order = np.random.default_rng(comparison.protocol.random_state).permutation(len(held_out))
+    shown = np.sort(order[: min(MAX_POINTS, MAX_DRAWN // len(maps))])
+    near = [seen.neighbors[shown, :MAX_NEAR] for _, seen in maps]
+    others = np.unique(np.concatenate([rows.ravel() for rows in near]))
+    rows = np.concatenate([held_out[shown], others])
     n_values = 0 if issparse(X) or X.shape[1] > MAX_FEATURES else MAX_VALUES
-    features = list(enumerate(table.feature_names[:n_values]))
-    for most in MAX_POINTS:
-        shown = np.sort(order[:most])
-        near = [seen.neighbors[shown, :MAX_NEAR] for _, seen in maps]
-        others = np.unique(np.concatenate([rows.ravel() for rows in near]))
-        rows = np.concatenate([held_out[shown], others])
-        drawn["rows"] = {
+    return {
+        "rows": {
             "held_out": len(held_out),
             "name": [short_text(table.row_names[row]) for row in rows.tolist()],
-            "answer": digits(answers[rows], 6),
-            "values": {short_text(name): digits(X[held_out[shown], j]) for j, name in features},
-        }
-        drawn["maps"] = [
+            "answer": answers[rows],
+            "values": {
+                short_text(name): X[held_out[shown], j]
+                for j, name in enumerate(table.feature_names[:n_values])
+            },
+        },
+        "maps": [
             {
                 "name": name,
                 "vote": str(seen.vote),
-                "score": digits(seen.score, 6),
+                "score": seen.score,
                 "said": found.wording.predicate(seen.score),
-                "x": digits(seen.embedding[shown, 0]),
-                "y": digits(seen.embedding[shown, 1]) if seen.embedding.shape[1] > 1 else None,
-                "near": (len(shown) + np.searchsorted(others, neighbors)).tolist(),
+                "x": seen.embedding[shown, 0],
+                "y": seen.embedding[shown, 1] if seen.embedding.shape[1] > 1 else None,
+                "near": len(shown) + np.searchsorted(others, neighbors),
             }
             for (name, seen), neighbors in zip(maps, near, strict=True)
-        ]
-        if len(to_json(drawn).encode()) <= MAX_BYTES:
-            break
-    return drawn
+        ],
+    }
 
 
 # What NCA tables has learned of every column, for the page: how far it moves rows, and where its
 # values lie.
 
 MAX_COLUMNS = 50  # whose effects are listed
-# columns whose curves are drawn, curves, and values of a category
-MAX_CURVED, MAX_PANELS, MAX_LEVELS = (
-    6,
-    9,
-    20,
-)
+MAX_CURVED, MAX_PANELS, MAX_LEVELS = 6, 9, 20  # columns with curves, curves, texts of a column
 LEAST_REACH = 0.04  # of a curve, as a part of the largest
 MAX_AXES, LEAST_SHARE = 3, 0.02  # axes of the learned space along which curves are drawn
 
@@ -172,11 +154,10 @@ def learned_columns(comparison: Comparison, table: Table) -> dict[str, Any] | No
     order = order[effects[order] > 0]
     return {
         "squared": predictor.distance_ == "squared",
-        "axes": digits(shares[:n_axes]),
+        "axes": shares[:n_axes],
         "n_columns": len(order),
         "effects": [
-            {"column": short_text(names[j]), "effect": digits(effects[j])}
-            for j in order[:MAX_COLUMNS]
+            {"column": short_text(names[j]), "effect": effects[j]} for j in order[:MAX_COLUMNS]
         ],
         "curves": _curves(with_seasons(predictor.curves()), comparison, order[:MAX_CURVED], n_axes),
     }
@@ -207,7 +188,7 @@ def _levels(curve: Levels, m: int) -> dict[str, Any]:
     values = curve.values[:m]
     kept = np.sort(np.argsort(-np.abs(values).max(axis=0), kind="stable")[:MAX_LEVELS])
     levels = [short_text(curve.names[at]) for at in kept]
-    return {"edges": None, "levels": levels, "places": digits(values[:, kept]), "missing": None}
+    return {"edges": None, "levels": levels, "places": values[:, kept], "missing": None}
 
 
 def _line(curve: Curve, x: np.ndarray, m: int) -> dict[str, Any]:
@@ -216,17 +197,15 @@ def _line(curve: Curve, x: np.ndarray, m: int) -> dict[str, Any]:
     edges = np.union1d([low, high], curve.edges[(curve.edges > low) & (curve.edges < high)])
     centre = np.array([np.nanmean(np.interp(x, curve.edges, row)) for row in curve.values[:m]])
     places = [np.interp(edges, curve.edges, row) for row in curve.values[:m]] - centre[:, None]
-    missing = None if curve.missing is None else digits(curve.missing[:m] - centre)
-    return {"edges": digits(edges, 6), "levels": None, "places": digits(places), "missing": missing}
+    missing = None if curve.missing is None else curve.missing[:m] - centre
+    return {"edges": edges, "levels": None, "places": places, "missing": missing}
 
 
 # A comparison as one JSON document: what `--json` writes and what the page is drawn from
 # (docs/guide/json.md).
 
 FORMAT = 1
-MAX_NOTE = 1000
-MAX_CLASSES, MAX_LISTED, MAX_NOTES, MAX_FOLDS = 1000, 50, 100, 500
-MAX_CONFUSION = 40
+MAX_CLASSES, MAX_LISTED, MAX_FOLDS, MAX_CONFUSION = 1000, 50, 500, 40
 TEST = (
     "paired by held-out row, with a variance corrected for the training rows that folds share, at "
     "least that of the folds (with two to four folds by their number of degrees of freedom); Holm "
@@ -256,10 +235,10 @@ def comparison_document(
     classes, answers = _classes(comparison)
     of_columns = set(table.suspects.notes(table.target, table.task))  # which "table" holds
     notes = [*(note for note in table.notes if note not in of_columns), *found.notes]
-    return {
+    document = {
         "format": FORMAT,
         "nearkin": __version__,
-        "command": [str(word) for word in command],
+        "command": command,
         "versions": {
             "Python": platform.python_version(),
             "NumPy": np.__version__,
@@ -268,34 +247,42 @@ def comparison_document(
         },
         "machine": platform.platform(),
         "seed": protocol.random_state,
-        "seconds": digits(comparison.seconds),
+        "seconds": comparison.seconds,
         "table": _table(comparison, table, classes),
         "protocol": {
             "folds": len(folds),
             "repeats": comparison.n_repeats,
             "held_out_rows": sum(len(test) for _, test in first_repeat(folds)),
-            "training_rows": round(float(np.mean([len(train) for train, _ in folds]))),
+            "training_rows": round(np.mean([len(train) for train, _ in folds])),
             "scaled": protocol.scale,
             "neighbors": comparison.n_neighbors,
             "test": TEST_OF_A_SPLIT if comparison.of_fitted_models else TEST,
             "tests": sum(row.kind in ("method", "choice") for row in found.rows),
-            "detectable": digits(comparison.least_difference),
+            "detectable": comparison.least_difference,
         },
         "score": _score(comparison.score.name, found.wording, comparison),
         "beside": _score(found.wording.second, found.second, comparison),
         "verdict": found.verdict,
-        "doubts": [
-            {"kind": doubt.kind, "text": short_text(doubt.text, MAX_NOTE)}
-            for doubt in comparison.doubts
-        ],
+        "doubts": [{"kind": doubt.kind, "text": doubt.text} for doubt in comparison.doubts],
         "quote": found.quote,
-        "notes": [short_text(note, MAX_NOTE) for note in notes[:MAX_NOTES]],
+        "notes": notes,
         "ranking": [_ranked(row, found) for row in found.rows],
-        "curves": [_scores_by_dimension(name, scores) for name, scores in curves.items() if scores],
+        "curves": [
+            {
+                "name": short_text(name),
+                "dimension": [*scores],
+                "mean": np.mean([*scores.values()], axis=1),
+                "low": np.min([*scores.values()], axis=1),
+                "high": np.max([*scores.values()], axis=1),
+            }
+            for name, scores in curves.items()
+            if scores
+        ],
         "columns": learned_columns(comparison, table),
         **drawn_maps(found, table, answers),
         "confusion": _confusion(comparison),
     }
+    return dict(plain(document))
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
@@ -315,14 +302,13 @@ def _classes(comparison: Comparison) -> tuple[list[dict[str, Any]] | None, np.nd
     sizes = np.bincount(y[y >= 0], minlength=len(comparison.classes))
     kept = np.sort(np.argsort(-sizes, kind="stable")[:MAX_CLASSES])
     named = [
-        {"label": short_text(comparison.classes[place]), "rows": int(sizes[place])}
-        for place in kept
+        {"label": short_text(comparison.classes[place]), "rows": sizes[place]} for place in kept
     ]
     places = np.full(len(sizes) + 1, len(kept))  # the last one is that of -1
     places[kept], places[-1] = np.arange(len(kept)), -1
     if len(kept) < len(sizes):
         others = f"the {len(sizes) - len(kept):,} other classes"
-        named.append({"label": others, "rows": int(sizes.sum() - sizes[kept].sum())})
+        named.append({"label": others, "rows": sizes.sum() - sizes[kept].sum()})
     return named, places[y]
 
 
@@ -332,20 +318,21 @@ def _table(
     protocol, found = comparison.protocol, table.suspects
     y, (n, p) = protocol.y[protocol.labelled], protocol.X.shape
     gaps = protocol.missing_cells
-    most_gaps = np.argsort(-gaps, kind="stable")[: min(MAX_LISTED, np.count_nonzero(gaps))]
+    n_gaps = np.count_nonzero(gaps)
+    most_gaps = np.argsort(-gaps, kind="stable")[:n_gaps][:MAX_LISTED]
     return {
         "name": short_text(table.name, 200),
         "rows": n,
         "labelled": len(protocol.labelled),
         "columns": len(table.encoder.columns_),
         "features": p,
-        "sparse": bool(issparse(protocol.X)),
+        "sparse": issparse(protocol.X),
         "target": short_text(table.target, 200),
         "task": comparison.task.name,
         "n_classes": None if classes is None else len(comparison.classes),
         "classes": classes,
         "largest_class": None if classes is None else f"{np.bincount(y).max() / len(y):.1%}",
-        "range": None if classes is not None else digits([y.min(), y.max()], 6),
+        "range": None if classes is not None else [y.min(), y.max()],
         "groups": None if table.groups is None else len(np.unique(table.groups)),
         "n_left_out": len(found.left_out),
         "left_out": [
@@ -353,21 +340,20 @@ def _table(
             for name, reason in found.left_out[:MAX_LISTED]
         ],
         "suspicious": [
-            {"column": short_text(name), "score": digits(score)}
+            {"column": short_text(name), "score": score}
             for name, score in found.suspicious[:MAX_LISTED]
         ],
         "missing": {
-            "cells": int(gaps.sum()),
-            "n_features": int(np.count_nonzero(gaps)),
+            "cells": gaps.sum(),
+            "n_features": n_gaps,
             "features": [
-                {"feature": short_text(table.feature_names[j]), "rows": int(gaps[j])}
-                for j in most_gaps
+                {"feature": short_text(table.feature_names[j]), "rows": gaps[j]} for j in most_gaps
             ],
         },
         "group_hints": [short_text(name) for name, _ in found.group_hints[:MAX_LISTED]],
         "twins": {
             "rows": comparison.n_twins,
-            "share": digits(comparison.n_twins / n),
+            "share": comparison.n_twins / n,
             "kept": comparison.kept_twins,
         },
     }
@@ -395,11 +381,11 @@ def _ranked(row: RankingRow, found: Summary) -> dict[str, Any]:
         "name": short_text(row.name),
         "kind": row.kind,
         "status": row.status,
-        "score": digits(row.score, 6),
-        "deviation": digits(row.deviation),
-        "folds": digits(row.fold_scores[:MAX_FOLDS], 5),
-        "scores": {name: digits(score, 6) for name, score in row.scores.items()},
-        "difference": digits(row.difference, 6),
+        "score": row.score,
+        "deviation": row.deviation,
+        "folds": row.fold_scores[:MAX_FOLDS],
+        "scores": row.scores,
+        "difference": row.difference,
         "written": {  # as the command prints them: a browser rounds halves otherwise
             "score": words.number(row.score),
             "second": found.second.number(row.scores[words.second]),
@@ -407,17 +393,17 @@ def _ranked(row: RankingRow, found: Summary) -> dict[str, Any]:
             "low": words.signed(row.low),
             "high": words.signed(row.high),
         },
-        "low": None if is_raw else digits(row.low, 6),
-        "high": None if is_raw else digits(row.high, 6),
-        "p": digits(row.p_value),
+        "low": None if is_raw else row.low,
+        "high": None if is_raw else row.high,
+        "p": row.p_value,
         "dimension": row.dimensions,
         "neighbors": row.neighbors,
-        "soft": digits(row.soft),
+        "soft": row.soft,
         "choices": [
             {"folds": n, "params": {name: short_text(value) for name, value in params.items()}}
             for params, n in row.settings[:5]
         ],
-        "fit_seconds": digits(row.seconds, 3),
+        "fit_seconds": row.seconds,
         "learned_rows": row.n_learned,
         "summary": described(method) if isinstance(method, Method) else "",
     }
@@ -437,17 +423,6 @@ def described(method: Method) -> str:
     return summary + f" ({', '.join(changed)})" * bool(changed)
 
 
-def _scores_by_dimension(name: str, scores: dict[int, np.ndarray]) -> dict[str, Any]:
-    folds = np.array([*scores.values()])
-    return {
-        "name": short_text(name),
-        "dimension": [*map(int, scores)],
-        "mean": digits(folds.mean(axis=1), 5),
-        "low": digits(folds.min(axis=1), 5),
-        "high": digits(folds.max(axis=1), 5),
-    }
-
-
 def _confusion(comparison: Comparison) -> dict[str, Any] | None:
     """Return percentages of each class's held-out rows by label; of many classes the most confused
     ones.
@@ -459,11 +434,7 @@ def _confusion(comparison: Comparison) -> dict[str, Any] | None:
     errors = sum(matrix.sum(axis=1) - np.diag(matrix) for matrix in counts)
     shown = np.sort(np.argsort(-errors, kind="stable")[:MAX_CONFUSION])
     before, after = (
-        digits(
-            100.0
-            * matrix[np.ix_(shown, shown)]
-            / np.maximum(matrix[shown].sum(axis=1, keepdims=True), 1)
-        )
+        100 * matrix[np.ix_(shown, shown)] / np.maximum(matrix[shown].sum(axis=1, keepdims=True), 1)
         for matrix in counts
     )
     return {
