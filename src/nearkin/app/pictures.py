@@ -12,23 +12,19 @@ import numpy as np
 from ..plotting import ColumnsDisplay, FeatureDisplay, SpectrumDisplay
 from .model import Model
 
-
-def new_figure(title: str, n_axes: int) -> list[Any]:
-    """Return a figure and its axes, side by side."""
-    # it warns of a home that may not be written to
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4 + 5 * n_axes, 6), layout="constrained")
-    figure.suptitle(f"nearkin {title}", parse_math=False)
-    return [figure, *figure.subplots(1, n_axes, squeeze=False)[0]]
+# it warns of a home that may not be written to
+logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 
 def draw(title: str, displays: Sequence[Any], path: Path) -> None:
     """Draw Displays side by side."""
-    figure, *axes = new_figure(title, len(displays))
-    if isinstance(displays[0], ColumnsDisplay):
-        figure.set_size_inches(12, 6)
+    from matplotlib.figure import Figure
+
+    wide = isinstance(displays[0], ColumnsDisplay)
+    size = (12, 6) if wide else (4 + 5 * len(displays), 6)
+    figure = Figure(figsize=size, layout="constrained")
+    figure.suptitle(f"nearkin {title}", parse_math=False)
+    axes = figure.subplots(1, len(displays), squeeze=False)[0]
     for display, ax in zip(displays, axes, strict=True):
         display.plot(ax=ax)
     figure.savefig(path, dpi=110, format="png")
