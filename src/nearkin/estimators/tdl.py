@@ -303,7 +303,7 @@ class TDL(TransductiveEmbedding):
         solution = solve(penalty, A, reg * unit, smoothest, self.loss)  # step 3 of Algorithm 1
 
         result = solution.result
-        V = solution.result.vectors
+        V = result.vectors
         result.warn()
         if isinstance(penalty, GraphPenalty):
             penalty.warn_if_disconnected(V.shape[1])
@@ -554,9 +554,6 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
     True
     """
 
-    losses_: dict[str, float]
-    accuracies_: dict[str, float]
-
     def __init__(self, tdl: TDL | None = None) -> None:
         self.tdl = tdl
 
@@ -580,38 +577,31 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
         require_two_classes(self.classes_)
         labelled = codes >= 0
         n_classes = len(self.classes_)
-        self.space_ = "tdl"
-        self.losses_ = {}
-        self.accuracies_ = {}
-        bandwidth: float | str = "auto"
-        if self.tdl is not None:
-            self.tdl_ = clone(self.tdl).fit(X, codes, affinity=affinity)
-            spaces = {"tdl": self._profiles(self.tdl_.voting_embedding_)}
-        else:
+        if self.tdl is None:
             m = min(max(EIGENVECTORS, 2 * n_classes), X.shape[0] - 1)
             tdl = TDL(m, reg=np.inf, n_neighbors=5, bandwidth=np.inf, laplacian="normalized")
             self.tdl_ = tdl.fit(X, affinity=affinity)
-            spaces = {"tdl": self._profiles(self.tdl_.embedding_)}
-            if labelled.sum() >= LABELS_PER_CLASS * n_classes:
-                # In which space, and at which bandwidth, do labelled rows predict each other best?
-                if affinity is None:  # beside a graph of the user, the features may say nothing
-                    spaces["features"] = X
-                found = {
-                    name: best_bandwidth(Z[labelled], codes[labelled]) for name, Z in spaces.items()
-                }
-                self.losses_ = {name: one.loss for name, one in found.items()}
-                for name, one in found.items():
-                    if len(one.right) > 0:
-                        self.accuracies_[name] = float(np.mean(one.right))
-                if affinity is None:
-                    gains = found["features"].right.astype(int) - found["tdl"].right
-                    difference = gains.sum()
-                    standard_error = np.linalg.norm(gains)
-                    if abs(difference) <= standard_error:
-                        difference = self.losses_["tdl"] - self.losses_["features"]
-                    if difference > 0:
-                        self.space_ = "features"
-                bandwidth = found[self.space_].bandwidth
+        else:
+            self.tdl_ = clone(self.tdl).fit(X, codes, affinity=affinity)
+        spaces = {"tdl": self._profiles(self.tdl_.voting_embedding_)}
+        found: dict[str, LeftOut] = {}
+        if self.tdl is None and labelled.sum() >= LABELS_PER_CLASS * n_classes:
+            # In which space, and at which bandwidth, do labelled rows predict each other best?
+            if affinity is None:  # beside a graph of the user, the features may say nothing
+                spaces["features"] = X
+            for name, Z in spaces.items():
+                found[name] = best_bandwidth(Z[labelled], codes[labelled])
+        self.losses_ = {name: left_out.loss for name, left_out in found.items()}
+        self.accuracies_ = {name: float(left_out.right.mean()) for name, left_out in found.items()}
+        self.space_ = "tdl"
+        if "features" in found:
+            gains = found["features"].right.astype(int) - found["tdl"].right
+            difference = gains.sum()
+            if abs(difference) <= np.linalg.norm(gains):  # its standard error
+                difference = self.losses_["tdl"] - self.losses_["features"]
+            if difference > 0:
+                self.space_ = "features"
+        bandwidth = found[self.space_].bandwidth if found else "auto"
         Z = spaces[self.space_]
         self._voters = voters(Z, labelled, codes, bandwidth)
         self.label_distributions_ = np.eye(n_classes)[codes]
@@ -695,7 +685,7 @@ def best_bandwidth(Z: Any, codes: np.ndarray) -> LeftOut:
     """
     n = Z.shape[0]
     counts = np.bincount(codes)
-    half_a_class = n / np.sum(counts > 0) / 2
+    half_a_class = n / len(counts) / 2
     squares_of_some = nearest_squares(Z)
     perplexities = (min(PERPLEXITY, half_a_class), *PERPLEXITIES)
     bandwidths = [perplexity_bandwidth(squares_of_some, perplexity) for perplexity in perplexities]
@@ -719,4 +709,4 @@ def best_bandwidth(Z: Any, codes: np.ndarray) -> LeftOut:
             losses[j] -= np.log((n * share + counts[own_class] / n) / (n + 1)).sum()
             right[j, block] = shares.argmax(axis=1) == own_class
     best = int(losses.argmin())
-    return LeftOut(bandwidths[best], float(losses[best] / max(len(predicted), 1)), right[best])
+    return LeftOut(bandwidths[best], float(losses[best] / len(predicted)), right[best])

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import relative_to, require_memory, row_blocks
@@ -31,7 +32,7 @@ from .._validation import (
 )
 from ..graphs import coupled_rows, heat_kernel, indicators, laplacian, normalized_laplacian, union
 from ..linalg import eigh, svd
-from ..neighbors import EXACT, Searcher, nearest
+from ..neighbors import EXACT, Searcher, first, nearest
 from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, smallest_eigenpairs, smallest_of_dense
 from .base import Embedding
@@ -60,16 +61,12 @@ class TransductiveEmbedding(Embedding):
                 raise ValueError("affinity has no edge: all weights off its diagonal are 0.")
             return GraphPenalty(W, normalized, None)
         check_choice(self.affinity, "affinity", ("knn", "full"))
-        if self.affinity == "full":
+        full = self.affinity == "full"
+        if full:
             require_memory(40 * n * n, f"The full graph of {n} rows", "take affinity='knn'")
-            G = nearest(X, n - 1)
-            to_nearest = G.data.reshape(n, -1)[:, :k]
-            k = n
-        else:
-            G = nearest(X, k, search)
-            to_nearest = G.data
+        G = nearest(X, n - 1) if full else nearest(X, k, search)
         if self.bandwidth is None:
-            t = float(np.square(to_nearest, dtype=np.float64).mean()) or np.inf
+            t = float(np.square(first(G, k).data, dtype=np.float64).mean()) or np.inf
         else:
             t = np.inf if self.bandwidth == np.inf else check_positive(self.bandwidth, "bandwidth")
         W = union(heat_kernel(G, t, cut=0.0))
@@ -77,7 +74,7 @@ class TransductiveEmbedding(Embedding):
             raise ValueError(f"bandwidth={t:.3g} leaves no edge, as all weights are 0: raise it.")
         origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
         rows = X.copy() if origin is None else relative_to(origin, X)  # the user's rows may change
-        return GraphPenalty(W, normalized, HeatGraph(rows, origin, k, t))
+        return GraphPenalty(W, normalized, HeatGraph(rows, origin, n if full else k, t))
 
     def fit_transform(
         self, X: Any, y: Any = None, *, affinity: Any = None, **graphs: Any
@@ -306,12 +303,8 @@ def kernel_function(kernel: Any, X: Any) -> Kernel:
         return kernel
     if kernel != "rbf":
         raise ValueError(f"kernel must be None, 'rbf' or a function of two tables, got {kernel!r}.")
-    if issparse(X):
-        origin = None
-        variances = X.multiply(X).mean(axis=0) - X.mean(axis=0) ** 2
-    else:
-        origin = X.mean(axis=0, dtype=np.float64)
-        variances = X.var(axis=0, dtype=np.float64)
+    origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
+    variances = StandardScaler(with_mean=False).fit(X).var_
     return partial(_rbf, origin=origin, gamma=0.5 / float(variances.sum()))
 
 
