@@ -8,6 +8,7 @@ a `FitTask`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -61,7 +62,7 @@ class FitTask:
         context = estimator._init_callback_context(max_subtasks=n_iterations)
         self._context = context.call_on_fit_task_begin(**self._about)
 
-    def iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
+    def iteration(self, attributes: Callable[..., dict[str, Any]], *state: Any) -> bool:
         """Report an iteration of a descent; say whether a callback requests to stop.
 
         Parameters
@@ -69,12 +70,16 @@ class FitTask:
         attributes : callable that returns a dict
             What the estimator would have learned if it stopped now; called only if a callback wants
             to know.
+        state
+            Where the descent is: arguments of `attributes`.
         """
         context = self._context.subcontext(task_name="iteration").call_on_fit_task_begin(
             **self._about
         )
         return bool(
-            context.call_on_fit_task_end(**self._about, reconstruction_attributes=attributes)
+            context.call_on_fit_task_end(
+                **self._about, reconstruction_attributes=partial(attributes, *state)
+            )
         )
 
     def end(self) -> None:

@@ -23,14 +23,14 @@ ROUND = 15  # iterations after which neighbours are searched again
 RECENT, PAST = 0.9, 0.999  # decay of the running means of Adam: the usual values
 
 
-class Status(enum.Enum):
-    """How a descent ended."""
+class Status(enum.IntEnum):
+    """How a descent ended; the numbers of the first four are those of SciPy's L-BFGS-B."""
 
-    CONVERGED = "the value, or the gradient, has all but stopped changing"
-    MAX_ITER = "the iterations allowed were used up"
-    STALLED = "no lower value was found: the precision of the arithmetic is reached"
-    STOPPED = "a callback requested it"
-    INTERRUPTED = "a KeyboardInterrupt"
+    CONVERGED = 0  # the value, or the gradient, has all but stopped changing
+    MAX_ITER = 1  # the iterations allowed were used up
+    STALLED = 2  # no lower value was found: the precision of the arithmetic is reached
+    STOPPED = 99  # a callback requested it
+    INTERRUPTED = 100  # a KeyboardInterrupt
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +146,7 @@ def lbfgs(
         found = minimize(
             evaluate, best, jac=True, method="L-BFGS-B", callback=after_iteration, options=options
         )
-        status = {0: Status.CONVERGED, 1: Status.MAX_ITER, 99: Status.STOPPED}.get(
-            found.status, Status.STALLED
-        )
+        status = Status(found.status)
     except KeyboardInterrupt:
         if not curve:
             raise
@@ -186,14 +184,20 @@ def lbfgs_rounds(
     start, max_iter, tol, on_iteration
         As for `lbfgs`, over all rounds.
     """
-    run = partial(lbfgs, tol=tol, on_iteration=on_iteration)
     neighbors = look_up(start)
     value = np.inf if neighbors is None else loss(start, neighbors)[0]
     best = DescentResult(start, value, 0, [], Status.MAX_ITER)
-    while neighbors is not None and best.status is Status.MAX_ITER and best.n_iter < max_iter:
-        n_iter = min(ROUND, max_iter - best.n_iter)
-        found = run(partial(loss, neighbors=neighbors), best.x, max_iter=n_iter)
-        if not found.ended_early:
+    while best.status is Status.MAX_ITER and best.n_iter < max_iter:
+        is_last = neighbors is None
+        n_iter = max_iter - best.n_iter
+        found = lbfgs(
+            partial(loss, neighbors=neighbors),
+            best.x,
+            max_iter=n_iter if is_last else min(ROUND, n_iter),
+            tol=tol,
+            on_iteration=on_iteration,
+        )
+        if not (is_last or found.ended_early):
             try:
                 neighbors = look_up(found.x)
                 value = loss(found.x, neighbors)[0]
@@ -208,9 +212,8 @@ def lbfgs_rounds(
                     found, neighbors = replace(found, x=best.x), None
                 found = replace(found, value=min(value, best.value), status=status)
         best = best.then(found)
-    if best.status is Status.MAX_ITER and best.n_iter < max_iter:
-        exact = partial(loss, neighbors=None)
-        best = best.then(run(exact, best.x, max_iter=max_iter - best.n_iter))
+        if is_last:
+            break
     return best
 
 
@@ -261,10 +264,11 @@ def adam(
     memory = memory or Momentum(np.zeros_like(x))
     mean, square, n_steps = memory.mean, memory.square, memory.n_steps
     values: list[float] = []
-    status, n_iter = Status.MAX_ITER, 0
+    means: list[float] = []  # of every iteration
+    status = Status.MAX_ITER
     try:
-        while n_iter < max_iter and status is Status.MAX_ITER:
-            for t in range(n_iter * n_batches, (n_iter + 1) * n_batches):
+        while len(means) < max_iter and status is Status.MAX_ITER:
+            for t in range(len(values), len(values) + n_batches):
                 value, gradient = estimate(x, t)
                 values.append(float(value))
                 mean = RECENT * mean + (1 - RECENT) * gradient
@@ -274,7 +278,7 @@ def adam(
                 typical = (square / (1 - PAST**n_steps)) ** 0.5
                 if typical > 0:
                     x = x - step(t) * (mean / (1 - RECENT**n_steps) / typical)
-            n_iter += 1
+            means.append(float(np.mean(values[-n_batches:])))
             if on_iteration is not None and on_iteration(x):
                 status = Status.STOPPED
     except KeyboardInterrupt:
@@ -290,8 +294,5 @@ def adam(
         fall = before.mean() - last.mean()
         if fall <= tol * count * max(abs(last.mean()), 1) + 2 * noise:
             status = Status.CONVERGED
-    curve = values[:1] + [
-        float(np.mean(values[i * n_batches : (i + 1) * n_batches])) for i in range(n_iter)
-    ]
     value, memory = float(np.mean(values[-n_batches:])), Momentum(mean, square, n_steps)
-    return DescentResult(x, value, n_iter, curve, status, memory)
+    return DescentResult(x, value, len(means), values[:1] + means, status, memory)

@@ -12,15 +12,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
 from nearkin import NCA
-from nearkin.estimators import descent_embedding
-from nearkin.estimators import nca as nca_module
+from nearkin.estimators import descent_embedding, descents, nca
 from nearkin.estimators.descent_embedding import (
     RowsInPlace,
     UnitRows,
     near_rows,
-    penalized,
+    penalty,
 )
-from nearkin.estimators.nca import LabelTerm, epochs_of, evaluate
+from nearkin.estimators.descents import epochs_of, evaluate
+from nearkin.estimators.nca import LabelTerm
 from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import expected_accuracy
 from nearkin.objectives.stochastic import Candidates, SameClass
@@ -105,7 +105,7 @@ def test_an_epoch_has_every_row_for_an_anchor_once(monkeypatch):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(nca_module, "STEPS", 200)
+    monkeypatch.setattr(descents, "STEPS", 200)
 
 
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
@@ -243,8 +243,9 @@ class TestManyRows:
 
     @pytest.fixture
     def few(self, monkeypatch):
-        monkeypatch.setattr(nca_module, "INIT_ROWS", 200)
-        monkeypatch.setattr(nca_module, "EVALUATION_ROWS", 200)
+        for module in (descents, nca):
+            monkeypatch.setattr(module, "INIT_ROWS", 200)
+        monkeypatch.setattr(descents, "EVALUATION_ROWS", 200)
 
     @pytest.mark.parametrize(("init", "kind"), [("auto", np.asarray), ("pca", csr_array)])
     @pytest.mark.slow
@@ -266,8 +267,7 @@ class TestManyRows:
     def test_a_given_start_is_taken_as_it_is(self, few):
         X, y = clusters()
         A = np.random.default_rng(0).normal(size=(2, 10)) / 5
-        nca = sgd(2)
-        _, term = nca._terms(X, SameClass(y), np.random.RandomState(0), 2)
+        _, term = sgd(2)._terms(X, SameClass(y), np.random.RandomState(0), 2)
         rows = term.rows
         assert isinstance(rows, RowsInPlace)
         np.testing.assert_allclose(
@@ -459,7 +459,7 @@ def test_the_penalty_counts_all_rows():
     assert state.n_counted == 2 * len(X)
     term = LabelTerm(RowsInPlace.of(X, state.unit), model.objective, SameClass(y), EXACT)
     value = expected_accuracy(model.components_, X, SameClass(y))[0] / len(X)
-    loss = penalized(-value, state.B, state.B, 0.15, 2 * len(X))[0]
+    loss = penalty(state.B, 0.15, 2 * len(X))[0] - value
     assert evaluate(model, term, state.B, 2 * len(X))[0] == pytest.approx(loss, rel=1e-6)
 
 
@@ -481,12 +481,12 @@ def test_bad_parameters_are_named(parameters, error, message):
 
 
 def test_defaults_are_what_the_documentation_says():
-    assert (nca_module.ALL_PAIRS_ROWS, descent_embedding.N_NEAR, descent_embedding.N_FAR) == (
+    assert (descents.ALL_PAIRS_ROWS, descent_embedding.N_NEAR, descent_embedding.N_FAR) == (
         8000,
         50,
         500,
     )
-    assert (nca_module.N_NEAR_OF_ANCHOR, nca_module.STEPS, nca_module.STEP) == (15, 500, 0.1)
+    assert (descents.N_NEAR_OF_ANCHOR, descents.STEPS, descents.STEP) == (15, 500, 0.1)
     for n, n_batches in ((100, 1), (4000, 20), (60_000, 118)):
         found, n_epochs = epochs_of(NCA(), n)
         assert found == n_batches

@@ -119,7 +119,7 @@ def test_a_linear_network_has_value_and_gradient_of_linear_nca(name, weights):
 def test_a_linear_network_has_value_and_gradient_of_linear_pair_nca():
     X, _ = some_rows(40)
     pairs, weights = np.random.default_rng(0).permutation(40).reshape(20, 2), np.linspace(1, 2, 20)
-    pair_weights = SparsePairWeights.of_pairs(pairs, weights, 40)
+    pair_weights = SparsePairWeights(pairs, weights, 40)
     linear = torch.nn.Linear(4, 2, bias=False).double()
     log_w = pair_weights.log_weights(np.arange(40)[:, None], np.arange(40)[None], np.float64)
     terms = neighbor_terms(

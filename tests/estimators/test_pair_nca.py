@@ -7,7 +7,7 @@ from scipy.stats import norm
 from sklearn.preprocessing import scale
 
 from nearkin import PairNCA
-from nearkin.estimators import nca, pair_nca
+from nearkin.estimators import descents, pair_nca
 from nearkin.estimators.descent_embedding import RowsInPlace, UnitRows, near_rows
 from nearkin.estimators.pair_nca import PairTerm
 from nearkin.neighbors import EXACT
@@ -160,7 +160,7 @@ class TestManyRows:
         ],
     )
     def test_come_near_the_exact_fit(self, parameters, monkeypatch):
-        monkeypatch.setattr(nca, "STEPS", 200)
+        monkeypatch.setattr(descents, "STEPS", 200)
         X = slow_and_noise(300)
         pairs = np.column_stack([np.arange(299), np.arange(1, 300)])
         exact, few = PairNCA(2).fit(X), PairNCA(2, **parameters).fit(X)
@@ -196,7 +196,8 @@ class TestManyRows:
     def test_rows_that_stay_where_they_are(self, monkeypatch):
         X = slow_and_noise(400)
         copies = PairNCA(2, solver="sgd", random_state=0).fit(X)
-        monkeypatch.setattr(pair_nca, "INIT_ROWS", 300)
+        for module in (descents, pair_nca):
+            monkeypatch.setattr(module, "INIT_ROWS", 300)
         for here in (X, csr_array(X)):
             model = PairNCA(2, solver="sgd", random_state=0).fit(here)
             assert model.objective_ == pytest.approx(copies.objective_, abs=0.1)

@@ -121,10 +121,12 @@ def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
         return np.eye(m, X.shape[1])
     if name == "random":
         return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
-    if issparse(X) and m < min(X.shape):
-        return principal_directions(X, m, svd_solver="arpack", random_state=0)
-    wide = not issparse(X) and X.shape[1] > X.shape[0]
-    return principal_directions(X, m, svd_solver="full" if wide else "covariance_eigh")
+    solver = "covariance_eigh"
+    if issparse(X):
+        solver = "arpack" if m < min(X.shape) else solver
+    elif X.shape[1] > X.shape[0]:
+        solver = "full"
+    return principal_directions(X, m, svd_solver=solver, random_state=0)
 
 
 def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:
@@ -181,12 +183,13 @@ def near_rows(
     With classes there is a column more, without which g cannot do: the nearest row of the same
     class, or the row itself where it is listed already, or there is none.
     """
-    queried = np.ones(len(Z), int) if anchors is None else np.bincount(anchors, minlength=len(Z))
+    anchors = np.arange(len(Z)) if anchors is None else anchors
+    queried = np.bincount(anchors, minlength=len(Z))
     near = nearest(Z, k * queried, search).indices.reshape(-1, k)  # in the order of the rows
     if codes is not None:
         own = np.flatnonzero(queried).astype(near.dtype)
         near = with_same_class(near, target_neighbors(Z, codes, queried, search)[own, 0], own)
-    return near if anchors is None else near[np.argsort(np.argsort(anchors))]
+    return near[np.argsort(np.argsort(anchors))]
 
 
 # How `nearkin.evaluation.compare` treats these methods: a fit with fewer components is not the
@@ -235,6 +238,15 @@ class Scale:
     def nearest_squares(self, B: np.ndarray) -> np.ndarray:
         """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
         return nearest_squares(self.embedding(B))
+
+    def scaled(self, B: np.ndarray, alpha: float, at_least: float = 0.0) -> np.ndarray:
+        """Return an init, scaled to a mean perplexity of 10, by `at_least` a number, and further
+        down until its penalty is at most 1, the range of f.
+
+        Where the penalty dominates, a descent leaps to the map 0 and stays there.
+        """
+        B = B / max(perplexity_bandwidth(self.nearest_squares(B)), at_least)
+        return B / max(1.0, penalty(B, alpha, self.shape[0])[0] ** 0.5)
 
 
 @dataclass(frozen=True)
@@ -306,8 +318,9 @@ class RowsInPlace(Scale):
     dtype: Any
 
     @classmethod
-    def of(cls, X: Any, unit: float) -> RowsInPlace:
-        """Return rows whose typical distance is known."""
+    def of(cls, X: Any, unit: float | None = None) -> RowsInPlace:
+        """Return the rows of X; their typical distance, if it is not known, is estimated."""
+        unit = unit or unit_distance(X, UNIT_ROWS)
         mean = None if issparse(X) else X.mean(axis=0, dtype=np.float64).astype(X.dtype)
         dtype = np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32
         return cls(unit, RowSpace(X, None), X.shape, X, mean, dtype)
@@ -322,12 +335,13 @@ class RowsInPlace(Scale):
         B = B.astype(self.dtype)
         if self.mean is None:
             return embed(B / self.dtype(self.unit), self.X)
-        Z = np.empty((self.shape[0], len(B)), self.dtype)
 
-        def fill(rows: slice) -> None:
-            Z[rows] = self.take(rows) * B if B.ndim == 1 else self.take(rows) @ B.T
+        def embedded(rows: slice) -> np.ndarray:
+            X = self.take(rows)
+            return X * B if B.ndim == 1 else X @ B.T
 
-        parallel_map(fill, row_blocks(*self.shape, BLOCK), self.X.size)
+        blocks = row_blocks(*self.shape, BLOCK)
+        Z = np.concatenate(parallel_map(embedded, blocks, self.X.size))
         Z -= Z.mean(axis=0, dtype=np.float64).astype(self.dtype)
         return Z
 
@@ -338,31 +352,15 @@ def n_directions(estimator: Any, most: int) -> int:
     return most if m is None else check_integer(m, "n_components", 1, most)
 
 
-def penalized(
-    value: float,
-    gradient: np.ndarray,
-    B: np.ndarray,
-    alpha: float,
-    n: int,
-    groups: np.ndarray | None = None,
-) -> Value:
-    """Return the loss `value + alpha / sqrt(n) ||B||^2` and its gradient; with groups of features,
-    by their norm.
+def penalty(B: np.ndarray, alpha: float, n: int, groups: np.ndarray | None = None) -> Value:
+    """Return `alpha / sqrt(n) ||B||^2` and its gradient; with groups of features, by their norm.
 
     What n rows leave uncertain of a mean falls with 1 / sqrt(n), and so does the penalty that keeps
     B from overfitting.
     """
     weight = alpha / n**0.5
     norm, slope = (float(np.sum(B * B)), 2 * B) if groups is None else group_penalty(B, groups)
-    return value + weight * norm, gradient + weight * slope
-
-
-def cap_penalty(B: np.ndarray, alpha: float, n: int) -> np.ndarray:
-    """Return an init, scaled down until its penalty is at most 1, the range of f.
-
-    Where the penalty dominates, a descent leaps to the map 0 and stays there.
-    """
-    return B / max(1.0, penalized(0.0, B, B, alpha, n)[0] ** 0.5)
+    return weight * norm, weight * slope
 
 
 class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):

@@ -10,17 +10,11 @@ from sklearn.utils.validation import check_array
 
 from .._validation import check_number, validate_labelled_pairs
 from ..linalg import eigh, svd
-from ..scatter import (
-    RANK_TOLERANCE,
-    row_space,
-    rows_with_ones,
-    second_moment,
-    span_basis,
-    triangular_factor,
-)
+from ..neighbors import EXACT
+from ..scatter import RANK_TOLERANCE, second_moment
 from ..spectral import SpectralResult, Status
 from .base import SpectralEmbedding
-from .rows import Rows
+from .rows import Rows, TableRows
 
 
 class GMML(SpectralEmbedding):
@@ -139,8 +133,7 @@ class GMML(SpectralEmbedding):
         -------
         self
         """
-        rows: Any = PairRows(*validate_labelled_pairs(self, pairs, y))  # what `_solve` needs
-        return self.fit_rows(rows)
+        return self.fit_rows(PairRows(*validate_labelled_pairs(self, pairs, y)))
 
     def _solve(self, rows: Rows) -> SpectralResult:
         R = rows.span_basis()
@@ -205,9 +198,8 @@ def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]
     return solve_triangular(L, Ut.T * roots**t, trans="T", lower=True), length
 
 
-class PairRows:
-    """Pairs of rows that are given, as `GMML` needs them; for p > n_pairs in the span of their
-    differences.
+class PairRows(TableRows):
+    """Pairs of rows that are given, as `GMML` needs them: a table of their differences, both ways.
 
     Parameters
     ----------
@@ -219,24 +211,19 @@ class PairRows:
     def __init__(self, pairs: np.ndarray, similar: np.ndarray) -> None:
         if similar.all():
             raise ValueError("y marks no pair as dissimilar (-1): both kinds are needed.")
-        if not (pairs[:, 0] != pairs[:, 1]).any():
+        difference = pairs[:, 0].astype(np.float64) - pairs[:, 1]
+        if not difference.any():
             raise ValueError(
                 "No pair differs: the two rows of each are equal, so there is no direction to "
                 "learn."
             )
-        self._similar = similar
-        self._space = row_space(pairs[:, 0].astype(np.float64) - pairs[:, 1], centred=False)
-        self.shape, self.dtype = (len(pairs), pairs.shape[2]), pairs.dtype
-        self.back_project = self._space.back_project
+        both_ways = np.vstack([difference, -difference])  # their mean is 0
+        super().__init__(both_ways, np.tile(similar, 2).astype(np.intp), EXACT)
+        self.dtype = pairs.dtype
 
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`."""
-        X, similar = self._space.coordinates, self._similar
-        S = second_moment(X, similar / similar.sum())
-        return S, second_moment(X, ~similar / (~similar).sum())
-
-    def span_basis(self) -> np.ndarray:
-        """Return an orthonormal basis of the span of the differences: see `Rows`."""
-        X = self._space.coordinates
-        both_ways = rows_with_ones(np.vstack([X, -X]))  # their mean is 0
-        return span_basis(triangular_factor(both_ways), np.zeros(X.shape[1]))
+        S, D = (
+            second_moment(self.X, share / share.sum()) for share in (self.codes, 1 - self.codes)
+        )
+        return S, D

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -210,8 +211,8 @@ class LMNN(DescentEmbedding):
                     look_up=look_up,
                     max_iter=max_iter,
                     tol=self.tol,
-                    on_iteration=lambda A: task.iteration(
-                        lambda: {"components_": rows.components(A, X.dtype)}
+                    on_iteration=partial(
+                        task.iteration, lambda A: {"components_": rows.components(A, X.dtype)}
                     ),
                     finish_exactly=True,
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,11 +16,9 @@ from .descent_embedding import (
     EARLY,
     DescentEmbedding,
     UnitRows,
-    cap_penalty,
     directions,
     n_directions,
-    penalized,
-    perplexity_bandwidth,
+    penalty,
 )
 
 
@@ -142,20 +141,19 @@ class MLKR(DescentEmbedding):
 
         def loss(B: np.ndarray) -> Value:
             value, gradient = prediction_loss(B, rows.X, Y, squared_error)
-            return penalized(value / n, gradient / n, B, self.alpha, n)
+            cost, slope = penalty(B, self.alpha, n)
+            return value / n + cost, gradient / n + slope
 
-        B = directions("auto", rows.X, m)
         found = lbfgs(
             loss,
-            cap_penalty(B / perplexity_bandwidth(rows.nearest_squares(B)), self.alpha, n),
+            rows.scaled(directions("auto", rows.X, m), self.alpha),
             max_iter=self.max_iter,
             tol=self.tol,
-            on_iteration=lambda B: task.iteration(
-                lambda: {"components_": rows.components(B, X.dtype)}
+            on_iteration=partial(
+                task.iteration, lambda B: {"components_": rows.components(B, X.dtype)}
             ),
         )
-        error = -penalized(-found.value, found.x, found.x, self.alpha, n)[0]
-        self.objective_ = unit**2 * error
+        self.objective_ = unit**2 * (found.value - penalty(found.x, self.alpha, n)[0])
         self._set_map(found, rows, X.dtype)
         task.end()
         return self

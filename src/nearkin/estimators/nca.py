@@ -1,8 +1,7 @@
 """Neighbourhood Components Analysis (Goldberger, Roweis, Hinton and Salakhutdinov, NIPS 2004).
 
-The method, from its definition to what it learns; then its objective as a term, a loss that is a
-mean over rows, and the descents, by L-BFGS and by minibatches, that minimize a term. `PairNCA` and
-`DaskNCA` use these descents with terms of their own.
+The method, from its definition to what it learns; then its objective as a term, which
+`descents.py` minimizes.
 
 A maps the features: `components_`. Descents work on B, the same map of rows in units of the typical
 distance of neighbours, and in fewer coordinates where the rows span fewer: `rows.coordinates(A)` is
@@ -11,7 +10,7 @@ B, and `rows.components(B)` is A.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -26,13 +25,11 @@ from .._blocks import require_memory
 from .._callbacks import FitTask, with_callbacks
 from .._validation import (
     check_choice,
-    check_integer,
-    check_number,
     check_shared_labels,
     validate_labelled_rows,
     validate_target_rows,
 )
-from ..descent import DescentResult, Momentum, OnIteration, Status, adam, lbfgs_rounds
+from ..descent import DescentResult, Status
 from ..neighbors import Searcher, searcher
 from ..objectives.nca import nca_objective
 from ..objectives.stochastic import (
@@ -49,27 +46,26 @@ from .descent_embedding import (
     COMPARED,
     EARLY,
     INITS,
-    N_FAR,
-    N_NEAR,
-    UNIT_ROWS,
     DescentEmbedding,
     RowsInPlace,
     Scale,
     UnitRows,
-    cap_penalty,
     directions,
     discriminant_directions,
     n_directions,
-    near_rows,
-    penalized,
+    penalty,
     perplexity,
-    perplexity_bandwidth,
-    unit_distance,
 )
-
-ALL_PAIRS_ROWS = 8000  # up to here all pairs are taken: exact, and quicker than a search
-MAX_ITER = 200
-INIT_ROWS = 10_000  # on which an init of stochastic descent is found
+from .descents import (
+    INIT_ROWS,
+    SGDState,
+    by_minibatches,
+    check_descent,
+    descend,
+    look_up,
+    loss,
+    rows_of,
+)
 
 
 def _descends_by_minibatches(nca: NCA) -> bool:
@@ -284,15 +280,15 @@ class NCA(DescentEmbedding):
         self
         """
         task = FitTask(self, X, y, check_parameters(self))
-        X, pair_weights = self._validate(X, y)
+        X, pair_weights = validate_with_target(self, X, y)
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
-        few, term = self._terms(X, pair_weights, rng, m if self.structure == "full" else None)
+        init_term, term = self._terms(X, pair_weights, rng, m if self.structure == "full" else None)
         found = descend(
             self,
             term,
-            self._inits(few, term.rows, m, rng, self.warm_start),
+            self._inits(init_term, term.rows, m, rng, self.warm_start),
             rng,
-            lambda B: task.iteration(lambda: {"components_": term.rows.components(B, X.dtype)}),
+            partial(task.iteration, lambda B: {"components_": term.rows.components(B, X.dtype)}),
         )
         self._set_learned(found, term, X.shape[0], X.dtype)
         task.end()
@@ -325,12 +321,12 @@ class NCA(DescentEmbedding):
         check_parameters(self)
         task = FitTask(self, X, y, n_iterations=1)
         first = not hasattr(self, "components_")
-        X, pair_weights = self._validate(X, y, reset=first)
+        X, pair_weights = validate_with_target(self, X, y, reset=first)
         n, rng, state = X.shape[0], check_random_state(self.random_state), self._sgd_state
         if state is None:
             m = n_directions(self, min(X.shape)) if first else len(self.components_)
-            few, term = self._terms(X, pair_weights, rng)
-            B = next(self._inits(few, term.rows, m, rng, go_on=True))
+            init_term, term = self._terms(X, pair_weights, rng)
+            B = next(self._inits(init_term, term.rows, m, rng, go_on=True))
             state = SGDState.of(B, None, term.rows, 0)
         rows = RowsInPlace.of(X, state.unit)
         term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, n))
@@ -339,7 +335,7 @@ class NCA(DescentEmbedding):
             term,
             state.B,
             np.random.default_rng(rng.randint(2**31)),
-            lambda B: task.iteration(lambda: {"components_": rows.components(B, X.dtype)}),
+            partial(task.iteration, lambda B: {"components_": rows.components(B, X.dtype)}),
             state,
         )
         if not first:
@@ -358,41 +354,33 @@ class NCA(DescentEmbedding):
         found = descend(self, term, self._inits(term, term.rows, m, rng, self.warm_start), rng)
         self._set_learned(found, term, term.rows.shape[0], dtype)
 
-    def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, PairWeights]:
-        X, pair_weights = validate_with_target(self, X, y, reset=reset)
-        if isinstance(pair_weights, TargetKernel):
-            self.target_bandwidth_ = pair_weights.bandwidth
-        if self.structure == "diagonal" and issparse(X):
-            require_memory(
-                4 * 8 * X.shape[0] * X.shape[1],
-                "A diagonal map of sparse X",
-                "take structure='full'",
-            )
-        return X, pair_weights
-
     def _terms(
         self, X: Any, pair_weights: PairWeights, rng: Any, m: int | None = None
     ) -> tuple[LabelTerm, LabelTerm]:
         """Return the term for which an init is found, and the one that is minimized: the same,
         unless stochastic descent has more than 10,000 rows, none of which it copies.
         """
-        n, search = X.shape[0], searcher(self.search, X.shape[0])
-        in_place = self.solver == "sgd" and n > INIT_ROWS
-        some = np.sort(rng.choice(n, INIT_ROWS, replace=False)) if in_place else slice(None)
-        rows = UnitRows.of(X[some], m)
-        few = LabelTerm(rows, self.objective, pair_weights.subset(some), search)
-        if not in_place:
-            return few, few
-        all_rows = RowsInPlace.of(X, unit_distance(X, UNIT_ROWS))
-        return few, replace(few, rows=all_rows, pair_weights=pair_weights)
+        n = X.shape[0]
+        if self.structure == "diagonal" and issparse(X):
+            n_bytes = 4 * 8 * n * X.shape[1]
+            require_memory(n_bytes, "A diagonal map of sparse X", "take structure='full'")
+        rows = rows_of(self, X, m)
+        term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, n))
+        if isinstance(rows, UnitRows):
+            return term, term
+        some = np.sort(rng.choice(n, INIT_ROWS, replace=False))
+        few = UnitRows.of(X[some], m)
+        return replace(term, rows=few, pair_weights=pair_weights.subset(some)), term
 
-    def _inits(self, few: Any, rows: Scale, m: int, rng: Any, go_on: bool) -> Iterator[np.ndarray]:
-        """Yield `n_init` maps to begin with: to go on, the present one, if there is one, or else
-        `init`; then random ones.
+    def _inits(
+        self, init_term: Any, rows: Scale, m: int, rng: Any, go_on: bool
+    ) -> Iterator[np.ndarray]:
+        """Yield `n_init` maps of rows to begin with: to go on, the present one, if there is one, or
+        else `init`, found for `init_term`; then random ones.
         """
         go_on = go_on and hasattr(self, "components_")
         if isinstance(self.init, str) and not go_on:
-            yield self._init_named(few, rows, m, rng, self.init)
+            yield self._named_init(init_term, rows, m, rng, self.init)
         else:
             name, A = "components_, to go on from,", self.components_ if go_on else None
             if A is None:
@@ -400,58 +388,50 @@ class NCA(DescentEmbedding):
                 A = check_array(self.init, ensure_2d=False, dtype=np.float64, input_name=name)
             p, diagonal = self.n_features_in_, self.structure == "diagonal"
             shape = (p,) if diagonal else (self.n_components or (len(A) if go_on else p), p)
-            if A.shape == (p, p) and diagonal and not A[~np.eye(p, dtype=bool)].any():
+            if diagonal and A.ndim == 2 and np.array_equal(A, np.diag(A.diagonal())):
                 A = A.diagonal()
             if A.shape != shape:
                 raise ValueError(f"{name} must be of shape {shape}, got {A.shape}.")
             yield rows.coordinates(A)
         for _ in range(self.n_init - 1):
-            yield self._init_named(few, rows, m, rng, "random")
+            yield self._named_init(init_term, rows, m, rng, "random")
 
-    def _init_named(self, few: Any, rows: Scale, m: int, rng: Any, name: str) -> np.ndarray:
+    def _named_init(self, init_term: Any, rows: Scale, m: int, rng: Any, name: str) -> np.ndarray:
         """Return the init of a name, scaled to a perplexity of 10; for "auto" the one with the
         lowest loss.
 
         One that was found on a part of the rows is scaled again for all: among more rows,
         neighbours are nearer.
         """
-        n, p = few.rows.shape
+        few, p = init_term.rows, init_term.rows.shape[1]
         m = min(m, p)
         names = [name]
-        if name == "auto":
-            by_variance = ["pca", "lda"] if m < few.n_classes else ["pca"]
-            names = ["identity"] if m == p else by_variance
+        if name == "auto" and m < p:
+            names = ["pca", "lda"] if m < init_term.n_classes else ["pca"]
         if self.structure == "diagonal":
             found = [np.abs(rng.standard_normal(p)) if name == "random" else np.ones(p)]
         else:
-            found = [few.directions(each, m, rng) for each in names]
-        complete = [B for B in found if len(B) in (m, p)]
-        if not complete:
+            found = [init_term.directions(each, m, rng) for each in names]
+        inits = [few.scaled(B, self.alpha) for B in found if len(B) in (m, p)]
+        if not inits:
             few_found = f"init='lda' has {len(found[0])} directions here, n_components is {m}"
             raise ValueError(f"{few_found}: take init='pca' or 'auto'.")
-        scaled = [
-            cap_penalty(B / perplexity_bandwidth(few.rows.nearest_squares(B)), self.alpha, n)
-            for B in complete
-        ]
-        B = scaled[0]
-        if len(scaled) > 1:
-            B = min(scaled, key=lambda B: loss(self, few, B, look_up(self, few, B))[0])
-        if rows is few.rows:
+        B = inits[0]
+        if len(inits) > 1:
+            B = min(inits, key=lambda B: loss(self, init_term, B, look_up(self, init_term, B))[0])
+        if rows is few:
             return B
-        B = B if B.ndim == 1 else rows.coordinates(few.rows.components(B))
-        return cap_penalty(B / unit_distance(rows.embedding(B)), self.alpha, rows.shape[0])
+        return rows.scaled(B if B.ndim == 1 else rows.coordinates(few.components(B)), self.alpha)
 
     def _set_learned(self, found: DescentResult, term: Any, n_counted: int, dtype: Any) -> None:
         """Set the attributes; `n_counted` rows count in the penalty."""
         B, rows = found.x, term.rows
-        # the penalty is taken out of the loss again; the second B stands for a gradient, not used
-        self.objective_ = penalized(-found.value, B, B, self.alpha, n_counted)[0]
+        self.objective_ = penalty(B, self.alpha, n_counted)[0] - found.value
         self.objective_error_ = found.error
         self.perplexity_ = perplexity(rows.nearest_squares(B))
         self.search_, self.search_recall_ = term.search.name, term.search.recall
-        self._sgd_state = None
-        if self.solver == "sgd":
-            self._sgd_state = SGDState.of(B, found.memory, rows, n_counted)
+        is_sgd = self.solver == "sgd"
+        self._sgd_state = SGDState.of(B, found.memory, rows, n_counted) if is_sgd else None
         self._set_map(found, rows, dtype)
 
 
@@ -477,14 +457,17 @@ def check_parameters(nca: NCA) -> int | None:
 def validate_with_target(
     nca: Any, X: Any, y: Any, *, reset: bool = True
 ) -> tuple[Any, PairWeights]:
-    """Return X, and which neighbours are right by y: labels, or numbers, as `target` says."""
+    """Return X, and which neighbours are right by y: labels, or numbers, as `target` says; these
+    set the bandwidth of their kernel.
+    """
     if nca.target == "classes":
         X, _, codes = validate_labelled_rows(nca, X, y, reset=reset)
         check_shared_labels(codes)
         return X, SameClass(codes)
     X, targets = validate_target_rows(nca, X, y, reset=reset)
-    bandwidth = target_bandwidth(targets) if reset else nca.target_bandwidth_
-    return X, TargetKernel(targets - np.median(targets), bandwidth)
+    if reset:
+        nca.target_bandwidth_ = target_bandwidth(targets)
+    return X, TargetKernel(targets - np.median(targets), nca.target_bandwidth_)
 
 
 @dataclass(frozen=True)
@@ -558,223 +541,3 @@ class LabelTerm:
     def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
         """Return the value and its error, by those of the mean over anchors: here the same."""
         return mean, error
-
-
-# The descents.
-
-
-def check_descent(nca: Any) -> int | None:
-    """Raise an error that names a bad parameter of the descent; return the number of iterations
-    allowed, None if n decides.
-    """
-    check_number(nca.alpha, "alpha", 0)
-    check_choice(nca.solver, "solver", ("lbfgs", "sgd"))
-    for name in ("n_candidates", "batch_size", "max_iter"):
-        value = getattr(nca, name)
-        if isinstance(value, str):
-            check_choice(value, name, ("auto",))
-        elif value is not None or name != "n_candidates":
-            check_integer(value, name, 1)
-    check_number(nca.tol, "tol", 0)
-    n_init = check_integer(nca.n_init, "n_init", 1)
-    if nca.max_iter == "auto":
-        return n_init * MAX_ITER if nca.solver == "lbfgs" else None
-    return n_init * int(nca.max_iter)
-
-
-def descend(
-    nca: Any, term: Any, inits: Iterable[np.ndarray], rng: Any, on_iteration: OnIteration = None
-) -> DescentResult:
-    """Minimize a term plus the penalty from several inits, and return the lowest end.
-
-    Parameters
-    ----------
-    nca : NCA or PairNCA
-        Says how: by `alpha`, `solver`, `n_candidates`, `max_iter`, `tol`, `batch_size`.
-    term : LabelTerm or other
-        A function of the map and of candidates, with `rows`, `codes` and `search`; for minibatches
-        with the other methods of `LabelTerm`.
-    inits : maps B, an iterator that may draw from rng
-    rng : RandomState
-    """
-    best: Any = None
-    generator = np.random.default_rng(rng.randint(2**31)) if nca.solver == "sgd" else None
-    for B in inits:
-        if generator is not None:
-            found = by_minibatches(nca, term, B, generator, on_iteration)
-        else:
-            found = lbfgs_rounds(
-                partial(loss, nca, term),
-                B,
-                look_up=partial(look_up, nca, term),
-                max_iter=MAX_ITER if nca.max_iter == "auto" else nca.max_iter,
-                tol=nca.tol,
-                on_iteration=on_iteration,
-            )
-        best = found if best is None or found.value < best.value else best
-        if found.ended_early:
-            best = replace(best, status=found.status)
-            break
-    return best
-
-
-def loss(nca: Any, term: Any, B: np.ndarray, neighbors: Any) -> Value:
-    """Return the term plus the penalty, among some candidates or all rows, and its gradient."""
-    value, gradient = term(B, neighbors)
-    return penalized(value, gradient, B, nca.alpha, term.rows.shape[0])
-
-
-def look_up(nca: Any, term: Any, B: np.ndarray) -> Any:
-    """Return the candidates of all rows under a map; None where all rows are candidates."""
-    n = term.rows.shape[0]
-    k = n_near(nca, n, None if n <= ALL_PAIRS_ROWS else N_NEAR)
-    return None if k is None else term.rows.candidates(B, k, term.codes, term.search)
-
-
-def n_near(nca: Any, n: int, by_default: int | None) -> int | None:
-    """Return the number of near candidates of a row; None where all rows are candidates."""
-    k = by_default if nca.n_candidates == "auto" else nca.n_candidates
-    return None if k is None else min(k, n - 1)
-
-
-# By stochastic gradient: a step uses some anchors, their candidates and nothing else.
-
-BATCHES = 20  # of an epoch by default,
-FEWEST, MOST = 128, 512  # anchors of a batch, whatever that makes
-STEPS = 500  # of a fit by default, at least
-N_NEAR_OF_ANCHOR = 15  # fewer than L-BFGS needs: what the lists lack, the next far rows bring
-STEP = 0.1  # first length of a step, in units of a map that keeps distances
-SLOWING = 100  # steps after which those of `partial_fit` begin to shrink
-REFRESH_SHARE = 0.2  # of the steps: then near rows are searched anew, as maps move most at first
-EVALUATION_ROWS = 5000  # of the estimate of the final objective
-EVALUATION_FAR = 2000
-EVALUATION_GROUPS = 20
-
-
-def epochs_of(nca: Any, n: int) -> tuple[int, int]:
-    """Return the steps of an epoch, in which every row is an anchor once, and the number of epochs:
-    for max_iter="auto" as many as it takes for 500 steps.
-    """
-    size = min(max(FEWEST, n // BATCHES), MOST) if nca.batch_size == "auto" else nca.batch_size
-    n_batches = -(-n // size)
-    return n_batches, -(-STEPS // n_batches) if nca.max_iter == "auto" else nca.max_iter
-
-
-def by_minibatches(
-    nca: Any,
-    term: Any,
-    init: np.ndarray,
-    rng: np.random.Generator,
-    on_iteration: OnIteration,
-    state: SGDState | None = None,
-) -> DescentResult:
-    """Descend by steps that shrink to nothing, or from a state by one epoch of steps that shrink as
-    1 / sqrt(t): more rows may follow. Evaluate the last map.
-
-    A step takes one part of the anchors, which are shuffled in every epoch, and far rows of its
-    own. Near rows are those of the first map, then those of the map after a fifth of the steps.
-    """
-    rows, n = term.rows, term.rows.shape[0]
-    n_batches, n_epochs = epochs_of(nca, n)
-    memory, n_counted, refresh_at = None, n, round(REFRESH_SHARE * n_epochs * n_batches)
-    if state is not None:
-        memory, n_counted, n_epochs, refresh_at = state.memory, state.n_counted + n, 1, 0
-    n_before = 0 if memory is None else memory.n_steps
-    length = STEP * len(init) ** 0.5  # the second factor is the norm of a map that keeps distances
-
-    def step(t: int) -> float:
-        if state is None:
-            return length * (1 - t / (n_epochs * n_batches))
-        return length / (1 + (n_before + t) / SLOWING) ** 0.5
-
-    def draw() -> np.ndarray:
-        return rng.choice(n, min(N_FAR, n), replace=False, shuffle=False)
-
-    k = n_near(nca, n, N_NEAR_OF_ANCHOR)
-    order, near, far = np.arange(n), np.empty((n, 0), np.int32), np.arange(n)
-
-    def estimate(B: np.ndarray, t: int) -> Value:
-        nonlocal order, near, far
-        batch = t % n_batches
-        if batch == 0:
-            order = rng.permutation(n)
-        if k is not None:
-            if t in (0, refresh_at):
-                near = near_rows(rows.embedding(B), k, term.codes, term.search)
-                draw()  # not used: drawn so that a seed gives the maps of earlier versions
-            far = draw()
-        anchors = order[batch * n // n_batches : (batch + 1) * n // n_batches]
-        candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
-        value, gradient = term.estimate(B, candidates, n_batches)
-        return penalized(value, gradient, B, nca.alpha, n_counted)
-
-    found = adam(
-        estimate,
-        init,
-        n_batches=n_batches,
-        max_iter=n_epochs,
-        tol=nca.tol,
-        step=step,
-        memory=memory,
-        on_iteration=on_iteration,
-    )
-    value, error = evaluate(nca, term, found.x, n_counted)
-    return replace(found, value=value, error=error)
-
-
-def evaluate(
-    nca: Any, term: Any, B: np.ndarray, n_counted: int | None = None
-) -> tuple[float, float]:
-    """Return the loss at a map and the standard error of this estimate.
-
-    It is the mean over at most 5,000 anchors, each with the 50 rows that are the nearest at this
-    very map, found exactly, and 2,000 far ones. The anchors of all maps are the same. The error is
-    that of the means of 20 groups of anchors, and is 0 where all rows are anchors.
-    """
-    n, Z, rng = term.rows.shape[0], term.rows.embedding(B), np.random.default_rng(0)
-    anchors = rng.permutation(n)[:EVALUATION_ROWS]
-    near, far = np.empty((len(anchors), 0), np.int32), np.arange(n)
-    k = n_near(nca, n, N_NEAR_OF_ANCHOR)
-    if k is not None:
-        far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
-        near = near_rows(Z, min(max(k, N_NEAR), n - 1), term.codes, anchors=anchors)
-    n_groups = min(EVALUATION_GROUPS, len(anchors))
-    groups = np.array_split(anchors, n_groups), np.array_split(near, n_groups)
-    sums = [
-        term.sum(Z, Candidates.of_anchors(*group, far, n)) for group in zip(*groups, strict=True)
-    ]
-    means = np.divide(sums, [len(group) for group in groups[0]])
-    error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
-    value, error = term.of_mean(Z, float(np.sum(sums)) / len(anchors), error)
-    return penalized(value, B, B, nca.alpha, n_counted or n)[0], error
-
-
-@dataclass(frozen=True, eq=False)
-class SGDState:
-    """A stochastic descent that may continue with other rows.
-
-    Attributes
-    ----------
-    B : ndarray of shape (m, p), or (p,)
-        The map, of features in units of the typical distance, as the descent left it:
-        `components_` may have other signs, which the mean in the memory would not fit.
-    memory : Momentum or None
-    unit : float
-        The typical distance, that of the first rows.
-    n_counted : int
-        Rows so far.
-    """
-
-    B: np.ndarray
-    memory: Momentum | None
-    unit: float
-    n_counted: int
-
-    @classmethod
-    def of(cls, B: np.ndarray, memory: Momentum | None, rows: Scale, n_counted: int) -> SGDState:
-        """Return where a descent is, in the features."""
-        to_features = rows.space.to_features
-        if to_features is not None:
-            B = to_features(B.T).T
-            memory = memory and replace(memory, mean=to_features(memory.mean.T).T)
-        return cls(B, memory, rows.unit, n_counted)

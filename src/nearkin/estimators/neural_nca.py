@@ -204,13 +204,14 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         n = len(X)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         held, units = hold_out(units, self.validation_fraction, rng)
-        by_default = "expected_accuracy" if pairs is None else "pair_likelihood"
-        objective = by_default if self.objective == "auto" else self.objective
+        objective = self.objective
+        if objective == "auto":
+            objective = "expected_accuracy" if pairs is None else "pair_likelihood"
 
         def terms(Z: Any, rows: np.ndarray, numbers: np.ndarray) -> Any:
             """Return the terms of some rows of Z, which has these numbers in X."""
             log_w = pair_weights.log_weights(numbers[rows][:, None], numbers[None], np.float32)
-            log_w = torch.zeros(len(rows), len(Z)) if log_w is None else torch.from_numpy(log_w)
+            log_w = torch.as_tensor(0.0 if log_w is None else log_w)
             return neighbor_terms(objective, Z, torch.from_numpy(rows), log_w)
 
         def value(rows: np.ndarray) -> float:
@@ -319,7 +320,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
             X = validate_rows(self, X, reset=True)
             pairs = check_pairs(pairs, len(X))
             weights = check_pair_weights(weights, len(pairs))
-            return X, SparsePairWeights.of_pairs(pairs, weights, len(X)), pairs[weights > 0]
+            return X, SparsePairWeights(pairs, weights, len(X)), pairs[weights > 0]
         if weights is not None:
             raise ValueError("weights are those of pairs: pass pairs, too.")
         X, pair_weights = validate_with_target(self, X, y)

@@ -29,19 +29,13 @@ from ..objectives.nca import pair_cost
 from ..objectives.stochastic import Candidates, Value, mass_among_candidates
 from ..spectral import ratio_trace
 from .descent_embedding import (
-    UNIT_ROWS,
     DescentEmbedding,
-    RowsInPlace,
-    UnitRows,
-    cap_penalty,
     directions,
     n_directions,
-    penalized,
+    penalty,
     perplexity,
-    perplexity_bandwidth,
-    unit_distance,
 )
-from .nca import INIT_ROWS, check_descent, descend, evaluate
+from .descents import INIT_ROWS, check_descent, descend, evaluate, rows_of
 
 
 class PairNCA(DescentEmbedding):
@@ -242,27 +236,22 @@ class PairNCA(DescentEmbedding):
         pairs = check_pairs(pairs, X.shape[0])
         weights = check_pair_weights(weights, len(pairs))
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
-        rows: UnitRows | RowsInPlace
-        if self.solver == "sgd" and X.shape[0] > INIT_ROWS:
-            rows = RowsInPlace.of(X, unit_distance(X, UNIT_ROWS))
-        else:
-            rows = UnitRows.of(X, m)
-        term = PairTerm(
-            rows,
-            pairs[weights > 0],
-            weights[weights > 0] / weights.sum(),
-            searcher(self.search, X.shape[0]),
-        )
-        names = [self.init] + ["random"] * (self.n_init - 1)
+        rows = rows_of(self, X, m)
+        kept = weights > 0
+        weights = weights[kept] / weights.sum()
+        term = PairTerm(rows, pairs[kept], weights, searcher(self.search, X.shape[0]))
         found = descend(
             self,
             term,
-            map(partial(self._init_named, term, m, rng), names),
+            (
+                self._named_init(term, m, rng, name)
+                for name in [self.init] + ["random"] * (self.n_init - 1)
+            ),
             rng,
-            lambda B: task.iteration(lambda: {"components_": rows.components(B, X.dtype)}),
+            partial(task.iteration, lambda B: {"components_": rows.components(B, X.dtype)}),
         )
         B = found.x
-        self.objective_ = -penalized(-found.value, B, B, self.alpha, X.shape[0])[0]
+        self.objective_ = found.value - penalty(B, self.alpha, X.shape[0])[0]
         self.objective_error_ = found.error
         self.perplexity_ = perplexity(rows.nearest_squares(B))
         self.search_, self.search_recall_ = term.search.name, term.search.recall
@@ -270,7 +259,7 @@ class PairNCA(DescentEmbedding):
         task.end()
         return self
 
-    def _init_named(self, term: PairTerm, m: int, rng: Any, name: str) -> np.ndarray:
+    def _named_init(self, term: PairTerm, m: int, rng: Any, name: str) -> np.ndarray:
         """Return the init of a name, found on at most 10,000 rows and pairs; for "auto" the one
         with the lower loss.
 
@@ -282,21 +271,18 @@ class PairNCA(DescentEmbedding):
         X, step = rows.take(some), -(-len(term.pairs) // INIT_ROWS)
         (a, b), weights = term.pairs[::step].T, term.weights[::step, None]
         difference = rows.take(a) - rows.take(b)
-        if name != "auto" or m == X.shape[1]:
-            found = [directions(name, X, m, rng)]
-        else:
-            found = [directions("pca", X, m)]
-            if not issparse(X):  # the directions in which pairs differ least, relative to all rows
-                within = (weights * difference).T @ difference
-                found.append(ratio_trace(within, X.T @ X, m).vectors.T)
-
-        def scaled(B: np.ndarray) -> np.ndarray:
-            mean_square = np.sum(weights * np.square(difference @ B.T)) / np.sum(weights)
-            typical = perplexity_bandwidth(rows.nearest_squares(B))
-            return cap_penalty(B / max(typical, (2 * mean_square / len(B)) ** 0.5), self.alpha, n)
-
-        inits = [scaled(B) for B in found if len(B) == m]
-        return inits[0] if len(inits) == 1 else min(inits, key=partial(evaluate, self, term))
+        is_auto = name == "auto" and m < X.shape[1]
+        found = [directions("pca" if is_auto else name, X, m, rng)]
+        if is_auto and not issparse(X):
+            # the directions in which pairs differ least, relative to all rows
+            within = (weights * difference).T @ difference
+            found.append(ratio_trace(within, X.T @ X, m).vectors.T)
+        inits = []
+        for B in found:
+            if len(B) == m:
+                mean_square = np.sum(weights * np.square(difference @ B.T)) / np.sum(weights)
+                inits.append(rows.scaled(B, self.alpha, (2 * mean_square / m) ** 0.5))
+        return inits[0] if len(inits) == 1 else min(inits, key=lambda B: evaluate(self, term, B, n))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
@@ -78,9 +79,7 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         votes = np.empty((X.shape[0], self._values.shape[1]))
         for rows in row_blocks(X.shape[0], self._n_votes):
             squares, voters = self._squares(self._in_bandwidths(X[rows]), self._n_votes)
-            # For a row far from all, the nearest decides.
-            P = np.exp(squares.min(axis=1, keepdims=True) - squares)
-            P /= P.sum(axis=1, keepdims=True)
+            P = softmax(-squares, axis=1)  # for a row far from all, the nearest decides
             if voters is None:
                 votes[rows] = P @ self._values
             else:

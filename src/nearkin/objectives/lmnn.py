@@ -159,15 +159,9 @@ def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most
         buffer = np.empty((height, n), Z.dtype)
         for number in numbers:
             rows, own = tiles[number]  # own: all rows of the classes of these rows
-            nearness = buffer[: rows.stop - rows.start]  # |z_i|^2 - ||z_i - z_j||^2
-            for columns in (slice(0, own.start), slice(own.stop, n)):
-                np.matmul(with_ones[rows], operand[:, columns], out=nearness[:, columns])
-            same = codes[rows, None] == codes[own]
-            nearness[:, own] = (
-                -np.inf
-                if same.all()
-                else np.where(same, -np.inf, with_ones[rows] @ operand[:, own])
-            )
+            # |z_i|^2 - ||z_i - z_j||^2
+            nearness = np.matmul(with_ones[rows], operand, out=buffer[: rows.stop - rows.start])
+            nearness[:, own][codes[rows, None] == codes[own]] = -np.inf
             found[number] = _nearest_above(nearness, bounds[rows], most)
 
     parallel_map(search, shares(range(len(tiles))), n * n)

@@ -7,7 +7,6 @@ not added up. torch is imported by the first call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -71,24 +70,21 @@ def objective_value(name: str, terms: Any) -> Any:
     return -disagreement.sum() / weight.sum().clamp_min(1e-30) - log_mass.logsumexp(0)
 
 
-@dataclass(frozen=True, eq=False)
 class SparsePairWeights:
-    """w_ij that are given for some pairs of rows, 0 for all others.
+    """w_ij that are given for some pairs of n rows, in either order; 0 for all others.
 
     Parameters
     ----------
-    W : csr_array of shape (n, n)
+    pairs : ndarray of shape (n_pairs, 2)
+    weights : ndarray of shape (n_pairs,)
+    n : int
     """
 
-    W: csr_array
-
-    @classmethod
-    def of_pairs(cls, pairs: np.ndarray, weights: np.ndarray, n: int) -> SparsePairWeights:
-        """Return the weights of pairs (n_pairs, 2) of n rows, in either order."""
+    def __init__(self, pairs: np.ndarray, weights: np.ndarray, n: int) -> None:
         W = csr_array((weights, tuple(pairs.T)), shape=(n, n))
-        return cls(csr_array(W + W.T))
+        self._W = csr_array(W + W.T)
 
     def log_weights(self, i: np.ndarray, j: np.ndarray, dtype: Any) -> np.ndarray:
         """Return log w_ij for rows i, shape (b, 1), and j, shape (1, n)."""
         with np.errstate(divide="ignore"):
-            return np.log(self.W[i.ravel()][:, j.ravel()].toarray()).astype(dtype)
+            return np.log(self._W[i.ravel()][:, j.ravel()].toarray()).astype(dtype)

@@ -16,7 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 from .._blocks import blas_in_one_thread, parallel_map, row_blocks
 from .._validation import check_choice, check_positive
 from ..descent import Status, adam, lbfgs
-from ..estimators.descent_embedding import UnitRows, directions, penalized, perplexity_bandwidth
+from ..estimators.descent_embedding import UnitRows, directions, penalty
 from ..linalg import eigh, svd
 from ..objectives.kernel_regression import Loss, prediction_loss, squared_error
 from ..objectives.stochastic import TILE_ROWS
@@ -281,7 +281,7 @@ class Member:
         self.training, self.queries = rows.subset(train), rows.X[test]
         self.unit_rows = UnitRows.of(self.training.X, dtype=np.float32)
         B = directions("pca", self.unit_rows.X, min(m, len(train) - 1, rows.X.shape[1]))
-        self.B = self.init = B / perplexity_bandwidth(self.unit_rows.nearest_squares(B))
+        self.B = self.init = self.unit_rows.scaled(B, alpha=0.0)
 
     def descend(self, alpha: float) -> np.ndarray:
         """Go on to the map for a penalty; return it as a map of the features."""
@@ -291,7 +291,8 @@ class Member:
             value, gradient = prediction_loss(
                 B, self.unit_rows.X, rows.Y, rows.loss, weights=rows.weights
             )
-            return penalized(value / n, gradient / n, B, alpha, n, rows.groups)
+            cost, slope = penalty(B, alpha, n, rows.groups)
+            return value / n + cost, gradient / n + slope
 
         collapsed = np.linalg.norm(self.B) < COLLAPSED * np.linalg.norm(self.init)
         found = lbfgs(loss, self.init if collapsed else self.B, max_iter=MAX_ITER, tol=TOL)
@@ -453,9 +454,8 @@ def refined(
         value, gradient = prediction_loss(
             A.astype(np.float32), X, drawn.Y, rows.loss, n_anchors, drawn.weights
         )
-        return penalized(
-            value / n_anchors, gradient / n_anchors, A, path.alpha * path.unit**2, n, rows.groups
-        )
+        cost, slope = penalty(A, path.alpha * path.unit**2, n, rows.groups)
+        return value / n_anchors + cost, gradient / n_anchors + slope
 
     found = adam(
         estimate,

@@ -1,0 +1,259 @@
+"""How `NCA` and `PairNCA` minimize a term plus its penalty: by L-BFGS, or by minibatches.
+
+A term is a loss that is a mean over rows, of a map B of `term.rows`, with these members:
+
+* `term(B, candidates)` is the value and its gradient, among the candidates of every row; None
+  stands for all rows. It is all that L-BFGS needs.
+* `codes` are classes whose nearest row has to be a candidate, or None; `search` finds candidates.
+* `estimate(B, candidates, n_batches)`, of the candidates of one of so many parts of the rows, is
+  the value and the gradient by which a step is taken.
+* `sum(Z, candidates)` is a sum over such a part at the embedding Z of all rows, and
+  `of_mean(Z, mean, error)` makes the value, and its error, of the mean over many rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._validation import check_choice, check_integer, check_number
+from ..descent import DescentResult, Momentum, OnIteration, adam, lbfgs_rounds
+from ..objectives.stochastic import Candidates, Value
+from .descent_embedding import (
+    N_FAR,
+    N_NEAR,
+    RowsInPlace,
+    Scale,
+    UnitRows,
+    near_rows,
+    penalty,
+)
+
+ALL_PAIRS_ROWS = 8000  # up to here all pairs are taken: exact, and quicker than a search
+MAX_ITER = 200
+INIT_ROWS = 10_000  # on which an init of stochastic descent is found
+
+
+def check_descent(nca: Any) -> int | None:
+    """Raise an error that names a bad parameter of the descent; return the number of iterations
+    allowed, None if n decides.
+    """
+    check_number(nca.alpha, "alpha", 0)
+    check_choice(nca.solver, "solver", ("lbfgs", "sgd"))
+    for name in ("n_candidates", "batch_size", "max_iter"):
+        value = getattr(nca, name)
+        if isinstance(value, str):
+            check_choice(value, name, ("auto",))
+        elif value is not None or name != "n_candidates":
+            check_integer(value, name, 1)
+    check_number(nca.tol, "tol", 0)
+    n_init = check_integer(nca.n_init, "n_init", 1)
+    if nca.max_iter == "auto":
+        return n_init * MAX_ITER if nca.solver == "lbfgs" else None
+    return n_init * int(nca.max_iter)
+
+
+def rows_of(nca: Any, X: Any, m: int | None = None) -> UnitRows | RowsInPlace:
+    """Return the rows of X for a map to m dimensions; stochastic descent copies none of more than
+    10,000.
+    """
+    is_large = nca.solver == "sgd" and X.shape[0] > INIT_ROWS
+    return RowsInPlace.of(X) if is_large else UnitRows.of(X, m)
+
+
+def descend(
+    nca: Any, term: Any, inits: Iterable[np.ndarray], rng: Any, on_iteration: OnIteration = None
+) -> DescentResult:
+    """Minimize a term plus the penalty from several inits, and return the lowest end.
+
+    Parameters
+    ----------
+    nca : NCA or PairNCA
+        Says how: by `alpha`, `solver`, `n_candidates`, `max_iter`, `tol`, `batch_size`.
+    term : LabelTerm or other
+        A function of the map and of candidates, with `rows`, `codes` and `search`; for minibatches
+        with the other methods of `LabelTerm`.
+    inits : maps B, an iterator that may draw from rng
+    rng : RandomState
+    """
+    best: Any = None
+    generator = np.random.default_rng(rng.randint(2**31)) if nca.solver == "sgd" else None
+    for B in inits:
+        if generator is not None:
+            found = by_minibatches(nca, term, B, generator, on_iteration)
+        else:
+            found = lbfgs_rounds(
+                partial(loss, nca, term),
+                B,
+                look_up=partial(look_up, nca, term),
+                max_iter=MAX_ITER if nca.max_iter == "auto" else nca.max_iter,
+                tol=nca.tol,
+                on_iteration=on_iteration,
+            )
+        best = found if best is None or found.value < best.value else best
+        if found.ended_early:
+            return replace(best, status=found.status)
+    return best
+
+
+def loss(nca: Any, term: Any, B: np.ndarray, neighbors: Any) -> Value:
+    """Return the term plus the penalty, among some candidates or all rows, and its gradient."""
+    value, gradient = term(B, neighbors)
+    cost, slope = penalty(B, nca.alpha, term.rows.shape[0])
+    return value + cost, gradient + slope
+
+
+def look_up(nca: Any, term: Any, B: np.ndarray) -> Any:
+    """Return the candidates of all rows under a map; None where all rows are candidates."""
+    n = term.rows.shape[0]
+    k = n_near(nca, n, None if n <= ALL_PAIRS_ROWS else N_NEAR)
+    return None if k is None else term.rows.candidates(B, k, term.codes, term.search)
+
+
+def n_near(nca: Any, n: int, by_default: int | None) -> int | None:
+    """Return the number of near candidates of a row; None where all rows are candidates."""
+    k = by_default if nca.n_candidates == "auto" else nca.n_candidates
+    return None if k is None else min(k, n - 1)
+
+
+# By stochastic gradient: a step uses some anchors, their candidates and nothing else.
+
+BATCHES = 20  # of an epoch by default,
+FEWEST, MOST = 128, 512  # anchors of a batch, whatever that makes
+STEPS = 500  # of a fit by default, at least
+N_NEAR_OF_ANCHOR = 15  # fewer than L-BFGS needs: what the lists lack, the next far rows bring
+STEP = 0.1  # first length of a step, in units of a map that keeps distances
+SLOWING = 100  # steps after which those of `partial_fit` begin to shrink
+REFRESH_SHARE = 0.2  # of the steps: then near rows are searched anew, as maps move most at first
+EVALUATION_ROWS = 5000  # of the estimate of the final objective
+EVALUATION_FAR = 2000
+EVALUATION_GROUPS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class SGDState:
+    """A stochastic descent that may continue with other rows.
+
+    Attributes
+    ----------
+    B : ndarray of shape (m, p), or (p,)
+        The map, of features in units of the typical distance, as the descent left it:
+        `components_` may have other signs, which the mean in the memory would not fit.
+    memory : Momentum or None
+    unit : float
+        The typical distance, that of the first rows.
+    n_counted : int
+        Rows so far.
+    """
+
+    B: np.ndarray
+    memory: Momentum | None
+    unit: float
+    n_counted: int
+
+    @classmethod
+    def of(cls, B: np.ndarray, memory: Momentum | None, rows: Scale, n_counted: int) -> SGDState:
+        """Return where a descent is, in the features."""
+        to_features = rows.space.to_features
+        if to_features is not None:
+            B = to_features(B.T).T
+            memory = memory and replace(memory, mean=to_features(memory.mean.T).T)
+        return cls(B, memory, rows.unit, n_counted)
+
+
+def epochs_of(nca: Any, n: int) -> tuple[int, int]:
+    """Return the steps of an epoch, in which every row is an anchor once, and the number of epochs:
+    for max_iter="auto" as many as it takes for 500 steps.
+    """
+    size = min(max(FEWEST, n // BATCHES), MOST) if nca.batch_size == "auto" else nca.batch_size
+    n_batches = -(-n // size)
+    return n_batches, -(-STEPS // n_batches) if nca.max_iter == "auto" else nca.max_iter
+
+
+def by_minibatches(
+    nca: Any,
+    term: Any,
+    init: np.ndarray,
+    rng: np.random.Generator,
+    on_iteration: OnIteration,
+    state: SGDState | None = None,
+) -> DescentResult:
+    """Descend by steps that shrink to nothing, or from a state by one epoch of steps that shrink as
+    1 / sqrt(t): more rows may follow. Evaluate the last map.
+
+    A step takes one part of the anchors, which are shuffled in every epoch, and far rows of its
+    own. Near rows are those of the first map, then those of the map after a fifth of the steps.
+    """
+    rows, n = term.rows, term.rows.shape[0]
+    n_batches, n_epochs = epochs_of(nca, n)
+    memory, n_counted, refresh_at = None, n, round(REFRESH_SHARE * n_epochs * n_batches)
+    if state is not None:
+        memory, n_counted, n_epochs, refresh_at = state.memory, state.n_counted + n, 1, 0
+    n_before = 0 if memory is None else memory.n_steps
+    length = STEP * len(init) ** 0.5  # the second factor is the norm of a map that keeps distances
+
+    def step(t: int) -> float:
+        if state is None:
+            return length * (1 - t / (n_epochs * n_batches))
+        return length / (1 + (n_before + t) / SLOWING) ** 0.5
+
+    def draw() -> np.ndarray:
+        return rng.choice(n, min(N_FAR, n), replace=False, shuffle=False)
+
+    k = n_near(nca, n, N_NEAR_OF_ANCHOR)
+    order, near, far = np.arange(n), np.empty((n, 0), np.int32), np.arange(n)
+
+    def estimate(B: np.ndarray, t: int) -> Value:
+        nonlocal order, near, far
+        batch = t % n_batches
+        if batch == 0:
+            order = rng.permutation(n)
+        if k is not None:
+            if t in (0, refresh_at):
+                near = near_rows(rows.embedding(B), k, term.codes, term.search)
+                draw()  # not used: drawn so that a seed gives the maps of earlier versions
+            far = draw()
+        anchors = order[batch * n // n_batches : (batch + 1) * n // n_batches]
+        candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
+        value, gradient = term.estimate(B, candidates, n_batches)
+        cost, slope = penalty(B, nca.alpha, n_counted)
+        return value + cost, gradient + slope
+
+    found = adam(
+        estimate,
+        init,
+        n_batches=n_batches,
+        max_iter=n_epochs,
+        tol=nca.tol,
+        step=step,
+        memory=memory,
+        on_iteration=on_iteration,
+    )
+    value, error = evaluate(nca, term, found.x, n_counted)
+    return replace(found, value=value, error=error)
+
+
+def evaluate(nca: Any, term: Any, B: np.ndarray, n_counted: int) -> tuple[float, float]:
+    """Return the loss at a map and the standard error of this estimate.
+
+    It is the mean over at most 5,000 anchors, each with the 50 rows that are the nearest at this
+    very map, found exactly, and 2,000 far ones. The anchors of all maps are the same. The error is
+    that of the means of 20 groups of anchors, and is 0 where all rows are anchors.
+    """
+    n, Z, rng = term.rows.shape[0], term.rows.embedding(B), np.random.default_rng(0)
+    anchors = rng.permutation(n)[:EVALUATION_ROWS]
+    near, far = np.empty((len(anchors), 0), np.int32), np.arange(n)
+    k = n_near(nca, n, N_NEAR_OF_ANCHOR)
+    if k is not None:
+        far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
+        near = near_rows(Z, min(max(k, N_NEAR), n - 1), term.codes, anchors=anchors)
+    groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
+    sums = [term.sum(Z, Candidates.of_anchors(anchors[i], near[i], far, n)) for i in groups]
+    means = np.divide(sums, [len(group) for group in groups])
+    error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
+    value, error = term.of_mean(Z, float(np.sum(sums)) / len(anchors), error)
+    return value + penalty(B, nca.alpha, n_counted)[0], error
