@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, make_circles
 from sklearn.utils import shuffle
 
-from nearkin import TDL, SoftNeighborsClassifier, TDLClassifier
+from nearkin import TDL, TDLClassifier
 from nearkin.estimators import tdl as tdl_module
 from nearkin.estimators.tdl import LeftOut, best_bandwidth
 from nearkin.graphs import binary, heat_kernel, normalized_laplacian, union
