@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nearkin import NCA
 from nearkin.dask import DaskNCA
-from nearkin.dask.nca import ClusterRows, ClusterTerm
-from nearkin.dask.table import Work, as_table
+from nearkin.dask.nca import ClusterTerm, UnitClusterRows
+from nearkin.dask.table import Work, as_table, identity
 from nearkin.estimators.descent_embedding import UnitRows
 from nearkin.estimators.nca import LabelTerm
 from nearkin.neighbors import EXACT
@@ -34,9 +34,10 @@ def test_value_and_gradient(objective, shape, client, data):
     local = UnitRows.of(data[0], 3)
     value, gradient = LabelTerm(local, objective, SameClass(data[1]), EXACT)(B, None)
     with Work(client) as work:
-        rows = ClusterRows.of(work, as_table(work, "DaskNCA", *blocks(*data, UNEVEN)))
+        table = as_table(work, "DaskNCA", *blocks(*data, UNEVEN))
+        labels, rows = work.submit(identity, table.codes), UnitClusterRows.of(table)
         assert rows.unit == pytest.approx(local.unit, rel=1e-12)
-        found = ClusterTerm(rows, objective, rows.labels(), EXACT)(B, None)
+        found = ClusterTerm(rows, objective, labels, EXACT)(B, None)
     assert found[0] == pytest.approx(value, rel=1e-10)
     assert np.linalg.norm(found[1] - gradient) <= 1e-10 * np.linalg.norm(gradient)
 

@@ -41,7 +41,7 @@ from ..objectives.stochastic import (
 from ..scatter import RowSpace
 from .search import Lists, block_searcher, nearest, partition
 from .spectral import DaskTransformer, take_over
-from .table import Block, Table, Work, as_table, first_moments, taken
+from .table import Block, Table, Work, as_table, first_moments, identity, taken
 
 
 class DaskNCA(DaskTransformer):
@@ -114,8 +114,8 @@ class DaskNCA(DaskTransformer):
             exact = search is EXACT or self.n_candidates is None
             table = as_table(work, type(self).__name__, X, y, exact=exact)
             check_shared_labels(table.codes)
-            rows = ClusterRows.of(work, table)
-            term = ClusterTerm(rows, self.objective, rows.labels(), search)
+            labels = work.submit(identity, table.codes)
+            term = ClusterTerm(UnitClusterRows.of(table), self.objective, labels, search)
             try:
                 nca.fit_term(term, m, rng, table.dtype)
             finally:
@@ -125,62 +125,48 @@ class DaskNCA(DaskTransformer):
 
 
 @dataclass(frozen=True)
-class ClusterRows(Scale):
+class UnitClusterRows(Scale):
     """Rows as `UnitRows`, that are spread over a cluster.
 
     Attributes
     ----------
-    work : Work
     table : Table
         Rows about their mean, in units of the typical distance of neighbours.
     """
 
-    work: Work
     table: Table
 
     @classmethod
-    def of(cls, work: Work, table: Table) -> ClusterRows:
+    def of(cls, table: Table) -> UnitClusterRows:
         """Return the rows of a table, which is used up: in float64 for up to 2,000 of them, in
         float32 beyond.
         """
-        n, *moment = work.total(work.map(first_moments, table.blocks, [None] * len(table.blocks)))
+        n, *moment = table.total(first_moments)
         dtype = np.float64 if n <= FLOAT64_ROWS else np.float32
-        blocks = work.map(rescaled, table.blocks, mean=np.array(moment) / n, dtype=dtype)
-        table = replace(table, blocks=blocks)
-        unit = perplexity_bandwidth(nearest_squares(work, table))
-        table.blocks[:] = work.map(rescaled, blocks, unit=unit)
-        return cls(unit, RowSpace(None, None), table.shape, work, table)
-
-    def labels(self) -> Future:
-        """Return the class of every row."""
-        blocks = self.table.blocks
-        return self.work.submit(
-            np.concatenate, self.work.map(getattr, blocks, ["codes"] * len(blocks))
-        )
+        table.blocks[:] = table.map(rescaled, mean=np.array(moment) / n, dtype=dtype)
+        unit = perplexity_bandwidth(nearest_squares(table))
+        table.blocks[:] = table.map(rescaled, unit=unit)
+        return cls(unit, RowSpace(None, None), table.shape, table)
 
     def embedding(self, B: np.ndarray) -> Table:
         """Return the rows of Z = X B'; B is (m, p), or (p,) for a diagonal map."""
-        blocks = self.work.map(embedded, self.table.blocks, B=B)
+        blocks = self.table.map(embedded, B=B)
         return replace(self.table, blocks=blocks, shape=(self.shape[0], len(B)))
 
     def nearest_squares(self, B: np.ndarray) -> np.ndarray:
         """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
-        return nearest_squares(self.work, self.embedding(B))
+        return nearest_squares(self.embedding(B))
 
     def candidates(self, B: np.ndarray, k: int, codes: Any, search: Searcher) -> Any:
         """Return the k nearest rows of every row, with classes also the nearest of the same class,
         and some far rows.
         """
-        work = self.work
         Z = partition(self.embedding(B), search)
         near = nearest(Z, "all", k)
         same = [None] * len(near) if codes is None else nearest(Z, "same", 1)
-        numbers = [
-            work.submit(np.concatenate, work.map(getattr, Z.blocks, ["numbers"] * len(near)))
-        ] * len(near)
-        norms = np.concatenate(work.results(work.map(squared_norms, self.table.blocks)))
-        listed = work.map(near_numbers, near, same, Z.starts[:-1], numbers)
-        return listed, evenly_by(norms, N_FAR)
+        numbers = Z.work.submit(np.concatenate, Z.map(lambda block: block.numbers))
+        listed = Z.work.map(near_numbers, near, same, Z.starts[:-1], numbers=numbers)
+        return listed, evenly_in(self.table, N_FAR)
 
 
 @dataclass(frozen=True)
@@ -189,28 +175,28 @@ class ClusterTerm:
 
     Attributes
     ----------
-    rows : ClusterRows
+    rows : UnitClusterRows
     objective : {"expected_accuracy", "log_likelihood"}
     labels : future of an array of shape (n,)
-        The class of every row.
+        The class of every row as a number 0, 1, ...
     search : Searcher
     """
 
-    rows: ClusterRows
+    rows: UnitClusterRows
     objective: str
     labels: Future
     search: Searcher
 
     def __call__(self, B: np.ndarray, candidates: tuple[list[Future], np.ndarray] | None) -> Value:
         """Return the value at a map, among some candidates or among all rows, and its gradient."""
-        work, blocks = self.rows.work, self.rows.table.blocks
-        n, t = self.rows.shape[0], len(blocks)
+        table, (n, _) = self.rows.table, self.rows.shape
+        t = len(table.blocks)
         shares = [slice(s, None, t) for s in range(t)]
         parts, far = (shares, None) if candidates is None else candidates
-        Z = work.submit(stacked, self.rows.embedding(B).blocks)
+        Z = table.work.submit(stacked, self.rows.embedding(B).blocks)
         terms = TERMS[self.objective]
-        parts = work.map(added_up, [Z] * t, [self.labels] * t, parts, far=far, terms=terms)
-        total = work.total(work.map(chained, [work.reduce(parts)] * t, blocks, shape=B.shape))
+        added = table.work.map(added_up, parts, Z=Z, codes=self.labels, far=far, terms=terms)
+        total = table.total(chained, of_embedding=table.work.reduce(added), shape=B.shape)
         return -total[0] / n, -total[1:].reshape(B.shape) / n
 
     @property
@@ -234,15 +220,19 @@ class ClusterTerm:
         return discriminant_directions(S_b, S_w, min(m, self.n_classes - 1))
 
 
-def nearest_squares(work: Work, table: Table) -> np.ndarray:
+def evenly_in(table: Table, n_rows: int) -> np.ndarray:
+    """Return at most `n_rows` rows of a table, drawn evenly by their norms."""
+    norms = table.map(lambda block: row_norms(block.X, squared=True))
+    return evenly_by(np.concatenate(table.work.results(norms)), n_rows)
+
+
+def nearest_squares(table: Table) -> np.ndarray:
     """Return the squared distances of some rows to their 100 nearest others, ascending."""
-    starts, norms = table.starts, work.results(work.map(squared_norms, table.blocks))
-    sample = np.sort(evenly_by(np.concatenate(norms), PERPLEXITY_ROWS))
-    parts = np.split(sample, np.searchsorted(sample, starts[1:-1]))
-    queries = [work.submit(stacked, work.map(taken, table.blocks, parts))] * len(parts)
-    return work.total(
-        work.map(squares_to_block, queries, table.blocks, sample=sample), least_squares
-    )[:, : starts[-1] - 1]
+    sample = np.sort(evenly_in(table, PERPLEXITY_ROWS))
+    parts = np.split(sample, np.searchsorted(sample, table.starts[1:-1]))
+    queries = table.work.submit(stacked, table.map(taken, parts))
+    found = table.map(squares_to_block, queries=queries, sample=sample)
+    return table.work.total(found, least_squares)[:, : table.shape[0] - 1]
 
 
 # Tasks.
@@ -258,18 +248,13 @@ def stacked(blocks: list[Block]) -> np.ndarray:
     return np.concatenate([block.X for block in blocks])
 
 
-def squared_norms(block: Block) -> np.ndarray:
-    """Return the squared distance of every row from the origin."""
-    return row_norms(block.X, squared=True)
-
-
 def embedded(block: Block, *, B: np.ndarray) -> Block:
     """Return a block of Z = X B', in the type of X; X is about its mean, and so is Z."""
     B = B.astype(block.X.dtype, copy=False)
     return block._replace(X=block.X * B if B.ndim == 1 else block.X @ B.T)
 
 
-def added_up(Z: np.ndarray, codes: np.ndarray, part: Any, *, far: Any, terms: Terms) -> np.ndarray:
+def added_up(part: Any, *, Z: np.ndarray, codes: np.ndarray, far: Any, terms: Terms) -> np.ndarray:
     """Return one share of the value and of the gradient with respect to Z: of all pairs, or
     estimated from the candidates of some rows; see `near_numbers`.
     """
@@ -282,7 +267,7 @@ def added_up(Z: np.ndarray, codes: np.ndarray, part: Any, *, far: Any, terms: Te
     return np.append(value, gradient)
 
 
-def chained(of_embedding: np.ndarray, block: Block, *, shape: tuple[int, ...]) -> np.ndarray:
+def chained(block: Block, *, of_embedding: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return a block's part of the gradient with respect to B, by the chain rule; the value once,
     with the first.
     """
@@ -295,7 +280,7 @@ def chained(of_embedding: np.ndarray, block: Block, *, shape: tuple[int, ...]) -
 
 
 def near_numbers(
-    near: Lists, same: Lists | None, start: int, numbers: np.ndarray
+    near: Lists, same: Lists | None, start: int, *, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of a block and their neighbours, on request also of the same class, by their
     `numbers`.
@@ -307,7 +292,7 @@ def near_numbers(
     return numbers[own], numbers[listed]
 
 
-def squares_to_block(queries: np.ndarray, block: Block, *, sample: np.ndarray) -> np.ndarray:
+def squares_to_block(block: Block, *, queries: np.ndarray, sample: np.ndarray) -> np.ndarray:
     """Return the squared distances of sampled rows to their nearest in a block, infinite to
     themselves.
     """

@@ -38,7 +38,7 @@ from ..neighbors.approximate import (
     n_dimensions,
     n_ranked,
 )
-from ..neighbors.lists import SMALL_CLASS, members_of
+from ..neighbors.lists import SMALL_CLASS, members_of, plan
 from .table import FAN_IN, Block, Table, Work, identity, taken
 
 PER_LIST = 20  # rows from which the centre of a list is learned
@@ -188,7 +188,8 @@ def search_block(
     distances = np.full(neighbors.shape, np.inf, queries.X.dtype)
     if lists is not None:
         neighbors[:, :known], distances[:, :known] = lists
-    searches = plan(queries, candidates, relation, k)
+    itself = int(queries.start == candidates.start)
+    searches = plan(queries.codes, candidates.codes, k, relation, itself)
     if index is not None:
         found = listed_candidates(queries, candidates, relation, searches, index, chosen)
     else:
@@ -213,33 +214,6 @@ def search_block(
         distances[i] = np.take_along_axis(all_distances, order, axis=1)
     beyond = np.arange(width) >= k[:, None]
     return Lists(np.where(beyond, -1, neighbors), np.where(beyond, np.inf, distances))
-
-
-def plan(
-    queries: Block, candidates: Block, relation: str, k: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Yield queries, candidates, and how many of these to find: enough for the lists, whatever is
-    not in the relation.
-    """
-    every_query = np.arange(len(queries.X))
-    every_candidate = np.arange(len(candidates.X))
-    if relation == "all":
-        yield every_query, every_candidate, int(k.max()) + 1
-    elif relation == "same":
-        itself = int(queries.start == candidates.start)
-        theirs = dict(members_by_class(candidates.codes))
-        for c, i in members_by_class(queries.codes):
-            if c in theirs:
-                yield i, theirs[c], int(k[i].max()) + itself
-    else:
-        n_same = np.bincount(candidates.codes, minlength=queries.codes.max() + 1)
-        few = n_same[queries.codes] <= SMALL_CLASS
-        if few.any():  # all candidates are searched, for as many more as may be of the same class
-            n_found = int(k[few].max() + n_same[queries.codes[few]].max())
-            yield every_query[few], every_candidate, n_found
-        for c, i in members_by_class(queries.codes):
-            if SMALL_CLASS < n_same[c] < len(every_candidate):
-                yield i, every_candidate[candidates.codes != c], int(k[i].max())
 
 
 def listed_candidates(

@@ -186,19 +186,17 @@ class Table:
         """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default
         every w_i is 1.
         """
-        weights = weights or [None] * len(self.blocks)
-        weight, *moment = self.total(first_moments, weights)
-        S = self.total(second_moment, weights, mean=np.array(moment) / weight)
+        each = [] if weights is None else [weights]
+        weight, *moment = self.total(first_moments, *each)
+        S = self.total(second_moment, *each, mean=np.array(moment) / weight)
         return (S + S.T) / 2
 
     def within_scatter(self, weights: np.ndarray | None = None) -> np.ndarray:
         """Return `sum_c w_c sum_(i in c) (x_i - m_c)(x_i - m_c)'`, shape (p, p); by default every
         w_c is 1.
         """
-        of_rows: list[Any] = [None] * len(self.blocks)
-        if weights is not None:
-            of_rows = self.map(lambda block: weights[block.codes])
-        S = self.total(second_moment, of_rows, mean=self.class_means())
+        each = [] if weights is None else [self.map(lambda block: weights[block.codes])]
+        S = self.total(second_moment, *each, mean=self.class_means())
         return (S + S.T) / 2
 
     def class_means(self) -> np.ndarray:
@@ -326,13 +324,15 @@ def taken(block: Block, numbers: np.ndarray) -> Block:
     return Block(block.X[i], block.codes[i], block.start, None, block.numbers[i])
 
 
-def first_moments(block: Block, weights: np.ndarray | None) -> np.ndarray:
+def first_moments(block: Block, weights: np.ndarray | None = None) -> np.ndarray:
     """Return the sum of the weights, followed by the weighted sum of the rows."""
     w = np.ones(len(block.X)) if weights is None else weights
     return np.append(w.sum(), w @ block.X.astype(np.float64))
 
 
-def second_moment(block: Block, weights: np.ndarray | None, *, mean: np.ndarray) -> np.ndarray:
+def second_moment(
+    block: Block, weights: np.ndarray | None = None, *, mean: np.ndarray
+) -> np.ndarray:
     """Return the weighted sum of squares and products about the mean (p,), or about the class means
     (n_classes, p).
     """

@@ -80,11 +80,7 @@ class Indexed:
         """
         X = X if issparse(X) else near_origin(X)
         lists = NeighborLists(lengths, X.dtype)
-        for queries, candidates, enough in _plan(codes, lengths, relation):
-            queries = queries[lengths[queries] > 0]
-            if not len(queries):
-                continue
-            n_found = min(int(enough[queries].max()), len(candidates))
+        for queries, candidates, n_found in plan(codes, codes, lengths, relation):
             # for a handful of rows, waking threads costs more than the search
             with (
                 thread_pools().limit(limits=1 if len(candidates) <= SMALL_CLASS else None),
@@ -101,22 +97,42 @@ class Indexed:
         return lists.to_csr()
 
 
-def _plan(
-    codes: np.ndarray, lengths: np.ndarray, relation: str
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield queries, candidates, and how many of these are enough for the list of every row,
-    whatever is not allowed.
+def plan(
+    codes: np.ndarray, others: np.ndarray, lengths: np.ndarray, relation: str, n_own: int = 1
+) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Yield queries, candidates, and how many of these to find.
+
+    They are enough for the lists of the queries, whatever is not in the relation.
+
+    Parameters
+    ----------
+    codes, others : integer arrays of shape (q,) and (c,)
+        The classes of all queries and of all candidates.
+    lengths : integer array of shape (q,)
+    relation : {"all", "same", "other"}
+    n_own : {0, 1}
+        Whether a query is among its candidates.
     """
-    if relation != "other":
-        with_itself = lengths + 1
-        for members in members_of(codes):
-            yield members, members, with_itself
-        return
-    sizes, rows = np.bincount(codes), np.arange(len(codes))
-    # among the k + n_c nearest at most n_c are of class c, so at least k are of others
-    yield rows[sizes[codes] <= SMALL_CLASS], rows, lengths + sizes[codes]
-    for c in np.flatnonzero(sizes > SMALL_CLASS):
-        yield rows[codes == c], rows[codes != c], lengths
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        every = np.arange(len(others))
+        if relation == "all":
+            yield np.arange(len(codes)), every, lengths + n_own
+        elif relation == "same":
+            # a class without candidates, or without queries, is not searched
+            for i, j in zip(members_of(codes), members_of(others), strict=False):
+                yield i, j, lengths + n_own
+        else:
+            n_same = np.bincount(others, minlength=codes.max() + 1)[codes]
+            # among the k + n_c nearest at most n_c are of class c, so at least k are of others
+            yield np.flatnonzero(n_same <= SMALL_CLASS), every, lengths + n_same
+            for c in np.unique(codes[n_same > SMALL_CLASS]):
+                yield np.flatnonzero(codes == c), every[others != c], lengths
+
+    for queries, candidates, enough in parts():
+        queries = queries[lengths[queries] > 0]
+        if len(queries) and len(candidates):
+            yield queries, candidates, min(int(enough[queries].max()), len(candidates))
 
 
 def _brute_force(X: Any, n_found: int) -> Index:
