@@ -387,24 +387,36 @@ def check_pairs(pairs: Any, n: int) -> np.ndarray:
     """Return pairs (n_pairs, 2) of the numbers of n rows; None pairs each row with the next one."""
     if pairs is None:
         return np.column_stack([np.arange(n - 1), np.arange(1, n)])
-    pairs = np.asarray(pairs)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs) or pairs.dtype.kind not in "iu":
-        remedy = "; rows themselves go to fit_pairs" if pairs.ndim == 3 else ""
+    return check_row_numbers(pairs, "pairs", 2, n)
+
+
+def check_row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
+    """Return pairs (n_pairs, 2) or triplets (n_triplets, 3) of the numbers of n rows, those of one
+    all different.
+    """
+    refuse_foreign(numbers, name)
+    numbers = np.asarray(numbers)
+    shape = numbers.shape
+    if shape[1:] != (width,) or not len(numbers) or numbers.dtype.kind not in "iu":
+        remedy = ""
+        if numbers.ndim == 3 and shape[1] == width:
+            remedy = f"; of stacked rows X is {name}.reshape(-1, p), and these are 0, 1, ..."
         raise ValueError(
-            f"pairs must be integers of shape (n_pairs, 2), got {pairs.dtype} of "
-            f"{pairs.shape}{remedy}."
+            f"{name} must be numbers of rows of X, integers of shape (n_{name}, {width}), got "
+            f"{numbers.dtype} of {shape}{remedy}."
         )
-    if pairs.min() < 0 or pairs.max() >= n:
+    if numbers.min() < 0 or numbers.max() >= n:
+        found = f"{numbers.min()} to {numbers.max()}"
+        raise ValueError(f"{name} must hold numbers of rows, 0 to {n - 1}, got {found}.")
+    ordered = np.sort(numbers, axis=1)
+    twice = ordered[:, 1:] == ordered[:, :-1]
+    if twice.any():
+        at = int(twice.any(axis=1).argmax())
+        row = ordered[at, 1:][twice[at]][0]
         raise ValueError(
-            f"pairs must hold numbers of rows, 0 to {n - 1}, got {pairs.min()} to {pairs.max()}."
+            f"{name} must be of different rows, number {at} (counted from 0) has row {row} twice."
         )
-    same = pairs[:, 0] == pairs[:, 1]
-    if same.any():
-        raise ValueError(
-            f"pairs must be of two different rows, pair {same.argmax()} has row "
-            f"{pairs[same][0, 0]} twice."
-        )
-    return pairs
+    return numbers
 
 
 def check_pair_weights(weights: Any, n_pairs: int) -> np.ndarray:

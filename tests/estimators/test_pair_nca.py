@@ -228,13 +228,13 @@ class TestManyRows:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"pairs": [0, 1]}, r"pairs must be integers of shape \(n_pairs, 2\), got int64 of \(2,\)"),
-        ({"pairs": np.zeros((3, 2, 4))}, "rows themselves go to fit_pairs"),
-        ({"pairs": [[0.0, 1.0]]}, "pairs must be integers"),
-        ({"pairs": np.empty((0, 2), dtype=int)}, "pairs must be integers"),
+        ({"pairs": [0, 1]}, r"integers of shape \(n_pairs, 2\), got int64 of \(2,\)"),
+        ({"pairs": np.zeros((3, 2, 4))}, r"of stacked rows X is pairs.reshape\(-1, p\)"),
+        ({"pairs": [[0.0, 1.0]]}, "pairs must be numbers of rows of X, integers"),
+        ({"pairs": np.empty((0, 2), dtype=int)}, "pairs must be numbers of rows of X, integers"),
         ({"pairs": [[0, 150]]}, "numbers of rows, 0 to 149, got 0 to 150"),
         ({"pairs": [[-1, 2]]}, "numbers of rows, 0 to 149, got -1 to 2"),
-        ({"pairs": [[0, 1], [2, 2]]}, "pair 1 has row 2 twice"),
+        ({"pairs": [[0, 1], [2, 2]]}, r"number 1 \(counted from 0\) has row 2 twice"),
         ({"pairs": [[0, 1]], "weights": [1, 2]}, "weights must be 1 numbers"),
         (
             {"pairs": [[0, 1], [1, 2]], "weights": [1, -2]},

@@ -89,7 +89,7 @@ class TestLabels:
         L = label_matrix(MultiLabelBinarizer().fit_transform(names))
         sets = [set(one) for one in names if one]
         rows = np.flatnonzero(np.diff(L.indptr))
-        W = Labelled(X[: len(rows)], L[rows], None).comparison(np.arange(len(rows)), RNG).relevance
+        W = Labelled(X[: len(rows)], L[rows], False).comparison(np.arange(len(rows)), RNG).relevance
         expected = [[0 if a is b else len(a & b) / len(a | b) for b in sets] for a in sets]
         np.testing.assert_allclose(W, expected)
 
@@ -120,7 +120,7 @@ class TestLabels:
 
     def test_a_batch_holds_eight_of_a_label(self):
         labels = np.random.default_rng(0).integers(0, 30, 700)
-        kind = Labelled(np.zeros((700, 1)), label_matrix(labels), None)
+        kind = Labelled(np.zeros((700, 1)), label_matrix(labels), False)
         order = kind.order(np.random.default_rng(0))
         np.testing.assert_array_equal(np.sort(order), np.arange(700))
         ends = np.flatnonzero(np.diff(labels[order], append=-1)) + 1
@@ -167,7 +167,7 @@ class TestPairs:
         grades = np.random.default_rng(0).uniform(0, 1, 24)
         D = X[PAIRS[:, 0]] - X[PAIRS[:, 1]]
         expected = (D.T * grades) @ D / 2 / grades.sum()
-        np.testing.assert_allclose(Paired(X, PAIRS, grades, None).within_covariance(), expected)
+        np.testing.assert_allclose(Paired(X, PAIRS, grades, False).within_covariance(), expected)
 
     def test_of_all_rows_of_a_class_are_its_labels(self):
         """But for the start, whose covariance of pairs weights large classes more: in equal classes
@@ -183,7 +183,7 @@ class TestTriplets:
     def test_have_one_relevant_candidate_of_two(self):
         triplets = np.random.default_rng(0).permutation(48).reshape(16, 3)
         U = unit_rows(X)
-        comparison = Triples(U, triplets, None).comparison(np.arange(16), RNG)
+        comparison = Triples(U, triplets, False).comparison(np.arange(16), RNG)
         A = np.random.default_rng(1).normal(size=(3, P))
         z = unit_rows(U @ A.T)[triplets]
         expected = np.logaddexp(0, np.sum(z[:, 0] * (z[:, 2] - z[:, 1]), axis=1) / 0.1).mean()

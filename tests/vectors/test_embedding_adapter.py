@@ -72,7 +72,7 @@ def centred(X):
 
 
 def start(X, y, m):
-    return plda(centred(X), Labelled(centred(X), label_matrix(y), None), m)
+    return plda(centred(X), Labelled(centred(X), label_matrix(y), False), m)
 
 
 class TestStart:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -130,13 +130,11 @@ def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
     """
     if distances is not None:
         return Listed(distances, n)
-    if search is EXACT:
-        return EXACT
     if isinstance(search, str):
         named = choose_search(n) if search == "auto" else search
-        if named == "exact":
-            return EXACT
-        search = ApproximateSearch() if named == "approximate" else search
+        search = {"exact": EXACT, "approximate": ApproximateSearch()}.get(named, search)
+    if search is EXACT:
+        return EXACT
     if isinstance(search, ApproximateSearch):
         return IVFSearch(search)
     if all(hasattr(search, method) for method in ("fit", "transform", "get_params")):
@@ -160,8 +158,8 @@ IN_CACHE = 2**18  # entries of the differences of some rows, which stay in the c
 Tile = tuple[np.ndarray, np.ndarray]
 
 # Rows whose nearest candidates are searched together, how many are to be found, and the tiles of
-# these candidates.
-Search = tuple[np.ndarray, int, Callable[[], Iterable[Tile]]]
+# these candidates, which are made when they are searched.
+Search = tuple[np.ndarray, int, Iterator[Tile]]
 
 
 class IVFSearch:
@@ -200,7 +198,7 @@ class IVFSearch:
 
         def fill(search: Search) -> None:
             rows, n_found, tiles = search
-            found = nearest_candidates(Z[rows], tiles(), n_found)
+            found = nearest_candidates(Z[rows], tiles, n_found)
             width = 1 + X.nnz // X.shape[0] if issparse(X) else X.shape[1]
             for block in row_blocks(len(found), found.shape[1] * width, IN_CACHE):
                 i = rows[block]
@@ -229,32 +227,32 @@ class IVFSearch:
         ivf.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(quantizer.list_of))
         r = min(int(n_ranked(self.n_rerank, min(n_found, n))), n)
 
-        def candidates(Z: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            """Yield numbers of queries, and of the r rows found near them, shape (b, r).
+        def candidates(Z: np.ndarray) -> np.ndarray:
+            """Return the numbers of the r rows found near each query.
 
             Where the nearest lists hold fewer, more are searched. A query so far away that its
             distances overflow finds any rows: all are as far.
             """
-            queries, n_probes = np.arange(len(Z)), self.n_probes or PROBES
-            while len(queries):
+            found, lacking = np.full((len(Z), r), -1), np.arange(len(Z))
+            n_probes = self.n_probes or PROBES
+            while len(lacking):
                 probing = faiss.SearchParametersIVF(nprobe=min(n_probes, n_lists))
-                lacking = []
-                for block in row_blocks(len(queries), 1, QUERIES):
-                    rows = queries[block]
-                    found = ivf.search(Z[rows], r, params=probing)[1]
-                    enough = (found >= 0).all(axis=1)
-                    if n_probes >= n_lists:
-                        found[~enough], enough = np.arange(r), True | enough
-                    yield rows[enough], found[enough]
-                    lacking.append(rows[~enough])
-                queries, n_probes = np.concatenate(lacking), 4 * n_probes
+                found[lacking] = ivf.search(Z[lacking], r, params=probing)[1]
+                lacking = lacking[(found[lacking] < 0).any(axis=1)]
+                if n_probes >= n_lists:
+                    found[lacking] = np.arange(r)
+                    break
+                n_probes *= 4
+            return found
 
         def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
             distances = np.empty((Q.shape[0], k), X.dtype)
             numbers = np.empty((Q.shape[0], k), np.intp)
-            for queries, found in candidates(project(Q)):
-                for block in row_blocks(len(queries), r * X.shape[1], IN_CACHE):
-                    rows = queries[block]
+            Z = project(Q)
+            for queries in row_blocks(len(Z), 1, QUERIES):
+                found = candidates(Z[queries])
+                for block in row_blocks(len(found), r * X.shape[1], IN_CACHE):
+                    rows = slice(queries.start + block.start, queries.start + block.stop)
                     j, d = _rank(Q[rows], X, found[block])
                     distances[rows], numbers[rows] = d[:, :k], j[:, :k]
             return distances, numbers
@@ -267,14 +265,11 @@ class IVFSearch:
         """
         known = self._partitioned
         if known is None or known[0] is not Z or not np.array_equal(known[1], codes):
-            classes = members_of(codes)
-            groups = [members for members in classes if len(members) > SMALL_CLASS]
-            small = [members for members in classes if len(members) <= SMALL_CLASS]
-            groups += [np.concatenate(small)] if small else []
-            quantizer = CoarseQuantizer.of(
-                Z, groups, self.n_lists or int(LISTS_TOGETHER * len(Z) ** 0.5)
-            )
-            known = self._partitioned = (Z, codes, InvertedLists(Z, quantizer))
+            n_lists = self.n_lists or int(LISTS_TOGETHER * len(Z) ** 0.5)
+            large = np.bincount(codes) > SMALL_CLASS
+            groups = members_of(np.where(large, np.cumsum(large) - 1, large.sum())[codes])
+            lists = InvertedLists(Z, CoarseQuantizer.of(Z, groups, n_lists))
+            known = self._partitioned = (Z, codes, lists)
         return known[2]
 
     def _plan(
@@ -292,9 +287,8 @@ class IVFSearch:
         else:
             for members in members_of(codes):
                 if len(members) <= BRUTE_CLASS:
-                    tiles = partial(_tiles, members, Z)
                     for rows in _together(members, n_candidates):
-                        yield rows, int(n_candidates[rows].max()) + 1, tiles
+                        yield rows, int(n_candidates[rows].max()) + 1, _tiles(members, Z)
             with_itself = n_candidates + 1
             too_large = np.flatnonzero(sizes[large] > BRUTE_CLASS)
             by_lists += [(int(group), "same", with_itself) for group in too_large]
@@ -303,7 +297,7 @@ class IVFSearch:
             for number in range(*lists.quantizer.first[group : group + 2]):
                 for rows in _together(lists.rows[number], n_candidates):
                     k, n_probes = int(n_found[rows].max()), self.n_probes or PROBES_TOGETHER
-                    yield rows, k, partial(lists.nearest_tiles, number, among, n_probes, k)
+                    yield rows, k, lists.nearest_tiles(number, among, n_probes, k)
 
 
 def _number(value: Any, name: str) -> int:
@@ -577,25 +571,24 @@ def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: str) -> f
     return float(np.mean(shares)) if shares else 1.0
 
 
-_OURS: list[str] = []
-
-
-def import_faiss() -> Any:
-    """Return faiss. Imported first, it would leave scikit-learn's search with one thread for good.
-
-    scikit-learn looks for the libraries that have threads in its first search, and limits those it
-    knows: faiss must not be among them.
+@cache
+def _search_before_faiss() -> None:
+    """Let scikit-learn search once, unless it is too late: in its first search it looks for the
+    libraries that have threads, and limits those it knows. faiss must not be among them.
     """
     if "faiss" not in sys.modules:
         NearestNeighbors(n_neighbors=1, algorithm="brute").fit(np.eye(2)).kneighbors(np.eye(2))
-        _OURS.append("faiss")
-    elif not _OURS:
-        _OURS.append("theirs")
-        warn_user(
-            "faiss was imported before nearkin's first approximate search: from then on "
-            "scikit-learn's own search may use one thread only. Let nearkin import it, or search "
-            "once with scikit-learn before."
-        )
+        return
+    warn_user(
+        "faiss was imported before nearkin's first approximate search: from then on "
+        "scikit-learn's own search may use one thread only. Let nearkin import it, or search "
+        "once with scikit-learn before."
+    )
+
+
+def import_faiss() -> Any:
+    """Return faiss, which scikit-learn's search must precede: else that has one thread for good."""
+    _search_before_faiss()
     try:
         import faiss
     except ImportError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -21,12 +20,13 @@ from .._validation import (
     check_integer,
     check_number,
     check_positive,
+    check_row_numbers,
     encode_partial_labels,
     refuse_foreign,
     require_two_classes,
     validate_rows,
 )
-from ..descent import DescentResult, OnIteration, Status, Value, adam
+from ..descent import Status, Value, adam
 from ..estimators.base import Embedding
 from ..objectives.cosine import LOSSES, Comparison, nested_loss
 from ..scatter import total_scatter, within_scatter
@@ -99,7 +99,9 @@ def check_directions(Z: np.ndarray, name: str) -> None:
 # What an embedding adapter learns from: labels, pairs, triplets, or queries with relevant
 # documents.
 #
-# Each kind tells how rows that belong together scatter, and compares some of its items at a time.
+# Each kind holds items, numbered from 0, with at least one query that has a relevant candidate. It
+# tells how rows that belong together scatter, and compares some of its items at a time. Where the
+# candidates `are_fixed`, queries alone are mapped.
 # Rows are of unit length, but for the mean that is subtracted.
 
 TOGETHER = (
@@ -109,28 +111,8 @@ TOGETHER = (
 CANDIDATES = 2048
 
 
-class Supervision(ABC):
-    """Items, numbered from 0, each with at least one query that has a relevant candidate."""
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Return the number of items."""
-
-    @abstractmethod
-    def within_covariance(self) -> np.ndarray:
-        """Return the covariance of rows that belong together about their mean, (p, p)."""
-
-    @abstractmethod
-    def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return the queries of some items, and their candidates."""
-
-    def order(self, rng: np.random.Generator) -> np.ndarray:
-        """Return the items shuffled."""
-        return rng.permutation(len(self))
-
-
 @dataclass(frozen=True)
-class Labelled(Supervision):
+class Labelled:
     """Rows of which two are relevant to each other as far as they share labels: |both| / |either|
     of these.
 
@@ -139,13 +121,12 @@ class Labelled(Supervision):
     X : array of shape (n, p)
     Y : csr_array of shape (n, n_labels)
         1 for the labels of every row, at least one.
-    fixed : array of shape (n, p) or None
-        The rows as candidates that are not mapped.
+    are_fixed : bool
     """
 
     X: np.ndarray
     Y: csr_array
-    fixed: np.ndarray | None
+    are_fixed: bool
 
     def __len__(self) -> int:
         return len(self.X)
@@ -178,11 +159,11 @@ class Labelled(Supervision):
             shared, sizes = (Y @ Y.T).toarray(), np.diff(Y.indptr)
             W = shared / (sizes[:, None] + sizes - shared)
         np.fill_diagonal(W, 0)
-        return _mutual(self.X, self.fixed, items, W)
+        return _mutual(self.X, self.are_fixed, items, W)
 
 
 @dataclass(frozen=True)
-class Paired(Supervision):
+class Paired:
     """Pairs of rows with a grade; rows of a batch that are no known pair are not relevant to each
     other.
 
@@ -192,13 +173,13 @@ class Paired(Supervision):
     pairs : int array of shape (n_pairs, 2)
     grades : array of shape (n_pairs,)
         At least 0.
-    fixed : array of shape (n, p) or None
+    are_fixed : bool
     """
 
     X: np.ndarray
     pairs: np.ndarray
     grades: np.ndarray
-    fixed: np.ndarray | None
+    are_fixed: bool
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -216,23 +197,23 @@ class Paired(Supervision):
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
         """Return some pairs, and the rows of these as candidates."""
         rows = np.unique(self.pairs[items])
-        return _mutual(self.X, self.fixed, rows, self._graded[rows][:, rows].toarray())
+        return _mutual(self.X, self.are_fixed, rows, self._graded[rows][:, rows].toarray())
 
 
 @dataclass(frozen=True)
-class Triples(Supervision):
+class Triples:
     """Row a is to be nearer to row b than to row c; a has no other candidates than these two.
 
     Attributes
     ----------
     X : array of shape (n, p)
     triplets : int array of shape (n_triplets, 3)
-    fixed : array of shape (n, p) or None
+    are_fixed : bool
     """
 
     X: np.ndarray
     triplets: np.ndarray
-    fixed: np.ndarray | None
+    are_fixed: bool
 
     def __len__(self) -> int:
         return len(self.triplets)
@@ -245,15 +226,12 @@ class Triples(Supervision):
         """Return some triplets, and their candidates."""
         anchors, near, far = self.triplets[items].T
         W, one = np.eye(len(items), 2 * len(items)), np.eye(len(items), dtype=bool)
-        X = self.X if self.fixed is None else self.fixed
-        candidates = X[np.concatenate([near, far])]
-        return Comparison(
-            self.X[anchors], candidates, W, np.hstack([one, one]), self.fixed is not None
-        )
+        candidates = self.X[np.concatenate([near, far])]
+        return Comparison(self.X[anchors], candidates, W, np.hstack([one, one]), self.are_fixed)
 
 
 @dataclass(frozen=True)
-class Judged(Supervision):
+class Judged:
     """Queries, and how relevant documents are to them; documents without a judgement are not.
 
     Attributes
@@ -262,14 +240,13 @@ class Judged(Supervision):
     documents : array of shape (n_documents, p)
     relevance : csr_array of shape (n_queries, n_documents)
         Larger than 0, at least one a query.
-    is_fixed : bool
-        Whether documents are not mapped.
+    are_fixed : bool
     """
 
     queries: np.ndarray
     documents: np.ndarray
     relevance: csr_array
-    is_fixed: bool
+    are_fixed: bool
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -282,27 +259,24 @@ class Judged(Supervision):
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
         """Return some queries, and documents as their candidates."""
         R, n = self.relevance[items], len(self.documents)
-        if n <= CANDIDATES:
-            documents = np.arange(n)
-        else:
+        documents = np.arange(n)
+        if n > CANDIDATES:
             relevant = np.unique(R.indices)
-            documents = np.union1d(
-                relevant, rng.choice(n, max(CANDIDATES - len(relevant), len(items)), replace=False)
-            )
-        return Comparison(
-            self.queries[items],
-            self.documents[documents],
-            R[:, documents].toarray(),
-            fixed=self.is_fixed,
-        )
+            n_others = max(CANDIDATES - len(relevant), len(items))
+            documents = np.union1d(relevant, rng.choice(n, n_others, replace=False))
+        W = R[:, documents].toarray()
+        return Comparison(self.queries[items], self.documents[documents], W, fixed=self.are_fixed)
 
 
-def _mutual(X: np.ndarray, fixed: np.ndarray | None, rows: np.ndarray, W: np.ndarray) -> Comparison:
+Supervision = Labelled | Paired | Triples | Judged
+
+
+def _mutual(X: np.ndarray, are_fixed: bool, rows: np.ndarray, W: np.ndarray) -> Comparison:
     """Return some rows that are candidates of each other, none of itself."""
     W = W.astype(X.dtype)
-    if fixed is None:
+    if not are_fixed:
         return Comparison(X[rows], None, W)
-    return Comparison(X[rows], fixed[rows], W, ~np.eye(len(rows), dtype=bool), fixed=True)
+    return Comparison(X[rows], X[rows], W, ~np.eye(len(rows), dtype=bool), fixed=True)
 
 
 def _covariance_of_pairs(
@@ -417,43 +391,6 @@ def check_grades(y: Any, n_pairs: int) -> np.ndarray:
             "y marks no pair as similar (larger than 0): there is nothing to learn from."
         )
     return grades
-
-
-def check_numbers_of_rows(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
-    """Return pairs (n_pairs, 2) or triplets (n_triplets, 3) of the numbers of n rows, those of one
-    all different.
-    """
-    refuse_foreign(numbers, name)
-    numbers = np.asarray(numbers)
-    if (
-        numbers.ndim != 2
-        or numbers.shape[1] != width
-        or not len(numbers)
-        or numbers.dtype.kind not in "iu"
-    ):
-        stacked = numbers.ndim == 3 and numbers.shape[1] == width
-        remedy = (
-            f"; of stacked rows X is {name}.reshape(-1, p), and these are 0, 1, ..."
-            if stacked
-            else ""
-        )
-        found = f"{numbers.dtype} of {numbers.shape}{remedy}"
-        raise ValueError(
-            f"{name} must be numbers of rows of X, integers of shape (n_{name}, {width}), got "
-            f"{found}."
-        )
-    if numbers.min() < 0 or numbers.max() >= n:
-        found = f"{numbers.min()} to {numbers.max()}"
-        raise ValueError(f"{name} must hold numbers of rows, 0 to {n - 1}, got {found}.")
-    ordered = np.sort(numbers, axis=1)
-    twice = ordered[:, 1:] == ordered[:, :-1]
-    if twice.any():
-        at = int(twice.any(axis=1).argmax())
-        row = ordered[at, 1:][twice[at]][0]
-        raise ValueError(
-            f"{name} must be of different rows, number {at} (counted from 0) has row {row} twice."
-        )
-    return numbers
 
 
 # What an embedding adapter accepts, where it begins, and how it descends from there.
@@ -654,9 +591,9 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         has_label = np.diff(Y.indptr) > 0
         # a slice copies nothing
         known = slice(None) if has_label.all() else np.flatnonzero(has_label)
-        rows, mean, fixed = self._sides(X)
-        kind = Labelled(rows[known], Y[known], fixed if fixed is None else fixed[known])
-        return self._learn(kind, rows, mean, "nca", task)
+        mean = self._centre(X)
+        kind = Labelled(X[known], Y[known], self.side == "query")
+        return self._learn(kind, X, mean, "nca", task)
 
     @with_callbacks
     def fit_pairs(self, X: Any, pairs: Any, y: Any = None) -> Self:
@@ -678,10 +615,11 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         """
         task = FitTask(self, X, y, n_iterations=check_parameters(self))
         X = self._unit_rows(X, fitting=True)
-        pairs = check_numbers_of_rows(pairs, "pairs", 2, len(X))
+        pairs = check_row_numbers(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
-        rows, mean, fixed = self._sides(X)
-        return self._learn(Paired(rows, pairs, grades, fixed), rows, mean, "contrastive", task)
+        mean = self._centre(X)
+        kind = Paired(X, pairs, grades, self.side == "query")
+        return self._learn(kind, X, mean, "contrastive", task)
 
     @with_callbacks
     def fit_triplets(self, X: Any, triplets: Any) -> Self:
@@ -699,9 +637,10 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         """
         task = FitTask(self, X, None, n_iterations=check_parameters(self))
         X = self._unit_rows(X, fitting=True)
-        triplets = check_numbers_of_rows(triplets, "triplets", 3, len(X))
-        rows, mean, fixed = self._sides(X)
-        return self._learn(Triples(rows, triplets, fixed), rows, mean, "contrastive", task)
+        triplets = check_row_numbers(triplets, "triplets", 3, len(X))
+        mean = self._centre(X)
+        kind = Triples(X, triplets, self.side == "query")
+        return self._learn(kind, X, mean, "contrastive", task)
 
     @with_callbacks
     def fit_relevance(self, queries: Any, documents: Any, relevance: Any) -> Self:
@@ -726,8 +665,9 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         n = len(documents)
         R = relevance_matrix(relevance, (len(queries), n))
         judged = np.flatnonzero(np.diff(R.indptr))
-        rows, mean, fixed = self._sides(np.concatenate([documents, queries]))
-        kind = Judged(rows[n:][judged], rows[:n], R[judged], fixed is not None)
+        rows = np.concatenate([documents, queries])
+        mean = self._centre(rows)
+        kind = Judged(rows[n:][judged], rows[:n], R[judged], self.side == "query")
         return self._learn(kind, rows, mean, "contrastive", task)
 
     def transform(self, X: Any) -> np.ndarray:
@@ -796,29 +736,41 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         m = self.n_components_
         return m if self.quantizer_ is None else self.quantizer_.n_bytes(m)
 
-    def _sides(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return the rows that are mapped, in place, their mean before, and with side="query" the
-        candidates.
-        """
+    def _centre(self, X: np.ndarray) -> np.ndarray:
+        """Subtract the mean of rows, in place, and return it; with side="query" it is 0."""
         if self.side == "query":
-            return X, np.zeros(X.shape[1]), X
+            return np.zeros(X.shape[1])
         mean = X.mean(axis=0, dtype=np.float64)
         X -= mean.astype(X.dtype)
-        return X, mean, None
+        return mean
 
     def _learn(
         self, kind: Supervision, rows: np.ndarray, mean: np.ndarray, loss: str, task: FitTask
     ) -> Self:
-        """Minimize the loss from the start, and quantize; `rows` are all, `kind` what is known of
-        them.
+        """Minimize the loss plus the penalty by Adam, in steps that shorten to 0, and quantize;
+        `rows` are all, `kind` what is known of them.
         """
-        p = rows.shape[1]
+        p, n = rows.shape[1], len(kind)
         if self.side == "query":
             start = np.eye(p)
         else:
             start = plda(rows, kind, min(self.n_components or p, p))
         sizes = nested_sizes(self.nested, len(start))
         self.loss_ = loss if self.loss == "auto" else self.loss
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        n_batches = -(-n // BATCH)
+        n_steps = max(n_batches, FEWEST_STEPS)
+        longest, weight = FIRST_STEP * float(np.linalg.norm(start)), self.alpha / n**0.5
+        batches: list[np.ndarray] = []
+
+        def estimate(A: np.ndarray, t: int) -> Value:
+            if t % n_batches == 0:
+                order = kind.order(rng) if isinstance(kind, Labelled) else rng.permutation(n)
+                batches[:] = np.array_split(order, n_batches)
+            comparison = kind.comparison(batches[t % n_batches], rng)
+            value, gradient = nested_loss(A, comparison, self.temperature, self.loss_, sizes)
+            away = A - start
+            return value + weight * float(np.sum(away**2)), gradient + 2 * weight * away
 
         def affine(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return A.astype(rows.dtype), (-A @ mean).astype(rows.dtype)
@@ -828,11 +780,16 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             map_so_far = {"components_": components, "bias_": bias}
             return map_so_far | {"n_components_": len(A), "quantizer_": None}
 
-        def on_iteration(A: np.ndarray) -> bool:
-            return task.iteration(lambda: learned(A))
-
         with blas_in_one_thread():  # batches are small: a second thread would wait, not work
-            found = self._descend(kind, start, sizes, on_iteration)
+            found = adam(
+                estimate,
+                start,
+                n_batches=n_steps,
+                max_iter=self.max_iter,
+                tol=0,
+                step=lambda t: longest * (1 - t / (self.max_iter * n_steps)),
+                on_iteration=lambda A: task.iteration(lambda: learned(A)),
+            )
         self.components_, self.bias_ = affine(found.x)
         self.n_components_ = len(start)
         self.quantizer_ = None
@@ -844,32 +801,3 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             raise KeyboardInterrupt
         task.end()
         return self
-
-    def _descend(
-        self, kind: Supervision, start: np.ndarray, sizes: list[int], on_iteration: OnIteration
-    ) -> DescentResult:
-        """Minimize the loss plus the penalty by Adam, in steps that shorten to 0."""
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        n_batches = -(-len(kind) // BATCH)
-        n_steps = max(n_batches, FEWEST_STEPS)
-        longest = FIRST_STEP * float(np.linalg.norm(start))
-        weight = self.alpha / len(kind) ** 0.5
-        batches: list[np.ndarray] = []
-
-        def estimate(A: np.ndarray, t: int) -> Value:
-            if t % n_batches == 0:
-                batches[:] = np.array_split(kind.order(rng), n_batches)
-            comparison = kind.comparison(batches[t % n_batches], rng)
-            value, gradient = nested_loss(A, comparison, self.temperature, self.loss_, sizes)
-            away = A - start
-            return value + weight * float(np.sum(away**2)), gradient + 2 * weight * away
-
-        return adam(
-            estimate,
-            start,
-            n_batches=n_steps,
-            max_iter=self.max_iter,
-            tol=0,
-            step=lambda t: longest * (1 - t / (self.max_iter * n_steps)),
-            on_iteration=on_iteration,
-        )
