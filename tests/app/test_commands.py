@@ -338,10 +338,6 @@ def test_page_and_json_hold_the_verdict(here, capsys, undrawn):
         (["transform", "m.safetensors", "new.csv", "-o", "z.txt"], "must end in .csv or .parquet or .npz (-o)"),
         (["transform", "m.safetensors", "new.csv", "-o", "no/z.csv"], "choose another place with -o"),
         (["compare", "animals.csv", "--target", "kind", "--save", "m.pkl"], "name must end in .safetensors (--save)"),
-        (
-            ["compare", "animals.csv", "--target", "kind", "--save", "n.safetensors", "--neighbors", "2000"],
-            "at most 1000 neigh",
-        ),
         (["compare", "animals.csv", "--target", "kind", "--report", "r.pdf"], "the name must end in .html"),
         (["inspect", "m.safetensors", "--picture", "p.svg"], "the name must end in .png"),
     ],

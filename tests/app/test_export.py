@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from nearkin.app import export as exporting
-from nearkin.app.adapter_file import Header, SavedAdapter, save_adapter
+from nearkin.app.adapter_file import SavedAdapter, save_adapter
 from nearkin.app.cli import main
 from nearkin.app.export import Names, script
 from nearkin.app.readers import TableError
@@ -26,13 +26,13 @@ def made(quantize=None, m=10, p=P, side="both", name="adapter 10"):
     """Return an adapter whose largest coordinates are clipped in int8."""
     rng = np.random.default_rng(1)
     columns = [f"embedding[{place}]" for place in range(p)]
-    header = Header(
-        name, "embedding", columns, side, quantize, "precision@10", "seen", {}, "vectors.parquet"
-    )
     A, b = rng.normal(size=(m, p)), 0.2 * rng.normal(size=m)
     scale = np.float32([0.6 if quantize == "int8" else 1.0])
     arrays = {"components": A.astype(np.float32), "bias": b.astype(np.float32), "scale": scale}
-    return SavedAdapter(header, EmbeddingAdapter.from_arrays(arrays, side=side, quantize=quantize))
+    fitted = EmbeddingAdapter.from_arrays(arrays, side=side, quantize=quantize)
+    return SavedAdapter(
+        fitted, name, "embedding", columns, "precision@10", "seen", {}, "vectors.parquet"
+    )
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def away_from_edges(adapter):
     steps = Z * 127 / adapter.scale
     return (
         np.abs(steps - np.floor(steps) - 0.5) > 1e-4
-        if adapter.header.quantize == "int8"
+        if adapter.map.quantize == "int8"
         else np.abs(Z) > 1e-6
     )
 
@@ -76,7 +76,7 @@ def test_npz_is_applied_by_three_lines_of_numpy(exported, quantize, capsys):
         )
         Z = unit(X) @ arrays["components"].T + arrays["bias"]
         np.testing.assert_allclose(unit(Z), adapter.map.embed(X), atol=1e-6)
-        assert arrays["feature_names"].tolist() == adapter.header.columns
+        assert arrays["feature_names"].tolist() == adapter.columns
         remarks = capsys.readouterr().err
         assert ("their codes: np." in remarks) == (quantize is not None)
         if codes := re.search(r"codes: (.*)", remarks):

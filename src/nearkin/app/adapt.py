@@ -34,8 +34,7 @@ from ..evaluation import (
 from ..plotting import COLORS, GREY, MARKERS
 from ..vectors import EmbeddingAdapter
 from . import console
-from .adapter_file import Header, SavedAdapter, save_adapter
-from .model import SUFFIX
+from .adapter_file import SavedAdapter, save_adapter
 from .output import Outputs, check_writable
 from .readers import TableError
 from .tables import reading
@@ -53,7 +52,7 @@ def adapt(options: argparse.Namespace) -> int:
     if options.report:
         check_writable(options.report, [".html", ".htm"], "--report")
     if options.save:
-        check_writable(options.save, [SUFFIX], "--save")
+        check_writable(options.save, [".safetensors"], "--save")
     with one_line(options.table):
         table, known, compared, notes = _read(options)
     p = table.X.shape[1]
@@ -209,18 +208,16 @@ def _saved(
         "p_value": chosen.p_value,
         "n_queries": found.n_queries[part],
     }
-    header = Header(
+    return SavedAdapter(
+        known.fit(adapter),
         way.name,
         table.column,
         table.columns,
-        found.side,
-        way.quantize,
         found.score,
         part,
         {name: float(value) for name, value in figures.items()},
         table.name,
     )
-    return SavedAdapter(header, known.fit(adapter))
 
 
 # What was found, as a table of text and a few sentences.

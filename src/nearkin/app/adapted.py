@@ -35,7 +35,7 @@ VECTORS = "embedding"  # the column that is written where the numbers had column
 
 def transform_vectors(options: argparse.Namespace) -> int:
     """Write the adapted vectors of a file, or of every file of a folder."""
-    adapter = load_adapter(Path(options.model))
+    adapter = load_adapter(options.model)
     if options.dask is not None:
         return _transform_folder(adapter, options)
     output, suffix = table_output(options)
@@ -45,7 +45,7 @@ def transform_vectors(options: argparse.Namespace) -> int:
         read_vectors,
         options.table,
         ids=options.id,
-        columns=adapter.header.columns,
+        columns=adapter.columns,
         reading=reading(options),
     )
     table = console.while_reading(options, lambda progress: read(progress=progress))
@@ -59,7 +59,7 @@ def transform_vectors(options: argparse.Namespace) -> int:
         print_columns(ids | _columns(adapter, Z))
         return 0
     done = (
-        f"{counted(len(Z), 'vector')} adapted ({adapter.header.name}, {adapter.bytes} bytes each): "
+        f"{counted(len(Z), 'vector')} adapted ({adapter.name}, {adapter.bytes} bytes each): "
         f"{output}"
     )
     outputs.write(output, "-o", partial(_write, adapter, Z, ids, suffix), done)
@@ -68,26 +68,26 @@ def transform_vectors(options: argparse.Namespace) -> int:
 
 def describe_adapter(options: argparse.Namespace) -> int:
     """Print what an adapter is, and how good it was for held-out queries."""
-    adapter = load_adapter(Path(options.model))
-    header, found = adapter.header, adapter.header.held_out
+    adapter = load_adapter(options.model)
+    found = adapter.held_out
     side = (
         "queries alone: documents stay as they are"
-        if header.side == "query"
+        if adapter.map.side == "query"
         else "queries and documents"
     )
     console.say(
-        f"{options.model}: {header.name}, learned from {header.table}, saved by nearkin "
-        f"{header.version}"
+        f"{options.model}: {adapter.name}, learned from {adapter.table}, saved by nearkin "
+        f"{adapter.version}"
     )
     console.say(
         f"Vectors: {adapter.map.n_features_in_} numbers to {adapter.map.n_components_}, "
         f"{adapter.bytes} bytes each, of {side}"
     )
     console.say(
-        f"Held out: {header.score} {100 * found['adapter']:.1f}, raw {100 * found['raw']:.1f} (95% "
-        f"interval of the difference {100 * found['low']:+.1f} to {100 * found['high']:+.1f} "
+        f"Held out: {adapter.score} {100 * found['adapter']:.1f}, raw {100 * found['raw']:.1f} "
+        f"(95% interval of the difference {100 * found['low']:+.1f} to {100 * found['high']:+.1f} "
         f"points), {found['n_queries']:,.0f} "
-        f"queries{'' if header.part == 'queries' else f' of {header.part}'}"
+        f"queries{'' if adapter.part == 'queries' else f' of {adapter.part}'}"
     )
     return 0
 
@@ -114,7 +114,7 @@ def _columns(adapter: SavedAdapter, Z: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _name(adapter: SavedAdapter) -> str:
-    return adapter.header.column or VECTORS
+    return adapter.column or VECTORS
 
 
 def vector_column(Z: np.ndarray) -> Any:
@@ -131,7 +131,7 @@ def _transform_folder(adapter: SavedAdapter, options: argparse.Namespace) -> int
             "with --dask vectors are written as files: name a folder for them with -o."
         )
     folder, out = open_folder(Path(options.table)), Path(options.output)
-    folder.require_numbers(adapter.header.columns)
+    folder.require_numbers(adapter.columns)
     if options.id is not None and options.id not in folder.names:
         raise TableError(
             f"{folder.path} has no column {options.id!r}: name one that it has by --id."
@@ -146,7 +146,7 @@ def _transform_folder(adapter: SavedAdapter, options: argparse.Namespace) -> int
     ):
         write = partial(map_vectors, adapter=adapter, ids=options.id)
         write_folder(write, folder, part, client, partial(progress, "rows mapped"))
-    done = f"{counted(folder.n_rows, 'vector')} adapted ({adapter.header.name}): {out}"
+    done = f"{counted(folder.n_rows, 'vector')} adapted ({adapter.name}): {out}"
     Outputs(quiet=options.quiet).note(f"{done} ({counted(len(folder.files), 'file')})")
     return 0
 
@@ -160,7 +160,7 @@ def map_vectors(file: Part, target: Path, adapter: SavedAdapter, ids: str | None
         if ids is None
         else parquet.read_table(file.path, columns=[ids]).column(0).combine_chunks()
     )
-    batches = number_batches(file, adapter.header.columns, np.float32)
+    batches = number_batches(file, adapter.columns, np.float32)
     start, writer = 0, None
     with drafted(target) as draft:
         for Z in in_groups(map(adapter.transform, batches)):

@@ -1,30 +1,29 @@
-"""What `nearkin adapt --save` keeps: the map of an adapter as arrays and a header, in a safetensors
-file.
-"""
+"""What `nearkin adapt --save` keeps: the map of an adapter, and what is known of it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from .. import __version__
 from ..vectors import EmbeddingAdapter
-from .model import ModelFileError, pack, read_header, read_parts, whole_file
+from .readers import TableError
+from .saved_file import saved_parts, write_parts
 
 FORMAT = 1
-KINDS = (None, "int8", "binary")
 
 
-@dataclass(frozen=True)
-class Header:
-    """What is known of an adapter beside its map.
+@dataclass(frozen=True, eq=False)
+class SavedAdapter:
+    """A fitted adapter, in float32, and what is known of it.
 
     Attributes
     ----------
+    map : EmbeddingAdapter
+        With its `side`, and "int8" or "binary" codes as it may `quantize`.
     name : str
         Of the way that was chosen, such as "adapter 64 int8".
     column : str
@@ -32,10 +31,6 @@ class Header:
         of its own.
     columns : list of str
         Names of the numbers of a vector, such as "embedding[0]".
-    side : str
-        "both", or "query" where documents stay as they are.
-    quantize : str or None
-        "int8" or "binary", or None for float32.
     score, part : str
         What decided: the name of the score, and of the part of the held-out queries.
     held_out : dict of str to float
@@ -47,30 +42,15 @@ class Header:
         Of nearkin.
     """
 
+    map: EmbeddingAdapter
     name: str
     column: str
     columns: list[str]
-    side: str
-    quantize: str | None
     score: str
     part: str
     held_out: dict[str, float]
     table: str
     version: str = __version__
-
-
-@dataclass(frozen=True, eq=False)
-class SavedAdapter:
-    """A fitted adapter, in float32, and what is known of it.
-
-    Attributes
-    ----------
-    header : Header
-    map : EmbeddingAdapter
-    """
-
-    header: Header
-    map: EmbeddingAdapter
 
     @property
     def scale(self) -> float:
@@ -90,59 +70,43 @@ class SavedAdapter:
 
 def save_adapter(adapter: SavedAdapter, path: Path) -> None:
     """Write an adapter as a safetensors file."""
-    header = {"format": FORMAT, "adapter": asdict(adapter.header)}
-    arrays = adapter.map.to_arrays()
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    path.write_bytes(pack(json.dumps(header), contiguous))
+    header = vars(adapter) | {"side": adapter.map.side, "quantize": adapter.map.quantize}
+    del header["map"]
+    write_parts(path, {"format": FORMAT, "adapter": header}, adapter.map.to_arrays())
     load_adapter(path)  # nothing is kept that could not be read again
 
 
-def load_adapter(path: Path) -> SavedAdapter:
-    """Return the adapter in a file; raise a ModelFileError where there is none, or one that is
-    damaged or newer.
+def load_adapter(path: str | Path) -> SavedAdapter:
+    """Return the adapter in a file; raise a TableError where there is none, or one that is damaged
+    or newer.
     """
-    with whole_file(path, "adapt"):
-        header, arrays, intact = read_parts(Path(path))
+    with saved_parts(path, "adapt") as (header, arrays):
         if "adapter" not in header:
-            raise ModelFileError(
-                "is a model of a table, no adapter of vectors: make one with `nearkin adapt "
-                "--save`."
+            raise TableError(
+                f"{path} is a model of a table, no adapter of vectors: make one with `nearkin "
+                "adapt --save`."
             )
         if header["format"] != FORMAT:
-            raise ModelFileError(
-                f"was written by another nearkin (format {header['format']!s:.20}): install that."
+            raise TableError(
+                f"{path} was written by another nearkin (format {header['format']}): install that."
             )
-        if not intact:
-            raise ValueError("its checksum")
-        known = Header(**header["adapter"])
-        _check(known, arrays)
-        adapter = EmbeddingAdapter.from_arrays(arrays, side=known.side, quantize=known.quantize)
-        return SavedAdapter(known, adapter)
+        known = header["adapter"]
+        fitted = EmbeddingAdapter.from_arrays(
+            arrays, side=known.pop("side"), quantize=known.pop("quantize")
+        )
+        adapter = SavedAdapter(fitted, **known)
+        adapter.transform(np.zeros((1, len(adapter.columns))))
+        return adapter
 
 
-def is_adapter(path: Path) -> bool:
+def is_adapter(path: str) -> bool:
     """Say whether a file holds an adapter; what else is wrong with it, loading says."""
+    from safetensors import safe_open
+
     try:
-        return path.is_file() and "adapter" in read_header(path)
+        if not Path(path).is_file():
+            return False
+        with safe_open(path, framework="numpy") as file:
+            return "adapter" in json.loads(file.metadata()["nearkin"])
     except Exception:
         return False
-
-
-def _check(header: Header, arrays: dict[str, np.ndarray]) -> None:
-    """Raise an error unless header and arrays fit together."""
-    A, b, scale = arrays["components"], arrays["bias"], arrays["scale"].item()
-    words = (header.name, header.column, header.table, header.version)
-    fits: dict[str, Any] = {
-        "components": A.ndim == 2 and A.dtype == np.float32 and np.isfinite(A).all(),
-        "bias": b.shape == (len(A),) and b.dtype == np.float32 and np.isfinite(b).all(),
-        "scale": 0 < scale < np.inf,
-        "columns": len(header.columns) == A.shape[1]
-        and all(type(name) is str for name in header.columns),
-        "side": header.side in ("both", "query"),
-        "codes": header.quantize in KINDS,
-        "words": all(type(word) is str for word in words),
-        "figures": all(type(value) is float for value in header.held_out.values()),
-    }
-    for name, holds in fits.items():
-        if not holds:
-            raise ValueError(f"its {name}")

@@ -500,7 +500,6 @@ def _unfit(options: argparse.Namespace) -> str | None:
 def _run(options: argparse.Namespace) -> int:
     """Run a command, and say in one line what its input is unfit for."""
     from . import commands
-    from .model import ModelFileError
     from .output import refuse_overwriting
     from .readers import TableError
 
@@ -509,7 +508,7 @@ def _run(options: argparse.Namespace) -> int:
             refuse_overwriting(options)
             code: int = getattr(commands, options.command)(options)
         return code
-    except (TableError, ModelFileError, OSError, ImportError) as error:
+    except (TableError, OSError, ImportError) as error:
         return say(str(error), BAD_INPUT)
     except MemoryError as error:
         return say(f"out of memory ({error}): take fewer rows or columns", BAD_INPUT)

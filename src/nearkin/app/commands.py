@@ -19,9 +19,7 @@ from .adapted import describe_adapter, transform_vectors
 from .adapter_file import is_adapter
 from .export import export as export
 from .model import (
-    MAX_NEIGHBORS,
     NAMED_VOTERS,
-    SUFFIX,
     Model,
     embed,
     far_features,
@@ -51,7 +49,7 @@ SUFFIXES = {
     "picture": [".png"],
     "report": [".html", ".htm"],
     "json": [".json"],
-    "save": [SUFFIX],
+    "save": [".safetensors"],
 }
 
 
@@ -62,11 +60,6 @@ def compare(options: argparse.Namespace) -> int:
     for name, suffixes in SUFFIXES.items():
         if place := getattr(options, name):
             check_writable(place, suffixes, f"--{name}")
-    if options.save and (options.neighbors or 0) > MAX_NEIGHBORS:
-        raise TableError(
-            f"{options.save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower "
-            "--neighbors."
-        )
     if options.dask is None:
         return compare_table(options)
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
@@ -92,7 +85,7 @@ def predict(options: argparse.Namespace) -> int:
 
 def transform(options: argparse.Namespace) -> int:
     """Map new rows into the learned space, or vectors by an adapter."""
-    if is_adapter(Path(options.model)):
+    if is_adapter(options.model):
         return transform_vectors(options)
     if options.dask is None:
         return _apply(options, _transformed)
@@ -101,9 +94,9 @@ def transform(options: argparse.Namespace) -> int:
 
 def inspect(options: argparse.Namespace) -> int:
     """Show what a model does to the features, or what an adapter is."""
-    if is_adapter(Path(options.model)):
+    if is_adapter(options.model):
         return describe_adapter(options)
-    model = load_model(Path(options.model))
+    model = load_model(options.model)
     picture = check_writable(options.picture or default_picture(options), [".png"], "--picture")
     console.describe(model, Path(options.model))
     outputs = Outputs(quiet=options.quiet, stderr=False)
@@ -115,7 +108,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     """Read rows, compute columns from them and write these."""
     output, suffix = table_output(options)
     is_archive, is_prediction = suffix == ".npz", options.command == "predict"
-    model = load_model(Path(options.model))
+    model = load_model(options.model)
     done = "mapped"
     if is_prediction:
         done = "labelled" if model.classes else "predicted"
@@ -197,7 +190,7 @@ def _transform_folder(options: argparse.Namespace) -> int:
             "--id names rows of a single table: leave it out with --dask, rows keep their order."
         )
     outputs = Outputs(quiet=options.quiet)
-    out, model = Path(options.output), load_model(Path(options.model))
+    out, model = Path(options.output), load_model(options.model)
     folder, columns = open_folder(Path(options.table)), model.encoder.columns_
     text = [
         column.name

@@ -21,7 +21,7 @@ from rich.text import Text
 from .._blocks import human_bytes
 from .._messages import counted, listed
 from .endings import printable
-from .model import MAX_NAME, Model
+from .model import Model
 from .words import WORDING, Summary, span, stated_p
 
 FEW = 10
@@ -165,7 +165,7 @@ def describe(model: Model, path: Path) -> None:
             grid.add_row("", "", f"... {n_hidden:,} more")
         if place < FEW or place >= FEW + n_hidden:
             bar = "█" * round(20 * stretch[feature] / max(stretch.max(), 1e-300))
-            name = Text(printable(model.stretched[feature][:MAX_NAME]), overflow="fold")
+            name = Text(printable(model.stretched[feature]), overflow="fold")
             grid.add_row(f"{stretch[feature]:.2f}", bar, name)
     _console().print(grid)
 

@@ -37,7 +37,7 @@ def onnx_bytes(adapter: SavedAdapter) -> bytes:
 
     graph = _Graph()
     Z = graph.unit_rows(graph.affine(graph.unit_rows(INPUT), *_whole_bytes(adapter)))
-    codes = {"int8": _int8, "binary": _binary}.get(adapter.header.quantize or "")
+    codes = {"int8": _int8, "binary": _binary}.get(adapter.map.quantize or "")
     last = codes(graph, Z, adapter) if codes else Z
     graph.add("Identity", last, name=OUTPUT)
     model = graph.model(adapter)
@@ -95,10 +95,9 @@ class _Graph:
         """Return the graph as a model."""
         from onnx import helper
 
-        header = adapter.header
         kind, width = (
-            KINDS[header.quantize],
-            adapter.bytes if header.quantize == "binary" else adapter.map.n_components_,
+            KINDS[adapter.map.quantize],
+            adapter.bytes if adapter.map.quantize == "binary" else adapter.map.n_components_,
         )
         given = helper.make_tensor_value_info(
             INPUT, _number(np.float32), ["n", adapter.map.n_features_in_]
@@ -112,9 +111,9 @@ class _Graph:
             producer_version=__version__,
         )
         facts = {
-            "name": header.name,
-            "side": header.side,
-            "codes": header.quantize,
+            "name": adapter.name,
+            "side": adapter.map.side,
+            "codes": adapter.map.quantize,
             "scale": adapter.scale,
         }
         helper.set_model_props(model, {"nearkin": json.dumps(facts)})
@@ -131,7 +130,7 @@ def _number(kind: type) -> int:
 def _whole_bytes(adapter: SavedAdapter) -> tuple[np.ndarray, np.ndarray]:
     """Return the map; for bits with coordinates that are always 0 up to a multiple of eight."""
     A, b = adapter.map.components_, adapter.map.bias_
-    more = -len(A) % 8 if adapter.header.quantize == "binary" else 0
+    more = -len(A) % 8 if adapter.map.quantize == "binary" else 0
     return np.pad(A, ((0, more), (0, 0))), np.pad(b, (0, more))
 
 
@@ -285,7 +284,7 @@ def column_type(adapter: SavedAdapter) -> str:
     dimensions.
     """
     m, p = adapter.map.n_components_, adapter.map.n_features_in_
-    kind = {"int8": "halfvec", "binary": "bit"}.get(adapter.header.quantize or "", "vector")
+    kind = {"int8": "halfvec", "binary": "bit"}.get(adapter.map.quantize or "", "vector")
     kind = "halfvec" if kind == "vector" and m > MOST_OF_INDEX["vector"] else kind
     if max(m, p) > MOST_OF_VECTOR:
         raise TableError(
@@ -302,9 +301,9 @@ def column_type(adapter: SavedAdapter) -> str:
 
 
 def _comment(adapter: SavedAdapter) -> str:
-    header = adapter.header
+
     sizes = f"{adapter.map.n_features_in_} to {adapter.map.n_components_} dimensions"
-    return f"{shown(header.name)} of {shown(header.table)}, {sizes}, by nearkin {__version__}."
+    return f"{shown(adapter.name)} of {shown(adapter.table)}, {sizes}, by nearkin {__version__}."
 
 
 def _rows(adapter: SavedAdapter, names: Names) -> str:
@@ -339,7 +338,7 @@ def export(options: argparse.Namespace) -> int:
     _check_target(adapter, given, target)
     outputs = Outputs(quiet=options.quiet)
     sizes = f"{adapter.map.n_features_in_} to {adapter.map.n_components_} dimensions"
-    said = f"{adapter.header.name}, {sizes}, for {target}: {path}"
+    said = f"{adapter.name}, {sizes}, for {target}: {path}"
     outputs.note(*(f"  {note}" for note in _notes(adapter, target)))
     if target == "torch":
         with atomic_folder(path) as folder:
@@ -376,13 +375,13 @@ def _names(options: argparse.Namespace) -> Names | None:
 
 def _check_target(adapter: SavedAdapter, path: Path, target: str) -> None:
     """Refuse what a target cannot do, or needs, with the remedy."""
-    if adapter.header.side == "query" and target in OF_DOCUMENTS:
+    if adapter.map.side == "query" and target in OF_DOCUMENTS:
         raise TableError(
             f"{path} adapts queries alone, {target} would map documents, too: leave the index of "
             "documents as it is, export to npz, onnx or torch, and adapt each query before the "
             "search."
         )
-    if adapter.header.quantize == "binary" and target == "faiss":
+    if adapter.map.quantize == "binary" and target == "faiss":
         raise TableError(
             f"{path} makes binary codes, which faiss does not make of vectors: add the codes that "
             f"`nearkin transform` writes to a faiss.IndexBinaryFlat({8 * adapter.bytes}), and "
@@ -395,7 +394,7 @@ def _check_target(adapter: SavedAdapter, path: Path, target: str) -> None:
 def _notes(adapter: SavedAdapter, target: str) -> list[str]:
     """Return what to know of an exported adapter."""
     notes = []
-    if adapter.header.side == "query":
+    if adapter.map.side == "query":
         notes.append("adapt queries alone: documents stay as they are")
     if target == "torch":
         notes.append("put it between two modules Normalize: it is linear")
@@ -403,7 +402,7 @@ def _notes(adapter: SavedAdapter, target: str) -> list[str]:
         "int8": f"np.clip(np.rint(z * ({LARGEST} / {adapter.scale:.9g})), -{LARGEST}, "
         f"{LARGEST}).astype(np.int8)",
         "binary": "np.packbits(z > 0, axis=1)",
-    }.get(adapter.header.quantize or "")
+    }.get(adapter.map.quantize or "")
     if codes and target in ("npz", "torch"):
         notes.append(f"it gives vectors z in float32; their codes: {codes}")
     if codes and target == "faiss":
@@ -420,8 +419,8 @@ def _notes(adapter: SavedAdapter, target: str) -> list[str]:
 
 def _write_npz(adapter: SavedAdapter, path: Path) -> None:
     arrays: dict[str, Any] = {"components": adapter.map.components_, "bias": adapter.map.bias_}
-    arrays["feature_names"] = np.array(adapter.header.columns)
-    if adapter.header.quantize == "int8":
+    arrays["feature_names"] = np.array(adapter.columns)
+    if adapter.map.quantize == "int8":
         arrays["scale"] = np.float32(adapter.scale)
     with path.open("wb") as file:  # by its name, savez would add a suffix
         np.savez(file, **arrays)
@@ -467,7 +466,7 @@ def _faiss_index(adapter: SavedAdapter) -> Any:
     faiss.copy_array_to_vector(adapter.map.bias_, linear.b)
     linear.is_trained = True
     index = faiss.IndexPreTransform(
-        _int8_codes(adapter) if adapter.header.quantize else faiss.IndexFlatIP(m)
+        _int8_codes(adapter) if adapter.map.quantize else faiss.IndexFlatIP(m)
     )
     for step in (faiss.NormalizationTransform(m), linear, faiss.NormalizationTransform(p)):
         index.prepend_transform(step)

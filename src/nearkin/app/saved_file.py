@@ -1,0 +1,77 @@
+"""What `nearkin compare --save` and `nearkin adapt --save` write: arrays and a header in JSON, as a
+safetensors file. There is no object in it to build or run.
+
+safetensors checks that the arrays fill the file exactly, and a checksum that nothing in it was
+damaged. What neither can detect is a file that was forged: that takes a signature.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._blocks import require_memory
+from .readers import TableError
+
+MOST_SAID = 200  # characters of an error, which may quote what is in a file
+
+
+def write_parts(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write a header and arrays."""
+    from safetensors.numpy import save
+
+    text = json.dumps(header)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    # save_file would hide the file from other users
+    path.write_bytes(save(arrays, {"nearkin": text, "checksum": _checksum(text, arrays)}))
+
+
+@contextmanager
+def saved_parts(
+    path: str | Path, command: str
+) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]]]:
+    """Yield the header and the arrays of a file that a command saved; make one line of whatever is
+    wrong with them, or with what the caller makes of them.
+    """
+    from safetensors import safe_open
+
+    path = Path(path)
+    try:
+        if path.exists() and not path.is_file():  # to read a pipe or a device may take forever
+            raise TableError(f"{path} is no file.")
+        path.open("rb").close()  # says why it cannot be read, as safetensors does not
+        require_memory(2.0 * path.stat().st_size, "reading it", "close other programs")
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata()
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if metadata["checksum"] != _checksum(metadata["nearkin"], arrays):
+            raise ValueError("its checksum")
+        yield json.loads(metadata["nearkin"]), arrays
+    except TableError:
+        raise
+    except OSError as error:
+        raise TableError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except MemoryError as error:
+        raise TableError(f"{path} does not fit into memory ({error}).") from error
+    except Exception as error:  # any file may be given, and its header may hold anything
+        why = str(error).partition("\n")[0][:MOST_SAID]
+        raise TableError(
+            f"{path} is no nearkin model, or a damaged one ({why}): give a file written by "
+            f"`nearkin {command} --save`."
+        ) from error
+
+
+def _checksum(header: str, arrays: dict[str, np.ndarray]) -> str:
+    """Return a number that every flipped byte of header and arrays changes."""
+    total = zlib.crc32(header.encode())
+    for name, array in sorted(arrays.items()):
+        total = zlib.crc32(
+            array.data, zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), total)
+        )
+    return str(total)
