@@ -837,10 +837,6 @@ REFUSED_NPZ = {
         {"X": np.full((N, 2), np.nan)},
         "no feature columns are left: column 0 (empty), column 1 (empty)",
     ),
-    "beyond float64": (
-        {"X": TWO.astype(np.longdouble) * np.longdouble("1e400")},
-        "infinite values",
-    ),
     "labels of bytes": ({"kind": np.array([b"a", b"b"] * 12)}, "holds '|S1'"),
     "a column of labels": ({"kind": np.array(KINDS)[:, None]}, "shape (24, 1)"),
     "labels of NaN": ({"kind": np.full(N, np.nan)}, "has 0 rows with a label in 'kind'"),

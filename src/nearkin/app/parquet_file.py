@@ -6,6 +6,7 @@ column "embedding" are called "embedding[0]", "embedding[1]", ...
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
@@ -97,20 +98,18 @@ class ParquetFile(Source):
         stored = [every[at] for at in needed]
         n_columns = sum(len(self._columns[name]) for name in stored)
         ends = np.cumsum([0, *self.group_sizes]).tolist()
-        groups = [
-            group for group, end in enumerate(ends[1:]) if max(start, ends[group]) < min(stop, end)
-        ]
-        at = ends[groups[0]] if groups else 0
+        first = bisect_right(ends, start) - 1
+        groups, at = list(range(first, bisect_left(ends, stop))), ends[first]
         with self.readable():
             size = max(MIN_ROWS_PER_BATCH, CELLS_PER_BATCH // n_columns)
             for batch in self._file.iter_batches(size, groups, stored, use_threads=False):
                 rows = batch[max(start - at, 0) : max(stop - at, 0)]
                 if len(rows):
-                    first = max(start, at)
+                    row = max(start, at)
                     columns: dict[str, Any] = {}
                     for name, column in zip(rows.schema.names, rows.columns, strict=True):
-                        columns |= self._plain(name, column, first)
-                    yield first, pa.record_batch(columns).select(names)
+                        columns |= self._plain(name, column, row)
+                    yield row, pa.record_batch(columns).select(names)
                 at += len(batch)
                 self.progress(at, self.n_rows)
 

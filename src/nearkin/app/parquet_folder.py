@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import compute
+import pandas as pd
 
 from .._messages import counted, in_row, note, quoted, shown
 from .parquet_file import ParquetFile
-from .readers import TEXT, BadCells, Names, TableError, as_floats, require_names
+from .readers import BadCells, Names, TableError, as_floats, require_names
 from .tables import check_classes
 
 SUFFIX = ".parquet"
@@ -206,20 +205,14 @@ def labels_of(
     """Return the classes of the rows of a block as numbers 0, 1, ...; `rows` and `but` as in
     `features_of`.
     """
-    known = pa.array(classes.tolist(), TEXT if classes.dtype.kind == "U" else None)
-    columns = (
-        batch[target].cast(known.type)
-        for part in block.parts
-        for _, batch in _batches(part, [target])
-    )
-    y = np.concatenate([compute.index_in(column, value_set=known).to_numpy() for column in columns])
-    return y[chosen(block, rows, but)]
+    codes = pd.Index(classes.tolist()).get_indexer(values_of(block, target))
+    return codes[chosen(block, rows, but)].astype(np.int32)
 
 
 def values_of(block: Block, name: str) -> np.ndarray:
     """Return a column of a block as it is."""
-    batches = (batch[name] for part in block.parts for _, batch in _batches(part, [name]))
-    return np.concatenate([column.to_numpy(zero_copy_only=False) for column in batches])
+    batches = (batch for part in block.parts for _, batch in _batches(part, [name]))
+    return np.concatenate([batch[name].to_numpy(zero_copy_only=False) for batch in batches])
 
 
 def chosen(block: Block, rows: Any, but: bool = False) -> np.ndarray:

@@ -31,24 +31,26 @@ class VectorTable:
     X : float32 array of shape (n, p)
     columns : list of str
         Names of the p numbers, such as "embedding[0]".
-    column : str
-        Name of the column of lists that holds them, "" where every number has a column of its own.
-    labels : array of shape (n,) or None
-    ids, groups : array of shape (n,) or None
     name : str
         Of the file.
     notes : list of str
         Columns that were ignored.
+    labels, ids, groups : array of shape (n,) or None
     """
 
     X: np.ndarray
     columns: list[str]
-    column: str
-    labels: np.ndarray | None
-    ids: np.ndarray | None
-    groups: np.ndarray | None
     name: str
     notes: list[str]
+    labels: np.ndarray | None = None
+    ids: np.ndarray | None = None
+    groups: np.ndarray | None = None
+
+    @property
+    def column(self) -> str:
+        """Return the name of the column of lists, "" where every number has a column of its own."""
+        match = LIST_CELL.fullmatch(self.columns[0])
+        return match[1] if match else ""
 
     def rows_of(self, values: np.ndarray, where: str) -> np.ndarray:
         """Return the rows that values name: by the column --id, or by number, the first is 0."""
@@ -66,13 +68,14 @@ class VectorTable:
             raise TableError(
                 f"{self.name}: the column --id names {len(self.ids) - len(known)} rows like others."
             )
-        unknown = [str(value) for value in np.asarray(values).tolist() if str(value) not in known]
+        names = list(map(str, values.tolist()))
+        unknown = [name for name in names if name not in known]
         if unknown:
             raise TableError(
                 f"{where} names {quoted(unknown, 3)}, which the column --id of {self.name} does "
                 "not hold."
             )
-        return np.array([known[str(value)] for value in np.asarray(values).tolist()])
+        return np.array([known[name] for name in names])
 
 
 def read_vectors(
@@ -101,55 +104,42 @@ def read_vectors(
         The numbers that are needed, by an adapter that is known.
     """
     with opened(source, progress, replace(reading or Reading(), refuse_missing=True)) as file:
-        given = {
-            option: name
-            for option, name in (("--label", label), ("--id", ids), ("--groups", groups))
+        options = {"--label": label, "--id": ids, "--groups": groups}
+        apart = {
+            option: find_name(file.path, file.names, name, option)
+            for option, name in options.items()
             if name
         }
-        columns_apart = {
-            option: find_name(file.path, file.names, name, option) for option, name in given.items()
-        }
-        apart = list(dict.fromkeys(columns_apart.values()))
-        needed = None if columns is None or not isinstance(file, Source) else [*columns, *apart]
-        found = file.read(needed, apart)
+        needed = None
+        if columns is not None and isinstance(file, Source):
+            needed = list(dict.fromkeys([*columns, *apart.values()]))
+        found = file.read(needed, list(apart.values()))
         if issparse(found.numbers):
             raise TableError(
                 f"{source} holds a sparse matrix, and vectors of a model are dense: give these."
             )
-        names = (
-            list(columns)
-            if columns is not None
-            else _vector_columns(source, found.number_names, vectors)
-        )
-        lacking = [name for name in names if name not in found.number_names]
+        if columns is None:
+            columns = _vector_columns(source, found.number_names, vectors)
+        lacking = [name for name in columns if name not in found.positions]
         if lacking:
             raise TableError(
                 f"{source} lacks {quoted(lacking, 3)}, from which the adapter maps: give these "
                 "vectors."
             )
-        places = [found.number_names.index(name) for name in names]
-        X = (
-            found.numbers
-            if places == list(range(found.numbers.shape[1]))
-            else found.numbers[:, places]
-        )
-        ignored = [
-            name for name in (*found.number_names, *found.text) if name not in {*names, *apart}
-        ]
-        bases = {match[1] for name in names if (match := LIST_CELL.fullmatch(name))}
-
-        def cells(option: str) -> np.ndarray | None:
-            return found.labels[columns_apart[option]] if option in columns_apart else None
-
+        X = found.numbers
+        if columns != found.number_names:
+            X = X[:, [found.positions[name] for name in columns]]
+        used = {*columns, *apart.values()}
+        ignored = [name for name in (*found.number_names, *found.text) if name not in used]
+        cells = {option: found.labels[name] for option, name in apart.items()}
         return VectorTable(
-            X.astype(np.float32),
-            names,
-            bases.pop() if len(bases) == 1 else "",
-            cells("--label"),
-            cells("--id"),
-            cells("--groups"),
-            table_name(file.path),
-            [*found.notes, *note("ignored, no part of a vector", ignored)],
+            X=X.astype(np.float32),
+            columns=list(columns),
+            name=table_name(file.path),
+            notes=[*found.notes, *note("ignored, no part of a vector", ignored)],
+            labels=cells.get("--label"),
+            ids=cells.get("--id"),
+            groups=cells.get("--groups"),
         )
 
 
@@ -159,14 +149,13 @@ def _vector_columns(source: str, names: Sequence[str], given: str | None) -> lis
     for name in names:
         if match := LIST_CELL.fullmatch(name):
             lists.setdefault(match[1], []).append(name)
-    if given is not None:
-        if given not in lists:
-            have = quoted(list(lists)) if lists else "none"
-            raise TableError(
-                f"{source} has no column of lists {shown(given)}: give --vectors one of these: "
-                f"{have}."
-            )
+    if given in lists:
         return lists[given]
+    if given is not None:
+        raise TableError(
+            f"{source} has no column of lists {shown(given)}: give --vectors one of these: "
+            f"{quoted(lists) or 'none'}."
+        )
     if len(lists) > 1:
         raise TableError(
             f"{source} has several columns of vectors, {listed(list(lists), 5)}: name one by "
@@ -193,17 +182,13 @@ def read_folder(path: str, label: str, vectors: str | None, seed: int) -> Vector
         if chosen(block, rows).any():
             X.append(features_of(block, names, rows=rows, but=False))
             labels.append(values_of(block, target)[chosen(block, rows)])
-    column = LIST_CELL.fullmatch(names[0])
     drawn = note("a sample was drawn", [f"{len(rows):,} of {n:,} rows"] * (len(rows) < n))
     return VectorTable(
-        np.concatenate(X),
-        names,
-        column[1] if column else "",
-        np.concatenate(labels),
-        None,
-        None,
-        folder.name,
-        drawn,
+        X=np.concatenate(X),
+        columns=names,
+        name=folder.name,
+        notes=drawn,
+        labels=np.concatenate(labels),
     )
 
 
@@ -251,7 +236,8 @@ def read_judgements(
                 raise TableError(
                     f"{source} begins with numbers: put a line above that names the columns."
                 )
-            columns = [file.read(names, names).labels[name] for name in names]
+            labels = file.read(names, names).labels
+            columns = [labels[name] for name in names]
         else:
             columns = list(file.read().numbers.T[:3])
     if len(columns) < 2:
