@@ -22,6 +22,9 @@ USAGE = "usage: nearkin [-h] [--version] COMMAND ...\n"
 FILES = ["--save", "m.safetensors", "--report", "r.html", "--json", "j.json", "--picture", "p.png"]
 
 
+WORDS = {signal.Signals(number).name: words for number, words in endings.SIGNALS.items()}
+
+
 def shell(folder, line, **environment):
     """Run a line of the shell, in which $nearkin stands for the command and $quick for a
     comparison.
@@ -177,7 +180,7 @@ def test_a_comparison_goes_on_without_its_streams(here, line, code):
 # Signals
 
 
-@pytest.mark.parametrize(("name", "words"), endings.WORDS.items())
+@pytest.mark.parametrize(("name", "words"), WORDS.items())
 def test_a_signal_ends_the_command_at_once_while_it_loads(name, words):
     number = getattr(signal, name)
     process = python(f"import os, time; os.kill(os.getpid(), {number:d}); time.sleep(9)")
@@ -207,13 +210,13 @@ def test_a_signal_removes_what_is_not_complete(here, capsys, monkeypatch, name):
     assert main([*QUICK, *FILES]) == 128 + getattr(signal, name)
     out, err = capsys.readouterr()
     assert "raw k-NN" in out
-    assert err.endswith(f"nearkin: {endings.WORDS[name]}\n")
+    assert err.endswith(f"nearkin: {WORDS[name]}\n")
     assert list(here.iterdir()) == []
     assert signal.getsignal(getattr(signal, name)) == handler
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", endings.WORDS)
+@pytest.mark.parametrize("name", WORDS)
 def test_a_signal_while_standard_input_is_read_leaves_nothing(here, monkeypatch, name):
     monkeypatch.setenv("TMPDIR", str(here))
     command = [*NEARKIN, "compare", "-", "--target", "y"]
@@ -224,12 +227,12 @@ def test_a_signal_while_standard_input_is_read_leaves_nothing(here, monkeypatch,
             time.sleep(0.05)
         process.send_signal(getattr(signal, name))
         assert process.wait(30) == 128 + getattr(signal, name)
-        assert process.stderr.read() == f"nearkin: {endings.WORDS[name]}\n"
+        assert process.stderr.read() == f"nearkin: {WORDS[name]}\n"
     assert list(here.iterdir()) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", endings.WORDS)
+@pytest.mark.parametrize("name", WORDS)
 def test_a_signal_to_all_processes_is_one_line(here, name):
     """As a terminal sends it, while folds are worked on by processes of their own."""
     show = (
@@ -263,6 +266,6 @@ def test_a_signal_to_all_processes_is_one_line(here, name):
         os.killpg(process.pid, getattr(signal, name))
         _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + getattr(signal, name)
-    assert err.endswith(f"nearkin: {endings.WORDS[name]}\n")
+    assert err.endswith(f"nearkin: {WORDS[name]}\n")
     assert "Traceback" not in err
     assert list(here.iterdir()) == []

@@ -28,12 +28,11 @@ exit codes:
   130  interrupted by Ctrl-C
   143  terminated by SIGTERM (129: the terminal was closed)
 """
-WORDS = {
-    "SIGINT": "interrupted",
-    "SIGTERM": "terminated",
-    "SIGHUP": "terminated, as the terminal was closed",
+SIGNALS: dict[int, str] = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "terminated",
+    signal.SIGHUP: "terminated, as the terminal was closed",
 }
-SIGNALS = {getattr(signal, name): words for name, words in WORDS.items() if hasattr(signal, name)}
 IN_ASCII = str.maketrans({"±": "+-", "²": "2", "─": "-", "█": "#", "…": "..."})
 
 
@@ -41,7 +40,7 @@ class Terminated(BaseException):
     """A signal asks the command to end; its number is the argument."""
 
 
-class Stream(io.TextIOWrapper):
+class Output(io.FileIO):
     """Standard output, or error, of a command that goes on where nothing can be written: there may
     be files to write.
 
@@ -53,25 +52,14 @@ class Stream(io.TextIOWrapper):
 
     failure: OSError | None = None
 
-    def write(self, text: str) -> int:
-        """Write a text."""
-        with self._going_on():
-            super().write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Write what is left to write."""
-        with self._going_on():
-            super().flush()
-
-    @contextmanager
-    def _going_on(self) -> Iterator[None]:
+    def write(self, data: Any) -> int:
+        """Write bytes, or lose them."""
         try:
-            yield
+            return super().write(data)
         except OSError as error:
             if error.errno != errno.EPIPE:
                 self.failure = error
-            _open_nothing(self.fileno())
+            return len(data)
 
 
 def run(command: Callable[[], int]) -> int:
@@ -86,15 +74,16 @@ def run(command: Callable[[], int]) -> int:
 def begin() -> None:
     """Prepare the process for every ending, before anything else is loaded."""
     codecs.register_error("in_ascii", _in_ascii)
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:  # closed: the next file that is opened would be taken for it
-            _open_nothing(number)
-            mode = "w" if number else "r"
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         old: Any = getattr(sys, name)
-        options = {"line_buffering": old.line_buffering, "write_through": old.write_through}
-        stream = Stream(old.detach(), old.encoding, "in_ascii", **options)
+        stream = old
+        if old is None:  # closed: the next file that is opened takes its number
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115
+        elif name != "stdin":
+            old.flush()
+            buffer = io.BufferedWriter(Output(old.fileno(), "w", closefd=False))
+            at_once = old.line_buffering or old.write_through
+            stream = io.TextIOWrapper(buffer, old.encoding, "in_ascii", line_buffering=at_once)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     warnings.simplefilter("ignore", RuntimeWarning)  # of arithmetic: what comes of it is checked
@@ -106,7 +95,7 @@ def _finish(code: Any) -> Any:
     lost.
     """
     sys.stdout.flush()
-    failure = getattr(sys.stdout, "failure", None)
+    failure = getattr(getattr(sys.stdout.buffer, "raw", None), "failure", None)
     if failure is not None:
         return say(
             f"standard output could not be written ({failure.strerror}): free some space, or "
@@ -138,7 +127,7 @@ def signals_raise() -> Iterator[None]:
 
 def ended_by(number: int) -> int:
     """Say which signal ended the command, and return its exit code."""
-    return say(SIGNALS[signal.Signals(number)], 128 + number)
+    return say(SIGNALS[number], 128 + number)
 
 
 def say(text: str, code: int) -> int:
@@ -161,15 +150,16 @@ def _handle(handler: Any) -> dict[int, Any]:
     before.
     """
     before = {number: signal.getsignal(number) for number in SIGNALS}
-    before = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
-    for number in before:
-        signal.signal(number, handler)
-    return before
+    return {
+        number: signal.signal(number, handler)
+        for number, old in before.items()
+        if old != signal.SIG_IGN
+    }
 
 
 def _end_at_once(number: int, frame: Any) -> None:
     with suppress(OSError):
-        os.write(2, f"nearkin: {SIGNALS[signal.Signals(number)]}\n".encode())
+        os.write(2, f"nearkin: {SIGNALS[number]}\n".encode())
     os._exit(128 + number)
 
 
@@ -178,12 +168,3 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(IN_ASCII)
     return text.encode("ascii", "backslashreplace").decode(), error.end
-
-
-def _open_nothing(number: int) -> None:
-    """Open the null device under the number of a standard stream."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    if nothing != number:
-        os.dup2(nothing, number)
-        os.close(nothing)
-    os.set_inheritable(number, True)

@@ -48,25 +48,21 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
     for source in _inputs(options):
         name = str(source) if source else "the file of standard input"
         taken[_identity(source)] = name, "is read, and would be overwritten"
-    if _is_file(1):
-        identity = _identity(1)
-        if identity in taken:
-            raise TableError(
-                f"standard output is {taken[identity][0]}, which is read: choose another place."
-            )
-        taken[identity] = "the file of standard output", "takes standard output, too"
+    outputs: list[tuple[Any, str]] = [(1, "")] * _is_file(1)
     for attribute, option in WRITTEN.items():
         given = getattr(options, attribute, None)
         if given is None and attribute == "picture" and attribute in options:
             given = default_picture(options)
-        if given is None or given == STANDARD_OUTPUT:
-            continue
-        path, identity = str(Path(given)), _identity(given)
+        if given not in (None, STANDARD_OUTPUT):
+            outputs.append((Path(given), option))
+    for place, option in outputs:
+        path, identity = str(place) if option else "standard output", _identity(place)
         if identity in taken:
             name, use = taken[identity]
             same = "" if name == path else f" is {name}, which"
-            raise TableError(f"{path}{same} {use}: choose another place with {option}.")
-        taken[identity] = path, f"is written by {option}, too"
+            elsewhere = "choose another place" + f" with {option}" * bool(option)
+            raise TableError(f"{path}{same} {use}: {elsewhere}.")
+        taken[identity] = path, f"is written by {option}, too" if option else "is written, too"
 
 
 def default_picture(options: argparse.Namespace) -> Path:
@@ -254,13 +250,13 @@ def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any
     """Return columns for all rows, whose cells are missing in those that are empty; the others have
     the given ones.
     """
-    found: dict[str, Any] = {}
-    place = np.where(empty, -1, np.cumsum(~empty) - 1)
-    for name, cells in columns.items():
-        kind = {"f": cells.dtype, "i": "Int64"}.get(cells.dtype.kind, object)
-        column = pd.array(cells, dtype=kind).take(place, allow_fill=True, fill_value=None)
-        found[name] = column if kind == "Int64" else column.to_numpy()
-    return found
+    rows = np.flatnonzero(~empty)
+    series = {
+        name: pd.Series(cells, rows, "Int64" if cells.dtype.kind == "i" else None)
+        for name, cells in columns.items()
+    }
+    table = pd.DataFrame(series).reindex(np.arange(len(empty)))
+    return {name: table[name] for name in columns}
 
 
 def for_csv(columns: dict[str, Any], *, rounded: bool, escape: bool) -> dict[str, Any]:
