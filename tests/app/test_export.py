@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from nearkin.app import export as exporting
 from nearkin.app.adapter_file import SavedAdapter, save_adapter
 from nearkin.app.cli import main
-from nearkin.app.export import Names, script
+from nearkin.app.export import script
 from nearkin.app.readers import TableError
 from nearkin.neighbors.approximate import import_faiss
 from nearkin.vectors import EmbeddingAdapter
@@ -249,39 +249,37 @@ def test_codes_become_types_of_pgvector(exported, quantize, kind, operators, cap
 
 
 def test_names_are_quoted_and_comments_stay_comments():
-    names = Names.of('Shop.a"; DROP TABLE x; --', "Vektor ä", None)
-    assert names.table == '"Shop"."a""; DROP TABLE x; --"'
-    assert names.into == '"Vektor ä_adapted"'
-    assert names.function.startswith('"Shop"."a""; ')
-    text = script(made(name="x\nDROP TABLE items;"), names)
+    adapter = made(name="x\nDROP TABLE items;")
+    text = script(adapter, 'Shop.a"; DROP TABLE x; --', "Vektor ä")
+    assert 'ALTER TABLE "Shop"."a""; DROP TABLE x; --" ADD COLUMN "Vektor ä_adapted" ' in text
+    assert 'CREATE FUNCTION "Shop"."a""; ' in text
     assert not [line for line in text.splitlines() if line.startswith("DROP")]
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("", "v", None), "--table '' is no name"),
+        (("", "v", None), "--table: '' is no name"),
         (("a.b.c", "v", None), "too many dots"),
-        (("items", "v\n", None), "--column 'v\\n' is no name"),
+        (("items", "v\n", None), "--column: 'v\\n' is no name"),
         (("items", "v", "v"), "--into 'v' is the column of the vectors"),
-        (("items", "v", "ä" * 27), "longer than the 63 bytes"),
-        (("items", "v", "x" * 64), "--into 'xxxx"),
+        (("items", "v", "ä" * 27), "--into: 'items_ääää"),
+        (("items", "v", "x" * 64), "--into: 'xxxx"),
     ],
 )
 def test_what_is_no_name_is_refused(given, message):
     with pytest.raises(TableError, match=re.escape(message)):
-        Names.of(*given)
+        script(made(), *given)
 
 
 def test_dimensions_that_pgvector_has_no_type_for(exported, capsys):
-    names = Names.of("items", "v", None)
-    assert "halfvec(2001)" in script(made(m=2001, p=2), names)
+    assert "halfvec(2001)" in script(made(m=2001, p=2), "items")
     with pytest.raises(TableError, match=r"at most 4,000 dimensions, and the adapter gives 4,001"):
-        script(made(m=4001, p=2), names)
+        script(made(m=4001, p=2), "items")
     with pytest.raises(
         TableError, match=r"at most 16,000 dimensions, and the adapter maps 16,001 to 1"
     ):
-        script(made(m=1, p=16_001), names)
+        script(made(m=1, p=16_001), "items")
     exported(made(m=2001, p=2), "sql", "--table", "items")
     assert "indexes longer float32 vectors as float16" in capsys.readouterr().err
 
