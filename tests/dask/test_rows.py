@@ -12,7 +12,7 @@ from nearkin import DNE, LDE, LFDA, LPP, MFA, NMMP
 from nearkin.dask import search
 from nearkin.dask.rows import ClusterRows, add_differences
 from nearkin.dask.table import Block, as_block, as_table, check_exact
-from nearkin.estimators import TableRows
+from nearkin.estimators import Rows
 from nearkin.neighbors import EXACT
 from nearkin.testing import assert_same_subspace
 
@@ -69,7 +69,7 @@ def small():
 def test_graphs(question, arguments, few, small, monkeypatch):
     """Searches for other classes go through all rows, or through the complement of a class."""
     monkeypatch.setattr(search, "SMALL_CLASS", few)
-    here, there = TableRows(*small, EXACT), cluster_rows(*small, (60, 0, 1, 89))
+    here, there = Rows(*small, EXACT), cluster_rows(*small, (60, 0, 1, 89))
     W, blocks_of_W = (getattr(rows, question)(*arguments) for rows in (here, there))
     np.testing.assert_allclose(
         np.vstack([part.toarray() for part in blocks_of_W]), W.toarray(), rtol=1e-12
@@ -84,7 +84,7 @@ def test_graphs(question, arguments, few, small, monkeypatch):
 
 
 def test_scatters(small):
-    here, there = TableRows(*small, EXACT), cluster_rows(*small, (60, 90))
+    here, there = Rows(*small, EXACT), cluster_rows(*small, (60, 90))
     questions = [
         ("total_scatter", ()),
         ("within_scatter", ()),
@@ -104,7 +104,7 @@ def test_scatters(small):
 def test_span(small):
     # the last is a sum, the fourth is constant
     X = np.column_stack([small[0], small[0][:, :2] @ [1e5, 1.0]])
-    here, there = TableRows(X, small[1], EXACT), cluster_rows(X, small[1], (60, 0, 1, 89))
+    here, there = Rows(X, small[1], EXACT), cluster_rows(X, small[1], (60, 0, 1, 89))
     T, expected = there.span_basis(), here.span_basis()
     assert T.shape == (5, 3)
     np.testing.assert_allclose(T @ T.T, expected @ expected.T, atol=1e-10)

@@ -8,7 +8,7 @@ from sklearn.preprocessing import scale
 
 from nearkin import DNE
 from nearkin.estimators import dne as module
-from nearkin.estimators.rows import TableRows
+from nearkin.estimators.rows import Rows
 from nearkin.neighbors import EXACT
 
 
@@ -32,7 +32,7 @@ def by_definition(X, y, k):
 
 def adjacency(X, y, k):
     """Return F as the difference of the two graphs that are fitted."""
-    rows = TableRows(X, y, EXACT)
+    rows = Rows(X, y, EXACT)
     return (rows.union_knn("same", k) - rows.union_knn("other", k)).toarray()
 
 

@@ -9,7 +9,7 @@ from sklearn.preprocessing import scale
 from nearkin import DMLMJ, DNE, LDE, LFDA, LPP, MFA
 from nearkin.estimators import base
 from nearkin.estimators.base import best_setting, inner_folds, sample_rows
-from nearkin.estimators.rows import TableRows
+from nearkin.estimators.rows import Rows
 from nearkin.neighbors import EXACT
 
 
@@ -131,7 +131,7 @@ def test_auto_needs_labels_and_its_own_search():
     with pytest.raises(
         ValueError, match="n_neighbors='auto' needs rows in memory: give the n_neighbors_ of a fit"
     ):
-        DNE(n_neighbors="auto").fit_rows(TableRows(X, y, EXACT))
+        DNE(n_neighbors="auto").fit_rows(Rows(X, y, EXACT))
     with pytest.raises(
         ValueError,
         match="n_neighbors='auto' requires y to be passed, but the target y is None: give a number",

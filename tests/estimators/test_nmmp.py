@@ -11,7 +11,7 @@ from sklearn.preprocessing import scale
 
 from nearkin import NMMP
 from nearkin.datasets import make_concentric_classes
-from nearkin.estimators import TableRows
+from nearkin.estimators import Rows
 from nearkin.graphs import binary, laplacian, mutual
 from nearkin.neighbors import nearest_other_class, nearest_same_class
 from nearkin.scatter import scatter, total_scatter
@@ -206,9 +206,9 @@ def test_more_components_than_directions_warns():
 
 def test_no_mutual_neighbours_of_other_classes_warns(monkeypatch):
     """Legal where many distances tie, as in text."""
-    mutual_knn = TableRows.mutual_knn
+    mutual_knn = Rows.mutual_knn
     monkeypatch.setattr(
-        TableRows,
+        Rows,
         "mutual_knn",
         lambda rows, relation, k: mutual_knn(rows, relation, k) * (relation == "same"),
     )

@@ -7,7 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import scale
 
 from nearkin import SDA
-from nearkin.estimators import TableRows
+from nearkin.estimators import Rows
 from nearkin.neighbors import EXACT
 from nearkin.testing import assert_same_subspace
 
@@ -118,7 +118,7 @@ def test_more_features_than_rows_and_sparse_rows():
 
 def test_between_and_within_scatter_are_of_the_labelled_rows():
     X, y = wine()
-    rows = TableRows(X, y, EXACT)
+    rows = Rows(X, y, EXACT)
     S_b, S_t, _ = scatters(X, y, 1)
     np.testing.assert_allclose(rows.between_scatter(), S_b, atol=1e-10)
     np.testing.assert_allclose(rows.between_scatter() + rows.within_scatter(), S_t, atol=1e-10)

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from nearkin import DMLMJ, DNE, GMML, LDE, LFDA, LPP, MFA, NMMP, RCA, SDA
-from nearkin.estimators import SharedRows, TableRows
+from nearkin.estimators import Rows, SharedRows
 from nearkin.estimators import rows as module
 
 METHODS = [
@@ -51,26 +51,24 @@ def test_same_maps(kind, recwarn):
 
 
 def test_every_question_is_kept():
-    """All that `TableRows` computes; an operator is no more than a function, and a projection is of
+    """All that `Rows` computes; an operator is no more than a function, and a projection is of
     one method.
     """
     computed = {
-        name
-        for name, value in vars(TableRows).items()
-        if callable(value) and not name.startswith("_")
+        name for name, value in vars(Rows).items() if callable(value) and not name.startswith("_")
     }
     kept = {name for name, value in vars(SharedRows).items() if hasattr(value, "__wrapped__")}
     assert computed - kept == {"scatter_operator", "back_project"}
 
 
 def test_each_search_once(monkeypatch):
-    searched, search = [], TableRows._knn
+    searched, search = [], Rows._knn
 
     def counted(self, relation, k):
         searched.append((relation, np.max(k)))
         return search(self, relation, k)
 
-    monkeypatch.setattr(TableRows, "_knn", counted)
+    monkeypatch.setattr(Rows, "_knn", counted)
     rows = SharedRows(*table("dense"))
     for method in METHODS:
         clone(method).fit_rows(rows)
@@ -85,7 +83,7 @@ def test_first_neighbors_of_longer_lists():
     y[:3] = ["d", "e", "e"]
     rows, alone = (
         SharedRows(X, y),
-        TableRows(X, np.unique(y, return_inverse=True)[1], SharedRows(X, y).search),
+        Rows(X, np.unique(y, return_inverse=True)[1], SharedRows(X, y).search),
     )
     for relation in ("same", "other"):
         for k in (4, 1, np.array([3, 0, 40, 2, 1]), 60, 2):

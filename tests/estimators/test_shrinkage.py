@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import scale
 
 from nearkin import LDE, LFDA, MFA, NMMP, RCA
-from nearkin.estimators import TableRows
+from nearkin.estimators import Rows
 from nearkin.evaluation import all_methods, compare
 from nearkin.neighbors import EXACT
 from nearkin.spectral import shrunk
@@ -104,7 +104,7 @@ class TestEveryMethod:
 
     def test_one_leaves_the_directions_of_most_scatter_between_classes(self, method):
         X, y = wine()
-        rows = TableRows(X, y, EXACT)
+        rows = Rows(X, y, EXACT)
         if method is RCA:
             expected = PCA(3).fit(X).components_
         else:

@@ -24,7 +24,6 @@ from .pair_nca import PairNCA
 from .rca import RCA
 from .rows import Rows as Rows
 from .rows import SharedRows as SharedRows
-from .rows import TableRows as TableRows
 from .sda import SDA
 from .soft_neighbors import SoftNeighborsClassifier, SoftNeighborsRegressor
 from .tdl import TDL, TDLClassifier

@@ -28,7 +28,7 @@ from .._validation import (
 )
 from ..neighbors import EXACT, searcher
 from ..spectral import SpectralResult, range_basis, shrunk
-from .rows import Rows, TableRows
+from .rows import Rows
 
 NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # among which "auto" chooses
 
@@ -193,7 +193,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
             classes, codes = None, np.zeros(X.shape[0], dtype=np.intp)
         search = searcher(self.search, X.shape[0], distances) if hasattr(self, "search") else EXACT
         in_span = self._solves_in_span(*X.shape)
-        rows = TableRows(X, codes, search, classes=classes, in_span=in_span)
+        rows = Rows(X, codes, search, classes=classes, in_span=in_span)
         self.fit_rows(
             rows, self._scores_of_neighbors(automatic, X, codes, task) if automatic else None
         )
@@ -201,7 +201,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         return self
 
     def fit_rows(self, rows: Rows, scores: dict[int, np.ndarray] | None = None) -> Self:
-        """Learn the map from rows in any place, by the protocol `Rows`, and set the fitted
+        """Learn the map from rows in any place, by the methods of `Rows`, and set the fitted
         attributes.
 
         "auto" takes its number of neighbours from the accuracies in every fold, by number.
@@ -330,8 +330,7 @@ def inner_folds(
         Rows without a label, or alone in their class, are in every training part, which therefore
         holds every class. Empty where there are no others.
     """
-    codes, sizes = np.unique(y, return_inverse=True, return_counts=True)[1:]
-    order = _by_class(X, codes)
+    order, codes, sizes = _by_class(X, y)
     order = order[(sizes[codes[order]] > 1) & (y[order] != -1)]
     n_splits = min(n_splits, len(order))
     tests = [np.sort(order[fold::n_splits]) for fold in range(n_splits)]
@@ -345,21 +344,21 @@ def sample_rows(X: Any, y: np.ndarray, n_rows: int = MAX_ROWS) -> np.ndarray:
     As in `inner_folds`, they are evenly spaced in the order of distances from the mean, and not
     drawn.
     """
-    codes, sizes = np.unique(y, return_inverse=True, return_counts=True)[1:]
-    order = _by_class(X, codes)
+    order, codes, sizes = _by_class(X, y)
     steps = np.minimum(-(-len(y) // n_rows), np.maximum(sizes // FEWEST_OF_A_CLASS, 1))
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     within_class = np.arange(len(y)) - np.repeat(starts, np.diff(starts, append=len(y)))
     return np.sort(order[within_class % steps[codes[order]] == 0])
 
 
-def _by_class(X: Any, codes: np.ndarray) -> np.ndarray:
-    """Return the rows sorted by class, and in each by distance from the mean; the class of the
-    nearest row first.
+def _by_class(X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rows sorted by class, and in each by distance from the mean, the class of the
+    nearest row first; the class of every row as a number; and the sizes of the classes.
     """
+    codes, sizes = np.unique(y, return_inverse=True, return_counts=True)[1:]
     mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     # squared, but for a constant
     distances = row_norms(X, squared=True) - 2 * (X @ mean.astype(X.dtype))
-    nearest = np.full(codes.max() + 1, np.inf)
+    nearest = np.full(len(sizes), np.inf)
     np.minimum.at(nearest, codes, distances)
-    return np.lexsort((distances, codes, nearest[codes]))
+    return np.lexsort((distances, codes, nearest[codes])), codes, sizes

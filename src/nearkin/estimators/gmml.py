@@ -14,7 +14,7 @@ from ..neighbors import EXACT
 from ..scatter import RANK_TOLERANCE, second_moment
 from ..spectral import SpectralResult, Status
 from .base import SpectralEmbedding
-from .rows import Rows, TableRows
+from .rows import Rows
 
 
 class GMML(SpectralEmbedding):
@@ -198,7 +198,7 @@ def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]
     return solve_triangular(L, Ut.T * roots**t, trans="T", lower=True), length
 
 
-class PairRows(TableRows):
+class PairRows(Rows):
     """Pairs of rows that are given, as `GMML` needs them: a table of their differences, both ways.
 
     Parameters

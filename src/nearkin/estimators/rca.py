@@ -27,7 +27,7 @@ from ..spectral import (
     ratio_trace,
 )
 from .base import COMPARED_AMOUNTS, SpectralEmbedding
-from .rows import Rows, TableRows
+from .rows import Rows
 
 LABELS = {"classes": encode_labels, "chunklets": encode_partial_labels}
 
@@ -146,7 +146,7 @@ class RCA(SpectralEmbedding):
         pairs, similar = validate_labelled_pairs(self, pairs, y)
         X, numbers = distinct_rows(pairs)
         edges = csr_array((np.ones(similar.sum()), numbers[similar].T), shape=(len(X), len(X)))
-        return self.fit_rows(TableRows(X, connected_components(edges), EXACT))
+        return self.fit_rows(Rows(X, connected_components(edges), EXACT))
 
     def _solve(self, rows: Rows) -> SpectralResult:
         S_t, S_w = rows.total_scatter(), rows.within_scatter()

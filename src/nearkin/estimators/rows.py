@@ -1,12 +1,12 @@
-"""What a spectral method needs of the rows it is fitted to, graphs and scatters: as a protocol, of
-a table in memory, and of one to which many methods are fitted, where nothing is computed twice.
+"""What a spectral method needs of the rows it is fitted to, graphs and scatters: of a table in
+memory, and of one to which many methods are fitted, where nothing is computed twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -34,12 +34,26 @@ from ..scatter import (
 WEIGHTS = {"binary": binary, "heat": heat_kernel}
 
 
-class Rows(Protocol):
+class Rows:
     """Rows with classes: graphs of them, and the scatters of these graphs.
 
-    A graph is whatever `scatter` takes. `relation` says which rows may be neighbours: "all", those
-    of the "same" class, or of an "other" one. k is a number for all rows, or an array with a number
-    for each class.
+    These are a table in memory, dense or sparse; for p > n in coordinates of the span of the rows.
+    `nearkin.dask` has rows on a cluster that answer the same questions, so a graph is whatever
+    `scatter` takes. `relation` says which rows may be neighbours: "all", those of the "same" class,
+    or of an "other" one. k is a number for all rows, or an array with a number for each class.
+
+    Parameters
+    ----------
+    X : array or csr_array of shape (n, p)
+    codes : ndarray of shape (n,)
+        The class of every row as a number 0, 1, ..., and -1 for none.
+    search : Searcher
+        Its name and recall are `search_` and `search_recall_` of the estimator.
+    classes : ndarray of shape (n_classes,), default=None
+        Their labels; None for 0, 1, ...
+    in_span : bool, default=True
+        Whether to solve in the span of the rows for p > n; otherwise in the features, without
+        forming p x p matrices.
 
     Attributes
     ----------
@@ -49,103 +63,11 @@ class Rows(Protocol):
         Of the components.
     class_sizes : ndarray of shape (n_classes,)
         Without labels, all rows are of one class.
+    X : array or csr_array of shape (n, d)
+        The rows in the coordinates in which the problem is solved.
     n_complement : int
         Number of dimensions of the feature space outside the span of the rows, where the problem is
         solved in the span.
-    search : Searcher
-        Its name and recall are `search_` and `search_recall_` of the estimator.
-    """
-
-    shape: tuple[int, int]
-    dtype: Any
-    class_sizes: np.ndarray
-    n_complement: int
-    search: Searcher
-
-    def union_knn(self, relation: str, k: Any, weights: str = "binary") -> Any:
-        """Return the graph of i and j where either is among the k nearest of the other.
-
-        Weights are 1 ("binary"), or `exp(-d^2 / t)` with t the mean of d^2 over the k nearest of
-        every row ("heat").
-        """
-
-    def mutual_knn(self, relation: str, k: Any) -> Any:
-        """Return the graph of i and j where each is among the k nearest of the other, with weights
-        1.
-        """
-
-    def mean_knn(self, relation: str, k: Any) -> Any:
-        """Return the graph whose scatter is the mean of (x_i - x_j)(x_i - x_j)' over all rows i and
-        their k nearest j.
-
-        A pair of which each is among the k nearest of the other counts twice.
-        """
-
-    def closest_pairs(self, k: int) -> Any:
-        """Return the graph of the k closest pairs of a row in c and one outside, for every class c,
-        with weights 1.
-        """
-
-    def scatter(self, graph: Any) -> np.ndarray:
-        """Return S(W) = X'LX = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)'."""
-
-    def scatter_operator(self, graph: Any) -> LinearOperator:
-        """Return S(W) as an operator, without forming the matrix."""
-
-    def degrees(self, graph: Any) -> Any:
-        """Return D 1, the sum of the weights of the edges of every row."""
-
-    def span_basis(self) -> np.ndarray:
-        """Return an orthonormal basis (d, r) of the span of the rows about their mean, in
-        coordinates of the scatters.
-
-        Its rank is decided after every feature is scaled to unit length (1e-10, on singular
-        values).
-        """
-
-    def total_scatter(self, weights: Any = None) -> np.ndarray:
-        """Return sum_i w_i (x_i - m)(x_i - m)' with the weighted mean m; w_i = 1 by default."""
-
-    def within_scatter(self) -> np.ndarray:
-        """Return sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)', without rows that have no label."""
-
-    def between_scatter(self) -> np.ndarray:
-        """Return sum_c n_c (m_c - m)(m_c - m)' with the mean m of the rows that have a label."""
-
-    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return LFDA's S_w and S_b, with the distance to the k-th nearest of the same class as
-        local scale.
-        """
-
-    def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means of (x_i - x_j)(x_i - x_j)' over all pairs of one class, and over all of
-        two; 0 of none.
-        """
-
-    def back_project(self, V: np.ndarray) -> np.ndarray:
-        """Return directions, columns in the coordinates of the scatters, as rows of features (m,
-        p).
-
-        The largest entry of each is positive. V may have up to `n_complement` rows more:
-        coordinates in an orthonormal basis of the complement of the span.
-        """
-
-
-class TableRows:
-    """`Rows` of a table in memory, dense or sparse; for p > n in coordinates of the span of the
-    rows.
-
-    Parameters
-    ----------
-    X : array or csr_array of shape (n, p)
-    codes : ndarray of shape (n,)
-        The class of every row as a number 0, 1, ..., and -1 for none.
-    search : Searcher
-    classes : ndarray of shape (n_classes,), default=None
-        Their labels; None for 0, 1, ...
-    in_span : bool, default=True
-        Whether to solve in the span of the rows for p > n; otherwise in the features, without
-        forming p x p matrices.
     """
 
     def __init__(
@@ -163,7 +85,7 @@ class TableRows:
         self.classes = np.arange(len(self.class_sizes)) if classes is None else classes
         self.search = search
         self._space = row_space(X) if in_span else RowSpace(X, None)
-        self.X = self._space.coordinates  # in which the problem is solved, (n, r)
+        self.X = self._space.coordinates
         self.n_complement = X.shape[1] - self.X.shape[1]
 
     def _knn(self, relation: str, k: Any) -> csr_array:
@@ -172,67 +94,93 @@ class TableRows:
         return neighbor_lists(self.X, codes, k, relation, self.search)
 
     def union_knn(self, relation: str, k: Any, weights: str = "binary") -> csr_array:
-        """See `Rows`."""
+        """Return the graph of i and j where either is among the k nearest of the other.
+
+        Weights are 1 ("binary"), or `exp(-d^2 / t)` with t the mean of d^2 over the k nearest of
+        every row ("heat").
+        """
         return union(WEIGHTS[weights](self._knn(relation, k)))
 
     def mutual_knn(self, relation: str, k: Any) -> csr_array:
-        """See `Rows`."""
+        """Return the graph of i and j where each is among the k nearest of the other, with weights
+        1.
+        """
         return mutual(binary(self._knn(relation, k)))
 
     def mean_knn(self, relation: str, k: Any) -> csr_array:
-        """See `Rows`."""
+        """Return the graph whose scatter is the mean of (x_i - x_j)(x_i - x_j)' over all rows i and
+        their k nearest j.
+
+        A pair of which each is among the k nearest of the other counts twice.
+        """
         W = binary(self._knn(relation, k))
         return csr_array(W + W.T) / max(W.nnz, 1)
 
     def closest_pairs(self, k: int) -> csr_array:
-        """See `Rows`."""
+        """Return the graph of the k closest pairs of a row in c and one outside, for every class c,
+        with weights 1.
+        """
         return union(binary(closest_listed(self._knn("other", k), self.codes, k)))
 
     def scatter(self, graph: csr_array) -> np.ndarray:
-        """See `Rows`."""
+        """Return S(W) = X'LX = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)'."""
         return scatter(self.X, laplacian(graph))
 
     def scatter_operator(self, graph: csr_array) -> LinearOperator:
-        """See `Rows`."""
+        """Return S(W) as an operator, without forming the matrix."""
         return scatter_operator(self.X, laplacian(graph))
 
     def degrees(self, graph: csr_array) -> np.ndarray:
-        """See `Rows`."""
+        """Return D 1, the sum of the weights of the edges of every row."""
         return graph.sum(axis=1)
 
     def span_basis(self) -> np.ndarray:
-        """See `Rows`."""
+        """Return an orthonormal basis (d, r) of the span of the rows about their mean, in
+        coordinates of the scatters.
+
+        Its rank is decided after every feature is scaled to unit length (1e-10, on singular
+        values).
+        """
         if self.n_complement:
             return np.eye(self.X.shape[1])
         mean = np.asarray(self.X.mean(axis=0, dtype=np.float64))
         return span_basis(triangular_factor(rows_with_ones(self.X)), mean)
 
     def total_scatter(self, weights: np.ndarray | None = None) -> np.ndarray:
-        """See `Rows`."""
+        """Return sum_i w_i (x_i - m)(x_i - m)' with the weighted mean m; w_i = 1 by default."""
         return total_scatter(self.X, weights)
 
     def within_scatter(self) -> np.ndarray:
-        """See `Rows`."""
+        """Return sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)', without rows that have no label."""
         labelled = self.codes >= 0
         if not labelled.any():
             return np.zeros(2 * self.X.shape[1:])
         return within_scatter(self.X[labelled], self.codes[labelled])
 
     def between_scatter(self) -> np.ndarray:
-        """See `Rows`."""
+        """Return sum_c n_c (m_c - m)(m_c - m)' with the mean m of the rows that have a label."""
         labelled = self.codes >= 0
         return between_scatter(self.X[labelled], self.codes[labelled])
 
     def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """See `Rows`."""
+        """Return LFDA's S_w and S_b, with the distance to the k-th nearest of the same class as
+        local scale.
+        """
         return local_fisher_scatters(self.X, self.codes, kth_distance(self._knn("same", k), k))
 
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
-        """See `Rows`."""
+        """Return the means of (x_i - x_j)(x_i - x_j)' over all pairs of one class, and over all of
+        two; 0 of none.
+        """
         return pair_covariances(self.X, self.codes)
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
-        """See `Rows`."""
+        """Return directions, columns in the coordinates of the scatters, as rows of features (m,
+        p).
+
+        The largest entry of each is positive. V may have up to `n_complement` rows more:
+        coordinates in an orthonormal basis of the complement of the span.
+        """
         return self._space.back_project(V)
 
 
@@ -241,7 +189,7 @@ class TableRows:
 FIRST_SEARCH = 32
 
 
-class SharedRows(TableRows):
+class SharedRows(Rows):
     """Rows with labels, for any number of spectral methods: each graph, scatter and search is
     computed once.
 
@@ -314,4 +262,4 @@ for _question in (
     *("scatter", "degrees", "span_basis", "total_scatter", "within_scatter", "between_scatter"),
     *("local_fisher_scatters", "pair_covariances"),
 ):
-    setattr(SharedRows, _question, _kept(getattr(TableRows, _question)))
+    setattr(SharedRows, _question, _kept(getattr(Rows, _question)))
