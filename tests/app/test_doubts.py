@@ -97,24 +97,6 @@ def test_twins_that_were_split():
     assert Summary(found).quote.endswith("Expect less of new rows.")
 
 
-def test_many_twins_that_stay_together_make_the_figures_careful():
-    rng = np.random.default_rng(0)
-    X = np.append(rng.normal(size=(60, 3)), rng.normal(size=(20, 3)).repeat(2, axis=0), axis=0)
-    found = compare(
-        X, np.arange(100) // 2 % 2, methods=[], references=[], n_splits=2, n_repeats=1, refit=False
-    )
-    assert (
-        "40% of the rows have an identical or nearly identical twin, and none was predicted"
-        in Summary(found).verdict
-    )
-    assert (
-        "twin"
-        not in Summary(
-            compare(X[:60], np.arange(60) % 2, methods=[], references=[], n_splits=2, refit=False)
-        ).verdict
-    )
-
-
 # Numbers, few of which are huge
 
 

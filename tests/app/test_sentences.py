@@ -285,7 +285,10 @@ def test_notes_of_the_end_of_the_time_budget():
 
 def test_notes_of_twins():
     twice = np.append(np.arange(90), np.arange(30))
-    stay = "twins stay on one side of every split (--keep-twins splits them like others)."
+    stay = (
+        "twins stay on one side of every split (--keep-twins splits them like others): of new "
+        "rows with a twin among the known ones, expect more."
+    )
     (line,) = Summary(compare(X[twice], Y[twice], methods=[], n_neighbors=3, **ALONE)).notes
     assert line == f"50% of the rows have an identical or nearly identical twin: {stay}"
     (line,) = Summary(

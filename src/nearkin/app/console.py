@@ -26,29 +26,17 @@ from .words import WORDING, Summary, span, stated_p
 
 FEW = 10
 SECONDS_A_LINE = 10.0  # of progress, where no bar can be drawn
-# columns that a narrow terminal goes without, "" for the second score
-SPARED = ("fit", "", "dim", "vote", "p")
-SPARED_OF_VECTORS = ("fit, s", "MRR", "R@100", "nDCG@10", "P@1")
-STYLES = {
-    "better": "bold green",
-    "worse": "red",
-    "baseline": "bold",
-    "unclear": "",
-    "reference": "",
-}
-# of a column; others stand at the right
-SIDES: dict[str, Literal["left", "right"]] = dict.fromkeys(("method", "vectors", "verdict"), "left")
+STYLES = {"better": "bold green", "worse": "red", "baseline": "bold"}
+LEFT = ("method", "vectors", "verdict")  # columns of text
 # below the head, and above the references
-LINES = "    \n    \n ── \n    \n ── \n    \n    \n    \n"
+FRAME = box.Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")
 
 
 def _console(*, stderr: bool = False) -> Console:
-    """Return a console that takes text as it is; wide enough for the ranking where no terminal sets
-    its width.
-    """
+    """Return a console that takes text as it is; wide where no terminal sets its width."""
     console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
-        console.width = 100
+        console.width = 140
     return console
 
 
@@ -59,50 +47,31 @@ def say(text: str, style: str = "", *, stderr: bool = False) -> None:
 
 
 def report(summary: Summary) -> None:
-    """Print the ranking, on a narrow terminal without its less needed columns, the verdict and the
-    notes.
-    """
-    console, lines, frame = _console(), summary.lines, box.Box(LINES)
-    if console.options.ascii_only:
-        frame = box.Box(LINES.replace("─", "-"), ascii=True)
-        lines = [{name: cell.replace("±", "+-") for name, cell in line.items()} for line in lines]
-    third = list(lines[0])[2]
-    widths = _widths(lines, [name or third for name in SPARED], console.width)
-    grid = Grid(box=frame, show_edge=False, padding=0)
-    for name, width in widths.items():
-        grid.add_column(name, justify=SIDES.get(name, "right"), min_width=width)
-    for line, after in zip(lines, [*lines[1:], lines[0]], strict=True):
-        cells, style = [line[name] for name in widths], STYLES[line["verdict"]]
-        ends = line["verdict"] != "reference" == after["verdict"]
-        grid.add_row(*cells, style=style, end_section=ends)
-    console.print(grid, "")
+    """Print the ranking, the verdict and the notes."""
+    print_grid(summary.lines, ("fit", summary.second.heading, "dim", "vote", "p"))
     finding, *others = summary.verdict.split("\n")
     say(finding, style="bold")
     for text in (*others, summary.caption, *(f"  {note}" for note in summary.notes)):
         say(text)
 
 
-def print_grid(lines: Sequence[dict[str, str]]) -> None:
+def print_grid(lines: Sequence[dict[str, str]], spared: Sequence[str]) -> None:
     """Print a table of text whose first column is a name; what is better is green, worse red; a
-    narrow terminal goes without some columns.
+    narrow terminal goes without the `spared` columns.
     """
-    grid, console = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0), _console()
-    console.width = max(console.width, 140 * (not console.is_terminal))
-    widths = _widths(lines, SPARED_OF_VECTORS, console.width - 1)
-    for name in widths:
-        grid.add_column(name, justify=SIDES.get(name, "right"), no_wrap=True)
-    for line in lines:
-        grid.add_row(*(line[name] for name in widths), style=STYLES[line["verdict"] or "unclear"])
-    console.print(grid, "")
-
-
-def _widths(lines: Sequence[dict[str, str]], spared: Sequence[str], most: int) -> dict[str, int]:
-    """Return the widths of the columns, of `spared` ones only as far as a line has room."""
+    console, grid = _console(), Grid(box=FRAME, show_edge=False, padding=0)
     widths = {name: max(len(name), *(len(line[name]) for line in lines)) for name in lines[0]}
     for name in spared:
-        if sum(widths.values()) + len(widths) - 1 > most:
+        if sum(widths.values()) + len(widths) - 1 > console.width:
             widths.pop(name, None)
-    return widths
+    for name, width in widths.items():
+        side: Literal["left", "right"] = "left" if name in LEFT else "right"
+        grid.add_column(name, justify=side, min_width=width)
+    for line, after in zip(lines, [*lines[1:], lines[0]], strict=True):
+        ends = line["verdict"] != "reference" == after["verdict"]
+        cells = [line[name] for name in widths]
+        grid.add_row(*cells, style=STYLES.get(line["verdict"], ""), end_section=ends)
+    console.print(grid, "")
 
 
 def describe(model: Model, path: Path) -> None:

@@ -219,7 +219,6 @@ CONSTANT = {
 }
 PRIOR = "always predicting the shares of the classes"  # by a log loss, the same reference
 SIGNIFICANT = 0.05
-MANY_TWINS = 0.1  # of the rows
 
 
 class Summary:
@@ -254,21 +253,27 @@ class Summary:
         """Return the lines of the ranking by heading; "verdict" is the status."""
         words, found = self.wording, []
         for row in self.rows:
+            is_reference, seconds = row.kind == "reference", row.seconds
+            dimension = interval = ""
+            if row.dimensions is not None:
+                low, middle, high = row.dimensions
+                dimension = str(middle) if low == high else f"{middle} ({low}-{high})"
+                interval = f" ± {words.number((row.high - row.low) / 2)}"
+            fit = f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
             cells = {"method": row.name, words.heading: words.number(row.score)}
             if words.second in row.scores:
                 cells[self.second.heading] = self.second.number(row.scores[words.second])
-            cells |= {"dim": "", "vote": row.vote, "fit": "", "vs raw": "", "p": ""}
-            if row.dimensions is not None:  # else a reference
-                low, middle, high = row.dimensions
-                cells["dim"] = str(middle) if low == high else f"{middle} ({low}-{high})"
-                seconds = row.seconds
-                cells["fit"] = f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
-            if row is not self.raw:
-                cells["vs raw"] = words.signed(row.difference)
-                half = (row.high - row.low) / 2
-                cells["vs raw"] += f" ± {words.number(half)}" * (row.kind != "reference")
-            cells["p"] = format_p(row.p_value) if row.is_tested else ""
-            found.append(cells | {"verdict": row.status})
+            found.append(
+                cells
+                | {
+                    "dim": dimension,
+                    "vote": row.vote,
+                    "fit": "" if is_reference else fit,
+                    "vs raw": "" if row is self.raw else words.signed(row.difference) + interval,
+                    "p": format_p(row.p_value) if row.is_tested else "",
+                    "verdict": row.status,
+                }
+            )
         return found
 
     @property
@@ -304,8 +309,9 @@ class Summary:
             return f"{rows}, {n_folds} of {self.comparison.n_planned} folds"
         if n_folds == 1:
             return f"{rows}, one split"
-        times = "twice" if n_folds == 2 * n_first else f"{n_folds // n_first} times"
-        return f"{rows}, {n_first} folds" + f" drawn {times}" * (n_folds > n_first)
+        repeats = self.comparison.n_repeats
+        times = "twice" if repeats == 2 else f"{repeats} times"
+        return f"{rows}, {n_first} folds" + f" drawn {times}" * (repeats > 1)
 
     @property
     def quote(self) -> str:
@@ -324,14 +330,6 @@ class Summary:
         """
         comparison = self.comparison
         lines = [*self.doubts, self._finding(), *self._ahead_of_choice()]
-        if comparison.n_twins and not comparison.kept_twins:
-            share = comparison.n_twins / comparison.protocol.X.shape[0]
-            if share >= MANY_TWINS:
-                lines.append(
-                    f"{share:.0%} of the rows have an identical or nearly identical twin, and none "
-                    "was predicted from its own: of new rows that have a twin among the known "
-                    "ones, expect more."
-                )
         lines += self._against_references()
         least = comparison.least_difference
         if not comparison.n_chained and np.isfinite(least) and least > 0:
@@ -359,9 +357,8 @@ class Summary:
             return f"the automatic choice ({name})"
         if n == 1:
             return f"the automatic choice (another method in each of the {n_folds} folds)"
-        every = "both folds" if n_folds == 2 else f"all {n_folds} folds"
-        folds = every if n == n_folds else f"{n} of {n_folds} folds"
-        return f"the automatic choice ({name} in {folds})"
+        folds = "all" if n == n_folds else f"{n} of"
+        return f"the automatic choice ({name} in {folds} {n_folds} folds)"
 
     def _evidence(self, row: RankingRow, subject: str) -> str:
         """Return what is known of a method beside raw k-NN."""
@@ -417,15 +414,14 @@ class Summary:
         ahead = [name for name, gain in gains.items() if gain > 0 and not words.is_zero(gain)]
         if not ahead:
             return
-        by = f"{words.number(gains[ahead[0]])}{words.points}"
-        end = f" ends before the automatic choice, by {by}"
+        end, most = "ends", ""
         if len(ahead) > 1:
-            others = counted(len(ahead) - 1, "other method")
-            end = f" and {others} end before the automatic choice, by {by} at most"
+            end, most = f"and {counted(len(ahead) - 1, 'other method')} end", " at most"
         yield (
-            f"{ahead[0]}{end}. The choice is made inside the training rows, which did not show "
-            f"this; and the first of {len(methods)} methods on the same held-out rows is in part "
-            "the luckiest: expect less of it than its figure."
+            f"{ahead[0]} {end} before the automatic choice, by "
+            f"{words.number(gains[ahead[0]])}{words.points}{most}. The choice is made inside the "
+            f"training rows, which did not show this; and the first of {len(methods)} methods on "
+            "the same held-out rows is in part the luckiest: expect less of it than its figure."
         )
 
     def _against_references(self) -> Iterator[str]:
@@ -437,8 +433,7 @@ class Summary:
         references = [row for row in self.rows if row.kind == "reference"]
         best = next((row for row in references if row.name not in CONSTANT), None)
         if best is not None:
-            ahead = comparison.score.sign * (first.score - best.score)
-            where = "level with"
+            ahead, where = comparison.score.sign * (first.score - best.score), "level with"
             if not words.is_zero(ahead):
                 side = "ahead of" if ahead > 0 else "behind"
                 where = f"{words.number(abs(ahead))}{words.points} {side}"
@@ -507,7 +502,10 @@ class Summary:
                     "one, put a threshold of your own on the probabilities that predict writes."
                 )
         if n := comparison.n_twins:
-            done = "twins stay on one side of every split (--keep-twins splits them like others)"
+            done = (
+                "twins stay on one side of every split (--keep-twins splits them like others): of "
+                "new rows with a twin among the known ones, expect more"
+            )
             if comparison.kept_twins:
                 done = (
                     "they were split like others, so some were predicted from their own twin "
