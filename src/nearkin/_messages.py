@@ -62,3 +62,8 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_THROUGH:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def format_p(p_value: float) -> str:
+    """Return a p-value with two digits, or "<0.001"."""
+    return f"{p_value:.2g}" if p_value >= 0.001 else "<0.001"

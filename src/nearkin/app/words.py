@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._messages import counted, listed
+from .._messages import counted, format_p, listed
 from ..evaluation import (
     RARE,
     Method,
@@ -121,11 +121,6 @@ WORDING = {
         "rank corr.", "rank correlation", "has a rank correlation of {}", second="mae"
     ),
 }
-
-
-def format_p(p_value: float) -> str:
-    """Return a p-value with two digits, or "<0.001"."""
-    return f"{p_value:.2g}" if p_value >= 0.001 else "<0.001"
 
 
 def stated_p(p_value: float) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .._messages import format_p
+
 WIDTH, HEIGHT = 180, 26  # of the picture beside a line
 COLORS = {
     "better": "#009E73",
@@ -56,17 +58,14 @@ def comparison_html(found: Any) -> str:
         spread = "" if np.isnan(row.deviation) else f" ± {row.deviation:.{decimals}f}"
         dimension = "" if row.dimensions is None else f"{row.dimension:g}"
         cells = [row.name, f"{row.score:.{decimals}f}{spread}", dimension]
-        interval = row.low, row.high
-        lines.append(
-            Line(cells, row.difference, interval, row.p_value, row.status, row.kind == "choice")
-        )
+        interval, is_choice = (row.low, row.high), row.kind == "choice"
+        lines.append(Line(cells, row.difference, interval, row.p_value, row.status, is_choice))
     caption = [repr(found).partition("\n")[0].rstrip(":")]
     if found.winner is not None:
         caption.append(f"The automatic choice on all rows is {found.winner_method}.")
     score = found.score.name.replace("_", " ") + " (less is better)" * (found.score.sign < 0)
     score += " ± std" * (len(found.folds) > 1)
-    names = ["method", score, "dimension"]
-    return ranking_html([*caption, *found.remarks], names, lines, decimals)
+    return ranking_html([*caption, *found.remarks], ["method", score, "dimension"], lines, decimals)
 
 
 def adaptation_html(found: Any) -> str:
@@ -99,11 +98,10 @@ def ranking_html(
     head = [*names, "difference", "p", "95 % interval (dashed: raw)", "verdict"]
     rows = [_row([escape(name) for name in head], "th scope='col'", "bold")]
     for line in lines:
-        cells, p = [*line.cells, f"{line.difference:+z.{decimals}f}"], line.p_value
-        if line.status == "baseline":
-            cells[-1] = ""
-        cells.append("" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.2g}")
-        drawn = [*map(escape, cells), _picture(line, span, decimals), escape(line.status)]
+        difference = "" if line.status == "baseline" else f"{line.difference:+z.{decimals}f}"
+        p = "" if np.isnan(line.p_value) else format_p(line.p_value)
+        drawn = [escape(cell) for cell in (*line.cells, difference, p)]
+        drawn += [_picture(line, span, decimals), line.status]
         rows.append(_row(drawn, "td", "bold" if line.is_chosen else "normal"))
     return f"<table><caption>{'<br>'.join(map(escape, caption))}</caption>{''.join(rows)}</table>"
 
