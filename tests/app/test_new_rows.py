@@ -228,7 +228,7 @@ def test_the_order_of_columns_does_not_matter(blocks, learned, suffix):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_what_is_wrong_with_ignored_columns_does_not_matter(blocks, learned, suffix):
-    spoilt = LEARNED.assign(id=None, same=np.where(INTEGERS == 20, np.inf, np.nan), more="a\0")
+    spoilt = LEARNED.assign(id=None, same=np.where(INTEGERS == 20, np.inf, np.nan), more="a\a")
     X, notes, _ = read_rows(write(spoilt, suffix), learned.encoder)
     np.testing.assert_array_equal(X, learned.X)
     assert notes == ["ignored, not learned from: id, same, kind, more"]

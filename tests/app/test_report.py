@@ -45,7 +45,8 @@ def hostile_table(n=90, n_classes=3, p=5):
     rng = np.random.default_rng(0)
     classes = rng.permutation(np.arange(n) % n_classes)
     names = [f"{EVIL} {i}" for i in range(p)]
-    suspects = Suspects([(EVIL, "a constant")], [(EVIL, 1.0)], [(EVIL, 12)])
+    encoder = number_encoder(names)
+    encoder.dropped_ = {EVIL: "a constant"}
     X = rng.standard_normal((n, p)) + 2 * rng.standard_normal((n_classes, p))[classes]
     X[::9, 1] = np.nan
     return Table(
@@ -55,9 +56,9 @@ def hostile_table(n=90, n_classes=3, p=5):
         name=EVIL,
         notes=[f"ignored: {EVIL}"],
         target=EVIL,
-        encoder=number_encoder(names),
+        encoder=encoder,
         row_names=[f"{i} {EVIL}" for i in range(n)],
-        suspects=suspects,
+        suspects=Suspects([(EVIL, 1.0)], [(EVIL, 12)]),
     )
 
 

@@ -38,8 +38,10 @@ def read(tmp_path, kind=KIND, groups=None, task="classification", suffix="csv", 
 
 
 def clean(table):
-    return table.suspects == Suspects() and not any(
-        "suspicious" in note or "groups" in note for note in table.notes
+    return (
+        table.suspects == Suspects()
+        and not table.encoder.dropped_
+        and not any("suspicious" in note or "groups" in note for note in table.notes)
     )
 
 
@@ -61,7 +63,8 @@ def clean(table):
 )
 def test_numbers_of_the_rows(tmp_path, values, suffix):
     table = read(tmp_path, suffix=suffix, height=values)
-    assert table.suspects == Suspects(left_out=[("height", "numbers of the rows")])
+    assert table.suspects == Suspects()
+    assert table.encoder.dropped_ == {"height": "numbers of the rows"}
     assert table.notes == ["ignored, numbers of the rows: height"]
     assert table.feature_names == ["noise 0", "noise 1", "noise 2", "useful"]
     assert table.X.shape == (N, 4)
@@ -72,9 +75,9 @@ def test_single_precision_and_truth_values(tmp_path):
         [RNG.permutation(N) + 1e6, RNG.standard_normal(N), np.arange(N) % 3]
     ).astype(np.float32)
     np.savez(tmp_path / "t.npz", X=X, y=KIND)
-    assert read_table(str(tmp_path / "t.npz")).suspects.left_out == [
-        ("column 0", "numbers of the rows")
-    ]
+    assert read_table(str(tmp_path / "t.npz")).encoder.dropped_ == {
+        "column 0": "numbers of the rows"
+    }
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,7 @@ def test_numbers_of_the_rows_alone_are_refused(tmp_path):
 )
 def test_whole_numbers_named_as_identifiers(tmp_path, name):
     table = read(tmp_path, **{name: np.append(RNG.permutation(N - 5) ** 2, np.arange(5))})
-    assert table.suspects.left_out == [(name, "named as identifiers, and nearly all values differ")]
+    assert table.encoder.dropped_ == {name: "named as identifiers, and nearly all values differ"}
     assert table.suspects.group_hints == []
     assert name not in table.feature_names
 
@@ -137,7 +140,7 @@ def test_measured_numbers_are_no_identifiers(tmp_path):
 def test_text_with_nearly_a_value_a_row(tmp_path):
     names = [f"name {max(i, 5)}" for i in range(N)]
     table = read(tmp_path, who=names, row=[f"row {i}" for i in range(N)])
-    assert [name for name, _ in table.suspects.left_out] == ["row", "who"]
+    assert list(table.encoder.dropped_) == ["row", "who"]
     assert table.notes[1] == "ignored, text that differs in nearly every row: who"
     assert table.row_names[3] == "row 3"
     few = read(
@@ -225,10 +228,8 @@ def test_numbers_that_predict_numbers(tmp_path):
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_huge_numbers_do_no_harm(tmp_path, task):
     kind = np.arange(N) % 7
-    assert (
-        read(tmp_path, kind, task=task, x=RNG.choice([-1e308, 1e308, 3.0], N)).suspects.left_out
-        == []
-    )
+    table = read(tmp_path, kind, task=task, x=RNG.choice([-1e308, 1e308, 3.0], N))
+    assert not table.encoder.dropped_
 
 
 def test_rows_without_a_label_do_not_count(tmp_path):
@@ -331,10 +332,9 @@ def test_a_wide_text_column_of_groups_is_a_hint(tmp_path):
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_bundled_sets_have_no_suspects(name):
-    found = read_table(name).suspects
-    assert {reason for _, reason in found.left_out} <= {"constant"}
-    assert not found.suspicious
-    assert not found.group_hints
+    table = read_table(name)
+    assert {*table.encoder.dropped_.values()} <= {"constant"}
+    assert table.suspects == Suspects()
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def test_numbers_to_predict_as_text():
     frame = visits().assign(weight=[f"{50 + 7 * (row % 2)},5" for row in range(N)])
     comparison = quick(frame, "weight", [], task="regression")
     np.testing.assert_array_equal(np.unique(comparison.protocol.y), [50.5, 57.5])
-    assert comparison.remarks[-1] == "weight: read as numbers ('50,5')"
+    assert comparison.remarks[-1] == "weight: read as numbers ('50,5', decimal comma)"
     with pytest.raises(ValueError, match="y holds no numbers"):
         quick(frame, "colour", [], task="regression")
 

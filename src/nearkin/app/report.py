@@ -315,7 +315,7 @@ def _classes(comparison: Comparison) -> tuple[list[dict[str, Any]] | None, np.nd
 def _table(
     comparison: Comparison, table: Table, classes: list[dict[str, Any]] | None
 ) -> dict[str, Any]:
-    protocol, found = comparison.protocol, table.suspects
+    protocol, found, dropped = comparison.protocol, table.suspects, table.encoder.dropped_
     y, (n, p) = protocol.y[protocol.labelled], protocol.X.shape
     gaps = protocol.missing_cells
     n_gaps = np.count_nonzero(gaps)
@@ -334,10 +334,10 @@ def _table(
         "largest_class": None if classes is None else f"{np.bincount(y).max() / len(y):.1%}",
         "range": None if classes is not None else [y.min(), y.max()],
         "groups": None if table.groups is None else len(np.unique(table.groups)),
-        "n_left_out": len(found.left_out),
+        "n_left_out": len(dropped),
         "left_out": [
             {"column": short_text(name), "reason": reason}
-            for name, reason in found.left_out[:MAX_LISTED]
+            for name, reason in list(dropped.items())[:MAX_LISTED]
         ],
         "suspicious": [
             {"column": short_text(name), "score": score}

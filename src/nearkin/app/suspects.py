@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from .._messages import listed
 from .._validation import is_missing, known_labels
 from ..evaluation import CLASSIFICATION, Doubt
-from ..tables import Cells, Column, TableEncoder
+from ..tables import Cells, TableEncoder
 from ..tables.cells import MIN_ROWS, NEARLY_ALL, says_group
 
 # What is looked at: in wider tables some column predicts well by chance.
@@ -30,15 +30,12 @@ class Suspects:
 
     Attributes
     ----------
-    left_out : list of (column, reason)
-        Columns that say nothing: constants, numbers of the rows, identifiers.
     suspicious : list of (column, score)
         Columns that predict the target alone, and with which accuracy, or R² for a regression.
     group_hints : list of (column, n_values)
         Columns whose values may stand for groups of rows that belong together.
     """
 
-    left_out: list[tuple[str, str]] = field(default_factory=list)
     suspicious: list[tuple[str, float]] = field(default_factory=list)
     group_hints: list[tuple[str, int]] = field(default_factory=list)
 
@@ -80,19 +77,6 @@ class Suspects:
         return f"{names} {verb} {target} alone"
 
 
-@dataclass(frozen=True)
-class _Evidence:
-    """How well a column predicts the target, and whether it is the target; whether its values are
-    text or whole numbers, and those look like groups of rows.
-    """
-
-    name: str
-    score: float
-    equal: bool
-    discrete: bool
-    grouped: bool
-
-
 def find_suspects(
     encoder: TableEncoder, cells: Cells, y: np.ndarray, task: str, hints: bool
 ) -> Suspects:
@@ -108,75 +92,75 @@ def find_suspects(
     """
     rows = np.random.default_rng(0).permutation(np.flatnonzero(~is_missing(y)))[:MAX_ROWS]
     labels, classify = known_labels(y, rows), task == CLASSIFICATION.name
-    left_out = list(encoder.dropped_.items())
     if (
         len(rows) < MIN_ROWS
         or (labels == labels[0]).all()
         or len(encoder.columns_) > MAX_COLUMNS
         or issparse(cells.numbers)
     ):
-        return Suspects(left_out)
+        return Suspects()
     target, n_classes, base = labels, 0, 0.0
     if classify:
         target = np.unique(labels, return_inverse=True)[1]
         sizes = np.bincount(target)
         n_classes, base = len(sizes), sizes.max() / len(rows)
-    found, group_hints = list[_Evidence](), []
-    for kept in encoder.columns_:
-        values = kept.scalars(encoder.given(cells, kept))
-        missing = np.isnan(values)
-        if missing.any():  # a value of its own, larger than all others
-            values = np.where(missing, np.ceil(np.nanmax(values, initial=0)) + 1, values)
+    found, group_hints = list[tuple[str, float, bool]](), []
+    for column in encoder.columns_:
+        values = column.scalars(encoder.given(cells, column))
+        # a missing cell is a value of its own, larger than all others
+        values = np.where(np.isnan(values), np.ceil(np.nanmax(values, initial=0)) + 1, values)
         # squares of huge numbers are infinite, the score NaN: not suspicious
         with np.errstate(all="ignore"):
-            column = _evidence(kept, values[rows], target, n_classes, base)
-        is_group = column.discrete and says_group(kept.name)
-        if hints and (is_group or column.grouped):
+            score, is_target, is_discrete, is_grouped = _evidence(
+                values[rows], target, n_classes, base, column.ordered
+            )
+        is_group = is_discrete and says_group(column.name)
+        if hints and (is_group or is_grouped):
             n_values = len(np.unique(values))
             if max(10, n_classes + 1) <= n_values <= NEARLY_ALL * cells.n_rows:
-                group_hints.append((kept.name, n_values))
+                group_hints.append((column.name, n_values))
                 if is_group:
                     continue
-        found.append(column)
+        found.append((column.name, score, is_target))
     surest = SURE[classify]
-    sure = [column for column in found if column.score >= surest]
-    rest = max([base, *(column.score for column in found if column.score < surest)])
-    easy = len(sure) > max(1, len(found) // 5) or len(found) == 1
+    n_sure = sum(score >= surest for _, score, _ in found)
+    rest = max([base, *(score for _, score, _ in found if score < surest)])
+    easy = n_sure > max(1, len(found) // 5) or len(found) == 1
     margin = max(5 / len(rows), 0.05 * (1 - base))
     suspicious = [
-        (column.name, column.score)
-        for column in sure
-        if column.equal or (not easy and 1 - rest >= 4 * (1 - column.score) + margin)
+        (name, score)
+        for name, score, is_target in found
+        if score >= surest and (is_target or (not easy and 1 - rest >= 4 * (1 - score) + margin))
     ]
-    return Suspects(left_out, suspicious, group_hints)
+    return Suspects(suspicious, group_hints)
 
 
 def _evidence(
-    kept: Column, values: np.ndarray, target: np.ndarray, n_classes: int, base: float
-) -> _Evidence:
+    values: np.ndarray, target: np.ndarray, n_classes: int, base: float, ordered: bool
+) -> tuple[float, bool, bool, bool]:
+    """Return how well a column predicts the target, and whether it is the target; whether its
+    values are text or whole numbers, and those look like groups of rows.
+    """
     order = np.argsort(values, kind="stable")
     values, target = values[order], target[order]
     distinct, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    discrete = not kept.ordered or bool((distinct == np.rint(distinct)).all())
-    countable = discrete or len(distinct) <= FEW
-    # scores from rows of the same value, of close values and of the values around
-    same, other, equal = 0.0, 0.0, False
+    discrete = not ordered or bool((distinct == np.rint(distinct)).all())
+    # scores from rows of the same value, of the values around, and of close values
     if n_classes:
-        if countable:
-            same, other, equal = _same_classes(codes, len(distinct), target)
+        same, other, equal = _same_classes(codes, len(distinct), target)
         close = _close_classes(values, target)
     else:
-        same, other = _same_numbers(counts, codes, target), _other_numbers(distinct, codes, target)
+        same, other = _same_numbers(distinct, codes, counts, target)
         close, equal = other, max(same, other) >= 1 - 1e-9
-    if not kept.ordered:
+    if not ordered:
         close = other = 0.0  # the order of words means nothing
-    score = max(same, close) if countable else close
+    score = max(same, close) if discrete or len(distinct) <= FEW else close
     # rows of one value have one label, or number, and those of the next value another one
     many = max(FEW, 2 * n_classes) < len(distinct) <= len(values) / 2
     error, chance = 1 - same, 1 - base
     agree = error <= min(0.1, chance / 4) and 1 - other >= 2 * error + 0.25 * chance
     grouped = discrete and many and agree and int(counts.max()) <= len(values) / 10
-    return _Evidence(kept.name, score, equal, discrete, grouped)
+    return score, equal, discrete, grouped
 
 
 def _same_classes(
@@ -211,25 +195,21 @@ def _close_classes(values: np.ndarray, labels: np.ndarray) -> float:
     return float(np.mean((votes > 2) | ((votes == 2) & (closest == labels))))
 
 
-def _same_numbers(counts: np.ndarray, codes: np.ndarray, target: np.ndarray) -> float:
-    """Return R² of the mean of the other rows of the same value."""
-    errors = target - (np.bincount(codes, target) / counts)[codes]
-    # leaves the row itself out
-    others = np.where(counts > 1, counts / np.maximum(counts - 1, 1), 0)[codes]
-    return _r2(np.where(others > 0, others * errors, target - target.mean()), target)
-
-
-def _other_numbers(x: np.ndarray, codes: np.ndarray, target: np.ndarray) -> float:
-    """Return R² of the line through the means at the values below and above; at an end, at the next
-    two.
+def _same_numbers(
+    x: np.ndarray, codes: np.ndarray, counts: np.ndarray, target: np.ndarray
+) -> tuple[float, float]:
+    """Return R² of the mean of the other rows of the same value; and of the line through the means
+    at the values below and above, at an end at the next two.
     """
-    means = np.bincount(codes, target) / np.bincount(codes)
+    means = np.bincount(codes, target) / counts
+    errors = (counts / (counts - 1))[codes] * (target - means[codes])  # leave the row itself out
+    same = _r2(np.where(counts[codes] > 1, errors, target - target.mean()), target)
     if len(x) < 3:
-        return _r2(target - means[::-1][codes], target)
+        return same, _r2(target - means[::-1][codes], target)
     left, right = np.arange(len(x)) - 1, np.arange(len(x)) + 1
     left[[0, -1]], right[[0, -1]] = [1, len(x) - 3], [2, len(x) - 2]
     lines = means[left] + (means[right] - means[left]) * (x - x[left]) / (x[right] - x[left])
-    return _r2(target - lines[codes], target)
+    return same, _r2(target - lines[codes], target)
 
 
 def _r2(errors: np.ndarray, target: np.ndarray) -> float:

@@ -26,19 +26,15 @@ from .._validation import is_missing, known_labels, merged_labels
 from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION
 from ..tables import (
-    DURATION,
-    EITHER,
     MARKS_OF_MISSING,
-    RANGE,
     DateColumn,
-    NumberColumn,
     RejectColumn,
     Rules,
     TableEncoder,
     Text,
     filled_note,
-    learn_numeric,
     read_number,
+    target_numbers,
 )
 from ..tables.cells import DIFFERS
 from .csv_file import CsvFile
@@ -109,10 +105,7 @@ def opened(
         with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
             path = _saved_input(Path(folder)) if source == STANDARD_INPUT else Path(source)
             try:
-                if is_bundled(source):
-                    yield BundledSet(path)
-                else:
-                    yield _format(path)(path, progress, reading)
+                yield _format(path)(path, progress, reading)
             except TableError as error:
                 raise TableError(str(error).replace(str(path), place)) from error
     except MemoryError as error:
@@ -137,20 +130,21 @@ def _saved_input(folder: Path) -> Path:
         ) from error
     with path.open("rb") as file:
         start = file.read(4)
-    return path.rename(
-        path.with_suffix({b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv"))
-    )
+    suffix = {b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv")
+    return path.rename(path.with_suffix(suffix))
 
 
 def _format(path: Path) -> type[Reader]:
-    """Return the reader of a file that exists."""
-    suffix = path.suffix.lower()
+    """Return the reader of a file that exists, or of a bundled set."""
+    if is_bundled(str(path)):
+        return BundledSet
     if path.is_dir():
         raise TableError(
             f"{path} is a folder: give {FILES}, or a folder of Parquet files and --dask."
         )
     if missing := missing_file(str(path)):
         raise TableError(missing)
+    suffix = path.suffix.lower()
     if suffix not in FORMATS:
         remedy = REMEDIES.get(suffix, "save it as one of them")
         raise TableError(
@@ -200,7 +194,7 @@ class Table:
     task : str
         "classification" or "regression".
     suspects : Suspects
-        The columns that were left out, those that are suspicious, and those that look like groups.
+        The columns that are suspicious, and those that look like groups.
     row_numbers : ndarray of shape (n,) or None
         Of the rows in their file (the first is 0), where empty rows among them were left out.
     """
@@ -235,8 +229,7 @@ class Table:
     @property
     def labels(self) -> np.ndarray:
         """Return the labels of these rows, in a plain type."""
-        rows = self.labelled
-        return self.y if len(rows) == len(self.y) else np.array(self.y[rows].tolist())
+        return known_labels(self.y, self.labelled)
 
 
 def read_table(
@@ -298,26 +291,25 @@ def read_table(
         hints = groups is None and isinstance(file, Source)  # in an NPZ file groups are no column
         suspects = find_suspects(encoder, columns, y, task, hints)
         row_names: Any = range(len(y)) if file.row_numbers is None else file.row_numbers.tolist()
-        for name, why in encoder.dropped_.items():
-            if why == DIFFERS:
-                text = columns.text[name]
-                row_names = np.array(text.values, dtype=object)[text.codes]
-                break
+        differing = [name for name, why in encoder.dropped_.items() if why == DIFFERS]
+        if differing:
+            text = columns.text[differing[0]]
+            row_names = np.array(text.values, dtype=object)[text.codes]
         X, gaps = encode(encoder, file, columns, "filled by the median (kept by NCA tables)")
         notes += [*encoder.remarks_, *gaps, *suspects.notes(target, task)]
         return Table(
-            X,
-            y,
-            group,
-            table_name(file.path),
-            notes,
-            target,
-            encoder,
-            row_names,
-            task,
-            suspects,
-            file.row_numbers,
-            groups or "",
+            X=X,
+            y=y,
+            groups=group,
+            group_name=groups or "",
+            name=table_name(file.path),
+            notes=notes,
+            target=target,
+            task=task,
+            encoder=encoder,
+            suspects=suspects,
+            row_names=row_names,
+            row_numbers=file.row_numbers,
         )
 
 
@@ -501,38 +493,26 @@ def _as_numbers(
     """Return the target of some rows as float64, of text such as "12.3%", "€12.30", "1,234.5" and
     "72.1 kg", too; refuse what is no number, and what no prediction can be held out on.
     """
-    how = ""
+    remarks = list[str]()
     if y.dtype.kind not in "iuf":
-        values, codes = np.unique(y.astype(str), return_inverse=True)
-        texts = values.tolist()
         try:
-            if y.dtype.kind == "b":
-                raise RejectColumn
-            rules = Rules((), decimal=file.decimal)
-            learned = learn_numeric(target, Text(texts, codes), rules)
+            y, remarks = target_numbers(target, y, file.decimal)
         except RejectColumn:
-            odd = np.array([read_number(text, file.decimal) is None for text in texts])
-            row = int(odd[codes].argmax())
+            texts = y.astype(str).tolist()
+            _refuse_dates(file, target, texts)
+            odd = [read_number(text, file.decimal) is None for text in texts]
+            row = int(np.argmax(odd))
             cell = f"{shown(y.tolist()[row])} {file.place(int(rows[row]))}"
             raise TableError(
                 f"{file.path}: {shown(target)} holds {cell}, which is no number: mend it, or leave "
                 "--task out."
             ) from None
-        column, how = learned.column, learned.how
-        if not isinstance(column, NumberColumn):
-            _refuse_dates(file, target, texts)
-        assert isinstance(column, NumberColumn)
-        if not column.form:
-            either = column.decimal == EITHER
-            how = shown(next((text for text in texts if not either or "," in text), ""))
-        how += {DURATION: ", in days", RANGE: ", each range by its middle"}.get(column.form, "")
-        y = learned.numbers
     try:
         y = REGRESSION.check_target(y)
     except ValueError as error:
         why = str(error).removeprefix("y ")
         raise TableError(f"{file.path}: {shown(target)} {why}") from error
-    return y, [f"{target}: read as numbers ({how})"] if how else []
+    return y, remarks
 
 
 def _refuse_dates(file: Reader, target: str, texts: list[str]) -> None:

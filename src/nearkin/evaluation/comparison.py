@@ -14,9 +14,8 @@ from sklearn.pipeline import Pipeline
 
 from .._messages import counted, quoted, shown
 from .._validation import check_integer, is_missing, merged_labels, refuse_foreign
-from ..tables import TableEncoder, features_of
+from ..tables import RejectColumn, TableEncoder, features_of, target_numbers
 from ..tables.encoder import filled_note
-from ..tables.numbers import learn_numbers
 from .folds import (
     Choice,
     Findings,
@@ -111,14 +110,12 @@ def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]
     """
     y, several = merged_labels(y)
     if task == REGRESSION and y.dtype.kind in "OU":
-        known = ~is_missing(y)
-        texts, codes = np.unique(y[known].astype(str), return_inverse=True)
-        found = learn_numbers(texts.tolist(), ".")
-        if found is None:
+        numbers, known = np.full(len(y), np.nan), ~is_missing(y)
+        try:
+            numbers[known], remarks = target_numbers(name, y[known])
+        except RejectColumn:
             return y, []
-        numbers = np.full(len(y), np.nan)
-        numbers[known] = found.numbers[codes]
-        return numbers, [f"{name}: read as numbers ({shown(texts[0].item())})"]
+        return numbers, remarks
     if task == REGRESSION:
         return y, []
     # whole numbers, which pandas keeps as decimals beside gaps

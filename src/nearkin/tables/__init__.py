@@ -27,7 +27,7 @@ from .columns import (
     RejectColumn,
     Rules,
     indicator_names,
-    learn_numeric,
+    target_numbers,
 )
 from .encoder import (
     LEAST_ROWS,
@@ -36,16 +36,13 @@ from .encoder import (
     filled_note,
     indicated_features,
 )
-from .numbers import DURATION, EITHER, RANGE, read_number
+from .numbers import read_number
 from .predictors import NCAClassifier, NCARegressor
 
 __all__ = [
     "DAYS",
-    "DURATION",
-    "EITHER",
     "LEAST_ROWS",
     "MARKS_OF_MISSING",
-    "RANGE",
     "ROWS_PER_INDICATOR",
     "BinnedEncoder",
     "CategoryColumn",
@@ -69,7 +66,7 @@ __all__ = [
     "indicated_features",
     "indicator_names",
     "is_table",
-    "learn_numeric",
     "read_number",
+    "target_numbers",
     "with_seasons",
 ]

@@ -580,6 +580,18 @@ def learn_numeric(name: str, text: Text, rules: Rules) -> Learned:
     raise RejectColumn
 
 
+def target_numbers(name: str, y: np.ndarray, decimal: str = ".") -> tuple[np.ndarray, list[str]]:
+    """Return the numbers that a target of text holds in all rows, as columns of features are read,
+    and a remark on how; reject dates, truth values, and what is no number.
+    """
+    texts, codes = np.unique(y.astype(str), return_inverse=True)
+    learned = learn_numeric(name, Text(texts.tolist(), codes), Rules((), decimal=decimal))
+    column = learned.column
+    if not isinstance(column, NumberColumn) or column.unit == TRUTH_UNIT:
+        raise RejectColumn
+    return learned.numbers, [f"{name}: {what} ({learned.how})" for what, _ in learned.notes]
+
+
 def learn_column(name: str, text: Text, rules: Rules) -> Learned:
     """Return what the first kind of column that accepts some text has learned from it."""
     text = rules.cleaned(text, numeric=False)
