@@ -29,7 +29,7 @@ distributed = pytest.importorskip("distributed")
 
 from nearkin.app import cluster as app_cluster  # noqa: E402 - needs Dask
 from nearkin.app import folder_comparison  # noqa: E402
-from nearkin.app.cluster import map_file, map_folder  # noqa: E402
+from nearkin.app.cluster import map_file, write_folder  # noqa: E402
 from nearkin.app.folder_comparison import held_out_rows  # noqa: E402
 from nearkin.dask import DaskDNE  # noqa: E402
 
@@ -332,7 +332,8 @@ def test_a_file_is_mapped_by_batches(made, here, monkeypatch):
     monkeypatch.setattr("nearkin.app.parquet_file.CELLS_PER_BATCH", 80 * 8)
     monkeypatch.setattr("nearkin.app.parquet_file.MIN_ROWS_PER_BATCH", 1)
     model = load_model(here / "m.safetensors")
-    map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "out.parquet", model)
+    part = Part(made[0] / "many" / "part-1.parquet", 0, 350)
+    map_file(part, here / "out.parquet", mapping=model, numbers=FEATURES)
     about = parquet.read_metadata(here / "out.parquet")
     assert [about.row_group(group).num_rows for group in range(about.num_row_groups)] == [
         160,
@@ -371,6 +372,15 @@ def test_what_a_dead_worker_left_is_cleared_away(here, address, monkeypatch):
     assert names_in(here / "short") == [f"part-{number}.parquet" for number in range(3)]
 
 
+def test_rows_keep_a_column_of_names(made, here, capsys, address):
+    command = ["transform", "m.safetensors", "many", "--id", "kind", "-o", "short", "--dask"]
+    assert main([*command, address]) == 0
+    assert "ignored" not in capsys.readouterr().err
+    found = pd.concat([pd.read_parquet(path) for path in sorted((here / "short").iterdir())])
+    assert found["kind"].tolist() == made[1]["kind"].tolist()
+    assert found.columns[:2].tolist() == ["kind", "dne0"]
+
+
 def bad_folder(rows):
     """Write three files, the last of which lacks a value."""
     import pathlib
@@ -395,10 +405,10 @@ def test_a_transform_that_fails_leaves_nothing(made, here, capsys, address):
 
 @pytest.mark.slow
 def test_a_transform_that_is_interrupted_leaves_nothing(here, capsys, address, monkeypatch):
-    def interrupt(*arguments):
+    def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nearkin.app.cluster.map_folder", interrupt)
+    monkeypatch.setattr("nearkin.app.cluster.write_folder", interrupt)
     assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask", address]) == 130
     assert names_in(here) == ["m.safetensors", "many"]
 
@@ -420,15 +430,14 @@ def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
             raise KeyboardInterrupt
 
     model = load_model(here / "m.safetensors")
+    part = Part(made[0] / "many" / "part-1.parquet", 0, 350)
     with pytest.raises(KeyboardInterrupt):
-        map_folder(model, open_folder(Path("many")), Path("short"), Client(), lambda *rows: None)
+        write_folder(open_folder(Path("many")), Path("short"), Client(), lambda *rows: None)
     with pytest.raises(
         TableError,
         match="nowhere is not there: every worker must see the folder, under the same path",
     ):
-        map_file(
-            Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "nowhere" / "a.parquet", model
-        )
+        map_file(part, here / "nowhere" / "a.parquet", mapping=model, numbers=FEATURES)
 
 
 COMPARE = ["compare", "many", "--target", "kind"]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from .. import __version__
 from ..vectors import EmbeddingAdapter
@@ -14,6 +17,7 @@ from .readers import TableError
 from .saved_file import saved_parts, write_parts
 
 FORMAT = 1
+VECTORS = "embedding"  # the column that is written where the numbers had columns of their own
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,19 @@ class SavedAdapter:
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return mapped rows in float32, or their codes."""
         return self.map.transform(X.astype(np.float32, copy=False))
+
+    def as_columns(self, Z: np.ndarray, suffix: str) -> dict[str, Any]:
+        """Return mapped rows as the columns of a file: of lists in Parquet, as vector databases
+        read them, of every number, or byte of a code, in CSV; all as one array in an NPZ file.
+        """
+        name = self.column or VECTORS
+        if suffix == ".npz":
+            return {"X": Z}
+        if suffix == ".csv":
+            return {f"{name}[{place}]": column for place, column in enumerate(Z.T)}
+        numbers = pa.array(np.ascontiguousarray(Z).ravel())
+        lists = pa.FixedSizeListArray.from_arrays(numbers, Z.shape[1])
+        return {name: pd.arrays.ArrowExtensionArray(lists)}
 
 
 def save_adapter(adapter: SavedAdapter, path: Path) -> None:

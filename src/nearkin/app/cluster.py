@@ -1,5 +1,5 @@
-"""A cluster, and what its workers do with the files of a folder: map them into the learned space of
-a model.
+"""A cluster, and what its workers do with the files of a folder: map their rows by a model or an
+adapter.
 """
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,12 +17,12 @@ from distributed import Client, KilledWorker, LocalCluster, as_completed
 from pyarrow import parquet
 
 from .._blocks import deaf_processes
-from .model import Model, with_voters
+from .adapter_file import SavedAdapter
+from .model import Model
+from .output import ROWS_PER_GROUP
 from .parquet_folder import Folder, Part, number_batches
 from .readers import Progress, TableError
-from .tables import needed_columns
 
-ROWS_PER_GROUP = 2**16  # of the files written
 KILLED = (
     "workers died again and again, most likely for want of memory: give them more, or take fewer "
     "of them."
@@ -75,53 +74,55 @@ def for_each_file(
         progress(done, folder.n_rows)
 
 
-def map_folder(model: Model, folder: Folder, target: Path, client: Any, progress: Progress) -> None:
-    """Write a file of coordinates for every file of the folder, of the same name, into the folder
-    `target`.
-    """
-    none = np.empty(0, dtype=int)  # the voters need not travel
-    light = with_voters(model, np.empty((0, model.n_components)), none, none)
-    write_folder(partial(map_file, model=light), folder, target, client, progress)
-
-
 def write_folder(
-    write: Callable[[Part, Path], None],
-    folder: Folder,
-    target: Path,
-    client: Any,
-    progress: Progress,
+    folder: Folder, target: Path, client: Any, progress: Progress, **options: Any
 ) -> None:
-    """Have the workers `write` a file for every file of the folder, of the same name, into the
-    folder `target`.
+    """Have the workers write a file of mapped rows for every file of the folder, of the same name,
+    into the folder `target`; `options` are those of `map_file`.
     """
     target = target.absolute()  # workers may have another working folder
     targets = [target / path.name for path in folder.files]
-    for _ in for_each_file(client, write, folder, progress, targets):
+    for _ in for_each_file(client, map_file, folder, progress, targets, **options):
         pass
     # drafts of workers that died: others have written the file
     for path in set(target.iterdir()) - set(targets):
         path.unlink()
 
 
-def map_file(file: Part, target: Path, model: Model) -> None:
-    """Write the coordinates of the rows of a file, as float32."""
-    schema = pa.schema([(name, pa.float32()) for name in model.names])
-    batches = number_batches(file, needed_columns(model.encoder), np.float64)
-    with drafted(target) as draft, parquet.ParquetWriter(draft, schema) as writer:
-        for Z in in_groups(model.transform(X).astype(np.float32) for X in batches):
-            writer.write_batch(pa.record_batch(list(np.ascontiguousarray(Z.T)), schema=schema))
-
-
-@contextmanager
-def drafted(target: Path) -> Iterator[Path]:
-    """Yield a path to write to; `target` appears when it is complete."""
+def map_file(
+    file: Part,
+    target: Path,
+    *,
+    mapping: Model | SavedAdapter,
+    numbers: list[str],
+    dtype: Any = np.float64,
+    ids: str | None = None,
+) -> None:
+    """Write what a model or an adapter maps the rows of a file to, from these columns of numbers,
+    and the column `ids` as it is.
+    """
     if not target.parent.is_dir():
         raise TableError(
             f"{target.parent} is not there: every worker must see the folder, under the same path."
         )
-    # a task may run twice, even at the same time
+    kept = parquet.read_table(file.path, columns=[] if ids is None else [ids])
+
+    def table(Z: np.ndarray, start: int) -> Any:
+        Z = Z.astype(np.float32) if Z.dtype == np.float64 else Z
+        cells = kept[start : start + len(Z)]
+        return pa.table(
+            dict(zip(cells.column_names, cells.columns, strict=True))
+            | mapping.as_columns(Z, ".parquet")
+        )
+
+    schema = table(mapping.transform(np.zeros((1, len(numbers)))), 0).schema
+    # a task may run twice, even at the same time: `target` appears when it is complete
     draft = target.with_name(f"{target.name}.{uuid4().hex}")
-    yield draft
+    with parquet.ParquetWriter(draft, schema) as writer:
+        start = 0
+        for Z in in_groups(map(mapping.transform, number_batches(file, numbers, dtype))):
+            writer.write_table(table(Z, start))
+            start += len(Z)
     draft.replace(target)
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from .._blocks import row_blocks
 from .._messages import counted, note, quoted
 from ..tables import NumberColumn
 from . import console, pictures
 from .adapt import adapt as adapt
-from .adapted import describe_adapter, transform_vectors
-from .adapter_file import is_adapter
+from .adapter_file import SavedAdapter, is_adapter, load_adapter
 from .export import export as export
 from .model import (
     NAMED_VOTERS,
@@ -24,6 +24,7 @@ from .model import (
     embed,
     far_features,
     load_model,
+    with_voters,
 )
 from .model import predict as predict_rows
 from .output import (
@@ -39,9 +40,10 @@ from .output import (
     write_columns,
 )
 from .parquet_folder import open_folder
-from .readers import TableError
+from .readers import TableError, find_name
 from .table_comparison import compare_table
 from .tables import read_rows, reading
+from .vectors import read_vectors
 from .words import one_line
 
 # of the outputs of `compare`, what their names may end in
@@ -71,9 +73,9 @@ def compare(options: argparse.Namespace) -> int:
 def predict(options: argparse.Namespace) -> int:
     """Label new rows, or predict their numbers, with the rows that vote for it."""
 
-    def columns(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
+    def columns(model: Model, X: Any, suffix: str, progress: Any) -> dict[str, Any]:
         found = predict_rows(model, X, progress, options.search)
-        if archive:
+        if suffix == ".npz":
             return found
         for name in ("nearest", "distance"):
             for rank, column in enumerate(found.pop(name).T[:NAMED_VOTERS], 1):
@@ -85,17 +87,22 @@ def predict(options: argparse.Namespace) -> int:
 
 def transform(options: argparse.Namespace) -> int:
     """Map new rows into the learned space, or vectors by an adapter."""
+    if options.dask is not None:
+        return _transform_folder(options)
     if is_adapter(options.model):
-        return transform_vectors(options)
-    if options.dask is None:
-        return _apply(options, _transformed)
-    return _transform_folder(options)
+        return _adapt_vectors(options)
+
+    def columns(model: Model, X: Any, suffix: str, progress: Any) -> dict[str, Any]:
+        return model.as_columns(embed(model, X, progress), suffix)
+
+    return _apply(options, columns)
 
 
 def inspect(options: argparse.Namespace) -> int:
     """Show what a model does to the features, or what an adapter is."""
     if is_adapter(options.model):
-        return describe_adapter(options)
+        console.describe_adapter(load_adapter(options.model), options.model)
+        return 0
     model = load_model(options.model)
     picture = check_writable(options.picture or default_picture(options), [".png"], "--picture")
     console.describe(model, Path(options.model))
@@ -107,7 +114,7 @@ def inspect(options: argparse.Namespace) -> int:
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
     """Read rows, compute columns from them and write these."""
     output, suffix = table_output(options)
-    is_archive, is_prediction = suffix == ".npz", options.command == "predict"
+    is_prediction = options.command == "predict"
     model = load_model(options.model)
     done = "mapped"
     if is_prediction:
@@ -129,7 +136,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         ]
     empty = np.zeros(X.shape[0], dtype=bool)
     if "fill" not in model.arrays and not model.bins and not issparse(X):
-        if not is_archive:  # which has no cells that could stay empty
+        if suffix != ".npz":  # which has no cells that could stay empty
             empty = np.isnan(X).all(axis=1)
         X = X[~empty] if empty.any() else X
         if np.isnan(X).any() or not len(X):
@@ -145,7 +152,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         np.errstate(all="ignore"),
         one_line(options.table),
     ):
-        columns = compute(model, X, is_archive, partial(progress, f"rows {done}"))
+        columns = compute(model, X, suffix, partial(progress, f"rows {done}"))
     if empty.any():
         columns = with_empty_rows(columns, empty)
     if options.id is not None:
@@ -153,61 +160,88 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         columns = {name: labels[options.id]} | columns
     elif is_prediction:
         columns = {"row": np.arange(len(empty))} | columns
+    done = f"{counted(len(empty), 'row')} {done} by {model.method}"
+    return _write(options, outputs, output, suffix, columns, done)
+
+
+def _adapt_vectors(options: argparse.Namespace) -> int:
+    """Read vectors, adapt and write them."""
+    output, suffix = table_output(options)
+    if Path(options.table).is_dir():
+        raise TableError(f"{options.table} is a folder: give --dask, too, for its Parquet files.")
+    adapter = load_adapter(options.model)
+    read = partial(
+        read_vectors,
+        options.table,
+        ids=options.id,
+        columns=adapter.columns,
+        reading=reading(options),
+    )
+    table = console.while_reading(options, lambda progress: read(progress=progress))
+    outputs = Outputs(quiet=options.quiet)
+    outputs.note(*table.notes)
+    Z = np.concatenate([adapter.transform(table.X[rows]) for rows in row_blocks(*table.X.shape)])
+    columns = adapter.as_columns(Z, suffix)
+    if options.id is not None:
+        columns = {options.id: table.ids} | columns
+    done = f"{counted(len(Z), 'vector')} adapted ({adapter.name}, {adapter.bytes} bytes each)"
+    return _write(options, outputs, output, suffix, columns, done)
+
+
+def _write(
+    options: argparse.Namespace,
+    outputs: Outputs,
+    output: Path | None,
+    suffix: str,
+    columns: dict[str, Any],
+    done: str,
+) -> int:
+    """Write columns to a file or to standard output; those of a prediction rounded in CSV."""
     if suffix == ".csv":
-        columns = for_csv(columns, rounded=is_prediction, escape=options.escape_formulas)
+        rounded = options.command == "predict"
+        columns = for_csv(columns, rounded=rounded, escape=options.escape_formulas)
     if output is None:
         print_columns(columns)
-        return 0
-    write = partial(write_columns, columns, suffix)
-    outputs.write(
-        output, "-o", write, f"{counted(len(empty), 'row')} {done} by {model.method}: {output}"
-    )
+    else:
+        outputs.write(output, "-o", partial(write_columns, columns, suffix), f"{done}: {output}")
     return outputs.code
 
 
-def _transformed(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
-    Z = embed(model, X, progress)
-    if not issparse(Z):
-        if archive:
-            return {"X": Z, "feature_names": np.array(model.names)}
-        return dict(zip(model.names, Z.T, strict=True))
-    if not archive:
-        raise TableError("sparse coordinates are no table: write an .npz file by -o.")
-    parts = {"data": Z.data, "indices": Z.indices, "indptr": Z.indptr}
-    return parts | {"shape": np.array(Z.shape), "format": "csr"}
-
-
 def _transform_folder(options: argparse.Namespace) -> int:
-    """Write a file of coordinates for every file of a folder, into a folder that appears when all
+    """Write a file of mapped rows for every file of a folder, into a folder that appears when all
     are written.
     """
     if options.output == STANDARD_OUTPUT:
-        raise TableError(
-            "with --dask coordinates are written as files: name a folder for them with -o."
-        )
-    if options.id is not None:
-        raise TableError(
-            "--id names rows of a single table: leave it out with --dask, rows keep their order."
-        )
-    outputs = Outputs(quiet=options.quiet)
-    out, model = Path(options.output), load_model(options.model)
-    folder, columns = open_folder(Path(options.table)), model.encoder.columns_
-    text = [
-        column.name
-        for column in columns
-        if not isinstance(column, NumberColumn) or not column.plain
-    ]
-    if text:
-        raise TableError(
-            f"{folder.path}: the model learned from text in {quoted(text, 5)}, and --dask maps "
-            "numbers: transform the files one by one, without --dask."
-        )
-    known = [column.name for column in columns]
-    folder.require_numbers(known)
-    ignored = [name for name in folder.names if name not in known]
+        raise TableError("with --dask files are written: name a folder for them with -o.")
+    folder, out = open_folder(Path(options.table)), Path(options.output)
+    mapping: Model | SavedAdapter
+    dtype: type
+    if is_adapter(options.model):
+        mapping = adapter = load_adapter(options.model)
+        numbers, dtype, name = adapter.columns, np.float32, adapter.name
+    else:
+        model = load_model(options.model)
+        columns = model.encoder.columns_
+        text = [
+            column.name
+            for column in columns
+            if not isinstance(column, NumberColumn) or not column.plain
+        ]
+        if text:
+            raise TableError(
+                f"{folder.path}: the model learned from text in {quoted(text, 5)}, and --dask maps "
+                "numbers: transform the files one by one, without --dask."
+            )
+        none = np.empty(0, dtype=int)  # the voters need not travel
+        mapping = with_voters(model, np.empty((0, model.n_components)), none, none)
+        numbers, dtype, name = [column.name for column in columns], np.float64, model.method
+    folder.require_numbers(numbers)
+    ids = options.id and find_name(folder.path, folder.names, options.id, "--id")
+    ignored = [name for name in folder.names if name not in (*numbers, ids)]
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
-    from .cluster import cluster, map_folder
+    from .cluster import cluster, write_folder
 
+    outputs = Outputs(quiet=options.quiet)
     with (
         atomic_folder(out) as part,
         cluster(options.dask) as client,
@@ -215,7 +249,16 @@ def _transform_folder(options: argparse.Namespace) -> int:
         one_line(folder.path),
     ):
         outputs.note(*note("ignored, not learned from", ignored))
-        map_folder(model, folder, part, client, partial(progress, "rows mapped"))
+        write_folder(
+            folder,
+            part,
+            client,
+            partial(progress, "rows mapped"),
+            mapping=mapping,
+            numbers=numbers,
+            dtype=dtype,
+            ids=ids,
+        )
     rows, files = counted(folder.n_rows, "row"), counted(len(folder.files), "file")
-    outputs.note(f"{rows} mapped by {model.method}: {out} ({files})")
+    outputs.note(f"{rows} mapped by {name}: {out} ({files})")
     return 0

@@ -185,6 +185,17 @@ class Model:
                 X = np.hstack([X, missing[:, arrays["indicated"]]])
         return X
 
+    def as_columns(self, Z: Any, suffix: str) -> dict[str, Any]:
+        """Return coordinates as the columns of a file, or the arrays of an NPZ file."""
+        if issparse(Z):
+            if suffix != ".npz":
+                raise TableError("sparse coordinates are no table: write an .npz file by -o.")
+            parts = {"data": Z.data, "indices": Z.indices, "indptr": Z.indptr}
+            return parts | {"shape": np.array(Z.shape), "format": "csr"}
+        if suffix == ".npz":
+            return {"X": Z, "feature_names": np.array(self.names)}
+        return dict(zip(self.names, Z.T, strict=True))
+
     @cached_property
     def feature_names(self) -> list[str]:
         """Return the names of the features that are mapped, such as "width", "colour=red" and "age

@@ -27,6 +27,7 @@ from .tables import table_name
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
+ROWS_PER_GROUP = 2**16  # of a Parquet file
 DIGITS = 6  # of a rounded float
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet may compute
 # what of a command's line names an input, and what an output
@@ -242,8 +243,10 @@ def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
             np.savez(file, **arrays)
         return
     table = pd.DataFrame(columns, copy=False)
-    write = table.to_csv if suffix == ".csv" else table.to_parquet
-    write(path, index=False)
+    if suffix == ".csv":
+        table.to_csv(path, index=False)
+    else:
+        table.to_parquet(path, index=False, row_group_size=ROWS_PER_GROUP)
 
 
 def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any]:
