@@ -46,13 +46,9 @@ def scatter(X: Any, L: csr_array) -> np.ndarray:
 
     def term(rows: slice) -> np.ndarray:
         edges = L[rows]
-        own = np.flatnonzero(np.diff(edges.indptr))
-        adjacent = np.union1d(edges.indices, own + rows.start)
-        A = relative(adjacent)
-        columns = np.searchsorted(adjacent, edges.indices)
-        shape = len(edges.indptr) - 1, len(adjacent)
-        local = csr_array((edges.data, columns, edges.indptr), shape)
-        return A[np.searchsorted(adjacent, own + rows.start)].T @ (local[own] @ A)
+        own = rows.start + np.flatnonzero(np.diff(edges.indptr))
+        adjacent = np.union1d(edges.indices, own)
+        return relative(own).T @ (L[own][:, adjacent] @ relative(adjacent))
 
     n_adjacent = min(1 + L.nnz // n, 16)  # in a dense graph a block is adjacent to nearly all rows
     S = parallel_sum(term, row_blocks(n, p * n_adjacent), L.nnz * p)

@@ -143,9 +143,8 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
     criterion.
 
     Abstract. A method defines `__init__`, which stores the parameters (`n_components` and, where
-    neighbours are searched, `search` among them), `_solve`, which reads as its paper, and names the
-    parameters that must be positive integers; what else there is to check extends
-    `_check_parameters`. `fit` is final.
+    neighbours are searched, `search` among them) and `_solve`, which reads as its paper; what there
+    is to check of its own parameters extends `_check_parameters`. `fit` is final.
 
     Parameters that are a number of neighbours or "auto" are named in `_neighbor_counts`; `_solve`
     reads the attributes of their names with an underscore behind. "auto" takes the smallest k among
@@ -157,7 +156,6 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
 
     n_components: Any
     _needs_labels = True
-    _positive_integers: tuple[str, ...] = ()  # parameters of which this is checked
     _neighbor_counts: tuple[str, ...] = ()
 
     @with_callbacks
@@ -194,9 +192,8 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         search = searcher(self.search, X.shape[0], distances) if hasattr(self, "search") else EXACT
         in_span = self._solves_in_span(*X.shape)
         rows = Rows(X, codes, search, classes=classes, in_span=in_span)
-        self.fit_rows(
-            rows, self._scores_of_neighbors(automatic, X, codes, task) if automatic else None
-        )
+        scores = self._scores_of_neighbors(automatic, X, codes, task) if automatic else None
+        self.fit_rows(rows, scores)
         task.end()
         return self
 
@@ -247,8 +244,6 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         """Raise an error that names what is wrong."""
         if self.n_components is not None:
             check_integer(self.n_components, "n_components", 1, n_features)
-        for name in self._positive_integers:
-            check_integer(getattr(self, name), name, 1)
 
     _encode_labels = staticmethod(encode_labels)
 

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from .._messages import warn_user
-from .._validation import check_integer
 from ..spectral import ZERO, SpectralResult, choose_solver, trace_difference
 from .base import SpectralEmbedding
 from .rows import Rows
@@ -147,8 +146,8 @@ class DNE(SpectralEmbedding):
                     "n_components as a share (theta of eq. 14) must be in (0, 1], got "
                     f"{self.n_components}."
                 )
-        elif self.n_components is not None:
-            check_integer(self.n_components, "n_components", 1, n_features)
+        else:
+            super()._check_parameters(n_features)
 
     def _solves_in_span(self, n: int, p: int) -> bool:
         m = self.n_components
@@ -190,7 +189,7 @@ def _with_complement(result: SpectralResult, d: int, n_more: int) -> SpectralRes
     """
     if n_more <= 0:
         return result
+    at = [d] * n_more
     V = np.vstack([result.vectors, np.zeros((n_more, result.vectors.shape[1]))])
-    unit_vectors = np.eye(len(V))[:, -n_more:]
-    vectors = np.hstack([V[:, :d], unit_vectors, V[:, d:]])
-    return replace(result, vectors=vectors, values=np.insert(result.values, [d] * n_more, 0.0))
+    V = np.insert(V, at, np.eye(len(V))[:, -n_more:], axis=1)
+    return replace(result, vectors=V, values=np.insert(result.values, at, 0.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from .._validation import check_integer
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from .base import COMPARED_AMOUNTS, SpectralEmbedding
 from .rows import Rows
@@ -88,7 +89,6 @@ class MFA(SpectralEmbedding):
         }
     }
 
-    _positive_integers = ("n_pairs",)
     _neighbor_counts = ("n_neighbors",)
 
     def __init__(
@@ -110,3 +110,7 @@ class MFA(SpectralEmbedding):
         S_w = self._shrunk(rows.scatter(rows.union_knn("same", self.n_neighbors_)), rows)
         S_b = rows.scatter(rows.closest_pairs(self.n_pairs))
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))
+
+    def _check_parameters(self, n_features: int) -> None:
+        super()._check_parameters(n_features)
+        check_integer(self.n_pairs, "n_pairs", 1)

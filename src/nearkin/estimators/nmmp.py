@@ -220,13 +220,12 @@ class NMMP(SpectralEmbedding):
         """Return k, a number or one for each class in the order of their labels."""
         k, n_classes = getattr(self, name), len(rows.class_sizes)
         if isinstance(k, Mapping):
-            classes = getattr(rows, "classes", np.arange(n_classes))
-            unknown = [label for label in classes if label not in k]
-            if unknown:
+            try:
+                k = [k[label] for label in getattr(rows, "classes", np.arange(n_classes))]
+            except KeyError as unknown:
                 raise ValueError(
-                    f"{name} has no number for class {unknown[0]!s}: give one for every class."
-                )
-            k = [k[label] for label in classes]
+                    f"{name} has no number for class {unknown.args[0]!s}: give one for every class."
+                ) from None
         if np.ndim(k) == 0:
             return check_integer(k, name, 1)
         if len(k) != n_classes:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import check_number, encode_partial_labels, require_two_classes
+from .._validation import check_integer, check_number, encode_partial_labels, require_two_classes
 from ..scatter import RANK_TOLERANCE
 from ..spectral import ZERO, SpectralResult, largest_scatter_first, ratio_trace
 from .base import SpectralEmbedding
@@ -99,8 +99,6 @@ class SDA(SpectralEmbedding):
         }
     }
 
-    _positive_integers = ("n_neighbors",)
-
     def __init__(
         self,
         n_components: int | None = None,
@@ -133,6 +131,7 @@ class SDA(SpectralEmbedding):
 
     def _check_parameters(self, n_features: int) -> None:
         super()._check_parameters(n_features)
+        check_integer(self.n_neighbors, "n_neighbors", 1)
         check_number(self.alpha, "alpha", 0)
         check_number(self.beta, "beta", 0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array, issparse
+from scipy.sparse import csr_array, diags_array, eye_array, issparse
 from scipy.sparse.linalg import eigsh
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
@@ -418,9 +418,9 @@ def label_costs(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> 
     N_in = neighbor_lists(X, codes, k, "same", search)
     N_out = neighbor_lists(X, codes, k, "other", search)
     has_both = (np.diff(N_in.indptr) > 0) & (np.diff(N_out.indptr) > 0)
-    A = diags_array(has_both.astype(np.float64)) @ (mean_weights(N_in) - mean_weights(N_out))
-    A = A.tocoo()
-    return csr_array((A.data, (labelled[A.row], labelled[A.col])), shape=(n, n))
+    A = (mean_weights(N_in) - mean_weights(N_out))[has_both]
+    columns = eye_array(n, format="csr")[labelled]
+    return csr_array(columns[has_both].T @ A @ columns)
 
 
 def total_cost(A: csr_array) -> csr_array:

@@ -470,14 +470,7 @@ def lanczos_largest(A: LinearOperator, m: int) -> tuple[np.ndarray, np.ndarray]:
         values, V = eigsh(A, m, which="LA", v0=starts.standard_normal(d))
         for _ in range(m):
             floor = 2 * np.abs(values).max()
-
-            def deflated(
-                x: np.ndarray, V: np.ndarray = V, shift: np.ndarray = values + floor
-            ) -> np.ndarray:
-                x = x.ravel()
-                return A @ x - V @ (shift * (V.T @ x))
-
-            rest = LinearOperator(A.shape, matvec=deflated, dtype=np.float64)
+            rest = A - aslinearoperator(V * (values + floor)) @ aslinearoperator(V.T)
             value, v = eigsh(rest, 1, which="LA", v0=starts.standard_normal(d))
             if value[0] <= values.min() + ZERO * floor:
                 break
