@@ -18,21 +18,8 @@ try:
     from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:  # scikit-learn < 1.9: no callbacks
 
-    class _Silence:
-        def subcontext(self, **_: Any) -> _Silence:
-            return self
-
-        def call_on_fit_task_begin(self, **_: Any) -> _Silence:
-            return self
-
-        def call_on_fit_task_end(self, **_: Any) -> bool:
-            return False
-
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands where scikit-learn's would, without `set_callbacks`."""
-
-        def _init_callback_context(self, **_: Any) -> _Silence:
-            return _Silence()
 
     def _with_callbacks(method: Method) -> Method:
         return method
@@ -59,8 +46,10 @@ class FitTask:
 
     def __init__(self, estimator: Any, X: Any, y: Any, n_iterations: int | None) -> None:
         self._about = {"estimator": estimator, "X": X, "y": y}
-        context = estimator._init_callback_context(max_subtasks=n_iterations)
-        self._context = context.call_on_fit_task_begin(**self._about)
+        self._context: Any = None  # of no callbacks
+        if hasattr(estimator, "_init_callback_context"):
+            context = estimator._init_callback_context(max_subtasks=n_iterations)
+            self._context = context.call_on_fit_task_begin(**self._about)
 
     def iteration(self, attributes: Callable[..., dict[str, Any]], *state: Any) -> bool:
         """Report an iteration of a descent; say whether a callback requests to stop.
@@ -73,9 +62,10 @@ class FitTask:
         state
             Where the descent is: arguments of `attributes`.
         """
-        context = self._context.subcontext(task_name="iteration").call_on_fit_task_begin(
-            **self._about
-        )
+        if self._context is None:
+            return False
+        context = self._context.subcontext(task_name="iteration")
+        context.call_on_fit_task_begin(**self._about)
         return bool(
             context.call_on_fit_task_end(
                 **self._about, reconstruction_attributes=partial(attributes, *state)
@@ -84,4 +74,5 @@ class FitTask:
 
     def end(self) -> None:
         """Report that the estimator is fitted: all its attributes are set."""
-        self._context.call_on_fit_task_end(**self._about, reconstruction_attributes={})
+        if self._context is not None:
+            self._context.call_on_fit_task_end(**self._about, reconstruction_attributes={})

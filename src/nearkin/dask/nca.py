@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from distributed import Future
@@ -186,6 +186,7 @@ class ClusterTerm:
     objective: str
     labels: Future
     search: Searcher
+    sign: ClassVar[int] = -1
 
     def __call__(self, B: np.ndarray, candidates: tuple[list[Future], np.ndarray] | None) -> Value:
         """Return the value at a map, among some candidates or among all rows, and its gradient."""

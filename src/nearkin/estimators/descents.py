@@ -4,6 +4,7 @@ A term is a loss that is a mean over rows, of a map B of `term.rows`, with these
 
 * `term(B, candidates)` is the value and its gradient, among the candidates of every row; None
   stands for all rows. It is all that L-BFGS needs.
+* `sign` is -1 where the objective is maximized, and the term is minus it, otherwise 1.
 * `codes` are classes whose nearest row has to be a candidate, or None; `search` finds candidates.
 * `estimate(B, candidates, n_batches)`, of the candidates of one of so many parts of the rows, is
   the value and the gradient by which a step is taken.
@@ -16,26 +17,90 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from .._validation import check_choice, check_integer, check_number
-from ..descent import DescentResult, Momentum, OnIteration, adam, lbfgs_rounds
+from ..descent import DescentResult, Momentum, OnIteration, Status, adam, lbfgs_rounds
 from ..objectives.stochastic import Candidates, Value
 from .descent_embedding import (
     N_FAR,
     N_NEAR,
+    DescentEmbedding,
     RowsInPlace,
     Scale,
     UnitRows,
     near_rows,
     penalty,
+    perplexity,
 )
 
 ALL_PAIRS_ROWS = 8000  # up to here all pairs are taken: exact, and quicker than a search
 MAX_ITER = 200
 INIT_ROWS = 10_000  # on which an init of stochastic descent is found
+
+
+class TermEmbedding(DescentEmbedding):
+    """A linear map that minimizes a term plus its penalty. Abstract, as `DescentEmbedding`."""
+
+    alpha: float
+    solver: str
+    tol: float
+    _sgd_state: SGDState | None = None
+
+    def _minimize(
+        self,
+        term: Any,
+        inits: Iterable[np.ndarray],
+        rng: Any,
+        dtype: Any,
+        task: Any = None,
+        state: SGDState | None = None,
+    ) -> Self:
+        """Descend from several inits, or go on from a state by one epoch, and learn the map of a
+        dtype where a descent has ended the lowest.
+
+        Inits are maps B, an iterator that may draw from the RandomState rng.
+        """
+        rows, best = term.rows, None
+        n_counted = rows.shape[0] + (state.n_counted if state else 0)
+        on_iteration = task and partial(
+            task.iteration, lambda B: {"components_": rows.components(B, dtype)}
+        )
+        generator = np.random.default_rng(rng.randint(2**31)) if self.solver == "sgd" else None
+        for B in inits:
+            if generator is not None:
+                found = by_minibatches(self, term, B, generator, on_iteration, state)
+            else:
+                found = lbfgs_rounds(
+                    partial(loss, self, term),
+                    B,
+                    look_up=partial(look_up, self, term),
+                    max_iter=MAX_ITER if self.max_iter == "auto" else self.max_iter,
+                    tol=self.tol,
+                    on_iteration=on_iteration,
+                )
+            best = found if best is None or found.value < best.value else best
+            if found.ended_early:
+                best = replace(best, status=found.status)
+                break
+        assert best is not None
+        if state and hasattr(self, "loss_curve_"):
+            curve = [*self.loss_curve_, *best.curve[1:]]
+            best = replace(best, curve=curve, n_iter=self.n_iter_ + best.n_iter)
+        cost = penalty(best.x, self.alpha, n_counted)[0]
+        self.objective_ = term.sign * (best.value - cost)
+        self.objective_error_ = best.error
+        self.perplexity_ = perplexity(rows.nearest_squares(best.x))
+        self.search_, self.search_recall_ = term.search.name, term.search.recall
+        self._sgd_state = None
+        if best.memory:
+            self._sgd_state = SGDState.of(best.x, best.memory, rows, n_counted)
+        self._set_map(best, rows, dtype)
+        if task:
+            task.end()
+        return self
 
 
 def check_descent(nca: Any) -> int | None:
@@ -63,41 +128,6 @@ def rows_of(nca: Any, X: Any, m: int | None = None) -> UnitRows | RowsInPlace:
     """
     is_large = nca.solver == "sgd" and X.shape[0] > INIT_ROWS
     return RowsInPlace.of(X) if is_large else UnitRows.of(X, m)
-
-
-def descend(
-    nca: Any, term: Any, inits: Iterable[np.ndarray], rng: Any, on_iteration: OnIteration = None
-) -> DescentResult:
-    """Minimize a term plus the penalty from several inits, and return the lowest end.
-
-    Parameters
-    ----------
-    nca : NCA or PairNCA
-        Says how: by `alpha`, `solver`, `n_candidates`, `max_iter`, `tol`, `batch_size`.
-    term : LabelTerm or other
-        A function of the map and of candidates, with `rows`, `codes` and `search`; for minibatches
-        with the other methods of `LabelTerm`.
-    inits : maps B, an iterator that may draw from rng
-    rng : RandomState
-    """
-    best: Any = None
-    generator = np.random.default_rng(rng.randint(2**31)) if nca.solver == "sgd" else None
-    for B in inits:
-        if generator is not None:
-            found = by_minibatches(nca, term, B, generator, on_iteration)
-        else:
-            found = lbfgs_rounds(
-                partial(loss, nca, term),
-                B,
-                look_up=partial(look_up, nca, term),
-                max_iter=MAX_ITER if nca.max_iter == "auto" else nca.max_iter,
-                tol=nca.tol,
-                on_iteration=on_iteration,
-            )
-        best = found if best is None or found.value < best.value else best
-        if found.ended_early:
-            return replace(best, status=found.status)
-    return best
 
 
 def loss(nca: Any, term: Any, B: np.ndarray, neighbors: Any) -> Value:
@@ -180,7 +210,7 @@ def by_minibatches(
     init: np.ndarray,
     rng: np.random.Generator,
     on_iteration: OnIteration,
-    state: SGDState | None = None,
+    state: SGDState | None,
 ) -> DescentResult:
     """Descend by steps that shrink to nothing, or from a state by one epoch of steps that shrink as
     1 / sqrt(t): more rows may follow. Evaluate the last map.
@@ -234,7 +264,9 @@ def by_minibatches(
         on_iteration=on_iteration,
     )
     value, error = evaluate(nca, term, found.x, n_counted)
-    return replace(found, value=value, error=error)
+    found = replace(found, value=value, error=error)
+    one_epoch = state is not None and not found.ended_early  # which is all it takes
+    return replace(found, status=Status.CONVERGED) if one_epoch else found
 
 
 def evaluate(nca: Any, term: Any, B: np.ndarray, n_counted: int) -> tuple[float, float]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +28,6 @@ from .._validation import (
     validate_labelled_rows,
     validate_target_rows,
 )
-from ..descent import DescentResult, Status
 from ..neighbors import Searcher, searcher
 from ..objectives.nca import nca_objective
 from ..objectives.stochastic import (
@@ -46,22 +44,18 @@ from .descent_embedding import (
     COMPARED,
     EARLY,
     INITS,
-    DescentEmbedding,
     RowsInPlace,
     Scale,
     UnitRows,
     directions,
     discriminant_directions,
     n_directions,
-    penalty,
-    perplexity,
 )
 from .descents import (
     INIT_ROWS,
     SGDState,
-    by_minibatches,
+    TermEmbedding,
     check_descent,
-    descend,
     look_up,
     loss,
     rows_of,
@@ -74,7 +68,7 @@ def _descends_by_minibatches(nca: NCA) -> bool:
     return True
 
 
-class NCA(DescentEmbedding):
+class NCA(TermEmbedding):
     """Neighbourhood Components Analysis: maximizes the accuracy of stochastic nearest neighbours.
 
     Row i draws row j as its neighbour with probability p_ij and takes over its label; with classes
@@ -225,7 +219,6 @@ class NCA(DescentEmbedding):
     }
 
     _needs_labels = True
-    _sgd_state: SGDState | None = None
 
     def __init__(
         self,
@@ -283,16 +276,8 @@ class NCA(DescentEmbedding):
         X, pair_weights = validate_with_target(self, X, y)
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
         init_term, term = self._terms(X, pair_weights, rng, m if self.structure == "full" else None)
-        found = descend(
-            self,
-            term,
-            self._inits(init_term, term.rows, m, rng, self.warm_start),
-            rng,
-            partial(task.iteration, lambda B: {"components_": term.rows.components(B, X.dtype)}),
-        )
-        self._set_learned(found, term, X.shape[0], X.dtype)
-        task.end()
-        return self
+        inits = self._inits(init_term, term.rows, m, rng, self.warm_start)
+        return self._minimize(term, inits, rng, X.dtype, task)
 
     @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]
     @with_callbacks
@@ -322,37 +307,22 @@ class NCA(DescentEmbedding):
         task = FitTask(self, X, y, n_iterations=1)
         first = not hasattr(self, "components_")
         X, pair_weights = validate_with_target(self, X, y, reset=first)
-        n, rng, state = X.shape[0], check_random_state(self.random_state), self._sgd_state
+        rng, state = check_random_state(self.random_state), self._sgd_state
         if state is None:
             m = n_directions(self, min(X.shape)) if first else len(self.components_)
             init_term, term = self._terms(X, pair_weights, rng)
             B = next(self._inits(init_term, term.rows, m, rng, go_on=True))
             state = SGDState.of(B, None, term.rows, 0)
-        rows = RowsInPlace.of(X, state.unit)
-        term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, n))
-        found = by_minibatches(
-            self,
-            term,
-            state.B,
-            np.random.default_rng(rng.randint(2**31)),
-            partial(task.iteration, lambda B: {"components_": rows.components(B, X.dtype)}),
-            state,
-        )
-        if not first:
-            curve = [*self.loss_curve_, *found.curve[1:]]
-            found = replace(found, curve=curve, n_iter=self.n_iter_ + found.n_iter)
-        if not found.ended_early:  # one epoch is all it takes
-            found = replace(found, status=Status.CONVERGED)
-        self._set_learned(found, term, state.n_counted + n, X.dtype)
-        task.end()
-        return self
+        search, rows = searcher(self.search, X.shape[0]), RowsInPlace.of(X, state.unit)
+        term = LabelTerm(rows, self.objective, pair_weights, search)
+        return self._minimize(term, [state.B], rng, X.dtype, task, state)
 
     def fit_term(self, term: Any, m: int, rng: Any, dtype: Any) -> None:
         """Learn the map to m dimensions, of a dtype, that minimizes a term, in whatever place its
         rows are.
         """
-        found = descend(self, term, self._inits(term, term.rows, m, rng, self.warm_start), rng)
-        self._set_learned(found, term, term.rows.shape[0], dtype)
+        inits = self._inits(term, term.rows, m, rng, self.warm_start)
+        self._minimize(term, inits, rng, dtype)
 
     def _terms(
         self, X: Any, pair_weights: PairWeights, rng: Any, m: int | None = None
@@ -423,17 +393,6 @@ class NCA(DescentEmbedding):
             return B
         return rows.scaled(B if B.ndim == 1 else rows.coordinates(few.components(B)), self.alpha)
 
-    def _set_learned(self, found: DescentResult, term: Any, n_counted: int, dtype: Any) -> None:
-        """Set the attributes; `n_counted` rows count in the penalty."""
-        B, rows = found.x, term.rows
-        self.objective_ = penalty(B, self.alpha, n_counted)[0] - found.value
-        self.objective_error_ = found.error
-        self.perplexity_ = perplexity(rows.nearest_squares(B))
-        self.search_, self.search_recall_ = term.search.name, term.search.recall
-        is_sgd = self.solver == "sgd"
-        self._sgd_state = SGDState.of(B, found.memory, rows, n_counted) if is_sgd else None
-        self._set_map(found, rows, dtype)
-
 
 def check_parameters(nca: NCA) -> int | None:
     """Raise an error that names a bad parameter; return the number of iterations allowed, None
@@ -472,7 +431,8 @@ def validate_with_target(
 
 @dataclass(frozen=True)
 class LabelTerm:
-    """-f or -g, to be minimized: a mean over rows, in units of the typical neighbour distance.
+    """-f or -g, to be minimized: a mean over rows, in units of the typical neighbour distance. The
+    beginning of `descents.py` says what a term is.
 
     Attributes
     ----------
@@ -487,6 +447,7 @@ class LabelTerm:
     objective: str
     pair_weights: PairWeights
     search: Searcher
+    sign: ClassVar[int] = -1
 
     def __call__(self, B: np.ndarray, candidates: Candidates | None) -> Value:
         """Return the value at a map, among some candidates or among all rows, and its gradient."""

@@ -218,7 +218,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
             """Return the objective of some rows whose neighbours are all; NaN for no rows."""
             if not len(rows):
                 return np.nan
-            Z = torch.from_numpy(outputs(network, inputs))
+            Z = outputs(network, inputs)
             parts = [terms(Z, rows[block], np.arange(n)) for block in row_blocks(len(rows), n)]
             return float(objective_value(objective, torch.cat(parts, dim=1)))
 
@@ -244,7 +244,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
                         adam.param_groups[0]["lr"] = self.learning_rate * (1 - done)
                         adam.zero_grad()
                         numbers = np.unique(batch)
-                        Z = network.train()(torch.from_numpy(inputs[numbers]))
+                        Z = network.train()(inputs[numbers])
                         found = terms(Z, np.arange(len(numbers)), numbers)
                         loss = -objective_value(objective, found)
                         loss.backward()
@@ -258,7 +258,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
                         break
             except KeyboardInterrupt:
                 interrupted = True
-            with_arrays(network, state)
+            load_arrays(network, state)
             self.objective_ = value(rng.permutation(n)[:EVALUATION_ROWS])
         self.state_, self.best_iter_, self.n_iter_ = state, best_iter, len(values) - 1
         self.loss_curve_ = np.array(losses[: self.n_iter_])
@@ -289,7 +289,8 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         inputs = self._inputs(validate_rows(self, _dense(X), reset=False))
         with import_torch().random.fork_rng(devices=[]):
             network = self._network()
-        return outputs(with_arrays(network, self.state_), inputs)
+        load_arrays(network, self.state_)
+        return outputs(network, inputs).numpy()
 
     def _check_parameters(self) -> None:
         """Raise an error that names a bad parameter."""
@@ -329,14 +330,13 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     def _network(self) -> Any:
         """Return the network that is saved as arrays, in float32 and in any state."""
         torch = import_torch()
-        if self.module is None:
+        network = copy.deepcopy(self.module)
+        if network is None:
             network = default_network(
                 np.zeros((self.n_components_, self.n_features_in_), np.float32)
             )
-        elif isinstance(self.module, torch.nn.Module):
-            network = copy.deepcopy(self.module)
-        else:
-            network = self.module(self.n_features_in_) if callable(self.module) else self.module
+        elif callable(network) and not isinstance(network, torch.nn.Module):
+            network = network(self.n_features_in_)
         if not isinstance(network, torch.nn.Module):
             raise TypeError(
                 "module must be a torch.nn.Module, or a function of n_features that returns one; "
@@ -344,9 +344,11 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
             )
         return network.float()
 
-    def _inputs(self, X: np.ndarray) -> np.ndarray:
+    def _inputs(self, X: np.ndarray) -> Any:
+        """Return what the network sees, a tensor."""
         with np.errstate(over="ignore"):
-            return ((X - self.origin_) / self.unit_).astype(np.float32)
+            inputs = ((X - self.origin_) / self.unit_).astype(np.float32)
+        return import_torch().from_numpy(inputs)
 
     @property
     def _n_features_out(self) -> int:
@@ -386,18 +388,17 @@ def hold_out(
     return held, units
 
 
-def outputs(network: Any, X: np.ndarray) -> np.ndarray:
+def outputs(network: Any, inputs: Any) -> Any:
     """Return what a network makes of rows, in blocks."""
     torch = import_torch()
     with torch.no_grad():
-        Z = torch.cat(
-            [network.eval()(torch.from_numpy(X[block])) for block in row_blocks(*X.shape)]
-        ).numpy()
-    if Z.ndim != 2 or len(Z) != len(X):
+        Z = torch.cat([network.eval()(inputs[block]) for block in row_blocks(*inputs.shape)])
+    if Z.ndim != 2 or len(Z) != len(inputs):
         raise ValueError(
-            f"module must map rows of shape (b, p) to (b, m); of {X.shape} it makes {Z.shape}."
+            f"module must map rows of shape (b, p) to (b, m); of {tuple(inputs.shape)} it makes "
+            f"{tuple(Z.shape)}."
         )
-    if not np.isfinite(Z).all():
+    if not Z.isfinite().all():
         raise ValueError(
             "The network returns NaN or infinity: standardize the features, or lower learning_rate."
         )
@@ -419,9 +420,8 @@ def default_network(A: Any, scale: float = 1.0) -> Any:
             self.hidden = torch.nn.Linear(p, HIDDEN)
             self.out = torch.nn.Linear(HIDDEN, m, bias=False)
             self.register_buffer("scale", torch.tensor(scale))
-            with torch.no_grad():
-                self.linear.weight.copy_(torch.from_numpy(A))
-                self.out.weight.zero_()
+            torch.nn.init.zeros_(self.out.weight)
+            self.linear.weight.data[:] = torch.from_numpy(A)
 
         def forward(self, x: Any) -> Any:
             return self.scale * (self.linear(x) + self.out(self.hidden(x).relu()))
@@ -429,14 +429,13 @@ def default_network(A: Any, scale: float = 1.0) -> Any:
     return Network()
 
 
-def begun(X: np.ndarray, n_components: int | None) -> Any:
+def begun(inputs: Any, n_components: int | None) -> Any:
     """Return the default network as it begins for these rows: PCA at a mean perplexity of 10."""
+    X = inputs.numpy()
     n, p = X.shape
-    m = (
-        min(p, MOST_COMPONENTS)
-        if n_components is None
-        else check_integer(n_components, "n_components", 1, p)
-    )
+    m = min(p, MOST_COMPONENTS)
+    if n_components is not None:
+        m = check_integer(n_components, "n_components", 1, p)
     A = np.zeros((m, p), np.float32)
     A[: min(m, n)] = principal_directions(X, min(m, n), random_state=0)
     return default_network(A, 1 / perplexity_bandwidth(nearest_squares(X @ A.T)))
@@ -447,12 +446,10 @@ def arrays_of(network: Any) -> dict[str, np.ndarray]:
     return {name: tensor.numpy(force=True).copy() for name, tensor in network.state_dict().items()}
 
 
-def with_arrays(network: Any, state: dict[str, np.ndarray]) -> Any:
-    """Return the network in the state that `arrays_of` has returned."""
-    network.load_state_dict(
-        {name: import_torch().as_tensor(array) for name, array in state.items()}
-    )
-    return network
+def load_arrays(network: Any, state: dict[str, np.ndarray]) -> None:
+    """Set the state of a network to what `arrays_of` has returned."""
+    as_tensor = import_torch().as_tensor
+    network.load_state_dict({name: as_tensor(array) for name, array in state.items()})
 
 
 def import_torch() -> Any:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,17 +27,11 @@ from ..objectives.linear_map import chain_rule, embed
 from ..objectives.nca import pair_cost
 from ..objectives.stochastic import Candidates, Value, mass_among_candidates
 from ..spectral import ratio_trace
-from .descent_embedding import (
-    DescentEmbedding,
-    directions,
-    n_directions,
-    penalty,
-    perplexity,
-)
-from .descents import INIT_ROWS, check_descent, descend, evaluate, rows_of
+from .descent_embedding import directions, n_directions
+from .descents import INIT_ROWS, TermEmbedding, check_descent, evaluate, rows_of
 
 
-class PairNCA(DescentEmbedding):
+class PairNCA(TermEmbedding):
     """NCA from weighted pairs: the map under which similar rows are close, compared with all pairs
     of rows.
 
@@ -236,28 +229,16 @@ class PairNCA(DescentEmbedding):
         pairs = check_pairs(pairs, X.shape[0])
         weights = check_pair_weights(weights, len(pairs))
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
-        rows = rows_of(self, X, m)
         kept = weights > 0
-        weights = weights[kept] / weights.sum()
-        term = PairTerm(rows, pairs[kept], weights, searcher(self.search, X.shape[0]))
-        found = descend(
-            self,
-            term,
-            (
-                self._named_init(term, m, rng, name)
-                for name in [self.init] + ["random"] * (self.n_init - 1)
-            ),
-            rng,
-            partial(task.iteration, lambda B: {"components_": rows.components(B, X.dtype)}),
+        term = PairTerm(
+            rows_of(self, X, m),
+            pairs[kept],
+            weights[kept] / weights.sum(),
+            searcher(self.search, X.shape[0]),
         )
-        B = found.x
-        self.objective_ = found.value - penalty(B, self.alpha, X.shape[0])[0]
-        self.objective_error_ = found.error
-        self.perplexity_ = perplexity(rows.nearest_squares(B))
-        self.search_, self.search_recall_ = term.search.name, term.search.recall
-        self._set_map(found, rows, X.dtype)
-        task.end()
-        return self
+        names = [self.init] + ["random"] * (self.n_init - 1)
+        inits = (self._named_init(term, m, rng, name) for name in names)
+        return self._minimize(term, inits, rng, X.dtype, task)
 
     def _named_init(self, term: PairTerm, m: int, rng: Any, name: str) -> np.ndarray:
         """Return the init of a name, found on at most 10,000 rows and pairs; for "auto" the one
@@ -287,8 +268,8 @@ class PairNCA(DescentEmbedding):
 
 @dataclass(frozen=True)
 class PairTerm:
-    """The cost of weighted pairs, eq. 8, of rows in units of the typical distance of neighbours; as
-    `LabelTerm` for `descend`.
+    """The cost of weighted pairs, eq. 8, of rows in units of the typical distance of neighbours:
+    see `descents.py`.
 
     Attributes
     ----------
@@ -305,6 +286,7 @@ class PairTerm:
     weights: np.ndarray
     search: Searcher
     codes = None  # there are no classes
+    sign = 1
 
     def __call__(self, B: np.ndarray, candidates: Candidates | None) -> Value:
         """Return the cost of a map, among some candidates or among all rows, and its gradient."""

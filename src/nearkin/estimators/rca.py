@@ -29,8 +29,6 @@ from ..spectral import (
 from .base import COMPARED_AMOUNTS, SpectralEmbedding
 from .rows import Rows
 
-LABELS = {"classes": encode_labels, "chunklets": encode_partial_labels}
-
 
 class RCA(SpectralEmbedding):
     """Relevant Component Analysis: whitening by the covariance within chunklets, sets of rows that
@@ -172,5 +170,5 @@ class RCA(SpectralEmbedding):
         return result.leading(self.n_components or result.rank)
 
     def _encode_labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        check_choice(self.target, "target", LABELS)
-        return LABELS[self.target](y)
+        check_choice(self.target, "target", ("classes", "chunklets"))
+        return encode_labels(y) if self.target == "classes" else encode_partial_labels(y)

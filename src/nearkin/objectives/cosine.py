@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -83,20 +84,21 @@ def softmax_loss(
     A: np.ndarray, comparison: Comparison, temperature: float, loss: str
 ) -> tuple[float, np.ndarray]:
     """Return the loss of a map A of shape (m, p), and its gradient; O((b + c) p m + b c m)."""
-    queries, is_mutual = _Mapped(A, comparison.queries), comparison.candidates is None
-    X = comparison.queries if comparison.candidates is None else comparison.candidates
-    candidates = queries if is_mutual else None if comparison.fixed else _Mapped(A, X)
-    Z = X if candidates is None else candidates.Z
+    queries = _Mapped(A, comparison.queries)
+    candidates: _Mapped | None = queries
+    if comparison.candidates is not None:
+        candidates = None if comparison.fixed else _Mapped(A, comparison.candidates)
+    Z: Any = candidates.Z if candidates else comparison.candidates
     S = queries.Z @ Z.T / queries.Z.dtype.type(temperature)
-    if is_mutual:
+    if candidates is queries:
         np.fill_diagonal(S, -np.inf)
     if comparison.offered is not None:
         S[~comparison.offered] = -np.inf
     value, G = _loss_of_similarities(S, comparison.relevance, loss)
     G /= G.dtype.type(temperature)
     gradient = queries.chain_rule(G @ Z)
-    if candidates is not None:
-        gradient = gradient + candidates.chain_rule(G.T @ queries.Z)
+    if candidates:
+        gradient += candidates.chain_rule(G.T @ queries.Z)
     return value, gradient
 
 
@@ -114,12 +116,10 @@ def _loss_of_similarities(S: np.ndarray, W: np.ndarray, loss: str) -> tuple[floa
         losses = log_totals - log_relevant
     else:
         R = W / np.where(has, W.sum(axis=1, keepdims=True), 1)
-        losses = np.sum(
-            R * (log_totals - np.where(W > 0, S, 0)), axis=1, keepdims=True, dtype=np.float64
-        )
-    return float(np.sum(losses[has], dtype=np.float64)) / n, np.where(has, P - R, 0) / P.dtype.type(
-        n
-    )
+        terms = R * (log_totals - np.where(W > 0, S, 0))
+        losses = np.sum(terms, axis=1, keepdims=True, dtype=np.float64)
+    value = float(np.sum(losses[has], dtype=np.float64)) / n
+    return value, np.where(has, P - R, 0) / P.dtype.type(n)
 
 
 def _softmax(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -22,10 +22,8 @@ def embed(A: np.ndarray, X: Any) -> np.ndarray:
     elif issparse(X):
         Z = X @ A.astype(X.dtype, copy=False).T
     else:
-        A, Z = A.astype(X.dtype, copy=False), np.empty((len(X), len(A)), X.dtype)
-        parallel_map(
-            lambda rows: np.matmul(X[rows], A.T, out=Z[rows]), row_blocks(*X.shape), X.size
-        )
+        A = A.astype(X.dtype, copy=False)
+        Z = np.vstack(parallel_map(lambda rows: X[rows] @ A.T, row_blocks(*X.shape), X.size))
     return Z - Z.mean(axis=0)
 
 

@@ -19,14 +19,13 @@ most, for all targets of a row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._blocks import parallel_map, row_blocks, shares
+from .._blocks import parallel_map, row_blocks
 from .linear_map import chain_rule, embed
 from .stochastic import SameClass, Value, factors, tile_height
 
@@ -110,14 +109,14 @@ def target_squares(Z: np.ndarray, targets: np.ndarray) -> np.ndarray:
     none.
     """
     n, k = targets.shape
-    squares = np.empty((n, k), Z.dtype)
-
-    def fill(rows: slice) -> None:
-        difference = Z[rows, None] - Z[targets[rows]]
-        squares[rows] = np.einsum("ijk,ijk->ij", difference, difference)
-
     m = Z.shape[1]
-    parallel_map(fill, row_blocks(n, k * m, PAIR_ENTRIES), n * k * m)
+
+    def of_block(rows: slice) -> np.ndarray:
+        difference = Z[rows, None] - Z[targets[rows]]
+        return np.einsum("ijk,ijk->ij", difference, difference)
+
+    blocks = row_blocks(n, k * m, PAIR_ENTRIES)
+    squares = np.concatenate(parallel_map(of_block, blocks, n * k * m))
     squares[targets == np.arange(n)[:, None]] = -np.inf
     return squares
 
@@ -151,20 +150,14 @@ def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most
     Z, codes = Z[order], codes[order]
     with_ones, operand = factors(Z)
     bounds = np.einsum("ij,ij->i", Z, Z) - squares[order]
-    height = tile_height(n)
-    tiles = classes.tiles(height)
-    found: list[tuple[np.ndarray, np.ndarray]] = [(order[:0], order[:0])] * len(tiles)
 
-    def search(numbers: Sequence[int]) -> None:
-        buffer = np.empty((height, n), Z.dtype)
-        for number in numbers:
-            rows, own = tiles[number]  # own: all rows of the classes of these rows
-            # |z_i|^2 - ||z_i - z_j||^2
-            nearness = np.matmul(with_ones[rows], operand, out=buffer[: rows.stop - rows.start])
-            nearness[:, own][codes[rows, None] == codes[own]] = -np.inf
-            found[number] = _nearest_above(nearness, bounds[rows], most)
+    def search(tile: tuple[slice, slice]) -> tuple[np.ndarray, np.ndarray]:
+        rows, own = tile  # own: all rows of the classes of these rows
+        nearness = with_ones[rows] @ operand  # |z_i|^2 - ||z_i - z_j||^2
+        nearness[:, own][codes[rows, None] == codes[own]] = -np.inf
+        return _nearest_above(nearness, bounds[rows], most)
 
-    parallel_map(search, shares(range(len(tiles))), n * n)
+    found = parallel_map(search, classes.tiles(tile_height(n)), n * n)
     lengths, columns = (np.concatenate(parts) for parts in zip(*found, strict=True))
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     lists = csr_array((np.ones(len(columns), bool), order[columns], indptr), shape=(n, n))

@@ -68,7 +68,7 @@ class SameClass:
                 cuts = np.linspace(start, end, -(-(end - start) // height) + 1).astype(int)
                 tiles += [(slice(*rows), slice(start, int(end))) for rows in pairwise(cuts)]
                 start = int(end)
-        return [tile for tile in tiles if tile[0].start < tile[0].stop]
+        return tiles
 
     def log_weights(self, i: np.ndarray, j: np.ndarray, dtype: Any) -> np.ndarray | None:
         """Return log w_ij for rows i and j, which are broadcast; None stands for zeros."""
@@ -115,10 +115,8 @@ class TargetKernel:
         """Return -(y_i - y_j)^2 / (2 h^2), or -inf."""
         y = (self.targets / (self.bandwidth * 2**0.5)).astype(dtype)
         with np.errstate(over="ignore"):
-            difference = y[i] - y[j]
-            difference *= difference
-        difference[difference > NO_MATCH] = np.inf
-        return np.negative(difference, out=difference)
+            squares = (y[i] - y[j]) ** 2
+        return np.where(squares > NO_MATCH, -np.inf, -squares)
 
     def subset(self, rows: Any) -> TargetKernel:
         """Return the targets of some rows; the bandwidth stays."""
@@ -205,11 +203,8 @@ def among_all(
         from_columns = np.zeros(with_ones.shape)  # G'(Z, 1)
         buffer = np.empty((max(rows.stop - rows.start for rows, _ in tiles), n), Z.dtype)
         for rows, columns in tiles:
-            z, i, j = (
-                with_ones[rows],
-                np.arange(rows.start, rows.stop),
-                np.arange(columns.start, columns.stop),
-            )
+            i, j = np.arange(rows.start, rows.stop), np.arange(columns.start, columns.stop)
+            z = with_ones[rows]
             P = np.matmul(z, operand, out=buffer[: len(z)])  # logits, then exp of them
             P[i - rows.start, i] = -np.inf
             R = P[:, columns].copy()
