@@ -381,6 +381,16 @@ def test_rows_keep_a_column_of_names(made, here, capsys, address):
     assert found.columns[:2].tolist() == ["kind", "dne0"]
 
 
+def test_a_file_without_rows_has_columns(made, here):
+    made[1][:0].to_parquet("none.parquet", index=False)
+    model = load_model(here / "m.safetensors")
+    part = Part(here / "none.parquet", 0, 0)
+    map_file(part, here / "out.parquet", mapping=model, numbers=FEATURES, ids="kind")
+    found = parquet.read_table(here / "out.parquet")
+    assert found.column_names == ["kind", *model.names]
+    assert found.num_rows == 0
+
+
 def bad_folder(rows):
     """Write three files, the last of which lacks a value."""
     import pathlib

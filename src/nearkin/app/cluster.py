@@ -115,10 +115,11 @@ def map_file(
             | mapping.as_columns(Z, ".parquet")
         )
 
-    schema = table(mapping.transform(np.zeros((1, len(numbers)))), 0).schema
+    # a file without rows has columns, too
+    no_rows = mapping.transform(np.zeros((1, len(numbers))))[:0]
     # a task may run twice, even at the same time: `target` appears when it is complete
     draft = target.with_name(f"{target.name}.{uuid4().hex}")
-    with parquet.ParquetWriter(draft, schema) as writer:
+    with parquet.ParquetWriter(draft, table(no_rows, 0).schema) as writer:
         start = 0
         for Z in in_groups(map(mapping.transform, number_batches(file, numbers, dtype))):
             writer.write_table(table(Z, start))

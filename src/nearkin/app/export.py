@@ -122,10 +122,9 @@ def script(
     place = "".join(f"{_quoted(part, '--table')}." for part in schema)
     vectors = place + _quoted(name, "--table")
     column, new_column = _quoted(column, "--column"), _quoted(into, "--into")
-    rows, function, index = (
-        _quoted(f"{name}_{into}_{end}", "--into") for end in ("rows", "of", "hnsw")
-    )
-    rows, function = place + rows, place + function
+    rows = place + _quoted(f"{name}_{into}_rows", "--into")
+    function = place + _quoted(f"{name}_{into}_of", "--into")
+    index = _quoted(f"{name}_{into}_hnsw", "--into")
     kind, m, p = column_type(adapter), adapter.map.n_components_, adapter.map.n_features_in_
     distance, measure = ("<~>", "hamming") if kind == "bit" else ("<=>", "cosine")
     unit = f"l2_normalize((array_agg(bias - (weights <#> unit.x) ORDER BY component))::vector({m}))"
@@ -276,7 +275,6 @@ def _int8_codes(adapter: SavedAdapter) -> Any:
 
 
 # The command.
-
 
 BYTES = {"npz": npz_bytes, "onnx": onnx_bytes, "faiss": faiss_bytes}
 SUFFIXES = {"npz": [".npz"], "onnx": [".onnx"], "faiss": [".faiss", ".index"], "sql": [".sql"]}

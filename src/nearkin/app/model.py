@@ -41,9 +41,8 @@ from .tables import Table
 # 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum and refused missing values, 6
 # knew no NCA for tables, 7 no doubts
 FORMAT, OLDEST = 8, 6
-NAMED_VOTERS = (
-    5  # columns for the nearest in a table; where k rows vote, an NPZ file holds all of them
-)
+# columns for the nearest in a table; where k rows vote, an NPZ file holds all of them
+NAMED_VOTERS = 5
 NO_PROBABILITY = 1e-9  # written as 0: no table has rows enough to know
 MOST_SHOWN = 10  # classes whose probabilities are all written
 FAR = 30  # standard deviations
@@ -57,7 +56,7 @@ class Model:
 
     A linear map is `Z = ((X - mean) / scale) components' - offset`; for the raw features, only as
     far as they are scaled. Missing numbers are filled after scaling, and then indicated by more
-    features. A map of kind "graph" places these rows by the rule of TDL.
+    features. With a `graph`, these rows are placed by the rule of TDL.
 
     A model with a `soft_vote` predicts as `NCAClassifier` and `NCARegressor` do: all voters vote.
     With `bins` missing numbers stay, the columns are binned and standardized, and `Z = X
