@@ -21,17 +21,16 @@ from .._validation import (
     encode_partial_labels,
     has_target,
     require_two_classes,
-    validate_affinity,
     validate_labelled_rows,
     validate_partial_target_rows,
     validate_rows,
 )
-from ..graphs import heat_kernel, laplacian, union
+from ..graphs import laplacian
 from ..linalg import lstsq, svd
-from ..neighbors import nearest, searcher
 from ..scatter import RANK_TOLERANCE, group_means, row_space, scatter, second_moment, total_scatter
 from ..spectral import ZERO, ratio_trace
 from .base import LinearEmbedding, SparseRowsMixin
+from .transductive import affinity_graph
 
 SHARE = {"classes": 1.0, "continuous": 0.1}  # the paper's mu, in units of l / s
 # singular values below are what rounding leaves of a mean that cancels, also far from the origin
@@ -201,22 +200,17 @@ class DiscriminativeProjections(LinearEmbedding):
             y = y.reshape(len(y), -1)
             labelled = has_target(y)
             n_labels = y.shape[1]
-        n, p = X.shape
+        p = X.shape[1]
         m = min(n_labels - discrete, p) if self.n_components is None else self.n_components
         m = check_integer(m, "n_components", 1, p)
-        k = check_integer(self.n_neighbors, "n_neighbors", 1)
         mu = None if self.mu is None else check_number(self.mu, "mu", 0)
-        search = searcher(self.search, n)
 
         rows = row_space(X, centred=discrete)
         Z = rows.coordinates
         r = Z.shape[1]
         what = f"The eigenproblem of {r} directions and {n_labels} labels"
         require_memory(8 * 8 * (r + n_labels) ** 2, what, "reduce the features or the classes")
-        if affinity is None:
-            W = union(heat_kernel(nearest(Z, k, search)))
-        else:
-            W = validate_affinity(affinity, n)
+        W, search = affinity_graph(self, Z, affinity)
         S = scatter(Z, laplacian(W))
         D = W.sum(axis=1)
         if mu is None:

@@ -12,24 +12,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import require_memory, row_blocks
+from .._blocks import require_memory
 from .._validation import (
-    check_integer,
     check_number,
     check_positive,
     encode_partial_labels,
     has_target,
     require_two_classes,
-    validate_affinity,
     validate_labelled_rows,
     validate_partial_target_rows,
     validate_rows,
 )
-from ..graphs import heat_kernel, laplacian, union
-from ..neighbors import nearest, searcher
+from ..graphs import laplacian
 from ..scatter import row_space, scatter, total_scatter
 from .base import SparseRowsMixin
-from .transductive import evaluate, kernel_function
+from .transductive import KernelExtension, affinity_graph, evaluate, kernel_function
 
 
 class LapRLS(SparseRowsMixin, BaseEstimator):
@@ -57,12 +54,7 @@ class LapRLS(SparseRowsMixin, BaseEstimator):
         labelled = has_target(Y)
         n_labelled = int(labelled.sum())
         ridge = check_positive(self.gamma_A, "gamma_A") * n_labelled
-        k = check_integer(self.n_neighbors, "n_neighbors", 1)
-        search = searcher(self.search, n)
-        if affinity is None:
-            W = union(heat_kernel(nearest(X, k, search)))
-        else:
-            W = validate_affinity(affinity, n)
+        W, search = affinity_graph(self, X, affinity)
         if self.gamma_I is not None:
             self.gamma_I_ = check_number(self.gamma_I, "gamma_I", 0)
         elif W.nnz > 0:
@@ -108,9 +100,8 @@ class LapRLS(SparseRowsMixin, BaseEstimator):
         """Return f(x) of validated rows, shape (n, q)."""
         if self.kernel is None:
             return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        blocks = row_blocks(X.shape[0], self.X_fit_.shape[0])
-        kernels = (evaluate(self.kernel_, X[rows], self.X_fit_) for rows in blocks)
-        return np.vstack([K @ self.dual_coef_ for K in kernels]) + self.intercept_
+        h = KernelExtension(self.X_fit_, self.kernel_, np.zeros(1), self.dual_coef_)
+        return h(X) + self.intercept_
 
 
 class LapRLSClassifier(ClassifierMixin, LapRLS):

@@ -32,7 +32,7 @@ from .._validation import (
 )
 from ..graphs import coupled_rows, heat_kernel, indicators, laplacian, normalized_laplacian, union
 from ..linalg import eigh, svd
-from ..neighbors import EXACT, Searcher, first, nearest
+from ..neighbors import EXACT, Searcher, first, nearest, searcher
 from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, smallest_eigenpairs, smallest_of_dense
 from .base import Embedding
@@ -106,6 +106,18 @@ class TransductiveEmbedding(Embedding):
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
+
+
+def affinity_graph(estimator: Any, X: Any, affinity: Any) -> tuple[csr_array, Searcher]:
+    """Return the union k-NN graph of X by the parameters of an estimator, weighted by the heat
+    kernel, or the user's graph; and the search.
+    """
+    n = X.shape[0]
+    k = check_integer(estimator.n_neighbors, "n_neighbors", 1)
+    search = searcher(estimator.search, n)
+    if affinity is not None:
+        return validate_affinity(affinity, n), search
+    return union(heat_kernel(nearest(X, k, search))), search
 
 
 @dataclass(frozen=True)
