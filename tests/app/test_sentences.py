@@ -125,7 +125,7 @@ def test_references_stand_on_the_same_folds():
     assert {len(reference.score) for reference in comparison.references} == {6}
     best = comparison["logistic regression"].score.mean()
     assert (
-        f"The best reference, logistic regression, is right in {best:.1%}: "
+        f"The best reference, logistic regression, is right in {best:.1%} of the held-out rows: "
         in Summary(comparison).verdict
     )
     assert "(90 labelled rows, 6 folds):" in repr(comparison)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
-from importlib.resources import files
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from . import console
 from .adapter_file import SavedAdapter, save_adapter
 from .output import Outputs, check_writable
 from .readers import TableError
+from .report import fill_page
 from .tables import reading
 from .vectors import VectorTable, read_codes, read_folder, read_judgements, read_vectors, sampled
 from .words import one_line
@@ -303,51 +303,6 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
 
 # The page: quality against bytes, and the table, in one file that needs no network.
 
-PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{style}
-.wide {{ overflow-x: auto; }}
-.pictures {{ display: flex; flex-wrap: wrap; color: var(--faint); }}
-.pictures svg {{ flex: 1 1 20rem; max-width: 32rem; min-width: 18rem; height: auto; }}
-.ways {{ font-size: 0.85rem; }}
-.ways td, .ways th {{ text-align: right; padding: 0.15rem 0.4rem; white-space: nowrap; }}
-.ways td:first-child, .ways th:first-child, .ways td:last-child {{ text-align: left; }}
-tr.better td {{ color: var(--better); }}
-tr.worse td {{ color: var(--worse); }}
-tr.chosen td {{ font-weight: 700; }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-<h2>{advice}</h2>
-<p>{facts}</p>
-{sentences}
-<div class="pictures">{picture}</div>
-<div class="wide"><table class="ways">
-<thead><tr>{head}</tr></thead>
-<tbody>
-{rows}
-</tbody>
-</table></div>
-<p>{notes}</p>
-<p><code>{command}</code></p>
-</body>
-</html>
-"""
-NOTES = (
-    "P@k: the share of relevant ones among the first k. R@100: the share of the relevant ones that "
-    "is among the first 100. nDCG@10: gains of the first ten ranks, discounted by log2(1 + rank), "
-    "relative to the ideal order. MRR: 1 / rank of the first relevant one. All in percent, "
-    "candidates ranked by cosine."
-)
-
-
 COLORED = (GREY, GREY, *COLORS[1:6], COLORS[0])  # of raw and centred vectors, then of the others
 STYLE: Any = {
     "axes.spines.top": False,
@@ -374,19 +329,18 @@ def write_page(
         + "</tr>"
         for one, line in zip(found.results, lines, strict=True)
     ]
-    page = {
-        "title": escape(f"nearkin adapt {facts.rpartition(': ')[2]}"),
-        "style": (files(__package__) / "page" / "page.css").read_text(encoding="utf-8"),
-        "advice": escape(advice),
-        "facts": escape(facts),
-        "sentences": "\n".join(f"<p>{escape(line)}</p>" for line in sentences),
-        "picture": "\n".join(quality_picture(found, chosen, part) for part in found.n_queries),
-        "head": "".join(f"<th>{escape(name)}</th>" for name in lines[0]),
-        "rows": "\n".join(rows),
-        "notes": escape(NOTES),
-        "command": escape(" ".join(command)),
-    }
-    path.write_text(PAGE.format(**page), encoding="utf-8", errors="replace")
+    fill_page(
+        path,
+        "adapt.html",
+        title=escape(f"nearkin adapt {facts.rpartition(': ')[2]}"),
+        advice=escape(advice),
+        facts=escape(facts),
+        sentences="\n".join(f"<p>{escape(line)}</p>" for line in sentences),
+        picture="\n".join(quality_picture(found, chosen, part) for part in found.n_queries),
+        head="".join(f"<th>{escape(name)}</th>" for name in lines[0]),
+        rows="\n".join(rows),
+        command=escape(" ".join(command)),
+    )
 
 
 def quality_picture(found: Adaptation, chosen: WayResult, part: str) -> str:

@@ -453,11 +453,29 @@ TABLE_ONLY = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
+    """Run the command and return its exit code; say in one line what its input is unfit for."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     options, surplus = PARSER.parse_known_args(arguments, argparse.Namespace(arguments=arguments))
     refusal = _not_understood(options, surplus) if surplus else _unfit(options)
-    return say(refusal, BAD_INPUT) if refusal else _run(options)
+    if refusal:
+        return say(refusal, BAD_INPUT)
+    from . import commands
+    from .output import refuse_overwriting
+    from .readers import TableError
+
+    try:
+        with signals_raise():
+            refuse_overwriting(options)
+            code: int = getattr(commands, options.command)(options)
+        return code
+    except (TableError, OSError, ImportError) as error:
+        return say(str(error), BAD_INPUT)
+    except MemoryError as error:
+        return say(f"out of memory ({error}): take fewer rows or columns", BAD_INPUT)
+    except KeyboardInterrupt:
+        return ended_by(signal.SIGINT)
+    except Terminated as end:
+        return ended_by(end.args[0])
 
 
 def _not_understood(options: argparse.Namespace, surplus: Sequence[str]) -> str:
@@ -495,24 +513,3 @@ def _unfit(options: argparse.Namespace) -> str | None:
             return absent
     is_table = "table" in options and getattr(options, "dask", None) is None
     return missing_file(options.table) if is_table else None
-
-
-def _run(options: argparse.Namespace) -> int:
-    """Run a command, and say in one line what its input is unfit for."""
-    from . import commands
-    from .output import refuse_overwriting
-    from .readers import TableError
-
-    try:
-        with signals_raise():
-            refuse_overwriting(options)
-            code: int = getattr(commands, options.command)(options)
-        return code
-    except (TableError, OSError, ImportError) as error:
-        return say(str(error), BAD_INPUT)
-    except MemoryError as error:
-        return say(f"out of memory ({error}): take fewer rows or columns", BAD_INPUT)
-    except KeyboardInterrupt:
-        return ended_by(signal.SIGINT)
-    except Terminated as end:
-        return ended_by(end.args[0])

@@ -40,15 +40,21 @@ WRITTEN = {
     "save": "--save",
 }
 
+OVERWRITTEN = "is read, and would be overwritten"
+
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
     """Refuse to write to what is read, or twice to one file, by whatever path or link, before any
     work is done.
     """
     taken: dict[Any, tuple[str, str]] = {}  # what a file is called, and its use
-    for source in _inputs(options):
-        name = str(source) if source else "the file of standard input"
-        taken[_identity(source)] = name, "is read, and would be overwritten"
+    for attribute in READ:
+        given: Any = getattr(options, attribute, None)
+        if given == STANDARD_INPUT and _is_file(0):
+            taken[_identity(0)] = "the file of standard input", OVERWRITTEN
+        elif given not in (None, STANDARD_INPUT) and not is_bundled(given):
+            for path in (Path(given), *Path(given).glob("*.parquet")):
+                taken[_identity(path)] = str(path), OVERWRITTEN
     outputs: list[tuple[Any, str]] = [(1, "")] * _is_file(1)
     for attribute, option in WRITTEN.items():
         given = getattr(options, attribute, None)
@@ -57,13 +63,13 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
         if given not in (None, STANDARD_OUTPUT):
             outputs.append((Path(given), option))
     for place, option in outputs:
-        path, identity = str(place) if option else "standard output", _identity(place)
+        called, identity = str(place) if option else "standard output", _identity(place)
         if identity in taken:
             name, use = taken[identity]
-            same = "" if name == path else f" is {name}, which"
+            same = "" if name == called else f" is {name}, which"
             elsewhere = "choose another place" + f" with {option}" * bool(option)
-            raise TableError(f"{path}{same} {use}: {elsewhere}.")
-        taken[identity] = path, f"is written by {option}, too" if option else "is written, too"
+            raise TableError(f"{called}{same} {use}: {elsewhere}.")
+        taken[identity] = called, f"is written by {option or 'the command'}, too"
 
 
 def default_picture(options: argparse.Namespace) -> Path:
@@ -75,18 +81,6 @@ def default_picture(options: argparse.Namespace) -> Path:
     path = Path(options.table)
     is_folder = path.is_dir() and not is_bundled(options.table)
     return Path(f"{path.resolve().name if is_folder else table_name(path)}-nearkin.png")
-
-
-def _inputs(options: argparse.Namespace) -> Iterator[Path | int]:
-    """Yield the files that a command reads, those in a folder among them; 0 is standard input."""
-    for name in READ:
-        given = getattr(options, name, None)
-        if given == STANDARD_INPUT:
-            if _is_file(0):
-                yield 0
-        elif given is not None and not (name == "table" and is_bundled(given)):
-            yield Path(given)
-            yield from sorted(Path(given).glob("*.parquet"))
 
 
 def _identity(path: Any) -> Any:

@@ -205,6 +205,7 @@ def _line(curve: Curve, x: np.ndarray, m: int) -> dict[str, Any]:
 # (docs/guide/json.md).
 
 FORMAT = 1
+PAGE = files(__package__) / "page"
 MAX_CLASSES, MAX_LISTED, MAX_FOLDS, MAX_CONFUSION = 1000, 50, 500, 40
 TEST = (
     "paired by held-out row, with a variance corrected for the training rows that folds share, at "
@@ -448,13 +449,18 @@ def _confusion(comparison: Comparison) -> dict[str, Any] | None:
 
 def write_report(path: Path, document: dict[str, Any]) -> None:
     """Write the page of a document, as `comparison_document` returns it."""
-    page = files(__package__) / "page"
-    pieces = {
-        "title": escape(f"nearkin compare {document['table']['name']}"),
-        "verdict": escape(document["verdict"]),
-        "data": to_json(document),
-        "style": (page / "page.css").read_text(encoding="utf-8"),
-        "script": (page / "page.js").read_text(encoding="utf-8"),
-    }
-    text = Template((page / "page.html").read_text(encoding="utf-8")).substitute(pieces)
-    path.write_text(text, encoding="utf-8", errors="replace")
+    fill_page(
+        path,
+        "page.html",
+        title=escape(f"nearkin compare {document['table']['name']}"),
+        verdict=escape(document["verdict"]),
+        data=to_json(document),
+        script=(PAGE / "page.js").read_text(encoding="utf-8"),
+    )
+
+
+def fill_page(path: Path, template: str, **pieces: str) -> None:
+    """Write a page in one file: a template of the folder `page`, the style, and HTML to fill in."""
+    style = (PAGE / "page.css").read_text(encoding="utf-8")
+    page = Template((PAGE / template).read_text(encoding="utf-8"))
+    path.write_text(page.substitute(pieces, style=style), encoding="utf-8", errors="replace")

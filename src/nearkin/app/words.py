@@ -39,10 +39,8 @@ class Wording:
     title : str
         What it is called in a sentence.
     template, other : str
-        What a prediction with this score is, and another one beside it: "is right in {}" and "in
-        {}".
-    rows : str
-        What follows the template.
+        What a prediction with this score is, and another one beside it: "has an AUC of {} on
+        held-out rows" and "one of {}".
     factor : int
         It is written times this.
     form, unit : str
@@ -57,7 +55,6 @@ class Wording:
     title: str
     template: str
     other: str = "one of {}"
-    rows: str = " on held-out rows"
     factor: int = 1
     form: str = ".3f"
     unit: str = ""
@@ -89,7 +86,7 @@ class Wording:
         """Return what a prediction with this score is, e.g. "is right in 95.4% of the held-out
         rows".
         """
-        return self.template.format(self.figure(score)) + self.rows
+        return self.template.format(self.figure(score))
 
     def is_zero(self, difference: float) -> bool:
         """Return whether nothing is left of a difference when it is written."""
@@ -101,24 +98,33 @@ WORDING = {
     "accuracy": Wording(
         "accuracy %",
         "accuracy",
-        "is right in {}",
+        "is right in {} of the held-out rows",
         other="in {}",
-        rows=" of the held-out rows",
         second="balanced_accuracy",
         **PERCENT,
     ),
     "balanced_accuracy": Wording(
-        "balanced %", "balanced accuracy", "has a balanced accuracy of {}", **PERCENT
+        "balanced %",
+        "balanced accuracy",
+        "has a balanced accuracy of {} on held-out rows",
+        **PERCENT,
     ),
-    "f1": Wording("F1", "F1", "has a mean F1 of {}"),
-    "auc": Wording("AUC", "AUC", "has an AUC of {}"),
-    "log_loss": Wording("log loss", "log loss", "has a log loss of {}"),
-    "r2": Wording("R²", "R²", "has an R² of {}", second="mae"),
+    "f1": Wording("F1", "F1", "has a mean F1 of {} on held-out rows"),
+    "auc": Wording("AUC", "AUC", "has an AUC of {} on held-out rows"),
+    "log_loss": Wording("log loss", "log loss", "has a log loss of {} on held-out rows"),
+    "r2": Wording("R²", "R²", "has an R² of {} on held-out rows", second="mae"),
     "mae": Wording(
-        "MAE", "mean absolute error", "has a mean absolute error of {}", form="", second="r2"
+        "MAE",
+        "mean absolute error",
+        "has a mean absolute error of {} on held-out rows",
+        form="",
+        second="r2",
     ),
     "rank_correlation": Wording(
-        "rank corr.", "rank correlation", "has a rank correlation of {}", second="mae"
+        "rank corr.",
+        "rank correlation",
+        "has a rank correlation of {} on held-out rows",
+        second="mae",
     ),
 }
 
@@ -433,7 +439,7 @@ class Summary:
                 side = "ahead of" if ahead > 0 else "behind"
                 where = f"{words.number(abs(ahead))}{words.points} {side}"
             learns = "" if references[0] is best else " that learns from the columns"
-            score = words.template.format(words.figure(best.score))
+            score = words.predicate(best.score)
             yield f"The best reference{learns}, {best.name}, {score}: {subject} is {where} it."
         for constant in comparison.references:
             if constant.name not in CONSTANT:
