@@ -28,7 +28,7 @@ from nearkin import (
     TDLClassifier,
 )
 from nearkin.evaluation import Adaptation, Method, PairedTest, Reference, Way, WayResult, compare
-from nearkin.evaluation.folds import progress_bar
+from nearkin.evaluation.work import progress_bar
 
 pytestmark = pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 FEW = {LMNN: {"max_iter": 3}, MLKR: {"max_iter": 3}, NCA: {"max_iter": 3}, PairNCA: {"max_iter": 3}}

@@ -9,7 +9,8 @@ from scipy.sparse import random_array
 
 from nearkin.app.model import learned_model
 from nearkin.evaluation import RAW, Vote, all_methods, compare
-from nearkin.evaluation.folds import Choice, Split, contestant
+from nearkin.evaluation.contestants import Choice, contestant
+from nearkin.evaluation.protocol import Fold
 
 METHODS = {method.name: method for method in all_methods(semi_supervised=True)}
 FOR_SPARSE_ROWS = [
@@ -45,7 +46,7 @@ def fitted(name, table, *, scale=True, vote=HARD):
         scale=scale,
         **folds,
     )
-    rows = Split(comparison.protocol, comparison.protocol.labelled)
+    rows = Fold(comparison.protocol, comparison.protocol.labelled)
     method = METHODS[name] if isinstance(name, str) else name
     pipeline, voters = contestant(method).pipeline(rows, Choice({}, vote))
     return replace(

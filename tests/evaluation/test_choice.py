@@ -22,15 +22,9 @@ from nearkin.evaluation import (
     extend,
     with_winner,
 )
-from nearkin.evaluation.folds import (
-    Choice,
-    Job,
-    NestedSplit,
-    Split,
-    TablePredictor,
-    automatic,
-    contestant,
-)
+from nearkin.evaluation.contestants import Choice, PredictorWithVote, automatic, contestant
+from nearkin.evaluation.protocol import Fold
+from nearkin.evaluation.work import Job
 
 from .tables import (
     DNE_METHOD,
@@ -77,7 +71,8 @@ class TestAutomaticChoice:
         protocol = protocol_of(*hidden(100, p=20))
         for train, test in protocol.folds(3, 1)[0]:
             choices = {
-                method.name: NestedSplit(protocol, train, test).choose(method) for method in SEVERAL
+                method.name: contestant(method).choose(Fold(protocol, train, test))
+                for method in SEVERAL
             }
             chosen = automatic(choices, SEVERAL, protocol, train)
             assert choices[chosen].mean == max(choice.mean for choice in choices.values())
@@ -93,11 +88,11 @@ class TestAutomaticChoice:
         protocol = protocol_of(X, y)
         methods = [Method(RAW, None), *SEVERAL]
         chosen = []
-        for do, *rows in ((NestedSplit.evaluate, train, test), (NestedSplit.choose, train)):
+        for do, *rows in (("evaluate", train, test), ("choose", train)):
             job = Job(0, do, rows, methods)
             found = {name: one for _, name, one in job.work(protocol, np.inf, True)}
             choices = {method.name: found[method.name] for method in methods}
-            if do is NestedSplit.evaluate:
+            if do == "evaluate":
                 choices = {name: outcome.choice for name, outcome in choices.items()}
             chosen.append(automatic(choices, methods, protocol, train))
         assert chosen == [first.choice.params[0]["method"]] * 2
@@ -176,9 +171,9 @@ class TestThePredictorForTablesIsChosen:
             "tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False, quick={"n_members": 3}
         )
         rows = np.arange(90)
-        predictor, _ = TablePredictor(method).fit(Split(protocol, rows), **method.quick)
+        predictor, _ = PredictorWithVote(method).fit(Fold(protocol, rows), **method.quick)
         assert sorted(predictor.held_out_rows_) == list(rows)
-        choice = NestedSplit(protocol, rows).choose(method)
+        choice = contestant(method).choose(Fold(protocol, rows))
         votes = np.empty((90, 2))
         votes[predictor.held_out_rows_] = predictor.held_out_votes_
         hits = votes.argmax(axis=1) == protocol.y
@@ -298,7 +293,7 @@ class TestWinner:
     def test_it_predicts_labels_by_the_method_that_all_rows_choose(self, comparison):
         protocol, winner = comparison.protocol, comparison.winner
         choices = {
-            method.name: NestedSplit(protocol, np.arange(100)).choose(method)
+            method.name: contestant(method).choose(Fold(protocol, np.arange(100)))
             for method in [Method(RAW, None), *SEVERAL]
         }
         methods = [Method(RAW, None), *SEVERAL]
@@ -323,8 +318,8 @@ class TestWinner:
         """Learned from the training rows of a fold, it predicts what the comparison reports."""
         train, test = comparison.folds[0]
         method = next(method for method in [Method(RAW, None), *SEVERAL] if method.name == name)
-        choice = NestedSplit(comparison.protocol, train, test).choose(method)
-        pipeline, _ = contestant(method).pipeline(Split(comparison.protocol, train), choice)
+        choice = contestant(method).choose(Fold(comparison.protocol, train, test))
+        pipeline, _ = contestant(method).pipeline(Fold(comparison.protocol, train), choice)
         np.testing.assert_array_equal(
             pipeline.predict(hidden(100, p=20)[0][test]), comparison[name].predictions[0]
         )

@@ -27,9 +27,11 @@ from nearkin.evaluation import (
     compare,
     default_references,
     leader,
+    work,
 )
-from nearkin.evaluation import folds as folds_module
-from nearkin.evaluation.folds import Job, NestedSplit
+from nearkin.evaluation.contestants import MapWithVote, Skipped, contestant
+from nearkin.evaluation.protocol import Fold
+from nearkin.evaluation.work import Job
 
 from .tables import (
     DNE_METHOD,
@@ -158,10 +160,12 @@ class TestProtocol:
     def test_choices_are_made_without_the_held_out_rows(self):
         X, y = hidden()
         train, test = protocol_of(X, y).folds(5, 1)[0][0]
-        chosen = NestedSplit(protocol_of(X, y), train, test).choose(DNE_METHOD)
+        chosen = contestant(DNE_METHOD).choose(Fold(protocol_of(X, y), train, test))
         spoilt, wrong = X.copy(), y.copy()
         spoilt[test], wrong[test] = 1e6, "yes"
-        assert NestedSplit(protocol_of(spoilt, wrong), train, test).choose(DNE_METHOD) == chosen
+        assert (
+            contestant(DNE_METHOD).choose(Fold(protocol_of(spoilt, wrong), train, test)) == chosen
+        )
         assert 0.9 < chosen.mean <= 1
 
     def test_a_cut_of_a_nested_method_is_the_fit_with_fewer_components(self):
@@ -187,7 +191,9 @@ class TestProtocol:
         assert set(comparison.skipped) == {"LDA", "RCA"}  # they need more rows of a class
         assert all("before its turn" not in reason for reason in comparison.skipped.values())
         assert comparison["DNE"].params[0] == {"n_neighbors": 1}
-        assert np.isnan(NestedSplit(comparison.protocol, comparison.folds[0][0]).choose(FIXED).mean)
+        assert np.isnan(
+            contestant(FIXED).choose(Fold(comparison.protocol, comparison.folds[0][0])).mean
+        )
         assert comparison.choice.params[0] == {"method": RAW}
 
     def test_small_classes_with_groups(self):
@@ -212,8 +218,8 @@ class TestProtocol:
     def test_equal_scores_take_the_smallest_dimension_the_first_setting_and_vote(self):
         X, y = hidden(p=8)
         X[:, 0] = 1000 * (y == "yes") + X[:, 1]  # alone it decides, in any company
-        run = NestedSplit(protocol_of(X, y, scale=False), np.arange(150))
-        choice = run.choose(Method("PCA", PCA(), lambda p: [{"whiten": False}, {"whiten": False}]))
+        pca = Method("PCA", PCA(), lambda p: [{"whiten": False}, {"whiten": False}])
+        choice = contestant(pca).choose(Fold(protocol_of(X, y, scale=False), np.arange(150)))
         assert (choice.params, str(choice.vote)) == ({"whiten": False, "n_components": 1}, "3-NN")
 
     @pytest.mark.parametrize("sizes", [(50, 50), (60, 12)])
@@ -347,7 +353,7 @@ class TestScores:
     def test_the_vote_is_chosen_by_the_score(self):
         """Where labels mean nothing, few neighbours are confidently wrong, which log loss punishes."""
         protocol = protocol_of(*noise(150), score=SCORES["classification"]["log_loss"])
-        choice = NestedSplit(protocol, np.arange(150)).choose(Method(RAW, None))
+        choice = contestant(Method(RAW, None)).choose(Fold(protocol, np.arange(150)))
         assert choice.vote.n_neighbors >= 25
         assert np.log(2) - 0.05 < choice.mean < 1
 
@@ -433,7 +439,7 @@ class TestFailures:
         def broken(self, *args):
             raise ValueError("no neighbours")
 
-        monkeypatch.setattr("nearkin.evaluation.folds.Embedded.predictions", broken)
+        monkeypatch.setattr("nearkin.evaluation.protocol.Fold.predictions", broken)
         with pytest.raises(ValueError, match="no neighbours"):
             quick(*hidden())
 
@@ -503,7 +509,7 @@ class TestTime:
         """The clock strikes in that fit of a method: of three folds, each takes four."""
         now = [0.0]
         monkeypatch.setattr(
-            folds_module, "time", SimpleNamespace(time=lambda: now[0], perf_counter=perf_counter)
+            work, "time", SimpleNamespace(time=lambda: now[0], perf_counter=perf_counter)
         )
 
         class Strikes(LastFeature):
@@ -551,10 +557,10 @@ class TestInterruption:
         assert (len(comparison.folds), comparison.skipped) == (1, {})
 
     def test_with_nothing_finished_it_is_raised(self, monkeypatch):
-        def interrupt(self, method):
+        def interrupt(self, fold):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(NestedSplit, "evaluate", interrupt)
+        monkeypatch.setattr(MapWithVote, "evaluate", interrupt)
         with pytest.raises(KeyboardInterrupt):
             quick(*hidden())
 
@@ -564,14 +570,18 @@ def test_what_was_not_finished_on_every_fold_is_not_ranked():
     mean, pca = default_references("regression")[0], Method("PCA", PCA())
     first, second, third = comparison.found
     outcome = first[RAW]
-    found = [first | {mean.name: outcome, "PCA": "no luck"}, second, third | {mean.name: outcome}]
+    found = [
+        first | {mean.name: outcome, "PCA": Skipped("no luck")},
+        second,
+        third | {mean.name: outcome},
+    ]
     again = comparison.with_found(found, [*comparison.contestants, pca, mean])
     assert {result.name: len(result.score) for result in again.results} == {RAW: 3, CHOICE: 3}
     assert (again.references, again.skipped) == ((), {"PCA": "no luck"})
 
 
 def test_there_are_no_more_jobs_than_methods():
-    job = Job(0, NestedSplit.choose, (np.arange(40),), [Method(RAW, None), FIXED, DNE_METHOD])
+    job = Job(0, "choose", (np.arange(40),), [Method(RAW, None), FIXED, DNE_METHOD])
     names = [[method.name for method in part.contestants] for part in job.cut(2)]
     assert names == [[RAW, "DNE"], ["DNE"]]
     assert [len(job.cut(n)) for n in (1, 3, 4)] == [1, 3, 3]
@@ -594,7 +604,7 @@ def test_processes_find_the_same(monkeypatch):
         "n_repeats": 1,
     }
     alone = compare(X, y, n_jobs=1, **options)
-    monkeypatch.setattr(folds_module, "WORTH_PROCESSES", 0)
+    monkeypatch.setattr(work, "WORTH_PROCESSES", 0)
     calls = []
     together = compare(X, y, n_jobs=2, progress=lambda *call: calls.append(call), **options)
     totals = [call for call in calls if call[1] == call[2]]

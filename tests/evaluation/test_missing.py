@@ -26,7 +26,8 @@ from nearkin.evaluation import (
     score_by_dimension,
     twin_groups,
 )
-from nearkin.evaluation.folds import MapWithVote, Split
+from nearkin.evaluation.contestants import MapWithVote
+from nearkin.evaluation.protocol import Fold
 from nearkin.tables import indicated_features
 from nearkin.tables.encoder import Imputer, filled
 
@@ -72,7 +73,7 @@ class TestFolds:
     def test_rows_are_prepared_as_defined(self):
         X, y = with_gaps()
         train, test = protocol_of(X, y).folds(5, 1)[0][0]
-        learned, queries = Split(protocol_of(X, y), train, test).prepared
+        learned, queries = Fold(protocol_of(X, y), train, test).prepared
         np.testing.assert_allclose(learned, by_hand(X, train, train), atol=1e-12)
         np.testing.assert_allclose(queries, by_hand(X, train, test), atol=1e-12)
         # not of unit variance
@@ -85,7 +86,7 @@ class TestFolds:
         assert protocol_of(X, y, scale=False).preprocessing() == []
         train, test = protocol.folds(5, 1)[0][0]
         np.testing.assert_array_equal(
-            Split(protocol, train, test).prepared[1],
+            Fold(protocol, train, test).prepared[1],
             StandardScaler().fit(X[train]).transform(X[test]),
         )
 
@@ -93,7 +94,7 @@ class TestFolds:
         (X, y), (complete, _) = with_gaps(), hidden()
         train, test = protocol_of(X, y).folds(5, 1)[0][0]
         prepared, before = (
-            Split(protocol_of(rows, y), train, test).prepared for rows in (X, complete)
+            Fold(protocol_of(rows, y), train, test).prepared for rows in (X, complete)
         )
         for rows, expected in zip(prepared, before, strict=True):
             np.testing.assert_array_equal(rows[:, [0, 2, 4]], expected[:, [0, 2, 4]])
@@ -104,7 +105,7 @@ class TestFolds:
         spoilt = X.copy()
         spoilt[test[::2]], spoilt[test[1::2]] = 1e9, np.nan
         learned, expected = (
-            Split(protocol_of(rows, y), train, test).prepared[0] for rows in (spoilt, X)
+            Fold(protocol_of(rows, y), train, test).prepared[0] for rows in (spoilt, X)
         )
         np.testing.assert_array_equal(learned, expected)
 
@@ -115,7 +116,7 @@ class TestFolds:
         train, test = protocol.folds(5, 1)[0][0]
         X[train, 1] = np.nan
         with warnings.catch_warnings(action="error"):
-            learned, queries = Split(protocol, train, test).prepared
+            learned, queries = Fold(protocol, train, test).prepared
         assert np.isfinite(learned).all()
         assert np.isfinite(queries).all()
         assert not np.ptp(learned[:, 1])
@@ -123,7 +124,7 @@ class TestFolds:
     def test_float32_stays(self):
         X, y = with_gaps()
         assert (
-            Split(protocol_of(X.astype(np.float32), y), np.arange(100)).prepared[0].dtype
+            Fold(protocol_of(X.astype(np.float32), y), np.arange(100)).prepared[0].dtype
             == np.float32
         )
 
@@ -205,8 +206,8 @@ class TestComparison:
         place = np.argsort(order)
         folds = protocol_of(X, y).folds(3, 1)[0]
         for train, test in folds:
-            found = Split(protocol_of(X, y), train, test).prepared[1]
-            moved = Split(protocol_of(X[order], y[order]), place[train], place[test]).prepared[1]
+            found = Fold(protocol_of(X, y), train, test).prepared[1]
+            moved = Fold(protocol_of(X[order], y[order]), place[train], place[test]).prepared[1]
             np.testing.assert_allclose(moved, found, atol=1e-12)
 
     def test_the_order_and_the_unit_of_features_mean_nothing(self):
@@ -257,7 +258,7 @@ class TestComparison:
         comparison = quick(X, partly, [FIXED, pca], groups=np.arange(90) // 5, n_splits=2)
         assert comparison.skipped == {}
         train, test = comparison.folds[0]
-        split = Split(comparison.protocol, train, test)
+        split = Fold(comparison.protocol, train, test)
         np.testing.assert_allclose(
             split.prepared[1], by_hand(X, np.append(train, split.others), test), atol=1e-12
         )

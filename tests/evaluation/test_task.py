@@ -29,7 +29,8 @@ from nearkin.evaluation import (
     held_out_map,
     score_by_dimension,
 )
-from nearkin.evaluation.folds import MapWithVote, NestedSplit, Split
+from nearkin.evaluation.contestants import MapWithVote, contestant
+from nearkin.evaluation.protocol import Fold
 from nearkin.evaluation.scores import named_task
 
 from .tables import QUICK, LastFeature, protocol_of
@@ -148,7 +149,7 @@ class TestKnownAnswers:
         protocol = protocol_of(
             X, X[:, 0] + rng.normal(size=120), task=REGRESSION, votes=(Vote(3), Vote(25, soft=True))
         )
-        assert NestedSplit(protocol, np.arange(120)).choose(Method(RAW, None)).vote.soft
+        assert contestant(Method(RAW, None)).choose(Fold(protocol, np.arange(120))).vote.soft
 
     @pytest.mark.slow
     def test_noise_is_hardly_ever_significant(self):
@@ -164,11 +165,15 @@ class TestProtocol:
     def test_choices_are_made_without_the_held_out_rows(self):
         X, y = hidden()
         train, test = protocol_of(X, y, task=REGRESSION).folds(5, 1)[0][0]
-        chosen = NestedSplit(protocol_of(X, y, task=REGRESSION), train, test).choose(PCA_METHOD)
+        chosen = contestant(PCA_METHOD).choose(
+            Fold(protocol_of(X, y, task=REGRESSION), train, test)
+        )
         spoilt, wrong = X.copy(), y.copy()
         spoilt[test], wrong[test] = 1e6, -1e6
         assert (
-            NestedSplit(protocol_of(spoilt, wrong, task=REGRESSION), train, test).choose(PCA_METHOD)
+            contestant(PCA_METHOD).choose(
+                Fold(protocol_of(spoilt, wrong, task=REGRESSION), train, test)
+            )
             == chosen
         )
         assert chosen.params == {"n_components": 1}
@@ -182,11 +187,11 @@ class TestProtocol:
         turned = protocol_of(X[order], y[order], task=REGRESSION)
         for method in [method for method in all_methods("regression") if not method.own_vote]:
             setting = method.settings(20)[0]
-            expected = MapWithVote(method).fit(Split(protocol, train, test), setting)
-            found = MapWithVote(method).fit(Split(turned, place[train], place[test]), setting)
-            for vote in (Vote(3), Vote(25, soft=True)):
-                (first,), (second,) = expected.predictions([vote]), found.predictions([vote])
-                np.testing.assert_allclose(second, first, rtol=1e-9)
+            votes, predictions = [Vote(3), Vote(25, soft=True)], []
+            for fold in (Fold(protocol, train, test), Fold(turned, place[train], place[test])):
+                found = MapWithVote(method).fit(fold, setting)
+                predictions.append(fold.predictions(found.Z, found.queries, votes))
+            np.testing.assert_allclose(*predictions, rtol=1e-9)
 
     def test_same_seed_same_answer(self):
         first, second = (

@@ -17,7 +17,7 @@ from .._messages import counted, shown
 from .._validation import check_spread, known_labels
 from ..evaluation import (
     CLASSIFICATION,
-    ON_ALL_ROWS,
+    FINAL_CHOICE,
     RAW,
     SCORES,
     Comparison,
@@ -153,7 +153,7 @@ def _fits(name: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     ):
 
         def show(what: str, done: int, total: int) -> None:
-            progress("compared" if done == total and what != ON_ALL_ROWS else what, done, total)
+            progress("compared" if done == total and what != FINAL_CHOICE else what, done, total)
 
         yield show
 

@@ -15,9 +15,9 @@ from ..graphs import joined_groups
 from ..vectors.judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from ..vectors.retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .adaptation import Adaptation, Way, WayResult, compare_vectors, ways_of
-from .comparison import ON_ALL_ROWS, compare, extend, with_winner
+from .comparison import FINAL_CHOICE, compare, extend, with_winner
+from .contestants import CHOICE
 from .embeddings import Shares, held_out_accuracy, neighborhood_preservation, same_class_among
-from .folds import CHOICE
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
 from .protocol import RARE, few_decide, first_repeat
 from .results import Comparison, Doubt, MethodResult, RankingRow, difference_test, leader, ranked
@@ -47,8 +47,8 @@ from .views import (
 __all__ = [
     "CHOICE",
     "CLASSIFICATION",
+    "FINAL_CHOICE",
     "FOLDS",
-    "ON_ALL_ROWS",
     "RARE",
     "RAW",
     "REGRESSION",

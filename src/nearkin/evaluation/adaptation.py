@@ -22,9 +22,9 @@ from ..vectors import EmbeddingAdapter
 from ..vectors.codes import BinaryQuantizer
 from ..vectors.judgements import ALL, FEWEST_CLASSES, SEEN, UNSEEN, Judgements, Labels, Split
 from ..vectors.retrieval import DEPTH, RETRIEVAL_SCORES, Vectors, retrieval_scores
-from .folds import progress_bar
 from .ranking_html import adaptation_html
 from .statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
+from .work import progress_bar
 
 # The ways to make vectors that are compared: as they are, truncated, by PCA, adapted, and as codes.
 

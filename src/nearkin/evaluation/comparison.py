@@ -6,6 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,20 +17,12 @@ from .._messages import counted, quoted, shown
 from .._validation import check_integer, is_missing, merged_labels, refuse_foreign
 from ..tables import RejectColumn, TableEncoder, features_of, target_numbers
 from ..tables.encoder import filled_note
-from .folds import (
-    Choice,
-    Findings,
-    Job,
-    NestedSplit,
-    Progress,
-    Run,
-    automatic,
-    progress_bar,
-)
+from .contestants import Choice, automatic, contestant
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
-from .protocol import Protocol, few_decide, make_protocol
+from .protocol import Fold, Protocol, TrainTest, few_decide, make_protocol
 from .results import Comparison, Doubt
-from .scores import BY_CLASS, CLASSIFICATION, REGRESSION, VOTES, Task, Vote, named_task
+from .scores import BY_CLASS, CLASSIFICATION, VOTES, Task, Vote, named_task
+from .work import Findings, Job, Progress, Run, progress_bar
 
 # A data frame with text, dates and gaps, whose target may be named, as numbers, labels and groups.
 
@@ -63,26 +56,24 @@ def from_frame(X: Any, y: Any, groups: Any, task: Task) -> EncodedTable:
     named = {what: name for what, name in (("y", y), ("groups", groups)) if isinstance(name, str)}
     frame = X.to_pandas() if hasattr(X, "to_pandas") else X
     if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
-        if named:
-            what, name = next(iter(named.items()))
+        for what, name in named.items():
             raise TypeError(
                 f"{what} names a column, {shown(name)}, but X is no data frame: give {what} as an "
                 "array."
             )
         return EncodedTable(X, y, groups)
-    labels = {what: _column(frame, what, name) for what, name in named.items()}
+    labels = {"y": y, "groups": groups}
+    labels |= {what: _column(frame, what, name) for what, name in named.items()}
     features, remarks = frame.drop(columns=list(named.values())), list[str]()
     if "y" in named:
         labels["y"], remarks = _target(labels["y"], y, task)
     elif all(_is_numeric(dtype) for dtype in features.dtypes):
-        return EncodedTable(features if named else X, y, labels.get("groups", groups))
+        return EncodedTable(features if named else X, **labels)
     encoder = TableEncoder(missing="keep")
     Z = encoder.fit_transform(features)
     filled = filled_note(Z, encoder.get_feature_names_out())
     remarks = [*encoder.remarks_, *filled, *remarks]
-    return EncodedTable(
-        Z, labels.get("y", y), labels.get("groups", groups), encoder, tuple(remarks)
-    )
+    return EncodedTable(Z, **labels, encoder=encoder, remarks=tuple(remarks))
 
 
 def _column(frame: Any, what: str, name: str) -> np.ndarray:
@@ -109,24 +100,23 @@ def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]
     reads; and remarks on what was merged or read.
     """
     y, several = merged_labels(y)
-    if task == REGRESSION and y.dtype.kind in "OU":
+    if task == CLASSIFICATION:
+        # whole numbers, which pandas keeps as decimals beside gaps
+        if y.dtype.kind == "f" and (y[~np.isnan(y)] % 1 == 0).all():
+            whole = [None if np.isnan(label) else int(label) for label in y.tolist()]
+            y = np.array(whole, dtype=object)
+        merged = [" and ".join(map(repr, spellings)) for spellings in several.values()]
+        return y, [f"{name}: {spellings} are one class" for spellings in merged]
+    if y.dtype.kind in "OU":
         numbers, known = np.full(len(y), np.nan), ~is_missing(y)
-        try:
+        with suppress(RejectColumn):
             numbers[known], remarks = target_numbers(name, y[known])
-        except RejectColumn:
-            return y, []
-        return numbers, remarks
-    if task == REGRESSION:
-        return y, []
-    # whole numbers, which pandas keeps as decimals beside gaps
-    if y.dtype.kind == "f" and (y[~np.isnan(y)] % 1 == 0).all():
-        whole = [None if np.isnan(label) else int(label) for label in y.tolist()]
-        y = np.array(whole, dtype=object)
-    return y, [f"{name}: {' and '.join(map(repr, of))} are one class" for of in several.values()]
+            return numbers, remarks
+    return y, []
 
 
 # the key of what is done on all rows, and what progress is called with
-ON_ALL_ROWS = "chosen on all rows"
+FINAL_CHOICE = "chosen on all rows"
 
 
 def compare(
@@ -298,18 +288,18 @@ def compare(
     if n_neighbors is not None and (n_rows := protocol.fewest_rows(folds)) < n_neighbors:
         reduced["n_neighbors"] = (n_neighbors, f"a fold leaves {n_rows} rows to learn from")
         protocol = replace(protocol, votes=(Vote(n_rows),))
+    # a predictor for tables is fitted to all rows meanwhile: very likely it will be chosen
+    likely = [method for method in methods if method.own_vote]
+    if not refit or time_budget is not None or len(likely) != 1:
+        likely = []
+    contestants: list[Method | Reference] = [*methods, *references]
     with progress_bar(progress) as show:
         run = Run(n_jobs, deadline, show)
-        contestants: list[Method | Reference] = [*methods, *references]
-        jobs = [
-            Job(number, NestedSplit.evaluate, fold, contestants)
-            for number, fold in enumerate(folds)
-        ]
-        # a predictor for tables is fitted to all rows meanwhile: very likely it will be chosen
-        predictors = [method for method in methods if method.own_vote]
-        fit = Job(ON_ALL_ROWS, NestedSplit.fit, (protocol.labelled,), predictors)
-        is_likely = refit and time_budget is None and len(predictors) == 1
-        findings = run.do(protocol, jobs, [fit] if is_likely else [])
+        findings = run.do(
+            protocol,
+            _jobs(folds, contestants),
+            [Job(FINAL_CHOICE, "pipeline", (protocol.labelled,), likely)] if likely else [],
+        )
         complete = findings.complete(methods)
         if not complete:
             raise KeyboardInterrupt
@@ -361,11 +351,7 @@ def extend(
     deadline = np.inf if time_budget is None else time.time() + time_budget
     with progress_bar(progress) as show:
         run = Run(n_jobs, deadline, show)
-        jobs = [
-            Job(number, NestedSplit.evaluate, fold, added)
-            for number, fold in enumerate(comparison.folds)
-        ]
-        findings = run.do(protocol, jobs)
+        findings = run.do(protocol, _jobs(comparison.folds, added))
         later = [findings.found.get(number, {}) for number in range(len(comparison.folds))]
         finished = set.intersection(*map(set, later))
         found = [
@@ -394,6 +380,11 @@ def with_winner(
         return comparison
     with progress_bar(progress) as show:
         return _with_winner(comparison, Run(n_jobs, np.inf, show), {})
+
+
+def _jobs(folds: Sequence[TrainTest], contestants: Sequence[Method | Reference]) -> list[Job]:
+    """Return the evaluation of contestants on every fold."""
+    return [Job(number, "evaluate", fold, contestants) for number, fold in enumerate(folds)]
 
 
 def _kinds(protocol: Protocol) -> dict[str, bool]:
@@ -446,7 +437,7 @@ def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) ->
     late = [name for name in comparison.methods if name not in known]
     skipped = comparison.skipped | dict.fromkeys(late, "the time budget ended before its turn")
     comparison = replace(comparison, skipped=skipped)
-    return _with_winner(comparison, run, findings.of(ON_ALL_ROWS)) if refit else comparison
+    return _with_winner(comparison, run, findings.of(FINAL_CHOICE)) if refit else comparison
 
 
 def _with_winner(
@@ -466,7 +457,8 @@ def _with_winner(
             run.progress(f"fitting {method.name}", 0, 1)
             # `MethodResult.warnings` holds those of the folds
             with warnings.catch_warnings(action="ignore"):
-                winner, rows = NestedSplit(protocol, protocol.labelled).fit(method, choice)
+                fold = Fold(protocol, protocol.labelled)
+                winner, rows = contestant(method).pipeline(fold, choice)
     except KeyboardInterrupt:
         return replace(comparison, interrupted=True)
     if comparison.encoder is not None:
@@ -491,13 +483,13 @@ def _final_choice(comparison: Comparison, run: Run) -> tuple[Method, Choice]:
     if len(comparison.folds) == 1 or is_settled or time.time() >= run.deadline:
         return taken
     show = run.progress
-    quiet = replace(run, progress=lambda what, done, total: show(ON_ALL_ROWS, done, total))
+    quiet = replace(run, progress=lambda what, done, total: show(FINAL_CHOICE, done, total))
     methods = [method for method in methods if method.name not in comparison.skipped]
-    job = Job(ON_ALL_ROWS, NestedSplit.choose, (protocol.labelled,), methods)
+    job = Job(FINAL_CHOICE, "choose", (protocol.labelled,), methods)
     findings = quiet.do(protocol, [job])
     if findings.interrupted:
         raise KeyboardInterrupt
-    choices = findings.of(ON_ALL_ROWS)
+    choices = findings.of(FINAL_CHOICE)
     if not choices or time.time() >= run.deadline:
         return taken
     name = automatic(choices, methods, protocol, protocol.labelled)

@@ -1,5 +1,5 @@
 """Which rows are held out, which are learned from, and on which choices are made: by rules of the
-table alone, before any fit.
+table alone, before any fit. And the rows of a fold as all contestants see them.
 """
 
 from __future__ import annotations
@@ -12,15 +12,29 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._messages import counted
 from .._validation import as_rows, check_spread, encode_labels, is_missing, known_labels
+from ..estimators import SharedRows
 from ..graphs import joined_groups
 from ..tables import Feature
-from ..tables.encoder import filled, missing_cells, preprocessing
-from .scores import CLASSIFICATION, REGRESSION, SCORES, VOTES, Score, Task, Vote
+from ..tables.encoder import Imputer, filled, missing_cells
+from .scores import (
+    CLASSIFICATION,
+    REGRESSION,
+    SCORES,
+    VOTES,
+    Score,
+    Task,
+    Vote,
+    nearest_voters,
+    possible_votes,
+)
 from .twins import chained_rows, n_with_twin, twin_groups
 
 N_SPLITS = 5
@@ -33,7 +47,7 @@ INNER_SPLITS = 3
 FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in one to learn from
 NO_ROWS = np.arange(0)
 
-Fold = tuple[np.ndarray, np.ndarray]
+TrainTest = tuple[np.ndarray, np.ndarray]  # row numbers
 
 
 @dataclass(frozen=True)
@@ -101,10 +115,24 @@ class Protocol:
         return missing_cells(self.X)
 
     def preprocessing(self) -> list[tuple[str, Any]]:
-        """Return the steps before a map, unfitted."""
-        return preprocessing(
-            scale=self.scale, sparse=issparse(self.X), missing=bool(self.missing_cells.any())
-        )
+        """Return the steps before a map, unfitted: a scaler and an imputer, as far as they are
+        needed.
+
+        Scaled first, as the scaler passes over missing cells: so their indicators stay 0 and 1. Of
+        unit variance, an indicator of 5 missing cells among 1,000 would weigh like 14 standard
+        deviations of a feature: only rows with the same gap would be neighbours
+        (`benchmarks/missing.py`).
+        """
+        steps: list[tuple[str, Any]] = []
+        if self.scale:
+            steps.append(("scale", StandardScaler(with_mean=not issparse(self.X))))
+        if self.missing_cells.any():
+            steps.append(("impute", Imputer()))
+        return steps
+
+    def max_components(self, method: Any) -> int:
+        """Return the largest dimension that a `Method` can have on this table."""
+        return method.max_components(self.X.shape[1], max(1, len(self.classes)))
 
     def beside(self, rows: np.ndarray) -> np.ndarray:
         """Return the rows without a label that may be learned from with these rows: all, or with
@@ -121,10 +149,11 @@ class Protocol:
         """
         heads = self._heads(rows)
         if self.grouped:
-            largest = self.task.sizes(self.y[rows]).max()
+            is_classes = self.task == CLASSIFICATION
+            largest = int(np.bincount(self.y[rows]).max()) if is_classes else len(rows)
             if len(heads) <= largest:
                 return len(heads), f"there are {counted(len(heads), 'group')}"
-            return int(largest), f"no class has more than {counted(largest, 'row')}"
+            return largest, f"no class has more than {counted(largest, 'row')}"
         if self.task == REGRESSION:
             return len(heads) // 2, f"R² needs two rows in every fold, and there are {len(heads):,}"
         classes, sizes = np.unique(self.y[heads], return_counts=True)
@@ -135,7 +164,7 @@ class Protocol:
 
     def folds(
         self, n_splits: int | None, n_repeats: int | None
-    ) -> tuple[list[Fold], dict[str, tuple[int, str]]]:
+    ) -> tuple[list[TrainTest], dict[str, tuple[int, str]]]:
         """Return the outer folds, and what was requested where the rows allow fewer.
 
         By default five folds, drawn anew up to three times, until 1,500 rows have been held out: a
@@ -170,7 +199,7 @@ class Protocol:
                 )
         return folds, reduced
 
-    def one_split(self, seed: int) -> Fold:
+    def one_split(self, seed: int) -> TrainTest:
         """Hold out one row of each of 5,000 units; rows that are near-twins of these are not
         learned from.
         """
@@ -182,7 +211,7 @@ class Protocol:
             own |= np.isin(near, near[test])
         return self.labelled[~own[self.labelled]], test
 
-    def member_folds(self, rows: np.ndarray, n_splits: int = INNER_SPLITS) -> list[Fold]:
+    def member_folds(self, rows: np.ndarray, n_splits: int = INNER_SPLITS) -> list[TrainTest]:
         """Return folds of 2,000 training rows, or of all that there are; without those that have no
         score.
 
@@ -197,7 +226,7 @@ class Protocol:
         folds = self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
         return [(train, test) for train, test in folds if self._has_score(test)]
 
-    def inner_folds(self, rows: np.ndarray) -> list[Fold]:
+    def inner_folds(self, rows: np.ndarray) -> list[TrainTest]:
         """Return the folds on which choices are made: those of `member_folds`, or as many of their
         rows as these take.
 
@@ -215,7 +244,7 @@ class Protocol:
         folds = [(train[np.isin(train, kept)], test[np.isin(test, kept)]) for train, test in folds]
         return [(train, test) for train, test in folds if len(test) and self._has_score(test)]
 
-    def fewest_rows(self, folds: Sequence[Fold]) -> int:
+    def fewest_rows(self, folds: Sequence[TrainTest]) -> int:
         """Return the number of rows of the smallest training part, inner folds included."""
         inner = [fold for train, _ in folds for fold in self.inner_folds(train)]
         return min(len(train) for train, _ in [*folds, *inner])
@@ -234,7 +263,7 @@ class Protocol:
         """
         return self.task == CLASSIFICATION or bool(np.ptp(self.y[test]) > 0)
 
-    def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[Fold]:
+    def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[TrainTest]:
         """Return folds of the units; those of twins are small, so that it is their number that is
         shared out.
         """
@@ -242,13 +271,13 @@ class Protocol:
             # `Comparison.reduced` holds it
             warnings.filterwarnings("ignore", "The least populated class")
             if self.grouped:
-                units, shuffle = self.units[rows], {"shuffle": True, "random_state": seed}
-                # scikit-learn 1.6 would shuffle the classes of the groups alone
+                units = self.units[rows]
+                splitter: Any = GroupKFold(n_splits, shuffle=True, random_state=seed)
                 if self.task == CLASSIFICATION:
+                    # scikit-learn 1.6 would shuffle the classes of the groups alone
                     numbers, units = np.unique(units, return_inverse=True)
-                    order = check_random_state(seed).permutation(len(numbers))
-                    units, shuffle = np.argsort(order)[units], {}
-                splitter = self.task.group_splitter(n_splits, **shuffle)
+                    units = np.argsort(check_random_state(seed).permutation(len(numbers)))[units]
+                    splitter = StratifiedGroupKFold(n_splits)
                 return [(rows[a], rows[b]) for a, b in splitter.split(rows, self.y[rows], units)]
             heads = np.sort(self._heads(rows))
             splitter = self.task.splitter(n_splits, shuffle=True, random_state=seed)
@@ -282,7 +311,7 @@ def sample(
     return np.sort(chosen)
 
 
-def first_repeat(folds: Sequence[Fold]) -> tuple[Fold, ...]:
+def first_repeat(folds: Sequence[TrainTest]) -> tuple[TrainTest, ...]:
     """Return the folds that hold every row out once; a single split is one."""
     held_out = set[int]()
     for number, (_, test) in enumerate(folds):
@@ -290,6 +319,97 @@ def first_repeat(folds: Sequence[Fold]) -> tuple[Fold, ...]:
             return tuple(folds[:number])
         held_out.update(test.tolist())
     return tuple(folds)
+
+
+class Fold:
+    """Training rows and rows to predict, scaled and without gaps, and the inner folds of the
+    training rows: shared by all contestants.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    rows, queries : ndarray of row numbers
+    others : ndarray of row numbers, optional
+        Rows without a label to learn from, too; all that the protocol allows by default.
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        rows: np.ndarray,
+        queries: np.ndarray = NO_ROWS,
+        others: np.ndarray | None = None,
+    ) -> None:
+        self.protocol, self.rows, self.queries = protocol, rows, queries
+        self.others = protocol.beside(rows) if others is None else others
+        self.y = protocol.y[rows]
+        self._shared: dict[int, SharedRows] = {}
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Return the classes of the training rows themselves, or the numbers."""
+        return self.protocol.classes[self.y] if self.protocol.task == CLASSIFICATION else self.y
+
+    @cached_property
+    def inner(self) -> list[Fold]:
+        """Return the folds of the training rows on which choices are made."""
+        return [Fold(self.protocol, *fold) for fold in self.protocol.inner_folds(self.rows)]
+
+    @cached_property
+    def votes(self) -> list[Vote]:
+        """Return the votes that this fold and all inner ones have rows for."""
+        return possible_votes(
+            self.protocol.votes, min(len(fold.rows) for fold in [self, *self.inner])
+        )
+
+    @cached_property
+    def alone(self) -> Fold:
+        """Return the fold as if there were no rows without a label: their scale is not that of all
+        rows.
+        """
+        return Fold(self.protocol, self.rows, self.queries, NO_ROWS)
+
+    @cached_property
+    def preprocessing(self) -> list[tuple[str, Any]]:
+        """Return scaler and imputer, fitted to the training rows and those without a label."""
+        steps = self.protocol.preprocessing()
+        if not steps:
+            return []
+        # the mean of a column without a value in these rows is invalid: it is filled with 0
+        with np.errstate(invalid="ignore"):
+            return Pipeline(steps).fit(self.protocol.X[np.append(self.rows, self.others)]).steps
+
+    @cached_property
+    def prepared(self) -> tuple[Any, Any]:
+        """Return training rows and queries as the maps see them."""
+        return self.prepare(self.rows), self.prepare(self.queries)
+
+    def prepare(self, rows: np.ndarray) -> Any:
+        """Return rows as the maps see them."""
+        X = self.protocol.X[rows]
+        return Pipeline(self.preprocessing).transform(X) if self.preprocessing and len(rows) else X
+
+    def shared(self, learned: np.ndarray) -> SharedRows:
+        """Return the rows that all spectral methods which learn from so many have in common."""
+        if len(learned) not in self._shared:
+            self._shared[len(learned)] = SharedRows(self.prepared[0][learned], self.y[learned])
+        return self._shared[len(learned)]
+
+    def sample(self, most: int) -> np.ndarray:
+        """Return the positions of at most so many training rows to learn from."""
+        return sample(np.arange(len(self.rows)), self.y, most, self.protocol.random_state)
+
+    def predictions(self, Z: Any, queries: Any, votes: Sequence[Vote]) -> list[np.ndarray]:
+        """Return what each vote of the training rows predicts for the queries, of both the
+        coordinates.
+        """
+        distances, near = nearest_voters(Z, queries, max(vote.n_neighbors for vote in votes))
+        answers, n_classes = self.y[near], len(self.protocol.classes)
+        return [vote.predict(distances, answers, n_classes) for vote in votes]
+
+    def contributions(self, prediction: np.ndarray) -> np.ndarray:
+        """Return the contributions of the queries to the score of a prediction."""
+        return self.protocol.score.contributions(self.protocol.y[self.queries], prediction)
 
 
 # From a table to the protocol of its comparison: what is refused, and which score ranks by default.
@@ -319,9 +439,8 @@ def make_protocol(
     check_consistent_length(X, y, groups)
     y = column_or_1d(y)
     if unlabelled is not None:
-        # what compares as pandas' NA is not marked
-        equal = [label == unlabelled for label in y.tolist()]
-        marked = np.array([isinstance(one, (bool, np.bool_)) and bool(one) for one in equal])
+        marked = ~is_missing(y)
+        marked[marked] = [label == unlabelled for label in y[marked].tolist()]
         if not marked.any():
             raise ValueError(
                 f"unlabelled is {unlabelled!r}, which y does not hold: leave it out, or give the "
@@ -379,12 +498,10 @@ def _ranking_score(name: str | None, task: Task, y: np.ndarray) -> Score:
     the rows, nor on a few huge numbers.
     """
     known = SCORES[task.name]
-    if name is None:
-        name = next(iter(known))
-        if task == CLASSIFICATION:
-            name = "auc" if task.sizes(y).max() > RARE * len(y) else name
-        elif few_decide(y):
-            name = "mae"
+    if name is None and task == CLASSIFICATION:
+        name = "auc" if np.bincount(y).max() > RARE * len(y) else "accuracy"
+    elif name is None:
+        name = "mae" if few_decide(y) else "r2"
     if name not in known:
         raise ValueError(f"score must be one of {', '.join(map(repr, known))}, got {name!r}.")
     return known[name]

@@ -14,14 +14,14 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from ..tables import TableEncoder
-from .folds import CHOICE, Outcome, automatic
+from .contestants import CHOICE, Outcome, Skipped, automatic
 from .methods import RAW, Method, Params, Reference
-from .protocol import NO_ROWS, Fold, Protocol, first_repeat
+from .protocol import NO_ROWS, Protocol, TrainTest, first_repeat
 from .ranking_html import comparison_html
 from .scores import OwnVote, Score, Task, Vote
 from .statistics import PairedTest, detectable_difference, holm, paired_test, status_of
 
-Found = dict[str, Any]  # by name of the method an Outcome, or the reason why it was skipped
+Found = dict[str, Any]  # by name of the method an Outcome, or Skipped
 # in which results of equal score are listed
 ORDER = ("choice", "baseline", "method", "reference")
 
@@ -288,7 +288,7 @@ class Comparison:
         tables learned from.
     contestants : tuple of Method and Reference
         In the order in which they ran.
-    found : tuple of dict of name to Outcome or reason
+    found : tuple of dict of name to Outcome or Skipped
         What each of them did on every fold.
     skipped : dict of method name to reason
     reduced : dict of "n_splits" or "n_neighbors" to (requested, reason)
@@ -320,7 +320,7 @@ class Comparison:
     """
 
     protocol: Protocol
-    folds: tuple[Fold, ...]
+    folds: tuple[TrainTest, ...]
     n_planned: int
     reduced: dict[str, tuple[int, str]]
     encoder: TableEncoder | None = None
@@ -356,9 +356,9 @@ class Comparison:
         skipped, collected = dict[str, str](), []
         for one in contestants:
             outcomes = [of_fold.get(one.name) for of_fold in found]
-            reasons = [outcome for outcome in outcomes if isinstance(outcome, str)]
-            if reasons:
-                skipped[one.name] = reasons[0]
+            failed = [outcome for outcome in outcomes if isinstance(outcome, Skipped)]
+            if failed:
+                skipped[one.name] = failed[0].reason
             elif all(outcomes):
                 collected.append(_collected(one.name, one, outcomes, protocol))
         outcomes = [of_fold[name] for name, of_fold in zip(chosen, found, strict=True)]
@@ -419,7 +419,7 @@ class Comparison:
     @property
     def n_repeats(self) -> int:
         """Return how often the rows were split."""
-        return len(self.folds) // max(1, len(first_repeat(self.folds)))
+        return len(self.folds) // len(first_repeat(self.folds))
 
     @property
     def of_fitted_models(self) -> bool:
@@ -469,10 +469,10 @@ class Comparison:
 
         None where the result is no map. The automatic choice is several.
         """
-        method, p = result.method, self.protocol.X.shape[1]
+        method = result.method
         if not isinstance(method, Method) or method.estimator is None or method.own_vote:
             return None
-        m = min(n_components, method.max_components(p, max(1, len(self.classes))))
+        m = min(n_components, self.protocol.max_components(method))
         estimator = clone(method.estimator).set_params(**result.params[0] | {"n_components": m})
         return Pipeline([*self.protocol.preprocessing(), ("map", estimator)])
 
@@ -554,7 +554,7 @@ def _collected(
 
 
 def ranked(
-    finished: Sequence[MethodResult], folds: Sequence[Fold], units: np.ndarray | None = None
+    finished: Sequence[MethodResult], folds: Sequence[TrainTest], units: np.ndarray | None = None
 ) -> tuple[list[MethodResult], float]:
     """Return the results, best first, with tests against the raw features, and the least difference
     that shows.
@@ -580,7 +580,7 @@ def ranked(
 def difference_test(
     result: MethodResult,
     other: MethodResult,
-    folds: Sequence[Fold],
+    folds: Sequence[TrainTest],
     units: np.ndarray | None = None,
 ) -> PairedTest:
     """Return the test of a difference in score between two results."""

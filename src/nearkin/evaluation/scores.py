@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
 from sklearn.utils.validation import column_or_1d
 
@@ -33,18 +33,13 @@ class Task:
     name : str
     check_target : function of y
         Returns it as an array, with its gaps, and refuses what cannot be predicted.
-    voter, splitter, group_splitter : class
+    voter, splitter : class
     """
 
     name: str
     check_target: Callable[[Any], np.ndarray]
     voter: Any
     splitter: Any
-    group_splitter: Any
-
-    def sizes(self, y: np.ndarray) -> np.ndarray:
-        """Return the sizes of the classes; numbers count as one class."""
-        return np.unique(y, return_counts=True)[1] if self == CLASSIFICATION else np.array([len(y)])
 
 
 def _check_classes(y: Any) -> np.ndarray:
@@ -95,20 +90,8 @@ def _check_numbers(y: Any) -> np.ndarray:
     return numbers
 
 
-CLASSIFICATION = Task(
-    "classification",
-    _check_classes,
-    KNeighborsClassifier,
-    StratifiedKFold,
-    StratifiedGroupKFold,
-)
-REGRESSION = Task(
-    "regression",
-    _check_numbers,
-    KNeighborsRegressor,
-    KFold,
-    GroupKFold,
-)
+CLASSIFICATION = Task("classification", _check_classes, KNeighborsClassifier, StratifiedKFold)
+REGRESSION = Task("regression", _check_numbers, KNeighborsRegressor, KFold)
 TASKS = {task.name: task for task in (CLASSIFICATION, REGRESSION)}
 
 
@@ -324,23 +307,21 @@ def _mean_above(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     return (sums[::-1].cumsum()[::-1] - sums / 2)[level] / len(x)
 
 
-def _by_name(*scores: Score) -> dict[str, Score]:
-    return {score.name: score for score in scores}
-
-
 BY_CLASS = ("balanced_accuracy", "f1")  # in which all classes count alike, however rare
 
-SCORES = {  # the first one of a task is its default
-    "classification": _by_name(
-        Score("accuracy", _hits),
-        Score("balanced_accuracy", _balanced),
-        Score("f1", _f1),
-        Score("auc", _auc),
-        Score("log_loss", _log_loss, sign=-1),
-    ),
-    "regression": _by_name(
-        Score("r2", _r2),
-        Score("mae", _absolute_errors, sign=-1),
-        Score("rank_correlation", _rank_correlation),
-    ),
+OF_CLASSES = (
+    Score("accuracy", _hits),
+    Score("balanced_accuracy", _balanced),
+    Score("f1", _f1),
+    Score("auc", _auc),
+    Score("log_loss", _log_loss, sign=-1),
+)
+OF_NUMBERS = (
+    Score("r2", _r2),
+    Score("mae", _absolute_errors, sign=-1),
+    Score("rank_correlation", _rank_correlation),
+)
+SCORES = {
+    task.name: {score.name: score for score in scores}
+    for task, scores in ((CLASSIFICATION, OF_CLASSES), (REGRESSION, OF_NUMBERS))
 }

@@ -182,7 +182,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = np.argsort(p_values)
     steps = np.array(p_values)[order] * np.arange(len(p_values), 0, -1)
     corrected = np.empty(len(p_values))
-    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(p_values) else []
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return corrected.tolist()
 
 

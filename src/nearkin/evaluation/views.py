@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +12,13 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from .._validation import known_labels
-from .folds import FAILURES, Embedded, MapWithVote, NestedSplit, Progress, Split
+from .contestants import FAILURES, MapWithVote, contestant
 from .methods import DIMENSIONS, Method, Params
-from .protocol import NO_ROWS, Fold, first_repeat
+from .protocol import NO_ROWS, Fold, TrainTest, first_repeat
 from .results import Comparison, MethodResult
 from .scores import CLASSIFICATION, SCORES, Vote, named_task, nearest_voters, possible_votes
 from .statistics import SIGNIFICANCE, corrected_resampled_t_test
+from .work import Progress
 
 NEAREST = Vote(5)  # of the coordinates of a predictor with a vote of its own
 
@@ -70,16 +70,16 @@ def score_by_dimension(
     -----
     To look at, not to choose by: the best point of a curve is chosen on the held-out rows.
     """
-    splits = [Split(comparison.protocol, *fold) for fold in first_repeat(comparison.folds)]
+    folds = [Fold(comparison.protocol, *rows) for rows in first_repeat(comparison.folds)]
     curves = {}
     for result in comparison.results:
         if not isinstance(result.method, Method) or result.method.own_vote:
             continue
         by_fold = []
-        for number, split in enumerate(splits):
+        for number, fold in enumerate(folds):
             params, vote = result.params[number], result.votes[number]
-            by_fold.append(_curve(split, result.method, params, vote))
-            progress(f"{result.name}, dimensions", number + 1, len(splits))
+            by_fold.append(_curve(fold, result.method, params, vote))
+            progress(f"{result.name}, dimensions", number + 1, len(folds))
         if result.method.estimator is None:
             scores = np.array([score for of_fold in by_fold for score in of_fold.values()])
             curves[result.name] = {max(max(of_fold) for of_fold in by_fold): scores}
@@ -89,22 +89,26 @@ def score_by_dimension(
     return curves
 
 
-def _curve(split: Split, method: Method, params: Params, vote: Vote) -> dict[int, float]:
+def _curve(fold: Fold, method: Method, params: Params, vote: Vote) -> dict[int, float]:
     """Return the score on a fold, by dimension."""
-    p, scores = split.protocol.X.shape[1], dict[int, float]()
-    settings = method.settings(p)
+    scores, settings = dict[int, float](), method.settings(fold.protocol.X.shape[1])
     # the first columns of one fit are those of all dimensions
     if method.nested and method.estimator is not None:
-        most = method.max_components(p, max(1, len(split.protocol.classes)))
-        settings = [params | {"n_components": min(most, max(DIMENSIONS), len(split.rows) - 1)}]
+        most = fold.protocol.max_components(method)
+        settings = [params | {"n_components": min(most, max(DIMENSIONS), len(fold.rows) - 1)}]
     for setting in settings:
         # a fit may warn (`MethodResult.warnings` holds that) or lack the dimension
         with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
-            found = MapWithVote(method).fit(split, setting)
+            found = MapWithVote(method).fit(fold, setting)
             for m in method.cuts(found.Z.shape[1]):
-                (prediction,) = found.predictions([vote], m)
-                scores[m] = float(split.contributions(prediction).mean())
+                scores[m] = _score(fold, found.Z[:, :m], found.queries[:, :m], vote)
     return scores
+
+
+def _score(fold: Fold, Z: Any, queries: Any, vote: Vote) -> float:
+    """Return the score of a vote on a fold."""
+    (prediction,) = fold.predictions(Z, queries, [vote])
+    return float(fold.contributions(prediction).mean())
 
 
 def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
@@ -125,31 +129,32 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     """Return the held-out rows of the first fold in two dimensions of a method, learned from its
     training rows.
     """
-    split, method = Split(comparison.protocol, *comparison.folds[0]), result.method
+    fold, method = Fold(comparison.protocol, *comparison.folds[0]), result.method
     params, vote = dict(result.params[0]), result.votes[0]
     if result.kind == "choice":
-        chosen = params.pop("method")
-        method = next((other.method for other in comparison.results if other.name == chosen), None)
+        method = _finished(comparison, params.pop("method"))
     if not isinstance(method, Method):
         raise ValueError(
             f"{result.name} is no map, or did not finish every fold: take another result."
         )
     plane = comparison.found[0][method.name].plane
     if plane is not None:
-        (Z, queries), learned, vote = plane, np.arange(len(split.rows)), NEAREST
-        found = Embedded(split, [], Z, queries, learned, 0.0)
+        (Z, queries), vote = plane, NEAREST
     else:
         if method.estimator is not None:
-            p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
-            params |= {"n_components": min(2, method.max_components(p, n_classes))}
+            params |= {"n_components": min(2, comparison.protocol.max_components(method))}
         with warnings.catch_warnings(action="ignore"):
-            found = MapWithVote(method).fit(split, params)
-    Z, queries = np.asarray(found.Z)[:, :2], np.asarray(found.queries)[:, :2]
-    (vote,) = possible_votes([vote], len(split.rows))
+            found = MapWithVote(method).fit(fold, params)
+        Z, queries = (np.asarray(rows)[:, :2] for rows in (found.Z, found.queries))
+    (vote,) = possible_votes([vote], len(fold.rows))
     near = nearest_voters(Z, queries, vote.n_neighbors)[1]
-    (prediction,) = found.predictions([vote], 2)
-    score = float(split.contributions(prediction).mean())
-    return HeldOutMap(queries, split.queries, split.rows[near], score, vote)
+    score = _score(fold, Z, queries, vote)
+    return HeldOutMap(queries, fold.queries, fold.rows[near], score, vote)
+
+
+def _finished(comparison: Comparison, name: str) -> Any:
+    """Return a method that finished every fold, None where it did not."""
+    return next((result.method for result in comparison.results if result.name == name), None)
 
 
 # Scores by which a constant is beaten without any knowledge: f1 by guessing, mae by staying near
@@ -215,20 +220,20 @@ def chosen_predictor(comparison: Comparison) -> Any:
     if comparison.winner is not None:
         last = comparison.winner[-1]
         return last if hasattr(last, "fit_encoded") else None
-    most = Counter(params["method"] for params in comparison.choice.params).most_common(1)[0][0]
-    for result in comparison.results:
-        if result.name == most and isinstance(result.method, Method) and result.method.own_vote:
-            fold = NestedSplit(comparison.protocol, comparison.protocol.labelled)
-            with warnings.catch_warnings(action="ignore"):
-                return fold.fit(result.method)[0][-1]
-    return None
+    ((usual, _),) = comparison.choice.row().chosen.most_common(1)
+    method = _finished(comparison, usual)
+    if method is None or not method.own_vote:
+        return None
+    fold = Fold(comparison.protocol, comparison.protocol.labelled)
+    with warnings.catch_warnings(action="ignore"):
+        return contestant(method).pipeline(fold)[0][-1]
 
 
 def held_out_map(
     mapping: Any,
     X: Any,
     y: Any,
-    fold: Fold,
+    fold: TrainTest,
     n_neighbors: int,
     *,
     task: str = "classification",

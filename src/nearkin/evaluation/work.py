@@ -1,0 +1,222 @@
+"""Work on folds: in turn, or in parallel where the rows of all folds are not few.
+
+Each process keeps to one thread, as small problems do anyway: threads cost more than they give.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+from .._blocks import deaf_processes
+from .contestants import FAILURES, Outcome, Skipped, contestant
+from .methods import RAW, Method, Reference
+from .protocol import Fold, Protocol
+
+WORTH_PROCESSES = 2000  # rows of all folds together from which on processes are worth their start
+FEW_FOLDS = 4  # for each process: of fewer, the contestants are shared out, too
+# harmless: the dimensions tried may exceed the rank of a fold, and its rows may lack a class
+HARMLESS = ("n_components=", "y_pred contains", "lbfgs failed to converge")
+
+Progress = Callable[[str, int, int], None]
+Found = tuple[int | str, str | None, Any]  # the key of a job, a name, and what was found
+
+
+@contextmanager
+def progress_bar(progress: Any) -> Iterator[Callable[..., None]]:
+    """Yield what to call with [what is done,] units done and units in all: the callable; for True a
+    bar.
+    """
+    if progress is not True:
+        yield progress or (lambda *_: None)
+        return
+    try:
+        from rich.progress import Progress as Bar
+        from rich.progress import TextColumn
+    except ImportError as error:
+        raise ImportError("progress=True needs rich: pip install rich (or nearkin[app])") from error
+    name = "comparing"
+    with Bar(
+        TextColumn("{task.description:20}", markup=False), *Bar.get_default_columns()[1:]
+    ) as bar:
+        task = bar.add_task(name, total=None)
+
+        def show(*about: Any) -> None:
+            *what, done, total = about
+            bar.update(task, description=[name, *what][-1], completed=done, total=total)
+
+        yield show
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some contestants, one after the other, on the same rows.
+
+    Attributes
+    ----------
+    key : int or str
+        The number of the fold, or what is done on all rows.
+    do : {"evaluate", "choose", "pipeline"}
+        The method of a contestant.
+    rows : tuple of ndarray
+        Training rows, and held-out ones where there are any.
+    contestants : sequence of Method and Reference
+    """
+
+    key: int | str
+    do: str
+    rows: tuple[np.ndarray, ...]
+    contestants: Sequence[Method | Reference]
+
+    def cut(self, n: int) -> list[Job]:
+        """Return n jobs that share out the contestants, or as many as there are contestants."""
+        n = min(n, len(self.contestants))
+        return [replace(self, contestants=self.contestants[first::n]) for first in range(n)]
+
+    def work(self, protocol: Protocol, deadline: float, is_first: bool) -> Iterator[Found]:
+        """Yield the key, a name and what is found, or `Skipped` where there is nothing; last a name
+        of None.
+
+        After the deadline only the first job begins, and others end, but with at least two methods
+        where the raw features are among them.
+        """
+        if not is_first and time.time() > deadline:
+            return
+        fold = Fold(protocol, *self.rows)
+        at_least = 2 if self.contestants[0].name == RAW else 0
+        with threadpool_limits(1):
+            for n_done, one in enumerate(self.contestants):
+                if n_done >= at_least and time.time() > deadline:
+                    break
+                try:
+                    with warnings.catch_warnings(record=True, action="always") as caught:
+                        result = getattr(contestant(one), self.do)(fold)
+                except FAILURES as error:
+                    if one.name == RAW:
+                        raise
+                    result = Skipped(str(error).partition("\n")[0])
+                if isinstance(result, Outcome):
+                    texts = [str(warning.message) for warning in caught]
+                    kept = Counter(text for text in texts if not text.startswith(HARMLESS))
+                    result = replace(result, warnings=kept)
+                yield self.key, one.name, result
+        yield self.key, None, None
+
+
+@dataclass
+class Findings:
+    """What the jobs have found so far.
+
+    Attributes
+    ----------
+    found : dict of key to dict of str to Any
+        By the key of the job and the name of the contestant; `Skipped`, where there is nothing.
+    n_left : Counter of key
+        Jobs that are not finished.
+    interrupted : bool
+    """
+
+    found: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    n_left: Counter[Any] = field(default_factory=Counter)
+    interrupted: bool = False
+
+    def complete(self, methods: Sequence[Method]) -> dict[int, dict[str, Any]]:
+        """Return what was found on the folds that got farthest, of those with the raw features: on
+        all folds, as a rule.
+        """
+        names = {method.name for method in methods}
+        reached = {
+            number: (not self.n_left[number], len(names & of_fold.keys()))
+            for number, of_fold in self.found.items()
+            if RAW in of_fold
+        }
+        most = max(reached.values(), default=None)
+        return {n: self.found[n] for n in sorted(reached) if reached[n] == most}
+
+    def of(self, key: int | str) -> dict[str, Any]:
+        """Return the results of all jobs with this key, but of contestants that were skipped."""
+        return {
+            name: one
+            for name, one in self.found.get(key, {}).items()
+            if not isinstance(one, Skipped)
+        }
+
+
+@dataclass(frozen=True)
+class Run:
+    """How the work is done.
+
+    Attributes
+    ----------
+    n_jobs : int or None
+        Processes; None takes one a core.
+    deadline : float
+        Of `time.time`.
+    progress : callable
+    """
+
+    n_jobs: int | None
+    deadline: float
+    progress: Progress
+
+    def do(self, protocol: Protocol, jobs: Sequence[Job], beside: Sequence[Job] = ()) -> Findings:
+        """Return what the jobs find, after an interrupt what they had found until then.
+
+        Those `beside` them take long: they begin first, but only in processes.
+        """
+        # without jobs that have no contestants
+        jobs, findings = [part for job in jobs for part in job.cut(1)], Findings()
+        n_jobs = cpu_count() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+        if n_jobs > 1 and len(jobs) * len(protocol.labelled) >= WORTH_PROCESSES:
+            n_parts = min(n_jobs, FEW_FOLDS) if len(jobs) < FEW_FOLDS * n_jobs else 1
+            jobs = [*beside, *(part for job in jobs for part in job.cut(n_parts))]
+            results = self._in_processes(protocol, jobs, n_jobs)
+        else:
+            results = (
+                one for job in jobs for one in job.work(protocol, self.deadline, job is jobs[0])
+            )
+        findings.n_left.update(job.key for job in jobs)
+        n_all, n_done = sum(len(job.contestants) for job in jobs), 0
+        try:
+            self.progress("comparing", 0, n_all)
+            for key, name, result in results:
+                if name is None:
+                    findings.n_left[key] -= 1
+                    continue
+                findings.found.setdefault(key, {})[name] = result
+                n_done += 1
+                self.progress(name, n_done, n_all)
+            if n_done < n_all:  # by the deadline
+                self.progress("comparing", n_all, n_all)
+        except KeyboardInterrupt:
+            findings.interrupted = True
+        finally:
+            results.close()
+        return findings
+
+    def _in_processes(
+        self, protocol: Protocol, jobs: Sequence[Job], n_jobs: int
+    ) -> Generator[Found]:
+        tasks = (delayed(_all_of)(job, protocol, self.deadline, job is jobs[0]) for job in jobs)
+        with deaf_processes():
+            results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(tasks)
+        try:
+            for found in results:
+                yield from found
+        finally:
+            # joblib warns of tasks that are cancelled: that is meant
+            with warnings.catch_warnings(action="ignore"):
+                results.close()
+
+
+def _all_of(job: Job, *how: Any) -> list[Found]:
+    return list(job.work(*how))
