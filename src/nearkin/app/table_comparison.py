@@ -28,7 +28,6 @@ from ..evaluation import (
     first_map,
     leader,
     score_by_dimension,
-    with_winner,
 )
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from ..tables import indicated_features
@@ -119,8 +118,9 @@ def compare_table(options: argparse.Namespace) -> int:
             comparison = more
             console.report(Summary(comparison))
     if options.save:
-        with _fits(table.name, options.quiet) as progress:
-            comparison = with_winner(comparison, progress=progress)
+        if comparison.winner is None:
+            with _fits(table.name, options.quiet) as progress:
+                comparison = extend(comparison, [], progress=progress)
         if comparison.winner is None:
             raise KeyboardInterrupt
         model = learned_model(comparison, table)

@@ -15,7 +15,7 @@ from ..graphs import joined_groups
 from ..vectors.judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from ..vectors.retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .adaptation import Adaptation, Way, WayResult, compare_vectors, ways_of
-from .comparison import FINAL_CHOICE, compare, extend, with_winner
+from .comparison import FINAL_CHOICE, compare, extend
 from .contestants import CHOICE
 from .embeddings import Shares, held_out_accuracy, neighborhood_preservation, same_class_among
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
@@ -106,5 +106,4 @@ __all__ = [
     "status_of",
     "twin_groups",
     "ways_of",
-    "with_winner",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from itertools import count
 from threading import Event, Lock
 from time import perf_counter
 from typing import Any
@@ -28,7 +28,7 @@ from .work import progress_bar
 
 # The ways to make vectors that are compared: as they are, truncated, by PCA, adapted, and as codes.
 
-RAW, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
+UNCHANGED, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
     "raw",
     "centred",
     "truncated",
@@ -65,7 +65,7 @@ class Way:
     @property
     def name(self) -> str:
         """Return what it is called, such as "adapter 64 int8"."""
-        words = [self.kind, "" if self.kind == RAW else str(self.size), self.quantize or ""]
+        words = [self.kind, "" if self.kind == UNCHANGED else str(self.size), self.quantize or ""]
         return " ".join(word for word in words if word) + ", rescored" * self.rescored
 
     @property
@@ -76,19 +76,14 @@ class Way:
 
 def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
     """Return the ways to compare p-dimensional vectors, the raw ones first."""
-    raw = [Way(RAW, p, 4 * p)]
     if side == "query":
-        return [*raw, Way(QUERY, p, 4 * p)]
-    shorter = [size for size in sorted(sizes) if size < p]
-    ways = [
-        *raw,
-        Way(CENTRED, p, 4 * p),
-        *(Way(kind, m, 4 * m) for kind in (TRUNCATED, PRINCIPAL) for m in shorter),
-    ]
+        return [Way(UNCHANGED, p, 4 * p), Way(QUERY, p, 4 * p)]
+    shorter = sorted(size for size in sizes if size < p)
+    ways = [Way(UNCHANGED, p, 4 * p), Way(CENTRED, p, 4 * p)]
+    ways += [Way(kind, m, 4 * m) for kind in (TRUNCATED, PRINCIPAL) for m in shorter]
     ways += [Way(ADAPTER, m, 4 * m) for m in [*shorter, p]]
     ways += [Way(ADAPTER, m, m, "int8") for m in shorter]
-    if shorter:
-        m = shorter[-1]
+    for m in shorter[-1:]:
         n_bytes = BinaryQuantizer.n_bytes(m)
         ways += [
             Way(ADAPTER, m, n_bytes, "binary"),
@@ -104,7 +99,7 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
     queries, documents = judgements.vectors()
     Q, C = unit_rows(queries[split.queries]), unit_rows(documents[split.candidates])
     learned_from = split.train.vectors()[1]
-    if way.kind == RAW:
+    if way.kind == UNCHANGED:
         return Vectors(Q, C)
     if way.kind == TRUNCATED:
         return Vectors(Q[:, : way.size], C[:, : way.size])
@@ -114,20 +109,17 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
     if way.kind == PRINCIPAL:
         pca = PCA(way.size, svd_solver="covariance_eigh").fit(unit_rows(learned_from))
         return Vectors(pca.transform(Q), pca.transform(C))
-    mapped = Vectors(adapter.embed(Q), C if way.kind == QUERY else adapter.embed(C))
     if way.quantize is None:
-        return mapped
-    coded = _decoded(adapter.quantized(way.quantize, learned_from), Q, C)
+        return Vectors(adapter.embed(Q), C if way.kind == QUERY else adapter.embed(C))
+
+    def decoded(quantize: str) -> Any:
+        """Return what the codes of queries and candidates stand for."""
+        coded = adapter.quantized(quantize, learned_from)
+        return tuple(coded.quantizer_.decode(coded.transform(X)) for X in (Q, C))
+
     if way.rescored:
-        again = _decoded(adapter.quantized("int8", learned_from), Q, C)
-        return Vectors(mapped.queries, again[1], codes=coded)
-    return Vectors(*coded)
-
-
-def _decoded(adapter: EmbeddingAdapter, *rows: np.ndarray) -> Any:
-    """Return what the codes of rows stand for."""
-    assert adapter.quantizer_ is not None
-    return tuple(adapter.quantizer_.decode(adapter.transform(X)) for X in rows)
+        return Vectors(adapter.embed(Q), decoded("int8")[1], codes=decoded(way.quantize))
+    return Vectors(*decoded(way.quantize))
 
 
 def place_in_sequence(way: Way) -> tuple[Any, ...]:
@@ -310,27 +302,27 @@ def compare_vectors(
     n_rows = min(len(split.train.vectors()[1]) for split in splits)
     p = judgements.vectors()[0].shape[1]
     ways = ways_of(p, [size for size in sizes if size < n_rows], side)
+    adapted = [way for way in sorted(ways, key=place_in_sequence) if way.is_adapted]
+    adapter_sizes = sorted({way.size for way in adapted})
 
     def evaluate(split: Split, step: Callable[[], None]) -> SplitScores:
         """Choose settings inside the training rows, and score all ways by the held-out queries."""
         settings_scores = score_settings(split.train, score, side, unseen, random_state, step)
         settings = SETTINGS[int(np.argmax(settings_scores))]
         adapters, seconds = {}, {}
-        for size in adapted_sizes(ways):
+        for size in adapter_sizes:
             started = perf_counter()
             adapters[size] = split.train.fit(EmbeddingAdapter(size, side=side, **settings))
             seconds[size] = perf_counter() - started
             step()
-        scores = {
-            way: scores_of(
-                vectors_of(way, split, judgements, adapters.get(way.size)), split, judgements
-            )
-            for way in ways
-        }
+        scores = {}
+        for way in ways:
+            vectors = vectors_of(way, split, judgements, adapters.get(way.size))
+            scores[way] = scores_of(vectors, split, judgements)
         return SplitScores(split, scores, settings_scores, seconds)
 
-    n_fits = len(splits) * (len(SETTINGS) + len(adapted_sizes(ways)))
-    found = run_all([partial(evaluate, split) for split in splits], n_fits, progress)
+    n_fits = len(splits) * (len(SETTINGS) + len(adapter_sizes))
+    found = run_all(evaluate, splits, n_fits, progress)
     n_train = float(np.mean([len(split.train) for split in splits]))
 
     def test(way: Way, other: Way, part: str) -> PairedTest:
@@ -342,8 +334,7 @@ def compare_vectors(
 
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
-    tested = [way for way in sorted(ways, key=place_in_sequence) if way.is_adapted]
-    p_values = in_sequence({way: tests[way][part] for way in tested})
+    p_values = in_sequence({way: tests[way][part] for way in adapted})
     results = []
     for way in ways:
         # the mean of the splits, as a difference is one
@@ -354,7 +345,7 @@ def compare_vectors(
             }
             for name in parts
         }
-        p_value, seconds, status = 1.0, 0.0, "baseline" if way.kind == RAW else "reference"
+        p_value, seconds, status = 1.0, 0.0, "baseline" if way.kind == UNCHANGED else "reference"
         if way.is_adapted:
             p_value = p_values[way]
             status = status_of(tests[way][part].difference, p_value)
@@ -396,31 +387,27 @@ class SplitScores:
         return self.scores[way][score][self.split.parts[part]]
 
 
-def adapted_sizes(ways: Sequence[Way]) -> list[int]:
-    """Return the sizes of the adapters that ways need."""
-    return sorted({way.size for way in ways if way.is_adapted})
-
-
 def run_all(
-    evaluations: Sequence[Callable[[Callable[[], None]], SplitScores]], n_fits: int, progress: Any
+    evaluate: Callable[[Split, Callable[[], None]], SplitScores],
+    splits: Sequence[Split],
+    n_fits: int,
+    progress: Any,
 ) -> list[SplitScores]:
     """Evaluate the splits, some at a time; an interrupt ends each after the fit in progress."""
-    done, stopped, lock = 0, Event(), Lock()
+    done, stopped, lock = count(1), Event(), Lock()
 
     def step() -> None:
-        nonlocal done
         if stopped.is_set():
             raise CancelledError
         with lock:
-            done += 1
-            show(done, n_fits)
+            show(next(done), n_fits)
 
     with (
         blas_in_one_thread() as n_threads,
         ThreadPoolExecutor(n_threads) as executor,
         progress_bar(progress) as show,
     ):
-        running = [executor.submit(evaluate, step) for evaluate in evaluations]
+        running = [executor.submit(evaluate, split, step) for split in splits]
         try:
             return [future.result() for future in running]
         except BaseException:

@@ -332,7 +332,8 @@ def extend(
     ----------
     comparison : Comparison
     methods : sequence of Method, default=None
-        Those that it has are not run again; None takes `all_methods`.
+        Those that it has are not run again; None takes `all_methods`. Of none, `[]`, the automatic
+        choice is fitted where it was not.
     refit, time_budget, n_jobs, progress
         See `compare`.
 
@@ -362,24 +363,6 @@ def extend(
         contestants.sort(key=lambda one: isinstance(one, Reference))  # these come last
         extended = _ended(comparison.with_found(found, contestants), findings, run, refit)
     return replace(extended, seconds=comparison.seconds + time.perf_counter() - start)
-
-
-def with_winner(
-    comparison: Comparison, *, n_jobs: int | None = None, progress: Progress | bool = False
-) -> Comparison:
-    """Return a comparison with its automatic choice fitted to all labelled rows; as it is where
-    that is done.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    n_jobs, progress
-        See `compare`.
-    """
-    if comparison.winner is not None:
-        return comparison
-    with progress_bar(progress) as show:
-        return _with_winner(comparison, Run(n_jobs, np.inf, show), {})
 
 
 def _jobs(folds: Sequence[TrainTest], contestants: Sequence[Method | Reference]) -> list[Job]:

@@ -280,7 +280,7 @@ class Comparison:
         Predictors of another kind on the same folds, best first.
     winner : Pipeline or None
         The automatic choice, fitted to all labelled rows; its accuracy is that of `choice`. None
-        with `refit=False` and after an interruption: `with_winner` fits it then.
+        with `refit=False` and after an interruption: `extend(comparison, [])` fits it then.
     winner_method : str
         Name of the method that it is.
     winner_rows : ndarray of int
@@ -403,8 +403,8 @@ class Comparison:
     @property
     def n_neighbors(self) -> int | None:
         """Return k of the vote where it was given; None where inner folds chose it."""
-        first, *others = self.protocol.votes
-        return None if others else first.n_neighbors
+        votes = self.protocol.votes
+        return votes[0].n_neighbors if len(votes) == 1 else None
 
     @property
     def n_twins(self) -> int:

@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, Nearest
 from sklearn.utils.validation import column_or_1d
 
 from .._messages import counted
-from .._validation import encode_labels, is_missing, known_labels
+from .._validation import check_targets_vary, encode_labels, is_missing, known_labels
 
 # What is predicted: a class, by the vote of the k nearest rows, or a number, by their mean.
 
@@ -76,17 +76,9 @@ def _check_numbers(y: Any) -> np.ndarray:
         )
     if np.isinf(values).any():
         raise ValueError(f"y is infinite in {counted(np.isinf(values).sum(), 'row')}: drop them.")
+    check_targets_vary(values)
     numbers = np.full(len(y), np.nan)
     numbers[known] = values
-    size, spread = np.nanmax(np.abs(numbers)), float(np.nanmax(numbers)) - float(np.nanmin(numbers))
-    if spread <= 1e-10 * size:
-        raise ValueError(
-            f"y does not vary: all its values are {values[0]:.6g}, so there is nothing to predict."
-        )
-    if size >= 1e100 or spread <= 1e-100:
-        raise ValueError(
-            f"y holds values of up to {size:.1e}, whose square is lost: scale it first."
-        )
     return numbers
 
 

@@ -9,12 +9,11 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_matrix, issparse
+from scipy.sparse import coo_array, issparse
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import false_discovery_control
+from scipy.stats import false_discovery_control, sem
 from scipy.stats import t as student
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._blocks import densified, near_origin, row_blocks
 from .._validation import as_rows
@@ -167,25 +166,17 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
             number, width = min(row, group.min()), np.mean(d[at, :size] ** 2)
             groups.append((number, likeness(row, group), likeness(row, around), width))
     number, inside, outside, width = np.array(groups).reshape(-1, 4).T
-    narrow = width <= NARROW**2 * 2 * _total_variance(Z)
+    # the sum of the variances is half the mean squared distance of rows drawn at random
+    narrow = width <= NARROW**2 * 2 * StandardScaler(with_mean=False).fit(Z).var_.sum()
     wide, excess, count = ~narrow, inside - outside, 0
     if _owe_labels(number[narrow], excess[narrow], len(rows)):
-        count += int(np.count_nonzero(narrow))
+        count += int(narrow.sum())
     if _owe_labels(number[wide], excess[wide], len(rows)):
         guessed = _means_by_group(number[wide], outside[wide])
         of_random_rows = 0.0 if is_number else float(np.sum((np.bincount(y) / len(y)) ** 2))
-        if guessed.mean() <= of_random_rows + 2 * _standard_error(guessed):
-            count += int(np.count_nonzero(wide))
+        if guessed.mean() <= of_random_rows + 2 * sem(guessed):
+            count += int(wide.sum())
     return round(count / len(rows) * len(labelled))
-
-
-def _total_variance(X: Any) -> float:
-    """Return the sum of the variances of the features: half the mean squared distance of rows drawn
-    at random.
-    """
-    if issparse(X):
-        return float(mean_variance_axis(csr_matrix(X), axis=0)[1].sum())
-    return float(X.var(axis=0, dtype=np.float64).sum())
 
 
 def _owe_labels(number: np.ndarray, excess: np.ndarray, n_queries: int) -> bool:
@@ -195,16 +186,12 @@ def _owe_labels(number: np.ndarray, excess: np.ndarray, n_queries: int) -> bool:
     means = _means_by_group(number, excess)
     if excess.sum() < LEAST_EXCESS * n_queries or len(means) < 2:
         return False
-    return bool(means.mean() > student.isf(0.01, len(means) - 1) * _standard_error(means))
+    return bool(means.mean() > student.isf(0.01, len(means) - 1) * sem(means))
 
 
 def _means_by_group(number: np.ndarray, values: np.ndarray) -> np.ndarray:
     _, group, sizes = np.unique(number, return_inverse=True, return_counts=True)
     return np.bincount(group, values) / sizes
-
-
-def _standard_error(values: np.ndarray) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def identical_rows(X: Any) -> np.ndarray:

@@ -81,9 +81,8 @@ def score_by_dimension(
             by_fold.append(_curve(fold, result.method, params, vote))
             progress(f"{result.name}, dimensions", number + 1, len(folds))
         if result.method.estimator is None:
-            scores = np.array([score for of_fold in by_fold for score in of_fold.values()])
-            curves[result.name] = {max(max(of_fold) for of_fold in by_fold): scores}
-            continue
+            largest = max(max(of_fold) for of_fold in by_fold)
+            by_fold = [{largest: score} for of_fold in by_fold for score in of_fold.values()]
         shared = sorted(set.intersection(*map(set, by_fold)))
         curves[result.name] = {m: np.array([scores[m] for scores in by_fold]) for m in shared}
     return curves

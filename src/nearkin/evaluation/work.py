@@ -173,8 +173,9 @@ class Run:
 
         Those `beside` them take long: they begin first, but only in processes.
         """
-        # without jobs that have no contestants
-        jobs, findings = [part for job in jobs for part in job.cut(1)], Findings()
+        jobs, findings = [job for job in jobs if job.contestants], Findings()
+        if not jobs:
+            return findings
         n_jobs = cpu_count() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
         if n_jobs > 1 and len(jobs) * len(protocol.labelled) >= WORTH_PROCESSES:
             n_parts = min(n_jobs, FEW_FOLDS) if len(jobs) < FEW_FOLDS * n_jobs else 1
