@@ -321,7 +321,7 @@ X, Y = hidden(n=20)
         ([True, False] * 10, "y holds no numbers but bool"),
         (np.arange(20) * 1j, "no numbers but complex|Complex"),
         (np.arange(20).astype("datetime64[D]"), "no numbers but datetime64"),
-        ([3] * 20, r"y does not vary \(all 3\): at least two different"),
+        ([3] * 20, r"y does not vary \(all 3.0\): at least two different"),
         (1e9 + np.arange(20) * 1e-9, "y does not vary"),
         (np.arange(20) * 1e150, "whose square is lost: scale it first"),
         (np.arange(20) * 1e-150, "whose square is lost: scale it first"),

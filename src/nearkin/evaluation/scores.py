@@ -76,9 +76,9 @@ def _check_numbers(y: Any) -> np.ndarray:
         )
     if np.isinf(values).any():
         raise ValueError(f"y is infinite in {counted(np.isinf(values).sum(), 'row')}: drop them.")
-    check_targets_vary(values)
     numbers = np.full(len(y), np.nan)
     numbers[known] = values
+    check_targets_vary(numbers[known])
     return numbers
 
 
