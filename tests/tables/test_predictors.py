@@ -13,16 +13,9 @@ from sklearn.exceptions import NotFittedError
 from nearkin import NCAClassifier, NCARegressor
 from nearkin.estimators.descent_embedding import directions
 from nearkin.objectives.kernel_regression import log_loss, prediction_loss, squared_error
-from nearkin.tables import TableEncoder, features_of, members, predictors
-from nearkin.tables.members import (
-    LocalLines,
-    Mixture,
-    Rows,
-    SoftVote,
-    member_path,
-    merged,
-    mixed_with_lines,
-)
+from nearkin.tables import TableEncoder, features_of, members, predictors, votes
+from nearkin.tables.members import LabelledRows, member_path, merged
+from nearkin.tables.votes import HeldOut, LocalLines, Mixture, SoftVote, mixed_with_lines
 from nearkin.testing import check_gradient
 
 
@@ -160,8 +153,8 @@ class TestVote:
         Z = np.sort(rng.normal(size=(60, 1)), axis=0)[::-1] * 50
         Q, Y, weights = Z[-7:] + 0.1, rng.normal(size=(60, 2)), rng.random(60) + 1e-9
         whole = SoftVote(0.3, distance).predict(Q, Z, Y, weights)
-        monkeypatch.setattr(members, "TILE_COLUMNS", 7)
-        monkeypatch.setattr(members, "TILE_ROWS", 2)
+        monkeypatch.setattr(votes, "TILE_COLUMNS", 7)
+        monkeypatch.setattr(votes, "TILE_ROWS", 2)
         np.testing.assert_allclose(
             SoftVote(0.3, distance).predict(Q, Z, Y, weights), whole, rtol=1e-9
         )
@@ -205,13 +198,8 @@ class TestLocalLines:
         Z = self.Z if straight else 10.0 * self.rng.integers(3, size=(100, 1))  # else three places
         y = Z[:, :1] if straight else (Z == 10.0) * 1.0
         Q, Z, Y, truth = Z[:50], Z[50:], y[50:], y[:50]
-
-        def held_out(vote):
-            return vote.predict(Q, Z, Y)
-
-        vote = mixed_with_lines(
-            SoftVote(1.0), 1.0, held_out, lambda found: np.sum((found - truth) ** 2, axis=1)
-        )
+        held_out = HeldOut([(Q, Z, Y, None)], truth, squared_error)
+        vote = mixed_with_lines(SoftVote(1.0), 1.0, held_out)
         assert isinstance(vote, Mixture) is straight
 
 
@@ -230,7 +218,7 @@ class TestMemberPath:
         Y = np.sin(2 * X[:, :1])
         folds = [(np.setdiff1d(np.arange(90), test), test) for test in np.arange(90).reshape(3, 30)]
         path = member_path(
-            Rows(X, Y, np.arange(3), squared_error), folds, 2, (0.5, 0.05, 0.005), "auto"
+            LabelledRows(X, Y, np.arange(3), squared_error), folds, 2, (0.5, 0.05, 0.005), "auto"
         )
         assert path.scores[path.alpha] == max(path.scores.values()) > -0.5
         assert np.linalg.norm(path.components[:, 0]) > 3 * np.linalg.norm(path.components[:, 1:])

@@ -52,16 +52,8 @@ from ..estimators.descent_embedding import FLOAT64_ROWS
 from ..objectives.kernel_regression import Loss, log_loss, squared_error
 from .bins import BinnedEncoder, Curves, Feature, SparseEncoder, features_of, is_table
 from .encoder import TableEncoder
-from .members import (
-    ALPHAS,
-    DISTANCES,
-    MemberPath,
-    Rows,
-    along_principal_axes,
-    member_path,
-    refined,
-    vote_from,
-)
+from .members import ALPHAS, LabelledRows, MemberPath, along_principal_axes, member_path, refined
+from .votes import DISTANCES, vote_from
 
 # What the predictors for tables share: encoded columns, a map by members, the vote of all rows.
 
@@ -127,7 +119,7 @@ class TablePredictor(
         weights = None if weights is None else weights / weights.mean()
         groups = np.unique(self.encoder_.groups_, return_inverse=True)[1]
         encoded = self.encoder_.transform(X)
-        rows = Rows(encoded, Y.astype(np.float32), groups, self._loss, weights)
+        rows = LabelledRows(encoded, Y.astype(np.float32), groups, self._loss, weights)
 
         # a map for each fold of some rows, merged
         if folds is not None:
@@ -149,7 +141,7 @@ class TablePredictor(
             rows.subset(some), folds, self.n_components, alphas, self.distance, report
         )
         self.held_out_rows_ = self._rows[some[np.concatenate([test for _, test in folds])]]
-        self.held_out_votes_ = self._answers(path.held_out)
+        self.held_out_votes_ = self._answers(path.choice.predicted)
 
         # of many rows all
         if len(some) < len(rows) and path.status is Status.CONVERGED:
@@ -248,14 +240,15 @@ class TablePredictor(
         numbers.
         """
 
-    def _set_map(self, path: MemberPath, rows: Rows) -> Self:
+    def _set_map(self, path: MemberPath, rows: LabelledRows) -> Self:
         """Set what the members have found, and the rows that vote."""
-        T, dtype = path.vote.temperature, np.float64 if len(rows) <= FLOAT64_ROWS else np.float32
+        vote, dtype = path.choice.vote, np.float64 if len(rows) <= FLOAT64_ROWS else np.float32
+        T = vote.temperature
         A = along_principal_axes(path.components / T**0.5, rows.X).astype(dtype)
         self.components_ = A
         self.temperature_ = T
-        self.distance_ = path.vote.distance
-        self.vote_ = path.vote.after(T)
+        self.distance_ = vote.distance
+        self.vote_ = vote.after(T)
         self.alpha_ = path.alpha
         self.alpha_scores_ = path.scores
         self._Z, self._Y, self._weights = rows.X @ A.T, rows.Y.astype(dtype), rows.weights
@@ -508,7 +501,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     encoder_ : BinnedEncoder
         What makes the features that the map takes of the numbers and indicators of a table.
     vote_ : SoftVote, or Mixture of one with local lines
-        How the training rows predict; `nearkin.tables.members`.
+        How the training rows predict; `nearkin.tables.votes`.
     feature_effects_ : ndarray of shape (`n_features_in_`,)
         How far each column of the table moves the rows about their mean, as the root of the mean
         square; 0 for columns that are left out.
@@ -752,7 +745,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
         self._centre, self._unit = answers.mean(), answers.std()
         return ((answers - self._centre) / self._unit)[:, None]
 
-    def _set_map(self, path: MemberPath, rows: Rows) -> Self:
+    def _set_map(self, path: MemberPath, rows: LabelledRows) -> Self:
         """Set what the members have found, and the share of the lines."""
         super()._set_map(path, rows)
         self.line_share_ = getattr(self.vote_, "share", 0.0)
