@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import NCA
 from nearkin.evaluation.methods import LDA
-from nearkin.tables.encoder import Imputer
+from nearkin.tables.gaps import Imputer
 
 FOLDER = Path(os.environ["NEARKIN_DATA"])
 ARRAYS = ("sonar", "ionosphere")

@@ -29,7 +29,7 @@ from nearkin.evaluation import (
 from nearkin.evaluation.contestants import MapWithVote
 from nearkin.evaluation.protocol import Fold
 from nearkin.tables import indicated_features
-from nearkin.tables.encoder import Imputer, filled
+from nearkin.tables.gaps import Imputer, filled
 
 from .tables import DNE_METHOD, FEW, FIXED, hidden, protocol_of, quick
 

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from .._messages import counted, quoted, shown
 from .._validation import check_integer, is_missing, merged_labels, refuse_foreign
 from ..tables import RejectColumn, TableEncoder, features_of, target_numbers
-from ..tables.encoder import filled_note
+from ..tables.gaps import filled_note
 from .contestants import Choice, automatic, contestant
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
 from .protocol import Fold, Protocol, TrainTest, few_decide, make_protocol

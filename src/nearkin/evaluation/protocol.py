@@ -23,7 +23,7 @@ from .._validation import as_rows, check_spread, encode_labels, is_missing, know
 from ..estimators import SharedRows
 from ..graphs import joined_groups
 from ..tables import Feature
-from ..tables.encoder import Imputer, filled, missing_cells
+from ..tables.gaps import Imputer, filled, missing_cells
 from .scores import (
     CLASSIFICATION,
     REGRESSION,

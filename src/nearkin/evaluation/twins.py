@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from .._blocks import densified, near_origin, row_blocks
 from .._validation import as_rows
 from ..neighbors import EXACT
-from ..tables.encoder import filled
+from ..tables.gaps import filled
 
 # A near-twin is nearer than a tenth of the distance to the 10th nearest row: so at most 10 distinct
 # rows hang together. (Among 11, one would reach the 10 others by 5 steps, each shorter than a ninth

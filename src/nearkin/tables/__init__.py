@@ -1,14 +1,14 @@
 """Tables as people have them: a data frame in, rows of numbers or a prediction out.
 
 `cells` reads a table as numbers and texts; `numbers` and `columns` decide what each column becomes,
-and `encoder` makes rows of numbers of all; `bins` makes features of these in which a linear map can
-bend, `members` learns such maps, and `predictors` predicts by the votes of mapped rows.
+`gaps` what becomes of missing cells, and `encoder` makes rows of numbers of all; `bins` makes
+features of these in which a linear map can bend, `members` learns such maps, `votes` predicts by
+mapped rows, and `predictors` do all of it.
 """
 
 from .bins import (
     BinnedEncoder,
     Curve,
-    Feature,
     Levels,
     PiecewiseLinearEncoder,
     SparseEncoder,
@@ -23,19 +23,15 @@ from .columns import (
     CategoryColumn,
     Column,
     DateColumn,
+    Feature,
     NumberColumn,
     RejectColumn,
     Rules,
     indicator_names,
     target_numbers,
 )
-from .encoder import (
-    LEAST_ROWS,
-    ROWS_PER_INDICATOR,
-    TableEncoder,
-    filled_note,
-    indicated_features,
-)
+from .encoder import TableEncoder
+from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
 from .numbers import read_number
 from .predictors import NCAClassifier, NCARegressor
 

@@ -4,7 +4,9 @@ what such a map makes of each column.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -30,7 +32,7 @@ from .._validation import (
     check_spread,
     validated,
 )
-from .columns import CYCLES, MONTHS, CategoryColumn, circular
+from .columns import CYCLES, MISSING, MONTHS, Feature, circular
 from .encoder import TableEncoder
 
 # Piecewise linear encoding of numbers (Gorishniy, Rubachev and Babenko, NeurIPS 2022).
@@ -51,12 +53,62 @@ class Curve(NamedTuple):
         At the edges, 0 at the first.
     missing : ndarray of shape (m,) or None
         For a missing value, where the column held some.
+    cycle : {"year", "week", "day"} or None
+        Of the sine or the cosine of a date: on which circle.
     """
 
     column: int
     edges: np.ndarray
     values: np.ndarray
     missing: np.ndarray | None
+    cycle: str | None = None
+
+
+class Bins(NamedTuple):
+    """The bins of a column of numbers: their edges, ascending, and what a missing one becomes: a
+    feature of its own, or the median.
+    """
+
+    edges: np.ndarray
+    has_missing: bool
+    median: float
+
+    @classmethod
+    def learn(cls, x: np.ndarray, n_bins: int, y: np.ndarray | None) -> Self:
+        """Return the bins of numbers, at quantiles or, where y is given, of a tree."""
+        known = ~np.isnan(x)
+        missing, x, y = not known.all(), x[known], None if y is None else y[known]
+        median = np.median(x) if len(x) else 0.0
+        distinct = np.unique(x)
+        if len(distinct) <= n_bins + 1:
+            return cls(distinct, missing, median)
+        if y is None:
+            edges = np.unique(np.quantile(x, np.linspace(0, 1, n_bins + 1)))
+            return cls(edges, missing, median)
+        kind = (
+            DecisionTreeRegressor if type_of_target(y) == "continuous" else DecisionTreeClassifier
+        )
+        tree = kind(
+            max_leaf_nodes=max(n_bins, 2), min_samples_leaf=max(5, len(x) // 100), random_state=0
+        )
+        thresholds = tree.fit(x[:, None], y).tree_.threshold
+        inner = thresholds[tree.tree_.feature >= 0][: n_bins - 1]
+        return cls(np.unique(np.concatenate([distinct[[0, -1]], inner])), missing, median)
+
+    @property
+    def width(self) -> int:
+        """Return the number of features."""
+        return max(len(self.edges) - 1, 0) + self.has_missing
+
+    def transform(self, x: np.ndarray) -> np.ndarray:
+        """Return the features of numbers, (n, width)."""
+        missing = np.isnan(x)
+        # beside a feature of its own the first edge, if there is one
+        known = np.where(missing, self.edges[:1].sum() if self.has_missing else self.median, x)
+        with np.errstate(over="ignore"):
+            bins = np.clip((known[:, None] - self.edges[:-1]) / np.diff(self.edges), 0, 1)
+        parts = [bins, missing[:, None]] if self.has_missing else [bins]
+        return np.concatenate(parts, axis=1, dtype=x.dtype)
 
 
 class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -130,7 +182,7 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         tags.target_tags.required = self.strategy == "tree"
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> PiecewiseLinearEncoder:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the edges.
 
         Parameters
@@ -157,12 +209,13 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         else:
             y = column_or_1d(y)
         check_consistent_length(X, y)
-        self.has_missing_ = np.isnan(X).any(axis=0)
-        self.edges_, self._medians = [], np.zeros(X.shape[1])
-        for j, x in enumerate(X.T.astype(np.float64)):
-            known = ~np.isnan(x)
-            self.edges_.append(_edges(x[known], self.n_bins, None if y is None else y[known]))
-            self._medians[j] = np.median(x[known]) if known.any() else 0.0
+        return self._set([Bins.learn(x, self.n_bins, y) for x in X.T.astype(np.float64)])
+
+    def _set(self, columns: list[Bins]) -> Self:
+        """Set the bins of each column."""
+        self._columns = columns
+        self.edges_ = [bins.edges for bins in columns]
+        self.has_missing_ = np.array([bins.has_missing for bins in columns], dtype=bool)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -171,36 +224,26 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False, **_CELLS)
-        parts = [np.empty((len(X), 0))]
-        for x, edges, own_feature, median in zip(
-            X.T, self.edges_, self.has_missing_, self._medians, strict=True
-        ):
-            missing = np.isnan(x)
-            # beside a feature of its own the first edge, if there is one
-            known = np.where(missing, edges[:1].sum() if own_feature else median, x)
-            with np.errstate(over="ignore"):
-                parts.append(np.clip((known[:, None] - edges[:-1]) / np.diff(edges), 0, 1))
-            parts += [missing[:, None]] * bool(own_feature)
-        return np.concatenate(parts, axis=1, dtype=X.dtype)
+        parts = [bins.transform(x) for x, bins in zip(X.T, self._columns, strict=True)]
+        return np.concatenate([np.empty((len(X), 0)), *parts], axis=1, dtype=X.dtype)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return names such as "age 20 to 35" and "age (missing)"."""
         check_is_fitted(self)
         names: list[str] = []
         columns = super().get_feature_names_out(input_features)
-        for name, edges, own_feature in zip(columns, self.edges_, self.has_missing_, strict=True):
-            names += [f"{name} {low:.6g} to {high:.6g}" for low, high in pairwise(edges)]
-            names += [f"{name} (missing)"] * bool(own_feature)
+        for name, bins in zip(columns, self._columns, strict=True):
+            names += [f"{name} {low:.6g} to {high:.6g}" for low, high in pairwise(bins.edges)]
+            names += [f"{name} {MISSING}"] * bins.has_missing
         return np.array(names, dtype=object)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was learned as lists of numbers and truth values, which JSON can hold."""
         check_is_fitted(self)
-        edges = [edges.tolist() for edges in self.edges_]
         return {
-            "edges": edges,
+            "edges": [edges.tolist() for edges in self.edges_],
             "missing": self.has_missing_.tolist(),
-            "medians": self._medians.tolist(),
+            "medians": [float(bins.median) for bins in self._columns],
         }
 
     @classmethod
@@ -208,23 +251,17 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """Return the encoder of a state that `to_dict` wrote; raise an error where it is none of so
         many columns.
         """
-        encoder = cls()
-        encoder.edges_ = [np.array(edges, dtype=np.float64) for edges in state["edges"]]
-        encoder.has_missing_ = np.array(state["missing"])
-        encoder._medians = np.array(state["medians"], dtype=float)
-        encoder.n_features_in_ = n_columns
-        fits = encoder.has_missing_.dtype == bool and np.isfinite(encoder._medians).all()
-        fits &= {*map(len, (encoder.edges_, encoder.has_missing_, encoder._medians))} == {n_columns}
-        for edges in encoder.edges_:
-            fits &= np.isfinite(edges).all() and (np.diff(edges) > 0).all()
+        edges = [np.array(edges, dtype=np.float64) for edges in state["edges"]]
+        missing, medians = np.array(state["missing"]), np.array(state["medians"], dtype=float)
+        fits = missing.dtype == bool and np.isfinite(medians).all()
+        fits &= {len(edges), len(missing), len(medians)} == {n_columns}
+        for ends in edges:
+            fits &= np.isfinite(ends).all() and (np.diff(ends) > 0).all()
         if not fits:
             raise ValueError("its bins")
+        encoder = cls()._set(list(map(Bins, edges, missing.tolist(), medians)))
+        encoder.n_features_in_ = n_columns
         return encoder
-
-    @property
-    def _widths(self) -> np.ndarray:
-        """Return how many features each column has."""
-        return np.array([max(len(edges) - 1, 0) for edges in self.edges_]) + self.has_missing_
 
     def curves(self, directions: Any) -> list[Curve]:
         """Return what linear maps of the encoded features are as functions of each column.
@@ -241,35 +278,19 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         directions = check_array(directions, dtype=np.float64, input_name="directions")
-        if directions.shape[1] != self._widths.sum():
+        ends = np.cumsum([bins.width for bins in self._columns])
+        if directions.shape[1] != ends[-1]:
             raise ValueError(
-                f"directions must have the shape (m, {self._widths.sum()}), got {directions.shape}."
+                f"directions must have the shape (m, {ends[-1]}), got {directions.shape}."
             )
         curves = []
-        parts = np.split(directions, np.cumsum(self._widths)[:-1], axis=1)
-        for column, (part, edges, own) in enumerate(
-            zip(parts, self.edges_, self.has_missing_, strict=True)
-        ):
-            bins = part[:, : max(len(edges) - 1, 0)]
-            values = np.hstack([np.zeros((len(part), min(len(edges), 1))), np.cumsum(bins, axis=1)])
-            curves.append(Curve(column, edges, values, part[:, -1] if own else None))
+        parts = np.split(directions, ends[:-1], axis=1)
+        for column, (part, bins) in enumerate(zip(parts, self._columns, strict=True)):
+            steps, missing = (part[:, :-1], part[:, -1]) if bins.has_missing else (part, None)
+            first = np.zeros((len(part), min(len(bins.edges), 1)))
+            values = np.hstack([first, np.cumsum(steps, axis=1)])
+            curves.append(Curve(column, bins.edges, values, missing))
         return curves
-
-
-def _edges(x: np.ndarray, n_bins: int, y: np.ndarray | None) -> np.ndarray:
-    """Return the edges of the bins of known numbers, ascending: of a tree where y is given."""
-    distinct = np.unique(x)
-    if len(distinct) <= n_bins + 1:
-        return distinct
-    if y is None:
-        return np.unique(np.quantile(x, np.linspace(0, 1, n_bins + 1)))
-    kind = DecisionTreeRegressor if type_of_target(y) == "continuous" else DecisionTreeClassifier
-    tree = kind(
-        max_leaf_nodes=max(n_bins, 2), min_samples_leaf=max(5, len(x) // 100), random_state=0
-    )
-    thresholds = tree.fit(x[:, None], y).tree_.threshold
-    inner = thresholds[tree.tree_.feature >= 0][: n_bins - 1]
-    return np.unique(np.concatenate([distinct[[0, -1]], inner]))
 
 
 # Tables to features in which a linear map can bend: bins of numbers, indicators of categories.
@@ -285,28 +306,6 @@ def is_table(X: Any) -> bool:
     if hasattr(X, "to_pandas") or (hasattr(X, "iloc") and hasattr(X, "columns")):
         return True
     return not issparse(X) and np.asarray(X).dtype.kind not in "biufc"
-
-
-class Feature(NamedTuple):
-    """What a feature of encoded rows is.
-
-    Attributes
-    ----------
-    name : str
-    column : int
-        The column of the table that it is of, counted from 0.
-    level : str or None
-        The value of a category that a row has, or has not: 1 or 0; None for a number.
-    """
-
-    name: str
-    column: int
-    level: str | None = None
-
-    @property
-    def is_level(self) -> bool:
-        """Say whether it indicates the value of a category."""
-        return self.level is not None
 
 
 class Levels(NamedTuple):
@@ -338,16 +337,95 @@ def features_of(encoder: TableEncoder) -> list[Feature]:
     names = getattr(encoder, "feature_names_in_", [f"x{j}" for j in range(encoder.n_features_in_)])
     place = {name: j for j, name in enumerate(names)}
     found = [
-        Feature(
-            name,
-            place[column.name],
-            name[len(column.name) + 1 :] if type(column) is CategoryColumn else None,
-        )
+        feature._replace(column=place[column.name])
         for column in encoder.columns_
-        for name in column.names
+        for feature in column.features
     ]
     missing = zip(encoder.indicated_, encoder.get_feature_names_out()[len(found) :], strict=True)
     return [*found, *(Feature(name, found[at].column) for at, name in missing)]
+
+
+# What a column becomes, before its features are standardized, is a block. It takes the columns `at`
+# of the encoded table, and knows the rank of each of its features in the order of all: bins come
+# first, then the numbers themselves, then the values of categories.
+
+
+@dataclass
+class NumberBlock:
+    """A number: its place in each of its bins and, unless it has two values at most, itself, in
+    standard deviations about its mean up to 4.
+    """
+
+    name: str
+    column: int  # of the table
+    at: int
+    bins: Bins
+    cycle: str | None = None
+    centre: float = 0.0
+    rate: float = 0.0  # 1 over the deviation; 0 where its square is lost
+
+    @property
+    def is_standardized(self) -> bool:
+        """Return whether the number itself is a feature, too."""
+        return len(self.bins.edges) > 2
+
+    @property
+    def ranks(self) -> list[int]:
+        """Return the rank of each feature."""
+        return [0] * self.bins.width + [1] * self.is_standardized
+
+    def learn(self, x: np.ndarray) -> None:
+        """Learn centre and rate."""
+        x = x.astype(np.float64)
+        spread = np.nanstd(x)
+        self.centre, self.rate = np.nanmean(x), 1 / spread if spread > 0 else 0.0
+
+    def transform(self, x: np.ndarray) -> np.ndarray:
+        """Return the features."""
+        bins = self.bins.transform(x)
+        if not self.is_standardized:
+            return bins
+        z = np.clip((x.astype(np.float64) - self.centre) * self.rate, -FARTHEST, FARTHEST)
+        return np.column_stack([bins, np.nan_to_num(z)])
+
+    def curve(self, directions: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> Curve | None:
+        """Return what directions make of the number; None where no value was known."""
+        edges = self.bins.edges
+        if len(edges) == 0:
+            return None
+        if self.is_standardized:  # it also bends where the standardized number ends
+            reach = FARTHEST / self.rate if self.rate else np.inf
+            ends = self.centre + np.array([-reach, reach])
+            edges = np.union1d(edges, ends[(edges[0] < ends) & (ends < edges[-1])])
+        raw = self.transform(np.append(edges, np.nan))
+        values = directions @ ((raw - raw[0]) * scale).T
+        missing = values[:, -1] if self.bins.has_missing else None
+        return Curve(self.column, edges, values[:, :-1], missing, self.cycle)
+
+
+@dataclass
+class CategoryBlock:
+    """A category: an indicator of each value, of two values the first alone."""
+
+    name: str
+    column: int
+    at: list[int]
+    levels: list[str]
+
+    @property
+    def ranks(self) -> list[int]:
+        """Return the rank of each feature."""
+        return [2] * (1 if len(self.at) == 2 else len(self.at))
+
+    def transform(self, indicators: np.ndarray) -> np.ndarray:
+        """Return the features."""
+        return indicators[:, : len(self.ranks)]
+
+    def curve(self, directions: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> Levels:
+        """Return where directions put the values."""
+        indicators = self.transform(np.eye(len(self.at)))
+        values = directions @ ((indicators - mean) * scale).T
+        return Levels(self.column, self.levels, values)
 
 
 class BinnedEncoder(TransformerMixin, BaseEstimator):
@@ -404,18 +482,18 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         if features is not None and len(features) != X.shape[1]:
             expected, remedy = f"the {X.shape[1]} columns of X", "take features_of(encoder)"
             raise ValueError(f"features must describe {expected}, got {len(features)}: {remedy}.")
-        self._features = tuple(features or [Feature(f"x{j}", j) for j in range(X.shape[1])])
-        numbers = X[:, [not feature.is_level for feature in self._features]]
+        named = features is not None
+        features = features or [Feature(f"x{j}", j) for j in range(X.shape[1])]
+        of_numbers = [j for j, feature in enumerate(features) if not feature.is_level]
+        self.number_names_ = [features[j].name for j in of_numbers]
         self.piecewise_ = None
-        if numbers.shape[1]:
-            names = [feature.name for feature in self._features if not feature.is_level]
-            check_spread(numbers, names if features else (), constant=True)
+        if of_numbers:
+            numbers = X[:, of_numbers]
+            check_spread(numbers, self.number_names_ if named else (), constant=True)
             self.piecewise_ = PiecewiseLinearEncoder(self.n_bins).fit(numbers)
-        self._arrange()
-        bent = numbers[:, self._bent].astype(np.float64)
-        self._centre, spread = np.nanmean(bent, axis=0), np.nanstd(bent, axis=0)
-        # 0: the square is lost
-        self._rate = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+        self._set_blocks(features)
+        for block in self._standardized:
+            block.learn(X[:, block.at])
         n, n_out = len(X), len(self.groups_)
         sums, squares = np.zeros(n_out), np.zeros(n_out)
         for rows in row_blocks(n, n_out):
@@ -430,34 +508,36 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(CONSTANT)
         return self
 
-    def _arrange(self) -> None:
-        """Set the order of the features: bins, then the numbers that are more than two, then the
-        levels of categories, of two the first.
+    def _set_blocks(self, features: Sequence[Feature]) -> None:
+        """Set the blocks, and the places of their features.
+
+        The features of all columns stand in the order of their ranks.
         """
-        columns = np.array([feature.column for feature in self._features])
-        is_level = np.array([feature.is_level for feature in self._features])
-        n_levels = np.bincount(columns[is_level], minlength=columns.max() + 1)[columns]
-        second = is_level & (n_levels == 2) & (np.diff(columns, prepend=-1) == 0)
-        self._numbers, self._levels = np.flatnonzero(~is_level), np.flatnonzero(is_level & ~second)
-        self.number_names_ = [self._features[j].name for j in self._numbers]
-        self._bent, binned = np.empty(0, dtype=bool), np.empty(0, dtype=int)
-        if self.piecewise_ is not None:
-            self._bent = np.array([len(edges) > 2 for edges in self.piecewise_.edges_])
-            binned = np.repeat(np.arange(len(self._bent)), self.piecewise_._widths)
-        # the number that each feature is of, -1 of a level
-        no_number = np.full(len(self._levels), -1)
-        self._number = np.concatenate([binned, np.flatnonzero(self._bent), no_number])
-        of_numbers = self._numbers[self._number[self._number >= 0]]
-        self.groups_ = columns[np.concatenate([of_numbers, self._levels])]
+        bins = iter(self.piecewise_._columns if self.piecewise_ is not None else ())
+        numbers, categories = list[NumberBlock](), dict[int, CategoryBlock]()
+        for at, (name, column, level, cycle) in enumerate(features):
+            if level is None:
+                numbers.append(NumberBlock(name, column, at, next(bins), cycle))
+                continue
+            name = name.removesuffix(f"={level}")
+            category = categories.setdefault(column, CategoryBlock(name, column, [], []))
+            category.at.append(at)
+            category.levels.append(level)
+        self._blocks = [*numbers, *categories.values()]
+        ranks = [block.ranks for block in self._blocks]
+        order = np.argsort(np.concatenate(ranks), kind="stable")
+        self._places = np.split(np.argsort(order), np.cumsum([len(own) for own in ranks])[:-1])
+        self.groups_ = np.empty(len(order), dtype=int)
+        for block, places in zip(self._blocks, self._places, strict=True):
+            self.groups_[places] = block.column
+        self._standardized = [block for block in numbers if block.is_standardized]
 
     def _raw(self, X: np.ndarray) -> np.ndarray:
         """Return the features before they are standardized."""
-        numbers = X[:, self._numbers]
-        bent = np.clip((numbers[:, self._bent] - self._centre) * self._rate, -FARTHEST, FARTHEST)
-        bins = (
-            np.empty((len(X), 0)) if self.piecewise_ is None else self.piecewise_.transform(numbers)
-        )
-        return np.hstack([bins, np.nan_to_num(bent), X[:, self._levels]]).astype(np.float64)
+        raw = np.empty((len(X), len(self.groups_)))
+        for block, places in zip(self._blocks, self._places, strict=True):
+            raw[:, places] = block.transform(X[:, block.at])
+        return raw
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the features, shape (n, n_features_out), float32."""
@@ -482,44 +562,23 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             categories, `Levels`. None of a column without a value.
         """
         check_is_fitted(self)
-        curves: Curves = {}
-        piecewise: Any = self.piecewise_  # None where there are no numbers
-        for number, at in enumerate(self._numbers):
-            edges, own = piecewise.edges_[number], self._number == number
-            if len(edges) == 0:
-                continue
-            if self._bent[number]:  # it also bends where the standardized number ends
-                bent = np.count_nonzero(self._bent[:number])
-                reach = FARTHEST / self._rate[bent] if self._rate[bent] else np.inf
-                ends = self._centre[bent] + np.array([-reach, reach])
-                edges = np.union1d(edges, ends[(edges[0] < ends) & (ends < edges[-1])])
-            X = np.zeros((len(edges) + 1, len(self._features)))
-            X[:, at] = [*edges, np.nan]
-            raw = self._raw(X)[:, own]
-            values = directions[:, own] @ ((raw - raw[0]) * self._scale[own]).T
-            missing = values[:, -1] if piecewise.has_missing_[number] else None
-            feature = self._features[at]
-            curves[feature.name] = Curve(feature.column, edges, values[:, :-1], missing)
-        for column in dict.fromkeys(f.column for f in self._features if f.is_level):
-            own = (self._number < 0) & (self.groups_ == column)
-            levels = [
-                at for at, f in enumerate(self._features) if f.is_level and f.column == column
-            ]
-            indicators = np.equal.outer(levels, np.intersect1d(levels, self._levels))
-            values = directions[:, own] @ ((indicators - self._mean[own]) * self._scale[own]).T
-            names = [str(self._features[at].level) for at in levels]
-            name = self._features[levels[0]].name[: -len(names[0]) - 1]
-            curves[name] = Levels(column, names, values)
-        return curves
+        curves = {
+            block.name: block.curve(directions[:, places], self._mean[places], self._scale[places])
+            for block, places in zip(self._blocks, self._places, strict=True)
+        }
+        return {name: curve for name, curve in curves.items() if curve is not None}
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was learned as lists of numbers and truth values, which JSON can hold."""
         check_is_fitted(self)
-        bins = None if self.piecewise_ is None else self.piecewise_.to_dict()
-        scales = {
-            name: getattr(self, f"_{name}").tolist() for name in ("centre", "rate", "mean", "scale")
+        return {
+            "n_bins": self.n_bins,
+            "bins": None if self.piecewise_ is None else self.piecewise_.to_dict(),
+            "centre": [float(block.centre) for block in self._standardized],
+            "rate": [float(block.rate) for block in self._standardized],
+            "mean": self._mean.tolist(),
+            "scale": self._scale.tolist(),
         }
-        return {"n_bins": self.n_bins, "bins": bins} | scales
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], features: Sequence[Feature]) -> Self:
@@ -527,18 +586,20 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         where it is none.
         """
         encoder = cls(state["n_bins"])
-        encoder._features = tuple(features)
-        n_numbers = sum(not feature.is_level for feature in features)
+        encoder.number_names_ = [feature.name for feature in features if not feature.is_level]
         encoder.piecewise_ = None
-        if n_numbers:
+        if n_numbers := len(encoder.number_names_):
             encoder.piecewise_ = PiecewiseLinearEncoder.from_dict(state["bins"], n_numbers)
-        encoder._arrange()
-        n_bent, n_out = np.count_nonzero(encoder._bent), len(encoder.groups_)
-        for name, size in (("centre", n_bent), ("rate", n_bent), ("mean", n_out), ("scale", n_out)):
-            values = np.array(state[name], dtype=np.float64)
+        encoder._set_blocks(features)
+        n, n_out = len(encoder._standardized), len(encoder.groups_)
+        found = {name: np.array(state[name], float) for name in ("centre", "rate", "mean", "scale")}
+        for (name, values), size in zip(found.items(), (n, n, n_out, n_out), strict=True):
             if values.shape != (size,) or not np.isfinite(values).all():
                 raise ValueError(f"its {name}")
-            setattr(encoder, f"_{name}", values)
+        learned = zip(encoder._standardized, found["centre"], found["rate"], strict=True)
+        for block, centre, rate in learned:
+            block.centre, block.rate = centre, rate
+        encoder._mean, encoder._scale = found["mean"], found["scale"]
         return encoder
 
 
@@ -593,26 +654,27 @@ def with_seasons(curves: Curves) -> Curves:
     Those that the rows do not reach are left out, as far as the ranges of sine and cosine tell;
     where fewer than two are left, sine and cosine stay. The places are about their mean.
     """
+    circles = defaultdict[Any, list[Curve]](list)
+    for curve in curves.values():
+        if isinstance(curve, Curve) and curve.cycle:
+            circles[curve.column, curve.cycle].append(curve)
     found = Curves()
     for name, curve in curves.items():
-        column, _, cycle = name.removesuffix(", sin)").removesuffix(", cos)").rpartition(" (")
-        sine, cosine = (curves.get(f"{column} ({cycle}, {part})") for part in ("sin", "cos"))
-        places = _places(sine, cosine, cycle)
-        if places is None:
+        cycle = getattr(curve, "cycle", None)
+        places = _places(circles[curve.column, cycle], cycle) if cycle else None
+        if cycle is None or places is None:
             found[name] = curve
         else:
-            found[f"{column} ({PLACES[cycle][0]})"] = places
+            found[f"{name.rpartition(' (')[0]} ({PLACES[cycle][0]})"] = places
     return found
 
 
-def _places(
-    sine: Curve | Levels | None, cosine: Curve | Levels | None, cycle: str
-) -> Levels | None:
+def _places(circle: list[Curve], cycle: str) -> Levels | None:
     """Return the places of a cycle that the rows reach; None where fewer than two are known."""
-    if cycle not in PLACES or not isinstance(sine, Curve) or not isinstance(cosine, Curve):
+    if len(circle) < 2:
         return None
     _, names, days = PLACES[cycle]
-    parts = list(zip((sine, cosine), circular(days, cycle), strict=True))
+    parts = list(zip(circle, circular(days, cycle), strict=True))
     reached = [(one.edges[0] - BEYOND <= x) & (x <= one.edges[-1] + BEYOND) for one, x in parts]
     at = np.flatnonzero(np.all(reached, axis=0))
     if len(at) < 2:
@@ -621,4 +683,4 @@ def _places(
         np.array([np.interp(x[at], one.edges, row) for row in one.values]) for one, x in parts
     )
     values = values - np.mean(values, axis=1, keepdims=True)
-    return Levels(sine.column, [names[j] for j in at], values, ordered=True)
+    return Levels(circle[0].column, [names[j] for j in at], values, ordered=True)

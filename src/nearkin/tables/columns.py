@@ -15,12 +15,24 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any, ClassVar, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, get_origin, get_type_hints
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .._messages import counted, quoted, shown
-from .cells import CONSTANT, EMPTY, EVEN, LONG, MAX_TEXT, UNREAD, Text, differs
+from .cells import (
+    CONSTANT,
+    EMPTY,
+    EVEN,
+    LONG,
+    MAX_TEXT,
+    UNREAD,
+    Cells,
+    Text,
+    differs,
+    useless_numbers,
+)
 from .numbers import (
     DURATION,
     EITHER,
@@ -31,8 +43,10 @@ from .numbers import (
     QUANTITY,
     RANGE,
     SAMPLE,
+    SENTINELS,
     TRUTH_UNIT,
     Numbers,
+    day_number_note,
     learn_numbers,
     learn_quantities,
     looks_like,
@@ -46,6 +60,7 @@ NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
 DAYS = "days since 1970"
 SENTINEL = "may mark missing cells (name it by --missing, in Python by missing_values)"
+DAY_NUMBERS = "may be day numbers of a spreadsheet (write them as dates)"
 READ_AS = {
     PLAIN: "read as numbers",
     QUANTITY: "read as numbers",
@@ -133,6 +148,31 @@ class Learned:
     reason: str = ""
 
 
+class Feature(NamedTuple):
+    """What a feature of encoded rows is.
+
+    Attributes
+    ----------
+    name : str
+    column : int
+        The column of the table that it is of, counted from 0.
+    level : str or None
+        The value of a category that a row has, or has not: 1 or 0; None for a number.
+    cycle : {"year", "week", "day"} or None
+        Of the sine or the cosine of a date: on which circle.
+    """
+
+    name: str
+    column: int = 0
+    level: str | None = None
+    cycle: str | None = None
+
+    @property
+    def is_level(self) -> bool:
+        """Say whether it indicates the value of a category."""
+        return self.level is not None
+
+
 @dataclass(frozen=True)
 class Column:
     """A column that is kept."""
@@ -143,9 +183,14 @@ class Column:
     name: str
 
     @property
+    def features(self) -> list[Feature]:
+        """Return the features that it becomes, as those of the first column of a table."""
+        return [Feature(self.name)]
+
+    @property
     def names(self) -> list[str]:
         """Return the names of the features that it becomes."""
-        return [self.name]
+        return [feature.name for feature in self.features]
 
     def scalars(self, given: Given) -> np.ndarray:
         """Return a number for each row: where not `ordered` one that only tells values apart.
@@ -399,11 +444,14 @@ class DateColumn(Column):
         return self.layout != TIME_OF_DAY
 
     @property
-    def names(self) -> list[str]:
+    def features(self) -> list[Feature]:
         """Return e.g. "visit (days since 1970)", "visit (year, sin)", "visit (year, cos)"."""
-        parts = [DAYS] if self.may_miss else []
-        parts += [f"{cycle}, {part}" for cycle in self.cycles for part in ("sin", "cos")]
-        return [f"{self.name} ({part})" for part in parts]
+        days = [Feature(f"{self.name} ({DAYS})")] if self.may_miss else []
+        return days + [
+            Feature(f"{self.name} ({cycle}, {part})", cycle=cycle)
+            for cycle in self.cycles
+            for part in ("sin", "cos")
+        ]
 
     def write(self, out: np.ndarray, given: Given) -> tuple[str, bool]:
         """Write days and circles."""
@@ -474,9 +522,10 @@ class CategoryColumn(Column):
         return Learned(column, notes=notes)
 
     @property
-    def names(self) -> list[str]:
+    def features(self) -> list[Feature]:
         """Return e.g. "colour=red"."""
-        return [f"{self.name}={value}" for value in self.values + (MISSING,) * self.missing]
+        values = self.values + (MISSING,) * self.missing
+        return [Feature(f"{self.name}={value}", level=value) for value in values]
 
     def write(self, out: np.ndarray, given: Given) -> tuple[str, bool]:
         """Write the ones."""
@@ -526,9 +575,9 @@ class FrequencyColumn(CategoryColumn):
         _require(len(self.shares) == len(self.values) and finite, self.name)
 
     @property
-    def names(self) -> list[str]:
-        """Return e.g. "city (frequency)"."""
-        return [f"{self.name} (frequency)"]
+    def features(self) -> list[Feature]:
+        """Return "city (frequency)"."""
+        return [Feature(f"{self.name} (frequency)")]
 
     def _write(self, out: np.ndarray, text: Text, places: np.ndarray) -> None:
         out[:, 0] = text.spread(np.append(self.shares, 0.0)[places], self.missing_share)
@@ -612,6 +661,37 @@ def learn_column(name: str, text: Text, rules: Rules) -> Learned:
     code = sentinel_note(learned.numbers, dates=isinstance(learned.column, DateColumn))
     more = [(SENTINEL, f"{name} ({code})")] if code else []
     return replace(learned, notes=[*learned.notes, *more])
+
+
+def learn_columns(cells: Cells, rules: Rules) -> dict[str, Learned]:
+    """Return what every column of a table has learned, those of text first; refuse infinite numbers
+    in text.
+    """
+    learned = dict[str, Learned]()
+    for name in filter(cells.text.__contains__, cells.names):
+        text, learned[name] = cells.text[name], learn_column(name, cells.text[name], rules)
+        infinite = np.flatnonzero(np.isinf(learned[name].numbers))
+        if len(infinite):
+            cell = shown(text.values[text.codes[infinite[0]]].strip())
+            where = f"{shown(name)} holds {cell} {cells.place(int(infinite[0]))}"
+            raise ValueError(f"{where}: change or drop it.")
+    useless = useless_numbers(cells, rules.drop_identifiers)
+    is_dense = not issparse(cells.numbers)
+    low, high, _ = cells.ends if is_dense else (None, None, None)
+    for at, name in enumerate(cells.number_names):
+        if name in useless:
+            learned[name] = Learned(None, reason=useless[name])
+            continue
+        numbers, notes = np.empty(0), list[tuple[str, str]]()
+        if is_dense:  # numbers that may stand for missing cells, or for days
+            ends = low[at], high[at]
+            numbers = cells.numbers[:, at]
+            if np.isin(ends, SENTINELS).any() and (code := sentinel_note(numbers)):
+                notes.append((SENTINEL, f"{name} ({code})"))
+            if day := day_number_note(name, *ends):
+                notes.append((DAY_NUMBERS, f"{name} ({day})"))
+        learned[name] = Learned(NumberColumn(name, plain=True), numbers, notes=notes)
+    return learned
 
 
 def indicator_names(columns: Sequence[Column], features: Sequence[int]) -> list[str]:

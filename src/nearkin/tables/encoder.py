@@ -1,6 +1,4 @@
-"""Data frames as people have them as rows of numbers; and what maps and votes see of these:
-standardized, with missing cells filled and indicated.
-"""
+"""Data frames as people have them as rows of numbers."""
 
 from __future__ import annotations
 
@@ -8,75 +6,25 @@ from collections import Counter, defaultdict
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._blocks import row_blocks
 from .._messages import counted, listed, note, quoted, shown
 from .._validation import check_choice, check_integer
-from .cells import REASONS, Cells, Text, read_cells, useless_numbers
+from .cells import REASONS, Cells, Text, read_cells
 from .columns import (
-    SENTINEL,
     Column,
+    Learned,
     MisreadError,
     NumberColumn,
     Rules,
     column_from,
     indicator_names,
-    learn_column,
+    learn_columns,
 )
-from .numbers import MARKS, SENTINELS, day_number_note, sentinel_note
-
-DAY_NUMBERS = "may be day numbers of a spreadsheet (write them as dates)"
-
-# Which columns with missing cells get an indicator: a feature that is 1 where the cell is missing,
-# else 0.
-
-LEAST_ROWS = 5  # in which a column is missing, and in which it is not
-ROWS_PER_INDICATOR = 10
-
-
-def indicated_features(missing: np.ndarray) -> np.ndarray:
-    """Return which columns get an indicator, ascending.
-
-    One that is missing in at least 5 rows and known in at least 5: of fewer nothing can be learned.
-    Of columns that are missing in the same rows the first. And at most one indicator for every 10
-    rows, those of largest variance: where the columns with gaps are more than the rows, most
-    distances would be distances between gaps.
-
-    Parameters
-    ----------
-    missing : ndarray of bool of shape (n, p)
-
-    Returns
-    -------
-    features : ndarray of int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from nearkin.tables import indicated_features
-    >>> missing = np.zeros((100, 4), dtype=bool)
-    >>> missing[:20, 1] = missing[:20, 2] = True  # together
-    >>> missing[0, 3] = True  # once
-    >>> indicated_features(missing)
-    array([1])
-    """
-    n = len(missing)
-    counts = missing.sum(axis=0)
-    often = np.flatnonzero((counts >= LEAST_ROWS) & (counts <= n - LEAST_ROWS))
-    packed = np.packbits(missing[:, often], axis=0)
-    distinct = often[np.unique(packed, axis=1, return_index=True)[1]] if len(often) else often
-    distinct = np.sort(distinct)
-    rarest = np.minimum(counts, n - counts)[distinct]  # the variance grows with it
-    most_varied = np.argsort(-rarest, kind="stable")[: n // ROWS_PER_INDICATOR]
-    return np.sort(distinct[most_varied])
-
-
-# Data frames as people have them to rows of numbers.
+from .gaps import indicated_features
+from .numbers import MARKS
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -232,50 +180,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         y : ignored
         """
         self._check_parameters()
-        cells, rules = self._cells(X, reset=True), self.rules
-        left_out = useless_numbers(cells, rules.drop_identifiers)
-        self.columns_: list[Column] = [
-            NumberColumn(name, plain=True) for name in cells.number_names if name not in left_out
-        ]
-        self._n_plain = len(self.columns_)  # the first ones came as numbers
+        cells = self._cells(X, reset=True)
+        learned = learn_columns(cells, self.rules)
+        columns = {name: one.column for name, one in learned.items() if one.column is not None}
+        numbers = [name for name in cells.number_names if name in columns]
+        texts = [name for name in cells.names if name in cells.text and name in columns]
+        self.columns_: list[Column] = [columns[name] for name in (*numbers, *texts)]
+        self._n_plain = len(numbers)  # the first ones came as numbers
+        left_out = [name for name in cells.names if name in learned and name not in columns]
+        left_out.sort(key=lambda name: REASONS.index(learned[name].reason))
+        self.dropped_ = {name: learned[name].reason for name in left_out}
         notes: dict[str, list[str]] = defaultdict(list)
-        numbers: dict[str, np.ndarray] = {}  # of the columns that came as text
-        for name in filter(cells.text.__contains__, cells.names):
-            learned = learn_column(name, cells.text[name], rules)
-            infinite = np.flatnonzero(np.isinf(learned.numbers))
-            if len(infinite):
-                cell = cells.text[name].values[cells.text[name].codes[infinite[0]]].strip()
-                where = f"{shown(name)} holds {shown(cell)} {cells.place(int(infinite[0]))}"
-                raise ValueError(f"{where}: change or drop it.")
-            for what, item in learned.notes:
+        for name, reason in self.dropped_.items():
+            notes[f"ignored, {reason}"].append(name)
+        for one in learned.values():
+            for what, item in one.notes:
                 notes[what].append(item)
-            if learned.column is None:
-                left_out[name] = learned.reason
-                continue
-            self.columns_.append(learned.column)
-            if self.missing == "impute":
-                numbers[name] = learned.numbers
-        if not issparse(cells.numbers):  # numbers that may stand for missing cells, or for days
-            low, high, _ = cells.ends
-            suspicious = np.isin(low, SENTINELS) | np.isin(high, SENTINELS)
-            for at, name in enumerate(cells.number_names):
-                if name in left_out:
-                    continue
-                if suspicious[at] and (code := sentinel_note(cells.numbers[:, at])):
-                    notes[SENTINEL].append(f"{name} ({code})")
-                if day := day_number_note(name, low[at], high[at]):
-                    notes[DAY_NUMBERS].append(f"{name} ({day})")
-        ignored: dict[str, list[str]] = defaultdict(list)
-        by_reason = sorted(
-            filter(left_out.__contains__, cells.names),
-            key=lambda name: REASONS.index(left_out[name]),
-        )
-        for name in by_reason:
-            ignored[f"ignored, {left_out[name]}"].append(name)
-        self.dropped_ = {name: left_out[name] for name in by_reason}
-        self.remarks_ = [
-            line for what, items in (ignored | notes).items() for line in note(what, items)
-        ]
+        self.remarks_ = [line for what, items in notes.items() for line in note(what, items)]
         if not self.columns_:
             reasons = [f"{name} ({reason})" for name, reason in self.dropped_.items()]
             few = "; X has 1 sample" if cells.n_rows == 1 else ""
@@ -285,7 +206,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         self.indicated_ = np.empty(0, dtype=int)
         if self.missing == "impute":
-            self._learn_missing(cells, numbers)
+            self._learn_gaps(learned)
         self._check_names()
         return self
 
@@ -305,26 +226,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"encoded features have {quoted(repeated)} more than once: rename a column."
             )
 
-    def _learn_missing(self, cells: Cells, numbers: dict[str, np.ndarray]) -> None:
-        """Learn medians, and which features were missing; `numbers` are those that came as text."""
+    def _learn_gaps(self, learned: dict[str, Learned]) -> None:
+        """Learn the medians of features, and which of them get an indicator."""
         self.medians_ = np.zeros(len(self._names))
-        indicated, gaps, start = list[int](), list[str](), 0
+        missing, gaps, start = dict[int, np.ndarray](), list[str](), 0
         for column in self.columns_:
             if column.may_miss:
-                values = numbers.get(column.name)
-                if values is None:
-                    values = cells.numbers[:, cells.positions[column.name]]
-                self.medians_[start] = np.nanmedian(values)
-                if n_missing := int(np.isnan(values).sum()):
-                    indicated.append(start)
-                    gaps.append(f"{column.name} ({counted(n_missing, 'row')})")
+                numbers = learned[column.name].numbers
+                self.medians_[start], is_missing = np.nanmedian(numbers), np.isnan(numbers)
+                if is_missing.any():
+                    missing[start] = is_missing
+                    gaps.append(f"{column.name} ({counted(int(is_missing.sum()), 'row')})")
             start += len(column.names)
         self.remarks_ += note("missing values, filled by the median", gaps)
-        self.indicated_ = np.array(indicated, dtype=int)
-        if indicated:
-            # encoded once more, which uses up the memory of `cells`: nothing reads them afterwards
-            missing = self.encode(cells)[0][:, len(self._names) :] > 0
-            self.indicated_ = self.indicated_[indicated_features(missing)]
+        if missing:
+            chosen = indicated_features(np.column_stack(list(missing.values())))
+            self.indicated_ = np.array(list(missing))[chosen]
 
     def transform(self, X: Any) -> Any:
         """Return the rows as numbers, of shape (n, number of features), in float64; float32 stays
@@ -460,65 +377,3 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
         encoder._check_names()
         return encoder
-
-
-def missing_cells(X: Any) -> np.ndarray:
-    """Return how many cells of each feature are missing: NaN; sparse rows have none."""
-    return np.zeros(X.shape[1], dtype=int) if issparse(X) else np.isnan(X).sum(axis=0)
-
-
-class Imputer(SimpleImputer):
-    """Fills missing cells with the median of their column, and appends indicators: 1 where a cell
-    was missing, else 0.
-
-    Columns get one as `indicated_features` says, of the rows of `fit`.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(strategy="median", add_indicator=True, keep_empty_features=True)
-
-    def fit(self, X: Any, y: Any = None) -> Imputer:
-        """Learn medians, and which columns get an indicator."""
-        super().fit(X, y)
-        self.indicator_.features_ = indicated_features(np.isnan(X))
-        return self
-
-
-def filled(X: Any) -> Any:
-    """Return X as it is where no cell is missing, else filled by its own medians, with an indicator
-    of every column that has one.
-    """
-    gaps = np.flatnonzero(missing_cells(X))
-    if len(gaps) == 0:
-        return X
-    missing = np.isnan(X[:, gaps])
-    # of the columns with gaps alone: medians of all would take long
-    medians = SimpleImputer(strategy="median", keep_empty_features=True)
-    X = np.hstack([X, missing.astype(X.dtype)])
-    X[:, gaps] = medians.fit_transform(X[:, gaps])
-    return X
-
-
-def filled_note(X: Any, names: Any, done: str = "filled by the median") -> list[str]:
-    """Return a remark on the features with missing cells, and what is done with them; none without
-    any.
-    """
-    gaps = [
-        f"{name} ({counted(count, 'row')})"
-        for name, count in zip(names, missing_cells(X), strict=True)
-        if count
-    ]
-    return note(f"missing values, {done}", gaps)
-
-
-def preprocessing(*, scale: bool, sparse: bool, missing: bool) -> list[tuple[str, Any]]:
-    """Return the steps before a map, unfitted: a scaler and an imputer, as far as they are needed.
-
-    Scaled first, as the scaler passes over missing cells: so their indicators stay 0 and 1. Of unit
-    variance, an indicator of 5 missing cells among 1,000 would weigh like 14 standard deviations of
-    a feature: only rows with the same gap would be neighbours (`benchmarks/missing.py`).
-    """
-    steps: list[tuple[str, Any]] = (
-        [("scale", StandardScaler(with_mean=not sparse))] if scale else []
-    )
-    return [*steps, ("impute", Imputer())] if missing else steps
