@@ -41,6 +41,6 @@ def test_weekdays_lie_where_the_map_puts_them():
 def test_months_without_rows_are_left_out():
     _, curves = learned("2021-04-01", 150)
     assert curves["since (month)"].names == ["Apr", "May", "Jun", "Jul", "Aug"]
-    curve = Curve(0, np.array([0.2, 0.3]), np.zeros((2, 2)), None)
+    curve = Curve(0, np.array([0.2, 0.3]), np.zeros((2, 2)), None, "day")
     narrow = {f"x (day, {part})": curve for part in ("sin", "cos")}
     assert with_seasons(narrow) == narrow

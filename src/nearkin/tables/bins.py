@@ -77,23 +77,23 @@ class Bins(NamedTuple):
     def learn(cls, x: np.ndarray, n_bins: int, y: np.ndarray | None) -> Self:
         """Return the bins of numbers, at quantiles or, where y is given, of a tree."""
         known = ~np.isnan(x)
-        missing, x, y = not known.all(), x[known], None if y is None else y[known]
-        median = np.median(x) if len(x) else 0.0
-        distinct = np.unique(x)
-        if len(distinct) <= n_bins + 1:
-            return cls(distinct, missing, median)
-        if y is None:
-            edges = np.unique(np.quantile(x, np.linspace(0, 1, n_bins + 1)))
-            return cls(edges, missing, median)
-        kind = (
-            DecisionTreeRegressor if type_of_target(y) == "continuous" else DecisionTreeClassifier
-        )
-        tree = kind(
-            max_leaf_nodes=max(n_bins, 2), min_samples_leaf=max(5, len(x) // 100), random_state=0
-        )
-        thresholds = tree.fit(x[:, None], y).tree_.threshold
-        inner = thresholds[tree.tree_.feature >= 0][: n_bins - 1]
-        return cls(np.unique(np.concatenate([distinct[[0, -1]], inner])), missing, median)
+        has_missing, x = not known.all(), x[known]
+        edges = np.unique(x)
+        if len(edges) > n_bins + 1:
+            if y is None:
+                found = np.quantile(x, np.linspace(0, 1, n_bins + 1))
+            else:
+                is_real = type_of_target(y[known]) == "continuous"
+                tree = (DecisionTreeRegressor if is_real else DecisionTreeClassifier)(
+                    max_leaf_nodes=max(n_bins, 2),
+                    min_samples_leaf=max(5, len(x) // 100),
+                    random_state=0,
+                )
+                tree = tree.fit(x[:, None], y[known]).tree_
+                inner = tree.threshold[tree.feature >= 0][: n_bins - 1]
+                found = np.concatenate([edges[[0, -1]], inner])
+            edges = np.unique(found)
+        return cls(edges, has_missing, np.median(x) if len(x) else 0.0)
 
     @property
     def width(self) -> int:
@@ -523,7 +523,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             category = categories.setdefault(column, CategoryBlock(name, column, [], []))
             category.at.append(at)
             category.levels.append(level)
-        self._blocks = [*numbers, *categories.values()]
+        self._blocks: list[Any] = [*numbers, *categories.values()]
         ranks = [block.ranks for block in self._blocks]
         order = np.argsort(np.concatenate(ranks), kind="stable")
         self._places = np.split(np.argsort(order), np.cumsum([len(own) for own in ranks])[:-1])

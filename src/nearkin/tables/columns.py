@@ -676,19 +676,17 @@ def learn_columns(cells: Cells, rules: Rules) -> dict[str, Learned]:
             where = f"{shown(name)} holds {cell} {cells.place(int(infinite[0]))}"
             raise ValueError(f"{where}: change or drop it.")
     useless = useless_numbers(cells, rules.drop_identifiers)
-    is_dense = not issparse(cells.numbers)
-    low, high, _ = cells.ends if is_dense else (None, None, None)
+    ends = None if issparse(cells.numbers) else np.transpose(cells.ends[:2])
     for at, name in enumerate(cells.number_names):
         if name in useless:
             learned[name] = Learned(None, reason=useless[name])
             continue
         numbers, notes = np.empty(0), list[tuple[str, str]]()
-        if is_dense:  # numbers that may stand for missing cells, or for days
-            ends = low[at], high[at]
+        if ends is not None:  # numbers that may stand for missing cells, or for days
             numbers = cells.numbers[:, at]
-            if np.isin(ends, SENTINELS).any() and (code := sentinel_note(numbers)):
+            if np.isin(ends[at], SENTINELS).any() and (code := sentinel_note(numbers)):
                 notes.append((SENTINEL, f"{name} ({code})"))
-            if day := day_number_note(name, *ends):
+            if day := day_number_note(name, *ends[at]):
                 notes.append((DAY_NUMBERS, f"{name} ({day})"))
         learned[name] = Learned(NumberColumn(name, plain=True), numbers, notes=notes)
     return learned

@@ -50,7 +50,8 @@ from ..descent import Status
 from ..estimators.base import MAX_ROWS, inner_folds, sample_rows
 from ..estimators.descent_embedding import FLOAT64_ROWS
 from ..objectives.kernel_regression import Loss, log_loss, squared_error
-from .bins import BinnedEncoder, Curves, Feature, SparseEncoder, features_of, is_table
+from .bins import BinnedEncoder, Curves, SparseEncoder, features_of, is_table
+from .columns import Feature
 from .encoder import TableEncoder
 from .members import ALPHAS, LabelledRows, MemberPath, along_principal_axes, member_path, refined
 from .votes import DISTANCES, vote_from
