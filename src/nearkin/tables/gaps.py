@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import StandardScaler
 
 from .._messages import counted, note
 
@@ -98,14 +97,3 @@ def filled_note(X: Any, names: Any, done: str = "filled by the median") -> list[
         if count
     ]
     return note(f"missing values, {done}", gaps)
-
-
-def preprocessing(*, scale: bool, sparse: bool, missing: bool) -> list[tuple[str, Any]]:
-    """Return the steps before a map, unfitted: a scaler and an imputer, as far as they are needed.
-
-    Scaled first, as the scaler passes over missing cells: so their indicators stay 0 and 1. Of unit
-    variance, an indicator of 5 missing cells among 1,000 would weigh like 14 standard deviations of
-    a feature: only rows with the same gap would be neighbours (`benchmarks/missing.py`).
-    """
-    steps = [("scale", StandardScaler(with_mean=not sparse)), ("impute", Imputer())]
-    return [step for step, needed in zip(steps, (scale, missing), strict=True) if needed]
