@@ -231,7 +231,7 @@ LABELS = {
     "a class of a single row": (2, "a single row", "t.csv", csv(*"a" * 23, "b")),
     "a class for every row": (2, "single rows", "t.csv", csv(*range(N))),
     "labels that are real numbers": (2, "--task regression", "t.csv", csv(0.5, 1.5)),
-    "labels that are infinite": (2, "infinite", "t.csv", csv("inf", "1")),
+    "labels that are infinite": (2, "real numbers, no classes", "t.csv", csv("inf", "1")),
     "labels that are dates": (2, "date", "t.csv", csv(*(f"2024-01-{i:02}" for i in range(1, 7)))),
     "labels that are huge integers": (0, "2 classes", "t.csv", csv(2**60, 2**60 + 1)),
     "truth values": (0, "2 classes", "t.csv", csv("TRUE", "False")),

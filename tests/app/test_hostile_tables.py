@@ -313,7 +313,7 @@ REFUSED = {
     ),
     "labels that are real numbers": (labelled(0.5, 1.5), "holds real numbers, no classes"),
     "labels of 40 digits": (labelled(10**40, 10**40 + 1), "holds real numbers, no classes"),
-    "labels that are infinite": (labelled("inf", "1"), "infinite values in 'kind' (12)"),
+    "labels that are infinite": (labelled("inf", "1"), "holds real numbers, no classes"),
     "labels that are dates": (
         labelled("2020-01-01", "2020-01-02"),
         "holds dates ('2020-01-01'): give classes",

@@ -121,7 +121,7 @@ def test_every_type_of_class(tmp_path, values, classes):
         pa.table({"x": np.arange(80.0), "y": values}), tmp_path / "a.parquet", row_group_size=33
     )
     opened = open_folder(tmp_path)
-    counts = count_classes(opened.whole_files[0], "y")
+    counts = count_classes(opened.files[0], "y")
     found, sizes = classes_of(opened, "y", counts)
     assert found.tolist() == classes
     assert type(found.tolist()[0]) is type(classes[0])
@@ -240,7 +240,7 @@ def test_text_to_learn_from_is_refused_with_the_remedy(tmp_path):
 def test_targets_that_are_no_classes(tmp_path, y, message):
     opened = open_folder(written(tmp_path, pd.DataFrame({"x": np.arange(60.0), "y": y})))
     with pytest.raises(TableError, match=message):
-        classes_of(opened, "y", count_classes(opened.whole_files[0], "y"))
+        classes_of(opened, "y", count_classes(opened.files[0], "y"))
 
 
 def test_the_target_is_asked_for_and_looked_for(tmp_path):
@@ -273,7 +273,7 @@ def test_lists_are_columns_of_their_numbers(tmp_path, kind):
         )
         parquet.write_table(table, tmp_path / f"part{number}.parquet", row_group_size=7)
     opened = open_folder(tmp_path)
-    assert [file.stop for file in opened.whole_files] == [0, 20, 30]
+    assert [file.stop for file in opened.files] == [0, 20, 30]
     names, notes = opened.features("kind")
     assert names == ["vector[0]", "vector[1]", "vector[2]"]
     assert not notes
@@ -301,7 +301,7 @@ def test_files_of_one_name_behind_links_keep_their_own(tmp_path):
     (tmp_path / "links").mkdir()
     for place in ("x", "y"):
         (tmp_path / "links" / f"{place}.parquet").symlink_to(tmp_path / place / "0.parquet")
-    files = open_folder(tmp_path / "links").files
+    files = [file.path for file in open_folder(tmp_path / "links").files]
     assert [file.name for file in files] == ["x.parquet", "y.parquet"]
     assert all(file.is_absolute() for file in files)
 

@@ -144,7 +144,7 @@ def test_standard_input(here, capsys, monkeypatch):
         ("1.5,2,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is no number", "mend it, or leave --task out"]),
         ("1.5,2,,NA,5", ["t.csv has 3 rows with a label in 'price': too few rows, give at least 4"]),
         ("1.5,,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is no number"]),
-        ("1.5,2,inf,4,5", ["infinite values in 'price' (1), first on line 4"]),
+        ("1.5,2,inf,4,5", ["t.csv: 'price' is infinite in 1 row: drop them"]),
         ('1.5,2,"3,5 m",4,5', ["'price' holds '3,5 m' on line 4, which is no number"]),
         ("True,False,True,False,True", ["'price' holds True on line 2, which is no number"]),
         ("a,b,c,d,e", ["'price' holds 'a' on line 2"]),

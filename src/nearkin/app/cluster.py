@@ -64,7 +64,7 @@ def for_each_file(
     """Call a function with every file of a folder on the workers, and yield what it returns, in any
     order.
     """
-    files, done = folder.whole_files, 0
+    files, done = folder.files, 0
     futures = client.map(function, files, *more, pure=False, **options)
     sizes = {future.key: file.stop for future, file in zip(futures, files, strict=True)}
     progress(0, folder.n_rows)
@@ -81,7 +81,7 @@ def write_folder(
     into the folder `target`; `options` are those of `map_file`.
     """
     target = target.absolute()  # workers may have another working folder
-    targets = [target / path.name for path in folder.files]
+    targets = [target / file.path.name for file in folder.files]
     for _ in for_each_file(client, map_file, folder, progress, targets, **options):
         pass
     # drafts of workers that died: others have written the file

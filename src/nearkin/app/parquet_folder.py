@@ -59,8 +59,9 @@ class Folder:
     Attributes
     ----------
     path : Path
-    files : list of Path
-        Absolute, sorted by name; links are not followed, so that no two files have one name.
+    files : list of Part
+        All rows of every file. Paths are absolute, sorted by name; links are not followed, so that
+        no two files have one name.
     group_sizes : list of list of int
         How many rows every row group of each file has.
     names : sequence of str
@@ -70,7 +71,7 @@ class Folder:
     """
 
     path: Path
-    files: list[Path]
+    files: list[Part]
     group_sizes: list[list[int]]
     names: Names
     text: Names
@@ -83,13 +84,7 @@ class Folder:
     @property
     def n_rows(self) -> int:
         """Return n."""
-        return sum(map(sum, self.group_sizes))
-
-    @property
-    def whole_files(self) -> list[Part]:
-        """Return all rows of every file."""
-        files = zip(self.files, self.group_sizes, strict=True)
-        return [Part(path, 0, sum(sizes)) for path, sizes in files]
+        return sum(file.stop for file in self.files)
 
     def features(self, target: str) -> tuple[list[str], list[str]]:
         """Return the columns to learn from, and notes on those that are left out; refuse text."""
@@ -133,11 +128,11 @@ class Folder:
         for size in chain.from_iterable(self.group_sizes):
             n_pieces = -(-size // most)
             ends += [ends[-1] + size * piece // n_pieces for piece in range(1, n_pieces + 1)]
-        blocks, files, start = list[Block](), self.whole_files, 0
+        blocks, start = list[Block](), 0
         while start < ends[-1]:
             stop = ends[bisect_right(ends, start + most) - 1]
             parts, first = list[Part](), 0
-            for file in files:
+            for file in self.files:
                 part = Part(file.path, max(start - first, 0), min(stop - first, file.stop))
                 if part.start < part.stop:
                     parts.append(part)
@@ -156,13 +151,13 @@ def open_folder(path: Path) -> Folder:
             f"{path} is no folder, and --dask takes one of {SUFFIX} files: leave --dask out, or "
             "give one."
         )
-    found = sorted(path.glob("*" + SUFFIX))
-    files = [
-        file.absolute() for file in found if file.is_file() and not file.name.startswith((".", "_"))
+    tables = [
+        ParquetFile(file.absolute())
+        for file in sorted(path.glob("*" + SUFFIX))
+        if file.is_file() and not file.name.startswith((".", "_"))
     ]
-    if not files:
+    if not tables:
         raise TableError(f"{path} holds no {SUFFIX} files: give the folder in which they are.")
-    tables = [ParquetFile(file) for file in files]
     filled = [table for table in tables if table.n_rows] or tables
     first = filled[0]
     theirs = set(first.names)
@@ -181,6 +176,7 @@ def open_folder(path: Path) -> Folder:
                 f"{table.path} {' and '.join(said)}, unlike {first.path.name}: give all files the "
                 "same columns."
             )
+    files = [Part(table.path, 0, table.n_rows) for table in tables]
     return Folder(path, files, [table.group_sizes for table in tables], first.names, first.text)
 
 

@@ -45,7 +45,6 @@ from .readers import (
     AS_FOUND,
     BadCells,
     Columns,
-    Names,
     Progress,
     Reader,
     Reading,
@@ -54,7 +53,6 @@ from .readers import (
     check_length,
     find_name,
     ignore,
-    require_names,
 )
 from .suspects import Suspects, find_suspects
 
@@ -80,19 +78,19 @@ REMEDIES = {
 }
 
 
-class BundledSet(Reader):
-    """A set of `nearkin.datasets`, read like a file."""
+class BundledSet(NpzFile):
+    """A set of `nearkin.datasets`, read like a file of its arrays."""
 
-    names, default_target = ("target",), "target"
+    default_target = "target"
 
     def _open(self) -> None:
-        self._dataset = load(self.path.name)
+        dataset = load(self.path.name)
+        names = np.array(dataset.feature_names)
+        self._arrays = {"X": dataset.X, "feature_names": names, "target": dataset.y}
+        self.names = list(self._arrays)
 
-    def read(self, needed: Names | None = None, labels: Names = (), *_: Names) -> Columns:
-        """Return all columns, `needed` among them."""
-        dataset, names = self._dataset, list(self._dataset.feature_names)
-        require_names(self.path, names, [name for name in needed or [] if name not in labels])
-        return Columns(names, dataset.X, names, {}, self.place, {"target": dataset.y})
+    def _array(self, key: str, *_: Any) -> np.ndarray:
+        return self._arrays[key]
 
 
 @contextmanager
@@ -282,7 +280,9 @@ def read_table(
         notes, group = [*columns.notes, *remarks], None
         if groups:
             group, remarks = _merged(file, columns.labels[groups], groups, "group")
-            _refuse_bad(file, group, groups, missing=True)
+            bad = BadCells(True)
+            bad.add([groups], np.where(is_missing(group), np.nan, 0)[:, None])
+            bad.refuse(file.path, file.place)
             notes += remarks
         with _one_line(file):
             encoder = TableEncoder(
@@ -416,7 +416,6 @@ def read_target(
                 "value that it holds."
             )
     y, remarks = _merged(file, y, target, "class")
-    _refuse_bad(file, y, target, missing=False)
     rows = np.flatnonzero(~is_missing(y))
     if len(rows) < MIN_ROWS:
         with_label = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
@@ -441,14 +440,11 @@ def _blanked(y: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, bool]:
     """Return y as objects, with None where a cell is one of some marks, as text or number; and if
     any is.
     """
-    texts, numbers = {mark.strip() for mark in marks}, pd.to_numeric([*marks], errors="coerce")
-    missing = {
-        value
-        for value in {*y.tolist()} - {None}
-        if str(value).strip() in texts or pd.to_numeric(value, errors="coerce") in numbers
-    }
-    cells = [None if value in missing else value for value in y.tolist()]
-    return np.array(cells, dtype=object), bool(missing)
+    cells = pd.Series(y.tolist(), dtype=object)
+    numbers = pd.to_numeric(pd.Series(marks), errors="coerce").dropna()
+    missing = cells.astype(str).str.strip().isin([mark.strip() for mark in marks])
+    missing |= pd.to_numeric(cells, errors="coerce").isin(numbers)
+    return cells.mask(missing, None).to_numpy(), bool(missing.any())
 
 
 def _merged(file: Reader, y: np.ndarray, name: str, what: str) -> tuple[np.ndarray, list[str]]:
@@ -478,13 +474,6 @@ def _merged(file: Reader, y: np.ndarray, name: str, what: str) -> tuple[np.ndarr
             "same"
         ]
     return y, [*note(name, same), *note(name, differ)]
-
-
-def _refuse_bad(file: Reader, y: np.ndarray, name: str, missing: bool) -> None:
-    """Refuse infinite values, and missing ones if they are not meant to be there."""
-    bad, numbers = BadCells(missing), y if y.dtype.kind == "f" else 0
-    bad.add([name], np.where(is_missing(y), np.nan, numbers)[:, None])
-    bad.refuse(file.path, file.place)
 
 
 def _as_numbers(
@@ -551,7 +540,7 @@ def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
         check_length(column, y)
         y = y.astype(str, copy=False)
     if y.dtype.kind == "f":
-        if ((y % 1 != 0) | (np.abs(y) >= 2**53)).any():
+        if ((y != np.rint(y)) | (np.abs(y) >= 2**53)).any():
             raise TableError(
                 f"{column} holds real numbers, no classes: {NUMBERS}, or cut them into classes."
             )

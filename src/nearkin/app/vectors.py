@@ -179,9 +179,8 @@ def read_folder(path: str, label: str, vectors: str | None, seed: int) -> Vector
     rows = np.sort(np.random.default_rng(seed).choice(n, min(n, SAMPLE), replace=False))
     X, labels = [], []
     for block in folder.cut(2**16):
-        if chosen(block, rows).any():
-            X.append(features_of(block, names, rows=rows, but=False))
-            labels.append(values_of(block, target)[chosen(block, rows)])
+        X.append(features_of(block, names, rows=rows, but=False))
+        labels.append(values_of(block, target)[chosen(block, rows)])
     drawn = note("a sample was drawn", [f"{len(rows):,} of {n:,} rows"] * (len(rows) < n))
     return VectorTable(
         X=np.concatenate(X),
