@@ -11,7 +11,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -33,8 +33,7 @@ class Status(enum.IntEnum):
     INTERRUPTED = 100  # a KeyboardInterrupt
 
 
-@dataclass(frozen=True, eq=False)
-class Momentum:
+class Momentum(NamedTuple):
     """Running means of a stochastic descent: of the last ten gradients or so, of the last thousand
     squared norms.
 
@@ -261,8 +260,7 @@ def adam(
         A KeyboardInterrupt is reported by `status`, as by `lbfgs`.
     """
     x = start.astype(np.float64)
-    memory = memory or Momentum(np.zeros_like(x))
-    mean, square, n_steps = memory.mean, memory.square, memory.n_steps
+    mean, square, n_steps = memory or Momentum(np.zeros_like(x))
     values: list[float] = []
     means: list[float] = []  # of every iteration
     status = Status.MAX_ITER

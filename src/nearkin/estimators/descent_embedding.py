@@ -60,15 +60,17 @@ def perplexity_bandwidth(squares: np.ndarray, mean_perplexity: float = PERPLEXIT
         return 1.0
     typical = squares[squares > 0].mean()
     low, high = -8.0, 8.0  # u^2 from 1/3000 of the typical square to 3000 times it
-
-    def at(log_u2: float) -> float:
-        return perplexity(squares / (typical * np.exp(log_u2)))
-
-    fewest, most = at(low), at(high)  # 1 and all neighbours, but for duplicates and few rows
-    target = min(max(mean_perplexity, 2 * fewest), (fewest + most) / 2)
-    log_u2 = (
-        brentq(lambda log_u2: at(log_u2) - target, low, high, xtol=1e-6) if fewest < most else 0.0
-    )
+    # 1 and all neighbours, but for duplicates and few rows
+    fewest, most = (perplexity(squares / (typical * np.exp(end))) for end in (low, high))
+    log_u2 = 0.0
+    if fewest < most:
+        target = min(max(mean_perplexity, 2 * fewest), (fewest + most) / 2)
+        log_u2 = brentq(
+            lambda log_u2: perplexity(squares / (typical * np.exp(log_u2))) - target,
+            low,
+            high,
+            xtol=1e-6,
+        )
     return float(np.sqrt(typical * np.exp(log_u2)))
 
 

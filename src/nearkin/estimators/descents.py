@@ -71,7 +71,7 @@ class TermEmbedding(DescentEmbedding):
         generator = np.random.default_rng(rng.randint(2**31)) if self.solver == "sgd" else None
         for B in inits:
             if generator is not None:
-                found = by_minibatches(self, term, B, generator, on_iteration, state)
+                found = by_minibatches(self, term, B, generator, n_counted, on_iteration, state)
             else:
                 found = lbfgs_rounds(
                     partial(loss, self, term),
@@ -191,7 +191,7 @@ class SGDState:
         to_features = rows.space.to_features
         if to_features is not None:
             B = to_features(B.T).T
-            memory = memory and replace(memory, mean=to_features(memory.mean.T).T)
+            memory = memory and memory._replace(mean=to_features(memory.mean.T).T)
         return cls(B, memory, rows.unit, n_counted)
 
 
@@ -209,20 +209,21 @@ def by_minibatches(
     term: Any,
     init: np.ndarray,
     rng: np.random.Generator,
+    n_counted: int,
     on_iteration: OnIteration,
     state: SGDState | None,
 ) -> DescentResult:
     """Descend by steps that shrink to nothing, or from a state by one epoch of steps that shrink as
-    1 / sqrt(t): more rows may follow. Evaluate the last map.
+    1 / sqrt(t): more rows may follow. Evaluate the last map. The penalty counts n_counted rows.
 
     A step takes one part of the anchors, which are shuffled in every epoch, and far rows of its
     own. Near rows are those of the first map, then those of the map after a fifth of the steps.
     """
     rows, n = term.rows, term.rows.shape[0]
     n_batches, n_epochs = epochs_of(nca, n)
-    memory, n_counted, refresh_at = None, n, round(REFRESH_SHARE * n_epochs * n_batches)
+    memory, refresh_at = None, round(REFRESH_SHARE * n_epochs * n_batches)
     if state is not None:
-        memory, n_counted, n_epochs, refresh_at = state.memory, state.n_counted + n, 1, 0
+        memory, n_epochs, refresh_at = state.memory, 1, 0
     n_before = 0 if memory is None else memory.n_steps
     length = STEP * len(init) ** 0.5  # the second factor is the norm of a map that keeps distances
 

@@ -7,7 +7,6 @@ the default one, its state as arrays.
 from __future__ import annotations
 
 import copy
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -235,7 +234,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
             # Adam with steps that shrink to nothing; without held-out rows the last state is kept.
             adam = torch.optim.Adam(network.parameters(), self.learning_rate)
             losses, values, interrupted = list[float](), [value(held)], False
-            best_iter, state = 0, arrays_of(network)
+            best_iter, state = 0, copy.deepcopy(network.state_dict())
             try:
                 while len(losses) < n_epochs and len(losses) - best_iter <= PATIENCE * n_epochs:
                     mean_loss = 0.0
@@ -253,14 +252,14 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
                     losses.append(mean_loss)
                     values.append(value(held))
                     if not values[-1] <= values[best_iter]:  # NaN without held-out rows
-                        best_iter, state = len(losses), arrays_of(network)
-                    if task.iteration(partial(dict, state_=state)):
+                        best_iter, state = len(losses), copy.deepcopy(network.state_dict())
+                    if task.iteration(lambda state: {"state_": arrays_of(state)}, state):
                         break
             except KeyboardInterrupt:
                 interrupted = True
-            load_arrays(network, state)
+            network.load_state_dict(state)
             self.objective_ = value(rng.permutation(n)[:EVALUATION_ROWS])
-        self.state_, self.best_iter_, self.n_iter_ = state, best_iter, len(values) - 1
+        self.state_, self.best_iter_, self.n_iter_ = arrays_of(state), best_iter, len(values) - 1
         self.loss_curve_ = np.array(losses[: self.n_iter_])
         self.validation_curve_ = np.array(values)
         if interrupted:
@@ -287,9 +286,10 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         """
         check_is_fitted(self, "state_")
         inputs = self._inputs(validate_rows(self, _dense(X), reset=False))
-        with import_torch().random.fork_rng(devices=[]):
+        torch = import_torch()
+        with torch.random.fork_rng(devices=[]):
             network = self._network()
-        load_arrays(network, self.state_)
+        network.load_state_dict({name: torch.as_tensor(A) for name, A in self.state_.items()})
         return outputs(network, inputs).numpy()
 
     def _check_parameters(self) -> None:
@@ -332,9 +332,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         torch = import_torch()
         network = copy.deepcopy(self.module)
         if network is None:
-            network = default_network(
-                np.zeros((self.n_components_, self.n_features_in_), np.float32)
-            )
+            network = default_network(self.n_components_, self.n_features_in_)
         elif callable(network) and not isinstance(network, torch.nn.Module):
             network = network(self.n_features_in_)
         if not isinstance(network, torch.nn.Module):
@@ -405,23 +403,19 @@ def outputs(network: Any, inputs: Any) -> Any:
     return Z
 
 
-def default_network(A: Any, scale: float = 1.0) -> Any:
-    """Return `x -> s (A x + B relu(C x + d))`, B = 0: a network that begins as a linear map, A an
-    array (m, p).
-    """
+def default_network(m: int, p: int, scale: float = 1.0) -> Any:
+    """Return `x -> s (A x + B relu(C x + d))`, B = 0: a network that begins as a linear map."""
     torch = import_torch()
     base: Any = torch.nn.Module
 
     class Network(base):
         def __init__(self) -> None:
             super().__init__()
-            m, p = A.shape
             self.linear = torch.nn.Linear(p, m, bias=False)
             self.hidden = torch.nn.Linear(p, HIDDEN)
             self.out = torch.nn.Linear(HIDDEN, m, bias=False)
             self.register_buffer("scale", torch.tensor(scale))
             torch.nn.init.zeros_(self.out.weight)
-            self.linear.weight.data[:] = torch.from_numpy(A)
 
         def forward(self, x: Any) -> Any:
             return self.scale * (self.linear(x) + self.out(self.hidden(x).relu()))
@@ -438,18 +432,14 @@ def begun(inputs: Any, n_components: int | None) -> Any:
         m = check_integer(n_components, "n_components", 1, p)
     A = np.zeros((m, p), np.float32)
     A[: min(m, n)] = principal_directions(X, min(m, n), random_state=0)
-    return default_network(A, 1 / perplexity_bandwidth(nearest_squares(X @ A.T)))
+    network = default_network(m, p, 1 / perplexity_bandwidth(nearest_squares(X @ A.T)))
+    network.linear.weight.data[:] = import_torch().from_numpy(A)
+    return network
 
 
-def arrays_of(network: Any) -> dict[str, np.ndarray]:
-    """Return the state of a network as arrays, which are copies."""
-    return {name: tensor.numpy(force=True).copy() for name, tensor in network.state_dict().items()}
-
-
-def load_arrays(network: Any, state: dict[str, np.ndarray]) -> None:
-    """Set the state of a network to what `arrays_of` has returned."""
-    as_tensor = import_torch().as_tensor
-    network.load_state_dict({name: as_tensor(array) for name, array in state.items()})
+def arrays_of(state: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Return the `state_dict()` of a network as arrays."""
+    return {name: tensor.numpy(force=True) for name, tensor in state.items()}
 
 
 def import_torch() -> Any:
