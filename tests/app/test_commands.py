@@ -236,7 +236,7 @@ def test_transform_gives_the_coordinates_that_predict_measures_in(here):
         frame = pd.read_parquet("z.parquet")
         assert frame.columns.tolist() == archive["feature_names"].tolist()
         np.testing.assert_array_equal(frame.to_numpy(), Z)
-    np.testing.assert_allclose(Z, load_model(here / "m.safetensors").voters, atol=1e-12)
+    np.testing.assert_allclose(Z, load_model(here / "m.safetensors").arrays["voters"], atol=1e-12)
 
 
 def test_standard_input(here, capsys, monkeypatch, undrawn):

@@ -166,7 +166,7 @@ def test_the_model_holds_the_training_rows_and_their_labels(made, here, capsys, 
         np.array(model.classes)[model.arrays["answers"]], rows["kind"].to_numpy(str)[voters]
     )
     np.testing.assert_allclose(
-        model.voters, model.transform(rows[FEATURES].to_numpy()[voters]), atol=1e-4
+        model.arrays["voters"], model.transform(rows[FEATURES].to_numpy()[voters]), atol=1e-4
     )
     assert model.held_out["folds"] == 1
     assert model.held_out["score"] > model.held_out["raw"]
@@ -236,7 +236,7 @@ def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeyp
     assert "raw k-NN, since no method is shown to beat it" in out
     model = load_model(here / "raw.safetensors")
     assert model.is_raw
-    assert model.voters.shape == (720, 8)
+    assert model.arrays["voters"].shape == (720, 8)
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,20 @@ def again(tmp_path):
     return through_file
 
 
+def assert_same(loaded, model):
+    """Assert that two models have the same fields and arrays."""
+    for field in fields(model):
+        if field.name != "arrays":
+            np.testing.assert_equal(getattr(loaded, field.name), getattr(model, field.name))
+    assert set(loaded.arrays) == set(model.arrays)
+    for name, array in model.arrays.items():
+        found = loaded.arrays[name]
+        assert issparse(found) == issparse(array)
+        if issparse(array):
+            found, array = found.toarray(), array.toarray()
+        np.testing.assert_array_equal(found, array, strict=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name", "scale"),
@@ -95,8 +109,7 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
     comparison, pipeline = fitted(name, data, scale=scale, vote=SOFT)
     model = learned_model(comparison, data)
     loaded = again(model)
-    for field in fields(model):
-        np.testing.assert_equal(getattr(loaded, field.name), getattr(model, field.name))
+    assert_same(loaded, model)
     rows, _, _ = read_rows(
         str(folder / f"{kind} new.{'csv' if kind in TEXT else 'npz'}"), loaded.encoder
     )
@@ -296,15 +309,15 @@ def test_labels_keep_their_type(folder, again, labels):
     with np.load(folder / "dense table.npz") as archive:
         np.savez(folder / "labels.npz", X=archive["X"], y=labels[archive["y"] % 2])
     model = winner(RAW, read_table(str(folder / "labels.npz")))
-    found = predict(again(model), model.voters)["label"]
+    found = predict(again(model), model.arrays["voters"])["label"]
     assert found.dtype == labels.dtype
-    np.testing.assert_array_equal(found, predict(model, model.voters)["label"])
+    np.testing.assert_array_equal(found, predict(model, model.arrays["voters"])["label"])
 
 
 def test_sparse_rows_stay_sparse(folder, table, again):
     loaded = again(winner(RAW, table("sparse")))
     rows, _, _ = read_rows(str(folder / "sparse new.npz"), loaded.encoder)
-    assert loaded.voters.nnz < 0.5 * np.prod(loaded.voters.shape)
+    assert loaded.arrays["voters"].nnz < 0.5 * np.prod(loaded.arrays["voters"].shape)
     assert embed(loaded, rows).nnz == rows.nnz
 
 

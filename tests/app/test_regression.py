@@ -313,7 +313,7 @@ def test_transform_gives_the_coordinates_that_predict_measures_in(here):
     assert main(["transform", "m.safetensors", "new.csv", "-o", "z.npz", "-q"]) == 0
     model = load_model(here / "m.safetensors")
     with np.load("z.npz") as archive:
-        np.testing.assert_allclose(archive["X"], model.voters, atol=1e-12)
+        np.testing.assert_allclose(archive["X"], model.arrays["voters"], atol=1e-12)
 
 
 def test_inspect(here, capsys):

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from .. import __version__
 from .._blocks import row_blocks
 from .._messages import counted
-from ..estimators import TDL, GraphExtension, HeatGraph
+from ..estimators import TDL
 from ..evaluation import Comparison, Doubt, MethodResult, OwnVote, Vote
 from ..linalg import svd
 from ..neighbors import searcher
@@ -88,7 +88,7 @@ class Model:
         and its corrected "p_value".
     version : str
         Of nearkin.
-    arrays : dict of str to ndarray
+    arrays : dict of str to ndarray or csr_array
         Those of the map; "fill" (p,), what missing numbers become, and "indicated", the features
         that have a further one that says where they were missing; and of the v voters: "voters" (v,
         m), their coordinates; "rows" (v,), their row numbers in the file, where empty rows count;
@@ -96,7 +96,7 @@ class Model:
         with a `soft_vote` "effects" (c,), how far each column moves the rows, as the root of the
         mean square, and "class_weights" (n_classes,), times which a class counts when a row is
         labelled, where classes were weighted. "groups" are hashes of the names of the groups,
-        ascending. A sparse matrix is stored as "name.data", "name.indices" and "name.indptr".
+        ascending. The voters of raw features, and the rows of a graph, may be a csr_array.
     graph : dict
         Numbers of `GraphExtension` and its `HeatGraph`; empty for a linear map.
     bins, soft_vote : dict
@@ -121,7 +121,7 @@ class Model:
     table: str
     held_out: dict[str, float]
     version: str
-    arrays: dict[str, np.ndarray]
+    arrays: dict[str, Any]
     graph: dict[str, Any] = field(default_factory=dict)
     bins: dict[str, Any] = field(default_factory=dict)
     soft_vote: dict[str, Any] = field(default_factory=dict)
@@ -147,8 +147,7 @@ class Model:
     def predictor(self) -> NCAClassifier | NCARegressor:
         """Return the predictor for tables whose rows all vote, where there is a `soft_vote`."""
         kind = NCAClassifier if self.classes else NCARegressor
-        arrays = self.arrays | {"voters": self.voters}
-        return kind.from_arrays(arrays, vars(self), features_of(self.encoder), self.classes)
+        return kind.from_arrays(self.arrays, vars(self), features_of(self.encoder), self.classes)
 
     @cached_property
     def _bins(self) -> BinnedEncoder:
@@ -156,7 +155,7 @@ class Model:
 
     @cached_property
     def _tdl(self) -> TDL:
-        return tdl_from_arrays(self.arrays, self.graph, len(self.feature_names))
+        return TDL.from_arrays(self.arrays, vars(self), len(self.feature_names))
 
     def transform(self, X: Any) -> Any:
         """Return the learned coordinates of encoded rows, in float64."""
@@ -247,11 +246,6 @@ class Model:
         """Say whether none of these groups was among those of the table."""
         return not np.isin(group_hashes(labels), self.arrays["groups"]).any()
 
-    @cached_property
-    def voters(self) -> Any:
-        """Return the coordinates of the rows that vote, an array or a csr_array."""
-        return loaded(self.arrays, "voters", (self.n_voters, self.n_components))
-
 
 def group_hashes(labels: Any) -> np.ndarray:
     """Return a number for the name of every group, ascending: 3, 3.0 and "3 " are one."""
@@ -309,7 +303,7 @@ def predict(
         their table (the first is 0), nearest first, and "distance" is how far they are in the
         learned space.
     """
-    index = searcher(search, model.n_voters).index(model.voters, model.n_neighbors)
+    index = searcher(search, model.n_voters).index(model.arrays["voters"], model.n_neighbors)
     n_rows, classes = X.shape[0], np.array(model.classes)
     width = max(model.n_neighbors + len(classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
     found: list[dict[str, np.ndarray]] = []
@@ -367,10 +361,7 @@ def new_model(
             arrays["scale"] = np.nan_to_num(step.scale_, nan=np.finfo(np.float64).max)
         elif isinstance(step, SimpleImputer):
             arrays |= {"fill": step.statistics_, "indicated": step.indicator_.features_}
-        elif isinstance(step, TDL):
-            of_step, header["graph"] = tdl_arrays(step)
-            arrays |= of_step
-        elif isinstance(step, (NCAClassifier, NCARegressor)):
+        elif isinstance(step, (TDL, NCAClassifier, NCARegressor)):
             of_step, states = step.to_arrays()
             arrays, header = arrays | of_step, header | states
         else:
@@ -394,16 +385,15 @@ def new_model(
         held_out={name: float(figure) for name, figure in figures.items() if np.isfinite(figure)},
         doubts=[doubt.text for doubt in doubts],
         version=__version__,
-        arrays={name: array for name, array in arrays.items() if array is not None},
+        arrays=arrays,
         **header,
     )
 
 
 def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray) -> Model:
     """Return a model with these voters; none need to travel where rows are only mapped."""
-    return replace(
-        model, arrays=model.arrays | stored("voters", voters) | {"rows": rows, "answers": answers}
-    )
+    of_voters = {"voters": voters, "rows": rows, "answers": answers}
+    return replace(model, arrays=model.arrays | of_voters)
 
 
 def learned_model(comparison: Comparison, table: Table) -> Model:
@@ -446,9 +436,6 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     return with_voters(model, Z, table.in_file(rows), protocol.y[rows])
 
 
-# What is fitted, and matrices that may be sparse, as arrays.
-
-
 def linear_arrays(fitted: Any) -> dict[str, Any]:
     """Return a fitted linear map as arrays, and the spectrum that is shown of it."""
     if isinstance(fitted, LinearDiscriminantAnalysis):
@@ -460,59 +447,6 @@ def linear_arrays(fitted: Any) -> dict[str, Any]:
         spectrum = getattr(fitted, "explained_variance_", values)
     offset = -fitted.transform(np.zeros((1, components.shape[1])))[0]
     return {"components": components, "offset": offset, "spectrum": spectrum}
-
-
-def tdl_arrays(tdl: TDL) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return TDL's map of new rows as arrays, and the numbers of its graph."""
-    rule: Any = tdl.extension_
-    graph = rule.graph
-    arrays = {
-        "rule.sources": rule.sources,
-        "rule.values": rule.eigenvalues,
-        "rule.constant": rule.constant,
-        "graph.origin": graph.origin,
-        "spectrum": tdl.eigenvalues_,
-    }
-    numbers = {
-        "n_neighbors": int(graph.n_neighbors),
-        "bandwidth": float(graph.bandwidth),
-        "normalized": bool(rule.normalized),
-    }
-    return arrays | stored("graph.rows", graph.rows), numbers
-
-
-def tdl_from_arrays(arrays: dict[str, np.ndarray], numbers: dict[str, Any], p: int) -> TDL:
-    """Return a TDL that maps new rows of p features."""
-    tdl = TDL()
-    tdl.n_features_in_ = p
-    tdl.extension_ = GraphExtension(
-        HeatGraph(
-            loaded(arrays, "graph.rows", (len(arrays["rule.sources"]), p)),
-            arrays.get("graph.origin"),
-            numbers["n_neighbors"],
-            numbers["bandwidth"],
-        ),
-        arrays["rule.sources"],
-        arrays["rule.values"],
-        arrays["rule.constant"],
-        numbers["normalized"],
-    )
-    return tdl
-
-
-def stored(name: str, rows: Any) -> dict[str, np.ndarray]:
-    """Return a matrix as arrays."""
-    if not issparse(rows):
-        return {name: rows}
-    return {f"{name}.{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
-
-
-def loaded(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, int]) -> Any:
-    """Return a matrix that `stored` gave as arrays."""
-    if name in arrays:
-        return arrays[name]
-    parts = tuple(arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-    return csr_array(parts, shape=shape)
 
 
 # The file.
@@ -548,7 +482,10 @@ def load_model(path: str | Path) -> Model:
                 f"with `nearkin compare TABLE --save model.safetensors`."
             )
         model = Model(**header, arrays=arrays)
+        for array in arrays.values():
+            if issparse(array):  # its parts do not tell how many columns it has
+                array.resize(array.shape[0], len(model.feature_names))
         with np.errstate(all="ignore"):
             row: Any = np.zeros((1, len(model.encoder.get_feature_names_out())))
-            predict(model, csr_array(row) if issparse(model.voters) else row)
+            predict(model, csr_array(row) if issparse(arrays["voters"]) else row)
         return model

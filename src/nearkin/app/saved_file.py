@@ -15,27 +15,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from .._blocks import require_memory
 from .readers import TableError
 
+CSR = ("data", "indices", "indptr")  # the parts of a sparse matrix
 MOST_SAID = 200  # characters of an error, which may quote what is in a file
 
 
-def write_parts(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a header and arrays."""
+def write_parts(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write a header and arrays, or sparse matrices, which become three arrays each."""
     from safetensors.numpy import save
 
-    text = json.dumps(header)
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    text, dense = json.dumps(header), dict[str, np.ndarray]()
+    for name, array in arrays.items():
+        if issparse(array):
+            dense |= {f"{name}.{part}": getattr(array, part) for part in CSR}
+        else:
+            dense[name] = np.ascontiguousarray(array)
     # save_file would hide the file from other users
-    path.write_bytes(save(arrays, {"nearkin": text, "checksum": _checksum(text, arrays)}))
+    path.write_bytes(save(dense, {"nearkin": text, "checksum": _checksum(text, dense)}))
 
 
 @contextmanager
-def saved_parts(
-    path: str | Path, command: str
-) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]]]:
+def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield the header and the arrays of a file that a command saved; make one line of whatever is
     wrong with them, or with what the caller makes of them.
     """
@@ -48,10 +52,12 @@ def saved_parts(
         path.open("rb").close()  # says why it cannot be read, as safetensors does not
         require_memory(2.0 * path.stat().st_size, "reading it", "close other programs")
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata()
+            metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if metadata["checksum"] != _checksum(metadata["nearkin"], arrays):
+        if _checksum(metadata["nearkin"], arrays) != metadata["checksum"]:
             raise ValueError("its checksum")
+        for name in [name.removesuffix(".indptr") for name in arrays if name.endswith(".indptr")]:
+            arrays[name] = csr_array(tuple(arrays.pop(f"{name}.{part}") for part in CSR))
         yield json.loads(metadata["nearkin"]), arrays
     except TableError:
         raise
@@ -60,10 +66,9 @@ def saved_parts(
     except MemoryError as error:
         raise TableError(f"{path} does not fit into memory ({error}).") from error
     except Exception as error:  # any file may be given, and its header may hold anything
-        why = str(error).partition("\n")[0][:MOST_SAID]
         raise TableError(
-            f"{path} is no nearkin model, or a damaged one ({why}): give a file written by "
-            f"`nearkin {command} --save`."
+            f"{path} is no nearkin model, or a damaged one ({str(error)[:MOST_SAID]}): give a file "
+            f"written by `nearkin {command} --save`."
         ) from error
 
 

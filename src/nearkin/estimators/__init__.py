@@ -27,8 +27,6 @@ from .rows import SharedRows as SharedRows
 from .sda import SDA
 from .soft_neighbors import SoftNeighborsClassifier, SoftNeighborsRegressor
 from .tdl import TDL, TDLClassifier
-from .transductive import GraphExtension as GraphExtension
-from .transductive import HeatGraph as HeatGraph
 
 # `nearkin.evaluation.compare` runs those with an attribute `compared_as` in this order: quick ones
 # first.

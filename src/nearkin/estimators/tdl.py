@@ -33,7 +33,9 @@ from .base import SparseRowsMixin
 from .descent_embedding import PERPLEXITY, nearest_squares, perplexity_bandwidth
 from .soft_neighbors import SoftNeighborsClassifier
 from .transductive import (
+    GraphExtension,
     GraphPenalty,
+    HeatGraph,
     KernelPenalty,
     Solution,
     TransductiveEmbedding,
@@ -325,6 +327,59 @@ class TDL(TransductiveEmbedding):
         self.label_shift_ = max(0.0, 1 - float(cosines_squared) / len(result.values))
         self.search_, self.search_recall_ = search.name, search.recall
         return self
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Return what a saved model keeps of the map of new rows, without a kernel.
+
+        Returns
+        -------
+        arrays : dict of str to ndarray or csr_array
+            Of the extension, "rule.sources", "rule.values" and "rule.constant"; of the graph,
+            "graph.rows" and, of dense rows, "graph.origin"; and "spectrum", `eigenvalues_`.
+        states : dict of str to dict
+            Of numbers, which JSON can hold: those of the "graph".
+        """
+        check_is_fitted(self)
+        rule: Any = self.extension_
+        graph = rule.graph
+        arrays = {
+            "rule.sources": rule.sources,
+            "rule.values": rule.eigenvalues,
+            "rule.constant": rule.constant,
+            "graph.rows": graph.rows,
+            "spectrum": self.eigenvalues_,
+        }
+        if graph.origin is not None:
+            arrays["graph.origin"] = graph.origin
+        numbers = {
+            "n_neighbors": int(graph.n_neighbors),
+            "bandwidth": float(graph.bandwidth),
+            "normalized": bool(rule.normalized),
+        }
+        return arrays, {"graph": numbers}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: dict[str, Any], states: dict[str, dict[str, Any]], n_features: int
+    ) -> TDL:
+        """Return a TDL that maps new rows, by what `to_arrays` returned; those of other names are
+        passed over.
+        """
+        tdl, numbers = cls(), states["graph"]
+        tdl.n_features_in_ = n_features
+        tdl.extension_ = GraphExtension(
+            HeatGraph(
+                arrays["graph.rows"],
+                arrays.get("graph.origin"),
+                numbers["n_neighbors"],
+                numbers["bandwidth"],
+            ),
+            arrays["rule.sources"],
+            arrays["rule.values"],
+            arrays["rule.constant"],
+            numbers["normalized"],
+        )
+        return tdl
 
     def _penalty(self, X: Any, affinity: Any, search: Searcher) -> Penalty:
         if self.laplacian is None:
