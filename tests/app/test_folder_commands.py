@@ -317,7 +317,8 @@ def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
     before = {process.pid for process in multiprocessing.active_children()}  # of other tests
     assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask"]) == 0
     err = capfd.readouterr().err
-    assert err.count("\n") == 3, err  # what is ignored, the rows, the files
+    # what is ignored, the rows, the files; and where that takes long, how far it is
+    assert len([line for line in err.splitlines() if " of 900 rows, " not in line]) == 3, err
     model = load_model(here / "m.safetensors")
     found = pd.read_parquet("short/part-2.parquet")
     np.testing.assert_allclose(

@@ -444,11 +444,10 @@ MEANT = {
     "transform": "-o",
     "inspect": "--picture",
 }
-# Options of compare that a folder does not have.
-TABLE_ONLY = (
-    *("task", "score", "methods", "unlabelled", "groups", "report", "json", "folds", "repeats"),
-    *("quick", "all", "keep_twins", "no_references", "time_budget"),
-    *("sep", "decimal", "missing", "refuse_missing"),
+# What compare takes with a folder, too.
+OF_FOLDERS = (
+    *("arguments", "command", "table", "target", "dask", "neighbors", "no_scaling", "seed"),
+    *("save", "picture", "quiet"),
 )
 
 
@@ -499,7 +498,11 @@ def _unfit(options: argparse.Namespace) -> str | None:
     if missing:
         return f"the command needs {', '.join(missing)}: pip install 'nearkin[app]'"
     if getattr(options, "dask", None) is not None and options.command == "compare":
-        given = [name for name in TABLE_ONLY if getattr(options, name) != compare.get_default(name)]
+        given = [
+            name
+            for name, value in vars(options).items()
+            if name not in OF_FOLDERS and value != compare.get_default(name)
+        ]
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             return f"without --dask only: {names}. A folder is classified, and ranked by one split."

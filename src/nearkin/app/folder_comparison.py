@@ -68,9 +68,9 @@ class SplitComparison:
     folds : list of (training rows, held-out rows)
         The split, of which nothing but the numbers of rows is used.
     notes : sequence of str
-    n_neighbors, random_state : int
-    scale, interrupted : bool
-    least_difference, of_fitted_models, score, references, doubts, n_twins, n_chained
+    setting : str
+        On which rows the methods were compared, and how.
+    n_neighbors, least_difference, of_fitted_models, score, references, doubts, n_twins, n_chained
         See `Comparison`.
     """
 
@@ -78,10 +78,8 @@ class SplitComparison:
     least_difference: float
     folds: list[tuple[np.ndarray, np.ndarray]]
     notes: Sequence[str]
+    setting: str
     n_neighbors: int
-    random_state: int
-    scale: bool
-    interrupted: bool
     of_fitted_models = True
     score = SCORES[CLASSIFICATION.name]["accuracy"]
     references = doubts = ()
@@ -97,13 +95,7 @@ class SplitSummary(Summary):
 
     @property
     def _setting(self) -> str:
-        comparison = self.comparison
-        ((train, test),) = comparison.folds
-        scaled = "standardized" if comparison.scale else "unscaled"
-        return (
-            f"of {comparison.n_neighbors}-NN on {scaled} features, {len(train):,} training rows, "
-            f"{len(test):,} held-out rows, seed {comparison.random_state}"
-        )
+        return str(self.comparison.setting)
 
     @property
     def notes(self) -> Iterator[str]:
@@ -176,16 +168,11 @@ def compare_folder(options: argparse.Namespace) -> int:
             finished, notes, interrupted = evaluate_all(methods, evaluate)
         folds = [(np.broadcast_to(0, n_train), np.arange(len(truth)))]
         results, least = ranked(finished, folds)
-        comparison: Any = SplitComparison(
-            results,
-            least,
-            folds,
-            notes,
-            n_neighbors=k,
-            random_state=options.seed,
-            scale=not options.no_scaling,
-            interrupted=interrupted,
+        setting = (
+            f"of {k}-NN on {'unscaled' if options.no_scaling else 'standardized'} features, "
+            f"{n_train:,} training rows, {len(truth):,} held-out rows, seed {options.seed}"
         )
+        comparison: Any = SplitComparison(results, least, folds, notes, setting, k)
         console.report(SplitSummary(comparison))
         if interrupted:
             raise KeyboardInterrupt
