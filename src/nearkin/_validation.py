@@ -220,16 +220,13 @@ def _columns_of(X: Any) -> list[tuple[str, np.ndarray]]:
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return [(shown(str(name)), np.asarray(X.iloc[:, at])) for at, name in enumerate(X.columns)]
-    if issparse(X):
-        return []
     if not (isinstance(X, np.ndarray) and X.dtype.kind in "biuf"):
         try:
-            X = np.array(X, dtype=object)
+            X = np.array(X, dtype=object)  # a sparse matrix has no dimensions then
         except ValueError:  # rows of several lengths
             return []
-    if X.ndim != 2:
-        return []
-    return [(f"column {at} (counted from 0)", column) for at, column in enumerate(X.T)]
+    columns = enumerate(X.T) if X.ndim == 2 else ()
+    return [(f"column {at} (counted from 0)", column) for at, column in columns]
 
 
 def _first_word(cells: np.ndarray) -> str | None:

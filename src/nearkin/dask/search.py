@@ -98,10 +98,10 @@ def partition(table: Table, search: Searcher) -> Table:
     samples = table.map(sample, np.split(drawn, table.starts[1:-1]), index=index)
     # k-means elsewhere may find other centres: a worker that dies must not take with it those by
     # which rows have left
-    [learned] = work.results([work.submit(learn_centres, samples, n_lists)])
-    index = index._replace(centres=learned.centres, first=np.array(learned.first))
+    [quantizer] = work.results([work.submit(learn_centres, samples, n_lists)])
+    index = index._replace(quantizer=quantizer)
     lists = np.concatenate(work.results(table.map(nearest_list, index=index)))
-    sizes = np.bincount(lists, minlength=len(index.centres))
+    sizes = np.bincount(lists, minlength=len(quantizer.centres))
     order = np.argsort(lists, kind="stable")
     starts = [n * b // n_blocks for b in range(n_blocks + 1)]
     target = np.empty(n, int)  # the new block of every row
@@ -111,13 +111,12 @@ def partition(table: Table, search: Searcher) -> Table:
         parts = [start + np.flatnonzero(target[start:stop] == b) for b in range(n_blocks)]
         pieces.append(work.map(taken, [block] * n_blocks, parts))
     table.blocks.clear()
-    spans = []
     for of_block, (start, stop) in zip(zip(*pieces, strict=True), pairwise(starts), strict=True):
         numbers = order[start:stop]
         table.blocks.append(work.submit(join, list(of_block), start, numbers, lists[numbers]))
-        spans.append(lists[numbers[[0, -1]]])
     table.starts = starts
-    table.spans = np.array(spans)
+    ends = [[start, stop - 1] for start, stop in pairwise(starts)]
+    table.spans = lists[order][ends]
     table.index = work.submit(identity, index._replace(sizes=sizes))
     return table
 
@@ -322,9 +321,8 @@ class SharedIndex(NamedTuple):
     n_rerank : int
         How many rows found there are ranked again by their distances in all features; 0 for the
         usual number.
-    centres : array of shape (n_lists, d), float32
-    first : integer array of shape (n_groups + 1,)
-        The number of the first list of every group, followed by n_lists.
+    quantizer : CoarseQuantizer
+        Of the sample from which the lists were learned.
     sizes : integer array of shape (n_lists,)
         How many rows are in every list.
     """
@@ -334,8 +332,7 @@ class SharedIndex(NamedTuple):
     projection: np.ndarray | None
     n_probes: int
     n_rerank: int
-    centres: Any = None
-    first: Any = None
+    quantizer: Any = None
     sizes: Any = None
 
     def project(self, X: np.ndarray) -> np.ndarray:
@@ -346,7 +343,7 @@ class SharedIndex(NamedTuple):
     def nearest_lists(self, Z: np.ndarray, lists: np.ndarray, n: int) -> np.ndarray:
         """Return the numbers of those n of some lists whose centres are nearest to rows."""
         coarse = import_faiss().IndexFlatL2(Z.shape[1])
-        coarse.add(self.centres[lists])
+        coarse.add(self.quantizer.centres[lists])
         return lists[coarse.search(Z, n)[1]].astype(np.int32)
 
     def is_small(self, block: Block) -> np.ndarray:
@@ -370,7 +367,7 @@ def nearest_list(block: Block, *, index: SharedIndex) -> np.ndarray:
     Z = index.project(block.X)
     lists = np.empty(len(block.X), np.int32)
     for group, members in members_by_class(index.groups[block.codes]):
-        own = np.arange(*index.first[group : group + 2])
+        own = index.quantizer.lists_in("same", group)
         lists[members] = index.nearest_lists(Z[members], own, 1)[:, 0]
     return lists
 
@@ -403,24 +400,22 @@ def choose_lists(
     n_found = np.minimum(n_ranked(index.n_rerank, per_row(k, block)) + others, most)
     probes = np.full((len(Z), index.n_probes), -1, np.int32)
     for group, members in members_by_class(index.groups[block.codes]):
-        lists = np.arange(len(index.sizes))
-        own = np.arange(*index.first[group : group + 2])
-        if relation == "same":
-            lists = own
-        elif relation == "other" and not small[members[0]]:
-            lists = np.delete(lists, own)
-        if len(lists) == 0 or (relation == "same" and small[members[0]]):
+        shares = small[members[0]]
+        if relation == "same" and shares:
             continue
-        for rows in row_blocks(len(members), index.n_probes):
-            i = members[rows]
-            n_probes = min(index.n_probes, len(lists))
-            chosen = index.nearest_lists(Z[i], lists, n_probes)
-            while n_probes < len(lists) and (index.sizes[chosen].sum(axis=1) < n_found[i]).any():
-                n_probes = min(4 * n_probes, len(lists))
-                chosen = index.nearest_lists(Z[i], lists, n_probes)
-            if (more := n_probes - probes.shape[1]) > 0:
-                probes = np.pad(probes, ((0, 0), (0, more)), constant_values=-1)
-            probes[i, :n_probes] = chosen
+        among = "all" if shares else relation
+        lists = index.quantizer.lists_in(among, group)
+        for rows in row_blocks(len(members), index.n_probes) if len(lists) else ():
+            i, n_probes = members[rows], index.n_probes
+            while True:
+                chosen = index.nearest_lists(Z[i], lists, min(n_probes, len(lists)))
+                enough = (index.sizes[chosen].sum(axis=1) >= n_found[i]).all()
+                if enough or n_probes >= len(lists):
+                    break
+                n_probes *= 4
+            more = max(chosen.shape[1] - probes.shape[1], 0)
+            probes = np.pad(probes, ((0, 0), (0, more)), constant_values=-1)
+            probes[i, : chosen.shape[1]] = chosen
     return probes, n_found
 
 
@@ -436,7 +431,7 @@ def adjacent(
     needed = np.zeros(len(index.sizes) + 1, dtype=bool)
     needed[chosen[0]] = True
     if relation == "same" and index.is_small(block).any():
-        needed[index.first[-2] :] = True  # the lists that the small classes share
+        needed[index.quantizer.first[-2] :] = True  # the lists that the small classes share
     needed[-1] = False
     needed[block.lists[0]] = True
     return np.array([needed[first : last + 1].any() for first, last in spans])

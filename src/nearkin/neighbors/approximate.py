@@ -177,6 +177,7 @@ class IVFSearch:
 
     def __init__(self, parameters: ApproximateSearch) -> None:
         import_faiss()
+        # 0 stands for "auto"
         self.n_lists = _number(parameters.n_lists, "n_lists")
         self.n_probes = _number(parameters.n_probes, "n_probes")
         d = parameters.n_components
@@ -342,6 +343,16 @@ class CoarseQuantizer:
     list_of: np.ndarray
     first: list[int]
 
+    def lists_in(self, relation: str, group: int) -> np.ndarray:
+        """Return the numbers of the lists of a group ("same"), of all groups, or of the "other"
+        ones.
+        """
+        every = np.arange(len(self.centres))
+        if relation == "all":
+            return every
+        own = (every >= self.first[group]) & (every < self.first[group + 1])
+        return every[own == (relation == "same")]
+
     @classmethod
     def of(
         cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, most: int | None = None
@@ -405,11 +416,9 @@ class InvertedLists:
         The lists are those of groups in the relation. Nearer lists come first, several at a time, a
         large one in parts.
         """
-        near = np.arange(len(self.sizes))
-        if relation != "all":
-            group = np.searchsorted(self.quantizer.first, near, side="right")
-            near = near[(group == group[number]) == (relation == "same")]
-        centres = self.quantizer.centres
+        centres, first = self.quantizer.centres, self.quantizer.first
+        group = int(np.searchsorted(first, number, side="right")) - 1
+        near = self.quantizer.lists_in(relation, group)
         # OpenBLAS raises the flag for float32 lanes that it does not use
         with np.errstate(invalid="ignore"):
             away = self._squares - 2 * centres @ centres[number]

@@ -257,11 +257,9 @@ class Relevance(Judgements):
         quarter[judged] = quarters(self.groups[judged], rng)
         for i in range(FOLDS):
             held_out = np.flatnonzero(judged & (quarter == i))
-            train, parts = (
-                np.flatnonzero(judged & (quarter != i)),
-                {ALL: np.full(len(held_out), True)},
-            )
-            yield Split(self.some(train), held_out, np.arange(len(self.documents)), parts)
+            train = np.flatnonzero(judged & (quarter != i))
+            every = {ALL: np.ones(len(held_out), bool)}
+            yield Split(self.some(train), held_out, np.arange(len(self.documents)), every)
 
     def some(self, queries: np.ndarray) -> Self:
         """Return some queries; of pairs all rows, with the judgements of these."""
@@ -292,9 +290,7 @@ class Relevance(Judgements):
 
     def gains(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """Return how relevant documents are, (q, k)."""
-        return np.array(
-            [self.R[[q]].toarray()[0][found] for q, found in zip(queries, documents, strict=True)]
-        )
+        return self.R[queries[:, None], documents].toarray()
 
     def best_gains(
         self, queries: np.ndarray, candidates: np.ndarray
