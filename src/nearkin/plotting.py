@@ -71,7 +71,11 @@ N_TICKS = 4
 N_LEVELS = 8
 LETTERS_ACROSS = 15  # that fit below a panel
 SMALL_LETTERS_ACROSS = 18  # of those in small print
-WIDTHS = (2, 1)  # of the first direction and the second
+# of the first direction and the second
+STYLES: tuple[dict[str, Any], ...] = (
+    {"color": COLORS[0], "linewidth": 2, "markersize": 6},
+    {"color": COLORS[1], "linewidth": 1, "markersize": 4},
+)
 KEY = ("along the direction in which the values differ most", "along the second", "missing value")
 DATES = f" ({DAYS})"  # how the name of such a curve ends
 LAST_DAY, LONG_SPAN = 2.9e6, 365  # in the year 9909; days from which months are enough
@@ -182,8 +186,7 @@ class ColumnsDisplay(Display):
 
     def _draw_key(self, ax: Any) -> None:
         ax.set_axis_off()
-        styles = [{"color": c, "linewidth": w} for c, w in zip(COLORS, WIDTHS, strict=False)]
-        styles.append({"color": GREY, "linestyle": ":"})
+        styles = *STYLES, {"color": GREY, "linestyle": ":"}
         missing = [getattr(curve, "missing", None) for curve in self.curves.values()]
         n = len(KEY) if any(value is not None for value in missing) else len(KEY) - 1
         lines = [ax.plot([], [], **style)[0] for style in styles]
@@ -216,9 +219,8 @@ def _coordinates(curve: Curve | Levels) -> np.ndarray:
 def _draw_curve(ax: Any, name: str, curve: Curve) -> None:
     """Draw bins equally wide, as they hold about equally many rows."""
     edges, at = curve.edges, np.arange(len(curve.edges))
-    for along, width, color in zip(_coordinates(curve), WIDTHS, COLORS, strict=False):
-        style: dict[str, Any] = {"color": color, "linewidth": width}
-        ax.plot(at, along[: len(at)], marker=".", markersize=2 + 2 * width, **style)
+    for along, style in zip(_coordinates(curve), STYLES, strict=True):
+        ax.plot(at, along[: len(at)], marker=".", **style)
         if curve.missing is not None:
             ax.axhline(along[len(at)], linestyle=":", **style)
     if name.endswith(DATES) and np.abs(edges).max() < LAST_DAY:
@@ -262,8 +264,7 @@ def _draw_levels(ax: Any, levels: Levels) -> None:
     if len(order) > N_LEVELS and not levels.ordered:
         order = np.r_[order[: N_LEVELS // 2], order[-N_LEVELS // 2 :]]
     mark = "o-" if levels.ordered else "o"
-    for along, width, color in zip(places, WIDTHS, COLORS, strict=False):
-        style = {"color": color, "linewidth": width, "markersize": 2 + 2 * width}
+    for along, style in zip(places, STYLES, strict=True):
         ax.plot(along[order], mark, **style)
     if levels.ordered:
         shown = order[:: -(-len(order) // N_TICKS)]

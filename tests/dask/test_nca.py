@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from nearkin import NCA
 from nearkin.dask import DaskNCA
 from nearkin.dask.nca import ClusterTerm, UnitClusterRows
-from nearkin.dask.table import Work, as_table, identity
+from nearkin.dask.table import Work, as_table
 from nearkin.estimators.descent_embedding import UnitRows
 from nearkin.estimators.nca import LabelTerm
 from nearkin.neighbors import EXACT
@@ -35,7 +35,8 @@ def test_value_and_gradient(objective, shape, client, data):
     value, gradient = LabelTerm(local, objective, SameClass(data[1]), EXACT)(B, None)
     with Work(client) as work:
         table = as_table(work, "DaskNCA", *blocks(*data, UNEVEN))
-        labels, rows = work.submit(identity, table.codes), UnitClusterRows.of(table)
+        labels = work.submit(np.concatenate, table.map(lambda block: block.codes))
+        rows = UnitClusterRows.of(table)
         assert rows.unit == pytest.approx(local.unit, rel=1e-12)
         found = ClusterTerm(rows, objective, labels, EXACT)(B, None)
     assert found[0] == pytest.approx(value, rel=1e-10)

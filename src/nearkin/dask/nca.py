@@ -41,7 +41,7 @@ from ..objectives.stochastic import (
 from ..scatter import RowSpace
 from .search import Lists, block_searcher, nearest, partition
 from .spectral import DaskTransformer, take_over
-from .table import Block, Table, Work, as_table, first_moments, identity, taken
+from .table import Block, Table, Work, as_table, first_moments, taken
 
 
 class DaskNCA(DaskTransformer):
@@ -114,7 +114,7 @@ class DaskNCA(DaskTransformer):
             exact = search is EXACT or self.n_candidates is None
             table = as_table(work, type(self).__name__, X, y, exact=exact)
             check_shared_labels(table.codes)
-            labels = work.submit(identity, table.codes)
+            labels = work.submit(np.concatenate, table.map(lambda block: block.codes))
             term = ClusterTerm(UnitClusterRows.of(table), self.objective, labels, search)
             try:
                 nca.fit_term(term, m, rng, table.dtype)

@@ -61,7 +61,10 @@ class ClusterRows(Table):
         """
         graph = []
         for own, (start, stop) in zip(W, pairwise(self.starts), strict=True):
-            columns = self.work.map(columns_between, W, start=start, stop=stop)
+            # which rows of a block list those from `start` to `stop`, a row for each of these
+            columns = self.work.map(
+                lambda W, start, stop: csr_array(W[:, start:stop].T), W, start=start, stop=stop
+            )
             graph.append(self.work.submit(join_directions, own, columns, join=join))
         return graph
 
@@ -94,7 +97,11 @@ class ClusterRows(Table):
         """See `Rows`."""
         parts = self.map(lambda block, G: closest([(block.codes, G)], k=k), self._knn("other", k))
         pairs = self.work.reduce(parts, partial(closest, k=k))
-        return self._symmetric(self.map(graph_of_pairs, pairs=pairs), "maximum")
+        graph = self.map(
+            lambda block, pairs: binary(pairs[1][block.start : block.start + len(block.X)]),
+            pairs=pairs,
+        )
+        return self._symmetric(graph, "maximum")
 
     def scatter(self, graph: list[Future]) -> np.ndarray:
         """See `Rows`.
@@ -103,11 +110,10 @@ class ClusterRows(Table):
         is exactly 0 in it, whatever lies between the components of the graph. O(e p^2) time for e
         edges; up to n p / 2 numbers travel for every block, to those that it has edges to.
         """
-        blocks = self.blocks
-        starts = self.starts
-        adjacent = np.array(self.work.results(self.work.map(adjacent_blocks, graph, starts=starts)))
+        reached = self.work.map(adjacent_blocks, graph, starts=self.starts)
+        adjacent = np.array(self.work.results(reached))
         np.fill_diagonal(adjacent, True)  # every block has a part
-        S = self._sum_over_pairs(adjacent, add_differences, [blocks, graph], [blocks])
+        S = self._sum_over_pairs(adjacent, add_differences, [self.blocks, graph], [self.blocks])
         return (S + S.T) / 2
 
     def scatter_operator(self, graph: list[Future]) -> LinearOperator:
@@ -189,11 +195,6 @@ def as_matrix(lists: Lists, *, n: int) -> csr_array:
     return G
 
 
-def columns_between(W: csr_array, *, start: int, stop: int) -> csr_array:
-    """Return which rows of a block list those from `start` to `stop`, a row for each of these."""
-    return csr_array(W[:, start:stop].T)
-
-
 def join_directions(W: csr_array, transposed: list[csr_array], *, join: str) -> csr_array:
     """Return the rows of a symmetric graph, from what they list and from where they are listed."""
     return getattr(W, join)(hstack(transposed, format="csr"))
@@ -213,23 +214,16 @@ def closest(parts: list[tuple[np.ndarray, csr_array]], *, k: int) -> tuple[np.nd
     return codes, closest_listed(vstack([G for _, G in parts], format="csr"), codes, k)
 
 
-def graph_of_pairs(block: Block, *, pairs: tuple[np.ndarray, csr_array]) -> csr_array:
-    """Return the rows of a block in the graph of the closest pairs, with weights 1."""
-    return binary(pairs[1][block.start : block.start + len(block.X)])
-
-
 def add_differences(S: Any, block: Block, W: csr_array, others: Block) -> np.ndarray:
     """Add to S the edges between two blocks, or within one."""
     edges = W[:, others.start : others.start + len(others.X)].tocoo()
-    once = block.start + edges.row < others.start + edges.col
-    i = edges.row[once]
-    j = edges.col[once]
-    w = edges.data[once]
+    once = np.flatnonzero(block.start + edges.row < others.start + edges.col)
     p = block.X.shape[1]
     S = S + np.zeros((p, p))
-    for some in row_blocks(len(i), p):
-        D = block.X[i[some]].astype(np.float64) - others.X[j[some]]
-        S += (D.T * w[some]) @ D
+    for some in row_blocks(len(once), p):
+        e = once[some]
+        D = block.X[edges.row[e]].astype(np.float64) - others.X[edges.col[e]]
+        S += (D.T * edges.data[e]) @ D
     return S
 
 

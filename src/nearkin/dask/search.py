@@ -95,7 +95,10 @@ def partition(table: Table, search: Searcher) -> Table:
     index = SharedIndex(table.class_sizes, groups, V, n_probes, search.n_rerank)
     drawn = np.random.default_rng(0).random(n) < PER_LIST * n_lists / n
     drawn[np.unique(groups[table.codes], return_index=True)[1]] = True  # no group is without a row
-    samples = table.map(sample, np.split(drawn, table.starts[1:-1]), index=index)
+    samples = table.map(
+        lambda block, drawn: (index.project(block.X[drawn]), groups[block.codes[drawn]]),
+        np.split(drawn, table.starts[1:-1]),
+    )
     # k-means elsewhere may find other centres: a worker that dies must not take with it those by
     # which rows have left
     [quantizer] = work.results([work.submit(learn_centres, samples, n_lists)])
@@ -349,11 +352,6 @@ class SharedIndex(NamedTuple):
     def is_small(self, block: Block) -> np.ndarray:
         """Say for every row whether its class shares lists with others."""
         return self.class_sizes[block.codes] <= SMALL_CLASS
-
-
-def sample(block: Block, drawn: np.ndarray, *, index: SharedIndex) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of a block that are drawn in few dimensions, and their groups."""
-    return index.project(block.X[drawn]), index.groups[block.codes[drawn]]
 
 
 def learn_centres(samples: list[tuple[np.ndarray, np.ndarray]], n_lists: int) -> CoarseQuantizer:

@@ -61,7 +61,7 @@ class Work:
 
     def value(self, array: Any) -> Any:
         """Return what a small Dask array holds."""
-        return self.client.gather(self.compute([array])[0])
+        return self.results(self.compute([array]))[0]
 
     def compute(self, blocks: Sequence[Any]) -> list[Future]:
         """Submit delayed values in one graph: what they have in common is computed once."""

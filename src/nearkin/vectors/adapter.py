@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,18 +68,10 @@ class UnitEmbedding(Embedding):
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def _unit_rows(self, X: Any, *, fitting: bool) -> np.ndarray:
-        """Return valid rows in unit length; without `fitting`, queries that must be as wide as the
-        documents.
-        """
-        if not fitting and len(shape := np.shape(X)) == 2 and shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"queries have {shape[1]} features, documents {self.n_features_in_}: embed both by "
-                "one model."
-            )
-        Z = unit_rows(self._dense_rows(X, fitting=fitting))
-        if fitting:
-            check_directions(Z, "X")
+    def _unit_rows(self, X: Any) -> np.ndarray:
+        """Return valid rows, to be fitted to, in unit length."""
+        Z = unit_rows(self._dense_rows(X, fitting=True))
+        check_directions(Z, "X")
         return Z
 
     def _dense_rows(self, X: Any, *, fitting: bool) -> np.ndarray:
@@ -585,15 +577,13 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self
         """
         task = FitTask(self, X, y, n_iterations=check_parameters(self))
-        X = self._unit_rows(X, fitting=True)
+        X = self._unit_rows(X)
         Y = label_matrix(y)
         check_consistent_length(X, Y)
         has_label = np.diff(Y.indptr) > 0
         # a slice copies nothing
         known = slice(None) if has_label.all() else np.flatnonzero(has_label)
-        mean = self._centre(X)
-        kind = Labelled(X[known], Y[known], self.side == "query")
-        return self._learn(kind, X, mean, "nca", task)
+        return self._learn(lambda X, fixed: Labelled(X[known], Y[known], fixed), X, "nca", task)
 
     @with_callbacks
     def fit_pairs(self, X: Any, pairs: Any, y: Any = None) -> Self:
@@ -614,12 +604,10 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self
         """
         task = FitTask(self, X, y, n_iterations=check_parameters(self))
-        X = self._unit_rows(X, fitting=True)
+        X = self._unit_rows(X)
         pairs = check_row_numbers(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
-        mean = self._centre(X)
-        kind = Paired(X, pairs, grades, self.side == "query")
-        return self._learn(kind, X, mean, "contrastive", task)
+        return self._learn(lambda X, fixed: Paired(X, pairs, grades, fixed), X, "contrastive", task)
 
     @with_callbacks
     def fit_triplets(self, X: Any, triplets: Any) -> Self:
@@ -636,11 +624,9 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self
         """
         task = FitTask(self, X, None, n_iterations=check_parameters(self))
-        X = self._unit_rows(X, fitting=True)
+        X = self._unit_rows(X)
         triplets = check_row_numbers(triplets, "triplets", 3, len(X))
-        mean = self._centre(X)
-        kind = Triples(X, triplets, self.side == "query")
-        return self._learn(kind, X, mean, "contrastive", task)
+        return self._learn(lambda X, fixed: Triples(X, triplets, fixed), X, "contrastive", task)
 
     @with_callbacks
     def fit_relevance(self, queries: Any, documents: Any, relevance: Any) -> Self:
@@ -660,15 +646,21 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self
         """
         task = FitTask(self, documents, None, n_iterations=check_parameters(self))
-        documents = self._unit_rows(documents, fitting=True)
-        queries = self._unit_rows(queries, fitting=False).astype(documents.dtype)
-        n = len(documents)
+        documents = self._unit_rows(documents)
+        n, p = documents.shape
+        if len(shape := np.shape(queries)) == 2 and shape[1] != p:
+            raise ValueError(
+                f"queries have {shape[1]} features, documents {p}: embed both by one model."
+            )
+        queries = unit_rows(self._dense_rows(queries, fitting=False)).astype(documents.dtype)
         R = relevance_matrix(relevance, (len(queries), n))
         judged = np.flatnonzero(np.diff(R.indptr))
-        rows = np.concatenate([documents, queries])
-        mean = self._centre(rows)
-        kind = Judged(rows[n:][judged], rows[:n], R[judged], self.side == "query")
-        return self._learn(kind, rows, mean, "contrastive", task)
+        return self._learn(
+            lambda X, fixed: Judged(X[n:][judged], X[:n], R[judged], fixed),
+            np.concatenate([documents, queries]),
+            "contrastive",
+            task,
+        )
 
     def transform(self, X: Any) -> np.ndarray:
         """Map rows, and quantize them where that is requested.
@@ -736,25 +728,24 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         m = self.n_components_
         return m if self.quantizer_ is None else self.quantizer_.n_bytes(m)
 
-    def _centre(self, X: np.ndarray) -> np.ndarray:
-        """Subtract the mean of rows, in place, and return it; with side="query" it is 0."""
-        if self.side == "query":
-            return np.zeros(X.shape[1])
-        mean = X.mean(axis=0, dtype=np.float64)
-        X -= mean.astype(X.dtype)
-        return mean
-
     def _learn(
-        self, kind: Supervision, rows: np.ndarray, mean: np.ndarray, loss: str, task: FitTask
+        self,
+        supervision: Callable[[np.ndarray, bool], Supervision],
+        X: np.ndarray,
+        loss: str,
+        task: FitTask,
     ) -> Self:
-        """Minimize the loss plus the penalty by Adam, in steps that shorten to 0, and quantize;
-        `rows` are all, `kind` what is known of them.
+        """Minimize the loss plus the penalty by Adam, in steps that shorten to 0, and quantize.
+
+        `supervision` says of rows that are centred, and of whether candidates are fixed, what is
+        known; X is centred in place.
         """
-        p, n = rows.shape[1], len(kind)
-        if self.side == "query":
-            start = np.eye(p)
-        else:
-            start = plda(rows, kind, min(self.n_components or p, p))
+        p, are_fixed = X.shape[1], self.side == "query"
+        mean = np.zeros(p) if are_fixed else X.mean(axis=0, dtype=np.float64)
+        X -= mean.astype(X.dtype)
+        kind = supervision(X, are_fixed)
+        n = len(kind)
+        start = np.eye(p) if are_fixed else plda(X, kind, min(self.n_components or p, p))
         sizes = nested_sizes(self.nested, len(start))
         self.loss_ = loss if self.loss == "auto" else self.loss
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
@@ -773,7 +764,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             return value + weight * float(np.sum(away**2)), gradient + 2 * weight * away
 
         def affine(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return A.astype(rows.dtype), (-A @ mean).astype(rows.dtype)
+            return A.astype(X.dtype), (-A @ mean).astype(X.dtype)
 
         def learned(A: np.ndarray) -> dict[str, Any]:
             components, bias = affine(A)
@@ -796,7 +787,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self.n_iter_ = found.n_iter
         self.loss_curve_ = np.array(found.curve)
         if self.quantize is not None:
-            self._quantize(unit_rows(rows @ self.components_.T), sizes)
+            self._quantize(unit_rows(X @ self.components_.T), sizes)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         task.end()

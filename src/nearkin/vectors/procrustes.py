@@ -102,7 +102,7 @@ class Procrustes(UnitEmbedding):
         self
         """
         refuse_foreign(y, "y")
-        X = self._unit_rows(X, fitting=True)
+        X = self._unit_rows(X)
         if y is None:
             raise ValueError(
                 "requires y to be passed, but the target y is None: give the old embeddings."
