@@ -68,14 +68,8 @@ def parallel_sum(
     term: Callable[[Item], np.ndarray], items: Sequence[Item], work: int
 ) -> np.ndarray:
     """Return the sum of the terms of items, at least one; every thread adds up its share."""
-
-    def add_up(share: Sequence[Item]) -> np.ndarray:
-        total = term(share[0]) + 0.0  # an array of its own
-        for item in share[1:]:
-            total += term(item)
-        return total
-
-    return reduce(np.add, parallel_map(add_up, shares(items), work))
+    sums = parallel_map(lambda share: reduce(np.add, map(term, share)), shares(items), work)
+    return reduce(np.add, sums)
 
 
 def shares(items: Sequence[Item]) -> list[Sequence[Item]]:

@@ -232,8 +232,14 @@ def nearest_squares(table: Table) -> np.ndarray:
     sample = np.sort(evenly_in(table, PERPLEXITY_ROWS))
     parts = np.split(sample, np.searchsorted(sample, table.starts[1:-1]))
     queries = table.work.submit(stacked, table.map(taken, parts))
-    found = table.map(squares_to_block, queries=queries, sample=sample)
-    return table.work.total(found, least_squares)[:, : table.shape[0] - 1]
+    # to the nearest of every block, infinite to themselves; of all blocks the 100 least
+    found = table.map(
+        lambda block, queries: squares_to(queries, block.X, sample - block.start), queries=queries
+    )
+    least = table.work.total(
+        found, lambda parts: np.sort(np.hstack(parts), axis=1)[:, :PERPLEXITY_NEIGHBORS]
+    )
+    return least[:, : table.shape[0] - 1]
 
 
 # Tasks.
@@ -291,15 +297,3 @@ def near_numbers(
         nearest_same = same.neighbors.max(axis=1, initial=-1)
         listed = with_same_class(listed, np.where(nearest_same < 0, own, nearest_same), own)
     return numbers[own], numbers[listed]
-
-
-def squares_to_block(block: Block, *, queries: np.ndarray, sample: np.ndarray) -> np.ndarray:
-    """Return the squared distances of sampled rows to their nearest in a block, infinite to
-    themselves.
-    """
-    return squares_to(queries, block.X, sample - block.start)
-
-
-def least_squares(parts: list[np.ndarray]) -> np.ndarray:
-    """Return the 100 least of all in every row, ascending."""
-    return np.sort(np.hstack(parts), axis=1)[:, :PERPLEXITY_NEIGHBORS]

@@ -200,13 +200,11 @@ def search_block(
     for i, at, least in found if width else ():
         numbers = candidates.start + at
         if relation == "other":
-            mine = queries.codes[i]
-            theirs = candidates.codes[at]
+            allowed = queries.codes[i, None] != candidates.codes[at]
         else:
-            mine = queries.start + i
-            theirs = numbers
+            allowed = queries.start + i[:, None] != numbers
         farthest = np.where(k[i] <= width, distances[i, np.minimum(k[i], width) - 1], np.inf)
-        allowed = (mine[:, None] != theirs) & (at >= 0) & (least <= farthest[:, None])
+        allowed &= (at >= 0) & (least <= farthest[:, None])
         away = np.full(at.shape, np.inf, distances.dtype)
         away[allowed] = _distances(queries.X, i[np.nonzero(allowed)[0]], candidates.X, at[allowed])
         all_numbers = np.hstack([neighbors[i], np.where(allowed, numbers, -1)])
@@ -490,9 +488,8 @@ def nearest_labels(
             merged = [delayed(nearest_of)(group, k) for group in groups]
         # one graph: blocks that are merged are near in time
         *parts, nearest = work.compute([*lazy, *merged])
-        keys = [part.key for part in parts]
         done = 0
-        sizes = dict(zip(keys, filter(None, X.chunks[0]), strict=True))
+        sizes = dict(zip([part.key for part in parts], filter(None, X.chunks[0]), strict=True))
         finished = as_completed(parts)
         del parts  # a result lives as long as its future: each is released once it is merged
         for part in finished:

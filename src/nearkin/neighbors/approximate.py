@@ -279,12 +279,13 @@ class IVFSearch:
         """Yield searches that together find `n_candidates[i]` rows for every row i."""
         sizes = np.bincount(codes)
         large = sizes > SMALL_CLASS  # groups of the quantizer; the last one holds the small classes
+        n_large = int(large.sum())
         by_lists: list[tuple[int, str, np.ndarray]] = []
         if relation == "other":
-            by_lists += [(group, relation, n_candidates) for group in range(large.sum())]
-            if not large.all():
+            by_lists += [(group, relation, n_candidates) for group in range(n_large)]
+            if n_large < len(sizes):
                 # among the r + n_c nearest at most n_c are of class c, so at least r of others
-                by_lists.append((int(large.sum()), "all", n_candidates + sizes[codes]))
+                by_lists.append((n_large, "all", n_candidates + sizes[codes]))
         else:
             for members in members_of(codes):
                 if len(members) <= BRUTE_CLASS:
@@ -473,9 +474,8 @@ def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarr
             closer, closer_numbers = tile, np.broadcast_to(which, tile.shape)
         else:
             closer, closer_numbers = _below(tile, which, distances.max(axis=1, keepdims=True))
-        if closer.size:
-            distances = np.hstack([distances, closer])
-            numbers = np.hstack([numbers, closer_numbers])
+        distances = np.hstack([distances, closer])
+        numbers = np.hstack([numbers, closer_numbers])
         if numbers.shape[1] > k:
             at = np.argpartition(distances, k - 1, axis=1)[:, :k]
             distances = np.take_along_axis(distances, at, axis=1)
