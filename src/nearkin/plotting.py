@@ -187,8 +187,8 @@ class ColumnsDisplay(Display):
     def _draw_key(self, ax: Any) -> None:
         ax.set_axis_off()
         styles = *STYLES, {"color": GREY, "linestyle": ":"}
-        missing = [getattr(curve, "missing", None) for curve in self.curves.values()]
-        n = len(KEY) if any(value is not None for value in missing) else len(KEY) - 1
+        curves = self.curves.values()
+        n = 2 + any(getattr(curve, "missing", None) is not None for curve in curves)
         lines = [ax.plot([], [], **style)[0] for style in styles]
         key = ax.legend(lines[:n], KEY[:n], loc="center", ncols=n, frameon=False, fontsize="small")
         key.set_in_layout(False)  # a wide one would squeeze the panels

@@ -509,5 +509,4 @@ def nearest_of(parts: list[Near], k: int) -> Near:
     """Return the nearest of several blocks, which are in order."""
     labels, distances = (np.hstack(arrays) for arrays in zip(*parts, strict=True))
     first = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    labels, distances = (np.take_along_axis(one, first, axis=1) for one in (labels, distances))
-    return Near(labels, distances)
+    return Near(*(np.take_along_axis(one, first, axis=1) for one in (labels, distances)))

@@ -193,8 +193,7 @@ class IVFSearch:
         if self._projected is None or self._projected[0] is not entries:
             self._projected = (entries, projection(X, self.n_components)(X))
         Z = self._projected[1]
-        n_candidates = np.minimum(n_ranked(self.n_rerank, lengths), len(Z))
-        n_candidates = np.where(lengths > 0, n_candidates, 0)
+        n_candidates = np.minimum(n_ranked(self.n_rerank, lengths), len(Z) * (lengths > 0))
         lists = NeighborLists(lengths, X.dtype)
 
         def fill(search: Search) -> None:
@@ -401,11 +400,10 @@ class InvertedLists:
     """
 
     def __init__(self, Z: np.ndarray, quantizer: CoarseQuantizer) -> None:
-        order = np.argsort(quantizer.list_of, kind="stable")
         self.quantizer = quantizer
-        self.sizes = np.bincount(quantizer.list_of, minlength=len(quantizer.centres))
-        self.rows = np.split(order, np.cumsum(self.sizes)[:-1])
-        self.Z = np.split(Z[order], np.cumsum(self.sizes)[:-1])
+        self.sizes = np.bincount(quantizer.list_of)
+        self.rows = members_of(quantizer.list_of)
+        self.Z = [Z[rows] for rows in self.rows]
         self._squares = np.einsum("ij,ij->i", quantizer.centres, quantizer.centres)
 
     def nearest_tiles(

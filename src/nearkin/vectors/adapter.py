@@ -31,7 +31,7 @@ from ..estimators.base import Embedding
 from ..objectives.cosine import LOSSES, Comparison, nested_loss
 from ..scatter import total_scatter, within_scatter
 from ..spectral import ratio_trace
-from .codes import QUANTIZERS, BinaryQuantizer, Int8Quantizer, Quantizer
+from .codes import QUANTIZERS, BinaryQuantizer, Int8Quantizer, Quantizer, itq_rotation
 
 # What the maps of embeddings share that are compared by cosines.
 
@@ -400,7 +400,7 @@ def check_parameters(adapter: Any) -> int:
     check_choice(adapter.loss, "loss", ("auto", *LOSSES))
     check_choice(adapter.side, "side", ("both", "query"))
     if adapter.quantize is not None:
-        check_choice(adapter.quantize, "quantize", tuple(QUANTIZERS))
+        check_choice(adapter.quantize, "quantize", QUANTIZERS)
     check_positive(adapter.temperature, "temperature")
     check_number(adapter.alpha, "alpha", 0)
     if adapter.side == "query" and (adapter.nested is not None or adapter.quantize == "binary"):
@@ -720,8 +720,12 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     def _quantize(self, Z: np.ndarray, sizes: Sequence[int]) -> None:
         """Fit codes to mapped rows, and rotate the map where these need it."""
-        self.quantizer_, rotation = QUANTIZERS[str(self.quantize)].fitted(Z, sizes)
-        self.components_, self.bias_ = rotation @ self.components_, rotation @ self.bias_
+        if self.quantize == "int8":
+            self.quantizer_ = Int8Quantizer.fitted(Z)
+            return
+        R = itq_rotation(Z, sizes)
+        self.components_, self.bias_ = R @ self.components_, R @ self.bias_
+        self.quantizer_ = BinaryQuantizer(len(R))
 
     @property
     def _n_features_out(self) -> int:

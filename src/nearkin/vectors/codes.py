@@ -37,12 +37,9 @@ class Int8Quantizer:
     scale: float
 
     @classmethod
-    def fitted(cls, Z: np.ndarray, sizes: Sequence[int]) -> tuple[Self, np.ndarray]:
-        """Return the quantizer of rows (n, m), and the map of the coordinates that it needs before:
-        none.
-        """
-        scale = float(np.quantile(np.abs(Z), KEPT)) or 1.0
-        return cls(scale), np.eye(Z.shape[1], dtype=Z.dtype)
+    def fitted(cls, Z: np.ndarray) -> Self:
+        """Return the quantizer of rows (n, m)."""
+        return cls(float(np.quantile(np.abs(Z), KEPT)) or 1.0)
 
     @staticmethod
     def n_bytes(m: int) -> int:
@@ -60,13 +57,10 @@ class Int8Quantizer:
 
 @dataclass(frozen=True)
 class BinaryQuantizer:
-    """Signs of the coordinates, eight a byte, after the rotation that costs them least (ITQ, Gong
-    and Lazebnik 2011).
+    """Signs of the coordinates, eight a byte, after the rotation that costs them least
+    (`itq_rotation`).
 
-    The Hamming distance of two codes orders rows as the cosine of their signs does. A rotation
-    changes no cosine of the rows themselves; ITQ's alternates between the signs B of the rotated
-    rows and the rotation R that minimizes ||B - Z R'||, an orthogonal Procrustes problem. Each size
-    of a nested embedding is rotated within itself.
+    The Hamming distance of two codes orders rows as the cosine of their signs does.
 
     Attributes
     ----------
@@ -75,15 +69,6 @@ class BinaryQuantizer:
     """
 
     n_components: int
-
-    @classmethod
-    def fitted(cls, Z: np.ndarray, sizes: Sequence[int]) -> tuple[Self, np.ndarray]:
-        """Return the quantizer of rows (n, m), and the rotation (m, m) of the coordinates that it
-        needs before.
-        """
-        Z = Z[:: -(-len(Z) // ITQ_ROWS)]
-        parts = [_itq(Z[:, first:last]) for first, last in pairwise([0, *sizes])]
-        return cls(Z.shape[1]), block_diag(*parts).astype(Z.dtype)
 
     @staticmethod
     def n_bytes(m: int) -> int:
@@ -103,7 +88,7 @@ class BinaryQuantizer:
 
 
 Quantizer = Int8Quantizer | BinaryQuantizer
-QUANTIZERS: dict[str, type[Quantizer]] = {"int8": Int8Quantizer, "binary": BinaryQuantizer}
+QUANTIZERS = ("int8", "binary")
 
 
 def orthogonal_procrustes(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -119,11 +104,22 @@ def orthogonal_procrustes(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return U @ Vt
 
 
-def _itq(Z: np.ndarray) -> np.ndarray:
-    """Return the rotation R, (m, m), that ITQ finds from a random one."""
-    R = np.linalg.qr(np.random.default_rng(0).normal(size=(Z.shape[1],) * 2))[0]
-    with blas_in_one_thread():  # small matrices, many times
-        for _ in range(ITQ_ITERATIONS):
-            B = np.where(Z @ R.T.astype(Z.dtype) > 0, 1, -1)
-            R = orthogonal_procrustes(Z, B.astype(Z.dtype))
-    return R
+def itq_rotation(Z: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    """Return the rotation R (m, m) of rows (n, m) that costs their signs least (ITQ, Gong and
+    Lazebnik 2011).
+
+    A rotation changes no cosine of the rows themselves. ITQ alternates between the signs B of the
+    rotated rows and the rotation that minimizes ||B - Z R'||, an orthogonal Procrustes problem; it
+    begins with a random one. Each size of a nested embedding is rotated within itself.
+    """
+    Z = Z[:: -(-len(Z) // ITQ_ROWS)]
+    parts = []
+    for first, last in pairwise([0, *sizes]):
+        X, m = Z[:, first:last], last - first
+        R = np.linalg.qr(np.random.default_rng(0).normal(size=(m, m)))[0]
+        with blas_in_one_thread():  # small matrices, many times
+            for _ in range(ITQ_ITERATIONS):
+                B = np.where(X @ R.T.astype(Z.dtype) > 0, 1, -1)
+                R = orthogonal_procrustes(X, B.astype(Z.dtype))
+        parts.append(R)
+    return block_diag(*parts).astype(Z.dtype)
