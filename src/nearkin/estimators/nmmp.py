@@ -171,27 +171,27 @@ class NMMP(SpectralEmbedding):
         S_w = self._shrunk(S_w, rows)
         S_b = rows.scatter(rows.mutual_knn("other", k_b))
         T = rows.span_basis()  # step 0: the range of the total scatter
-        B, W = T.T @ S_b @ T, T.T @ S_w @ T
-        m = self._dimension(B, W, len(n_c))
+        A, B = T.T @ S_b @ T, T.T @ S_w @ T
+        m = self._dimension(A, B, len(n_c))
         self.n_iter_ = 1
         if self.criterion == "ratio_trace":
             result = generalized_eigh(S_b, S_w, None if self.n_components is None else m)
             return result if self.n_components else result.leading(min(m, result.rank))
         if self.weight is not None:
             # eq. 6; `trace_difference` minimizes, hence the signs
-            result = trace_difference(self.weight * W - B, m)
+            result = trace_difference(self.weight * B - A, m)
             result = replace(result, values=-result.values[:m], objective=-result.objective)
         else:
-            result = trace_ratio(B, W, m)
-        if result.status in (Status.UNBOUNDED, Status.FLAT):
+            result = trace_ratio(A, B, m)
             # case 2: without the directions in which both scatters vanish, if m are left; always
             # where nothing decided (FLAT), else only if the ratio stays unbounded
-            R = range_basis(S_w + S_b)
-            if R.shape[1] >= m:
-                without = trace_ratio(R.T @ S_b @ R, R.T @ S_w @ R, m)
-                if result.status in (Status.FLAT, without.status):
-                    T, result = R, without
-        self.n_iter_ = result.n_iter
+            if result.status in (Status.UNBOUNDED, Status.FLAT):
+                R = range_basis(S_w + S_b)
+                if R.shape[1] >= m:
+                    without = trace_ratio(R.T @ S_b @ R, R.T @ S_w @ R, m)
+                    if result.status in (Status.FLAT, without.status):
+                        T, result = R, without
+            self.n_iter_ = result.n_iter
         return replace(result, vectors=T @ result.vectors, rank=T.shape[1])
 
     def _dimension(self, S_b: np.ndarray, S_w: np.ndarray, n_classes: int) -> int:
