@@ -491,7 +491,7 @@ class CategoryColumn(Column):
         """Return categories, or shares where they are too many; any text will do."""
         # numbers get here as a categorical type, or where their units differ
         if all(read_number(value) is not None for value in text.values):
-            text = text.replaced(map(canonical, text.values))
+            text = text.replaced(map(without_decimals, text.values))
         n_rows, n_values, n_missing = len(text.codes), len(text.values), text.n_missing
         if n_values + (n_missing > 0) <= 1:
             return Learned(None, reason=CONSTANT if n_values else EMPTY)
@@ -557,7 +557,7 @@ class CategoryColumn(Column):
             values = [f"{value:.17g}" if value == value else None for value in numbers.tolist()]
             given = Text([], codes.ravel()).replaced(values)
         if all(map(NUMBER.fullmatch, self.values)):
-            return given.replaced(map(canonical, given.values))
+            return given.replaced(map(without_decimals, given.values))
         return given
 
 
@@ -583,8 +583,8 @@ class FrequencyColumn(CategoryColumn):
         out[:, 0] = text.spread(np.append(self.shares, 0.0)[places], self.missing_share)
 
 
-def canonical(value: str) -> str:
-    """Return a whole number without decimals."""
+def without_decimals(value: str) -> str:
+    """Return a whole number without decimals, other text as it is."""
     return value.split(".")[0] if NUMBER.fullmatch(value) else value
 
 

@@ -50,32 +50,6 @@ class Numbers(NamedTuple):
     how: str  # an example, and how it was read
 
 
-def read_numbers(values: Sequence[str], form: str, decimal: str, unit: str) -> np.ndarray:
-    """Return a number for each value, read as those of a column were, NaN where that is not
-    possible.
-
-    Without a form, truth values are 0 and 1 in a column without a unit.
-    """
-
-    def plain(value: str) -> float:
-        if unit in ("", TRUTH_UNIT) and value.lower() in TRUTH:
-            return TRUTH[value.lower()]
-        number = read_number(value, decimal)
-        return number[0] if number and number[1] in ("", unit) else np.nan
-
-    def middle(value: str) -> float:
-        ends = _read_range(value, decimal, unit)
-        return ends.middle if ends else np.nan
-
-    read: dict[str, Callable[[str], float]] = {
-        PLAIN: plain,
-        QUANTITY: lambda value: _converted(_read_cell(value, decimal), unit),
-        DURATION: lambda value: _read_duration(value, unit),
-        RANGE: middle,
-    }
-    return np.array(list(map(read[form], values)), dtype=float)
-
-
 # Numbers in one of the styles of spreadsheets: "12.3%", "€12.30", "1,234.5", "12,5", "(12.30)".
 
 
@@ -116,6 +90,14 @@ def read_number(text: str, decimal: str = ".") -> tuple[float, str] | None:
         number = -number
     unit = "".join(units)
     return number / (100 if unit == "%" else 1) + 0.0, unit
+
+
+def _read_plain(value: str, decimal: str, unit: str) -> float:
+    """Return a number; truth values are 0 and 1 in a column without a unit."""
+    if unit in ("", TRUTH_UNIT) and value.lower() in TRUTH:
+        return TRUTH[value.lower()]
+    number = read_number(value, decimal)
+    return number[0] if number and number[1] in ("", unit) else np.nan
 
 
 def learn_numbers(values: Sequence[str], decimal: str, counts: Any = None) -> Numbers | None:
@@ -165,19 +147,6 @@ def may_hold(values: Sequence[str], longest: int) -> bool:
     few = values[:10]
     fits = [len(value) <= longest and any(map(str.isdigit, value)) for value in few]
     return bool(few) and all(fits)
-
-
-def learn_quantities(values: Sequence[str], decimal: str, counts: np.ndarray) -> Numbers | None:
-    """Return what all of some values are, each of which so many rows have; None where they share no
-    form.
-    """
-    if not may_hold(values, LONGEST):
-        return None
-    return (
-        _learn_measured(values, counts, decimal)
-        or _learn_durations(values)
-        or _learn_ranges(values, counts, decimal)
-    )
 
 
 # Numbers with a limit, a unit, or a mark.
@@ -316,18 +285,19 @@ def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
     return currency + unit
 
 
-def _converted(cell: _Cell | None, unit: str) -> float:
-    """Return the number of a cell in a unit, NaN where it has another one that cannot be
-    converted.
-    """
-    if cell is None:
-        return np.nan
+def _read_quantity(value: str, decimal: str, unit: str) -> float:
+    """Return a number in a unit, NaN where text has another one that cannot be converted."""
+    cell = _read_cell(value, decimal)
+    return np.nan if cell is None else _converted(cell, unit)
+
+
+def _converted(cell: _Cell, unit: str) -> float:
     own = cell.currency + cell.unit
     if own == unit or (not own and unit not in _MULTIPLES):
         return cell.number
+    to = unit.removeprefix(cell.currency)
     if unit == cell.currency and cell.unit in _MULTIPLES:
         return cell.number * _MULTIPLES[cell.unit]
-    to = unit.removeprefix(cell.currency)
     for kind in _KINDS:
         if cell.unit in kind and to in kind:
             return cell.number * kind[cell.unit] / kind[to]
@@ -354,9 +324,9 @@ _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)
 _HOURS_FIRST, _MINUTES_FIRST = "h:min", "min:s"  # what two numbers with a colon are
 
 
-def _learn_durations(values: Sequence[str]) -> Numbers | None:
+def _learn_durations(values: Sequence[str], counts: np.ndarray, decimal: str) -> Numbers | None:
     """Return durations; those of one unit alone are quantities, and times of the day dates."""
-    if any(np.isnan(_read_duration(value, _HOURS_FIRST)) for value in values):
+    if any(np.isnan(_read_duration(value, decimal, _HOURS_FIRST)) for value in values):
         return None
     clocks = [_CLOCK.fullmatch(value) for value in values]
     with_seconds = {bool(clock[4]) for clock in clocks if clock}
@@ -375,7 +345,7 @@ def _learn_durations(values: Sequence[str]) -> Numbers | None:
     return Numbers(read_numbers(values, DURATION, ".", unit), DURATION, ".", unit, how)
 
 
-def _read_duration(value: str, unit: str) -> float:
+def _read_duration(value: str, decimal: str, unit: str) -> float:
     """Return a duration in days, NaN where text is none."""
     sign = -1.0 if value.startswith(("-", "\u2212")) else 1.0
     text = value.lstrip("+-\u2212 ")
@@ -428,39 +398,35 @@ class _Range(NamedTuple):
     unit: str
     limited: bool
 
-    @property
-    def middle(self) -> float:
-        return (self.low + self.high) / 2
 
-    @property
-    def is_closed(self) -> bool:
-        return self.high > self.low
+def _limit(text: str, decimal: str) -> float:
+    """Return a limit such as "$10K", NaN where text is none."""
+    factor = _MULTIPLES.get(text[-1], 1.0)
+    found = read_number(text if factor == 1.0 else text[:-1], decimal)
+    return found[0] * factor if found else np.nan
 
 
-def _read_range(text: str, decimal: str, unit: str | None) -> _Range | None:
-    """Return a range, with the unit of the others or, if None, any; None where a text is none."""
-
-    def limit(text: str) -> float:
-        factor = _MULTIPLES.get(text[-1], 1.0)
-        found = read_number(text if factor == 1.0 else text[:-1], decimal)
-        return found[0] * factor if found else np.nan
-
+def _range(text: str, decimal: str) -> _Range | None:
+    """Return a range with its unit; None where text is none."""
     if len(text) > LONGEST:
         return None
-    closed = _CLOSED.fullmatch(text)
-    if closed and bool(closed["open"]) == bool(closed["close"]):
-        low, high = limit(closed["low"]), limit(closed["high"])
-        own = _unit_name(closed["unit"] or "")
-        bracketed = closed["open"] or not closed["comma"]
-        if bracketed and low < high and (unit is None or own in ("", unit)):
-            return _Range(low, high, own, True)
-    bound = _OPEN.fullmatch(text)
-    number = limit(bound["number"]) if bound else np.nan
-    if bound is None or np.isnan(number):
+    found = _CLOSED.fullmatch(text)
+    if found and bool(found["open"]) == bool(found["close"]):
+        low, high = (_limit(found[end], decimal) for end in ("low", "high"))
+        if (found["open"] or not found["comma"]) and low < high:
+            return _Range(low, high, _unit_name(found["unit"] or ""), True)
+    found = _OPEN.fullmatch(text)
+    number = _limit(found["number"], decimal) if found else np.nan
+    if found is None or np.isnan(number):
         return None
-    own = _unit_name(bound["unit"] or "")
-    limited = bool(bound["before"] or bound["after"] or bound["end"])
-    return _Range(number, number, own, limited) if unit is None or own in ("", unit) else None
+    limited = bool(found["before"] or found["after"] or found["end"])
+    return _Range(number, number, _unit_name(found["unit"] or ""), limited)
+
+
+def _read_middle(value: str, decimal: str, unit: str) -> float:
+    """Return the middle of a range in a unit, or without one; NaN where text is none."""
+    ends = _range(value, decimal)
+    return (ends.low + ends.high) / 2 if ends and ends.unit in ("", unit) else np.nan
 
 
 def _learn_ranges(values: Sequence[str], counts: np.ndarray, decimal: str) -> Numbers | None:
@@ -469,22 +435,50 @@ def _learn_ranges(values: Sequence[str], counts: np.ndarray, decimal: str) -> Nu
     """
     found = list[_Range]()
     for value in values:
-        ends = _read_range(value, decimal, None)
+        ends = _range(value, decimal)
         if ends is None:
             return None
         found.append(ends)
-    closed = sorted((ends.low, ends.high) for ends in found if ends.is_closed)
+    closed = sorted((low, high, at) for at, (low, high, *_) in enumerate(found) if low < high)
     units = {ends.unit for ends in found} - {""}
     n_ranges = sum(ends.limited for ends in found)
     apart = all(before[1] <= after[0] for before, after in pairwise(closed))
     if len(closed) < 2 or 2 * n_ranges < len(found) or not apart or len(units) > 1:
         return None
-    middles = [ends.middle for ends in found]
+    middles = [(ends.low + ends.high) / 2 for ends in found]
     if 2 * len(values) > counts.sum() or len(set(middles)) < len(found):
         return None
-    example = next(value for value, ends in zip(values, found, strict=True) if ends.is_closed)
-    unit = units.pop() if units else ""
-    return Numbers(np.array(middles), RANGE, decimal, unit, shown(example))
+    example = shown(values[min(at for _, _, at in closed)])
+    return Numbers(np.array(middles), RANGE, decimal, units.pop() if units else "", example)
+
+
+# How the values of a column are read alike, once it is known what they are.
+
+READERS = {
+    PLAIN: _read_plain,
+    QUANTITY: _read_quantity,
+    DURATION: _read_duration,
+    RANGE: _read_middle,
+}
+
+
+def read_numbers(values: Sequence[str], form: str, decimal: str, unit: str) -> np.ndarray:
+    """Return a number for each value, read as those of a column were, NaN where that is not
+    possible.
+    """
+    return np.array([READERS[form](value, decimal, unit) for value in values], dtype=float)
+
+
+def learn_quantities(values: Sequence[str], decimal: str, counts: np.ndarray) -> Numbers | None:
+    """Return what all of some values are, each of which so many rows have; None where they share no
+    form.
+    """
+    if not may_hold(values, LONGEST):
+        return None
+    for learn in (_learn_measured, _learn_durations, _learn_ranges):
+        if found := learn(values, counts, decimal):
+            return found
+    return None
 
 
 # What a column looks like that is not read.
@@ -498,14 +492,9 @@ def looks_like(values: Sequence[str], decimal: str) -> str | None:
     """Return what most of some values look like, and the remedy; None where they are words."""
     few = values[:SAMPLE]
 
-    def example_of_most(fits: Callable[[str], Any]) -> str:
-        """Return the first value that fits, if most do, else ""."""
-        fitting = [value for value in few if fits(value)]
-        return shown(fitting[0]) if 2 * len(fitting) > len(few) else ""
-
     def is_closed(value: str) -> bool:
-        ends = _read_range(value, decimal, None)
-        return ends is not None and ends.is_closed
+        ends = _range(value, decimal)
+        return ends is not None and ends.low < ends.high
 
     if not few or 2 * sum(any(map(str.isdigit, value)) for value in few) < len(few):
         return None
@@ -515,12 +504,15 @@ def looks_like(values: Sequence[str], decimal: str) -> str | None:
         if odd is not None:
             what = f"decimal points and commas in one column, {shown(odd)} may be either"
             return f"{what} (write one of them)"
-    if example := example_of_most(_MONTH.fullmatch):
-        return f"months, such as {example} (write them as 2024-02)"
-    if example := example_of_most(_PAIR.fullmatch):
-        return f"two numbers in a cell, such as {example} (give each a column)"
-    if example := example_of_most(is_closed):
-        return f"ranges that overlap, or codes, such as {example} (give each end a column)"
+    looks: dict[Callable[[str], Any], str] = {
+        _MONTH.fullmatch: "months, such as {} (write them as 2024-02)",
+        _PAIR.fullmatch: "two numbers in a cell, such as {} (give each a column)",
+        is_closed: "ranges that overlap, or codes, such as {} (give each end a column)",
+    }
+    for fits, words in looks.items():
+        fitting = [value for value in few if fits(value)]
+        if 2 * len(fitting) > len(few):
+            return words.format(shown(fitting[0]))
     cells = [_read_cell(value, decimal) or _read_cell(value, MARKS[decimal]) for value in few]
     read = [cell is not None and bool(cell.unit or cell.limit or cell.mark) for cell in cells]
     examples: dict[str, str] = {}
