@@ -592,9 +592,10 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             encoder.piecewise_ = PiecewiseLinearEncoder.from_dict(state["bins"], n_numbers)
         encoder._set_blocks(features)
         n, n_out = len(encoder._standardized), len(encoder.groups_)
-        found = {name: np.array(state[name], float) for name in ("centre", "rate", "mean", "scale")}
-        for (name, values), size in zip(found.items(), (n, n, n_out, n_out), strict=True):
-            if values.shape != (size,) or not np.isfinite(values).all():
+        sizes = {"centre": n, "rate": n, "mean": n_out, "scale": n_out}
+        found = {name: np.array(state[name], dtype=float) for name in sizes}
+        for name, size in sizes.items():
+            if found[name].shape != (size,) or not np.isfinite(found[name]).all():
                 raise ValueError(f"its {name}")
         learned = zip(encoder._standardized, found["centre"], found["rate"], strict=True)
         for block, centre, rate in learned:

@@ -746,11 +746,10 @@ class NCARegressor(RegressorMixin, TablePredictor):
         self._centre, self._unit = answers.mean(), answers.std()
         return ((answers - self._centre) / self._unit)[:, None]
 
-    def _set_map(self, path: MemberPath, rows: LabelledRows) -> Self:
-        """Set what the members have found, and the share of the lines."""
-        super()._set_map(path, rows)
-        self.line_share_ = getattr(self.vote_, "share", 0.0)
-        return self
+    @property
+    def line_share_(self) -> float:
+        """Return the share of local lines in a prediction."""
+        return getattr(self.vote_, "share", 0.0)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the weighted mean of the numbers of all training rows, or its mixture with local
