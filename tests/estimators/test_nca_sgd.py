@@ -19,7 +19,6 @@ from nearkin.estimators.descent_embedding import (
     near_rows,
     penalty,
 )
-from nearkin.estimators.descents import epochs_of, evaluate
 from nearkin.estimators.nca import LabelTerm
 from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import expected_accuracy
@@ -460,7 +459,7 @@ def test_the_penalty_counts_all_rows():
     term = LabelTerm(RowsInPlace.of(X, state.unit), model.objective, SameClass(y), EXACT)
     value = expected_accuracy(model.components_, X, SameClass(y))[0] / len(X)
     loss = penalty(state.B, 0.15, 2 * len(X))[0] - value
-    assert evaluate(model, term, state.B, 2 * len(X))[0] == pytest.approx(loss, rel=1e-6)
+    assert model._evaluate(term, state.B, 2 * len(X))[0] == pytest.approx(loss, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -488,6 +487,6 @@ def test_defaults_are_what_the_documentation_says():
     )
     assert (descents.N_NEAR_OF_ANCHOR, descents.STEPS, descents.STEP) == (15, 500, 0.1)
     for n, n_batches in ((100, 1), (4000, 20), (60_000, 118)):
-        found, n_epochs = epochs_of(NCA(), n)
+        found, n_epochs = NCA()._epochs(n)
         assert found == n_batches
         assert 500 <= n_batches * n_epochs < 1000

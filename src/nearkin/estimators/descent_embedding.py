@@ -5,7 +5,7 @@ neighbours, the penalty, and what a fit sets in the end.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import brentq
@@ -371,9 +371,9 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
     max_iter: Any
     warm_start = False
 
-    def _set_map(self, found: DescentResult, rows: Scale, dtype: Any) -> None:
+    def _set_map(self, found: DescentResult, rows: Scale, dtype: Any, task: Any) -> Self:
         """Set the map, and how it was found; raise the interrupt that ended the descent, warn where
-        it has not converged.
+        it has not converged, and end the task, if there is one.
 
         So it is the last that a fit does: by then all else is set.
         """
@@ -395,3 +395,6 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
                 "a larger alpha.",
                 ConvergenceWarning,
             )
+        if task:
+            task.end()
+        return self

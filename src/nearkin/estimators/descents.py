@@ -40,118 +40,7 @@ ALL_PAIRS_ROWS = 8000  # up to here all pairs are taken: exact, and quicker than
 MAX_ITER = 200
 INIT_ROWS = 10_000  # on which an init of stochastic descent is found
 
-
-class TermEmbedding(DescentEmbedding):
-    """A linear map that minimizes a term plus its penalty. Abstract, as `DescentEmbedding`."""
-
-    alpha: float
-    solver: str
-    tol: float
-    _sgd_state: SGDState | None = None
-
-    def _minimize(
-        self,
-        term: Any,
-        inits: Iterable[np.ndarray],
-        rng: Any,
-        dtype: Any,
-        task: Any = None,
-        state: SGDState | None = None,
-    ) -> Self:
-        """Descend from several inits, or go on from a state by one epoch, and learn the map of a
-        dtype where a descent has ended the lowest.
-
-        Inits are maps B, an iterator that may draw from the RandomState rng.
-        """
-        rows, best = term.rows, None
-        n_counted = rows.shape[0] + (state.n_counted if state else 0)
-        on_iteration = task and partial(
-            task.iteration, lambda B: {"components_": rows.components(B, dtype)}
-        )
-        generator = np.random.default_rng(rng.randint(2**31)) if self.solver == "sgd" else None
-        for B in inits:
-            if generator is not None:
-                found = by_minibatches(self, term, B, generator, n_counted, on_iteration, state)
-            else:
-                found = lbfgs_rounds(
-                    partial(loss, self, term),
-                    B,
-                    look_up=partial(look_up, self, term),
-                    max_iter=MAX_ITER if self.max_iter == "auto" else self.max_iter,
-                    tol=self.tol,
-                    on_iteration=on_iteration,
-                )
-            best = found if best is None or found.value < best.value else best
-            if found.ended_early:
-                best = replace(best, status=found.status)
-                break
-        assert best is not None
-        if state and hasattr(self, "loss_curve_"):
-            curve = [*self.loss_curve_, *best.curve[1:]]
-            best = replace(best, curve=curve, n_iter=self.n_iter_ + best.n_iter)
-        cost = penalty(best.x, self.alpha, n_counted)[0]
-        self.objective_ = term.sign * (best.value - cost)
-        self.objective_error_ = best.error
-        self.perplexity_ = perplexity(rows.nearest_squares(best.x))
-        self.search_, self.search_recall_ = term.search.name, term.search.recall
-        self._sgd_state = None
-        if best.memory:
-            self._sgd_state = SGDState.of(best.x, best.memory, rows, n_counted)
-        self._set_map(best, rows, dtype)
-        if task:
-            task.end()
-        return self
-
-
-def check_descent(nca: Any) -> int | None:
-    """Raise an error that names a bad parameter of the descent; return the number of iterations
-    allowed, None if n decides.
-    """
-    check_number(nca.alpha, "alpha", 0)
-    check_choice(nca.solver, "solver", ("lbfgs", "sgd"))
-    for name in ("n_candidates", "batch_size", "max_iter"):
-        value = getattr(nca, name)
-        if isinstance(value, str):
-            check_choice(value, name, ("auto",))
-        elif value is not None or name != "n_candidates":
-            check_integer(value, name, 1)
-    check_number(nca.tol, "tol", 0)
-    n_init = check_integer(nca.n_init, "n_init", 1)
-    if nca.max_iter == "auto":
-        return n_init * MAX_ITER if nca.solver == "lbfgs" else None
-    return n_init * int(nca.max_iter)
-
-
-def rows_of(nca: Any, X: Any, m: int | None = None) -> UnitRows | RowsInPlace:
-    """Return the rows of X for a map to m dimensions; stochastic descent copies none of more than
-    10,000.
-    """
-    is_large = nca.solver == "sgd" and X.shape[0] > INIT_ROWS
-    return RowsInPlace.of(X) if is_large else UnitRows.of(X, m)
-
-
-def loss(nca: Any, term: Any, B: np.ndarray, neighbors: Any) -> Value:
-    """Return the term plus the penalty, among some candidates or all rows, and its gradient."""
-    value, gradient = term(B, neighbors)
-    cost, slope = penalty(B, nca.alpha, term.rows.shape[0])
-    return value + cost, gradient + slope
-
-
-def look_up(nca: Any, term: Any, B: np.ndarray) -> Any:
-    """Return the candidates of all rows under a map; None where all rows are candidates."""
-    n = term.rows.shape[0]
-    k = n_near(nca, n, None if n <= ALL_PAIRS_ROWS else N_NEAR)
-    return None if k is None else term.rows.candidates(B, k, term.codes, term.search)
-
-
-def n_near(nca: Any, n: int, by_default: int | None) -> int | None:
-    """Return the number of near candidates of a row; None where all rows are candidates."""
-    k = by_default if nca.n_candidates == "auto" else nca.n_candidates
-    return None if k is None else min(k, n - 1)
-
-
-# By stochastic gradient: a step uses some anchors, their candidates and nothing else.
-
+# Of stochastic gradient, by which a step uses some anchors, their candidates and nothing else:
 BATCHES = 20  # of an epoch by default,
 FEWEST, MOST = 128, 512  # anchors of a batch, whatever that makes
 STEPS = 500  # of a fit by default, at least
@@ -195,98 +84,203 @@ class SGDState:
         return cls(B, memory, rows.unit, n_counted)
 
 
-def epochs_of(nca: Any, n: int) -> tuple[int, int]:
-    """Return the steps of an epoch, in which every row is an anchor once, and the number of epochs:
-    for max_iter="auto" as many as it takes for 500 steps.
-    """
-    size = min(max(FEWEST, n // BATCHES), MOST) if nca.batch_size == "auto" else nca.batch_size
-    n_batches = -(-n // size)
-    return n_batches, -(-STEPS // n_batches) if nca.max_iter == "auto" else nca.max_iter
+class TermEmbedding(DescentEmbedding):
+    """A linear map that minimizes a term plus its penalty. Abstract, as `DescentEmbedding`."""
 
+    alpha: float
+    solver: str
+    tol: float
+    n_candidates: Any
+    batch_size: Any
+    n_init: Any
+    _sgd_state: SGDState | None = None
 
-def by_minibatches(
-    nca: Any,
-    term: Any,
-    init: np.ndarray,
-    rng: np.random.Generator,
-    n_counted: int,
-    on_iteration: OnIteration,
-    state: SGDState | None,
-) -> DescentResult:
-    """Descend by steps that shrink to nothing, or from a state by one epoch of steps that shrink as
-    1 / sqrt(t): more rows may follow. Evaluate the last map. The penalty counts n_counted rows.
+    def _minimize(
+        self,
+        term: Any,
+        inits: Iterable[np.ndarray],
+        rng: Any,
+        dtype: Any,
+        task: Any = None,
+        state: SGDState | None = None,
+    ) -> Self:
+        """Descend from several inits, or go on from a state by one epoch, and learn the map of a
+        dtype where a descent has ended the lowest.
 
-    A step takes one part of the anchors, which are shuffled in every epoch, and far rows of its
-    own. Near rows are those of the first map, then those of the map after a fifth of the steps.
-    """
-    rows, n = term.rows, term.rows.shape[0]
-    n_batches, n_epochs = epochs_of(nca, n)
-    memory, refresh_at = None, round(REFRESH_SHARE * n_epochs * n_batches)
-    if state is not None:
-        memory, n_epochs, refresh_at = state.memory, 1, 0
-    n_before = 0 if memory is None else memory.n_steps
-    length = STEP * len(init) ** 0.5  # the second factor is the norm of a map that keeps distances
+        Inits are maps B, an iterator that may draw from the RandomState rng.
+        """
+        rows, best = term.rows, None
+        n_counted = rows.shape[0] + (state.n_counted if state else 0)
+        on_iteration = task and partial(
+            task.iteration, lambda B: {"components_": rows.components(B, dtype)}
+        )
+        generator = np.random.default_rng(rng.randint(2**31)) if self.solver == "sgd" else None
+        for B in inits:
+            if generator is not None:
+                found = self._by_minibatches(term, B, generator, n_counted, on_iteration, state)
+            else:
+                found = lbfgs_rounds(
+                    partial(self._loss, term),
+                    B,
+                    look_up=partial(self._look_up, term),
+                    max_iter=MAX_ITER if self.max_iter == "auto" else self.max_iter,
+                    tol=self.tol,
+                    on_iteration=on_iteration,
+                )
+            best = found if best is None or found.value < best.value else best
+            if found.ended_early:
+                best = replace(best, status=found.status)
+                break
+        assert best is not None
+        if state and hasattr(self, "loss_curve_"):
+            curve = [*self.loss_curve_, *best.curve[1:]]
+            best = replace(best, curve=curve, n_iter=self.n_iter_ + best.n_iter)
+        cost = penalty(best.x, self.alpha, n_counted)[0]
+        self.objective_ = term.sign * (best.value - cost)
+        self.objective_error_ = best.error
+        self.perplexity_ = perplexity(rows.nearest_squares(best.x))
+        self.search_, self.search_recall_ = term.search.name, term.search.recall
+        self._sgd_state = None
+        if best.memory:
+            self._sgd_state = SGDState.of(best.x, best.memory, rows, n_counted)
+        return self._set_map(best, rows, dtype, task)
 
-    def step(t: int) -> float:
-        if state is None:
-            return length * (1 - t / (n_epochs * n_batches))
-        return length / (1 + (n_before + t) / SLOWING) ** 0.5
+    def _check_descent(self) -> int | None:
+        """Raise an error that names a bad parameter of the descent; return the number of iterations
+        allowed, None if n decides.
+        """
+        check_number(self.alpha, "alpha", 0)
+        check_choice(self.solver, "solver", ("lbfgs", "sgd"))
+        for name in ("n_candidates", "batch_size", "max_iter"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                check_choice(value, name, ("auto",))
+            elif value is not None or name != "n_candidates":
+                check_integer(value, name, 1)
+        check_number(self.tol, "tol", 0)
+        n_init = check_integer(self.n_init, "n_init", 1)
+        if self.max_iter == "auto":
+            return n_init * MAX_ITER if self.solver == "lbfgs" else None
+        return n_init * int(self.max_iter)
 
-    def draw() -> np.ndarray:
-        return rng.choice(n, min(N_FAR, n), replace=False, shuffle=False)
+    def _rows(self, X: Any, m: int | None = None) -> UnitRows | RowsInPlace:
+        """Return the rows of X for a map to m dimensions; stochastic descent does not copy more
+        than 10,000.
+        """
+        is_large = self.solver == "sgd" and X.shape[0] > INIT_ROWS
+        return RowsInPlace.of(X) if is_large else UnitRows.of(X, m)
 
-    k = n_near(nca, n, N_NEAR_OF_ANCHOR)
-    order, near, far = np.arange(n), np.empty((n, 0), np.int32), np.arange(n)
-
-    def estimate(B: np.ndarray, t: int) -> Value:
-        nonlocal order, near, far
-        batch = t % n_batches
-        if batch == 0:
-            order = rng.permutation(n)
-        if k is not None:
-            if t in (0, refresh_at):
-                near = near_rows(rows.embedding(B), k, term.codes, term.search)
-                draw()  # not used: drawn so that a seed gives the maps of earlier versions
-            far = draw()
-        anchors = order[batch * n // n_batches : (batch + 1) * n // n_batches]
-        candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
-        value, gradient = term.estimate(B, candidates, n_batches)
-        cost, slope = penalty(B, nca.alpha, n_counted)
+    def _loss(self, term: Any, B: np.ndarray, neighbors: Any) -> Value:
+        """Return the term plus the penalty, among some candidates or all rows, and its gradient."""
+        value, gradient = term(B, neighbors)
+        cost, slope = penalty(B, self.alpha, term.rows.shape[0])
         return value + cost, gradient + slope
 
-    found = adam(
-        estimate,
-        init,
-        n_batches=n_batches,
-        max_iter=n_epochs,
-        tol=nca.tol,
-        step=step,
-        memory=memory,
-        on_iteration=on_iteration,
-    )
-    value, error = evaluate(nca, term, found.x, n_counted)
-    found = replace(found, value=value, error=error)
-    one_epoch = state is not None and not found.ended_early  # which is all it takes
-    return replace(found, status=Status.CONVERGED) if one_epoch else found
+    def _look_up(self, term: Any, B: np.ndarray) -> Any:
+        """Return the candidates of all rows under a map; None where all rows are candidates."""
+        n = term.rows.shape[0]
+        k = self._n_near(n, None if n <= ALL_PAIRS_ROWS else N_NEAR)
+        return None if k is None else term.rows.candidates(B, k, term.codes, term.search)
 
+    def _n_near(self, n: int, by_default: int | None) -> int | None:
+        """Return the number of near candidates of a row; None where all rows are candidates."""
+        k = by_default if self.n_candidates == "auto" else self.n_candidates
+        return None if k is None else min(k, n - 1)
 
-def evaluate(nca: Any, term: Any, B: np.ndarray, n_counted: int) -> tuple[float, float]:
-    """Return the loss at a map and the standard error of this estimate.
+    def _epochs(self, n: int) -> tuple[int, int]:
+        """Return the steps of an epoch, in which every row is an anchor once, and the number of
+        epochs: for max_iter="auto" as many as it takes for 500 steps.
+        """
+        size = self.batch_size
+        if size == "auto":
+            size = min(max(FEWEST, n // BATCHES), MOST)
+        n_batches = -(-n // size)
+        return n_batches, -(-STEPS // n_batches) if self.max_iter == "auto" else self.max_iter
 
-    It is the mean over at most 5,000 anchors, each with the 50 rows that are the nearest at this
-    very map, found exactly, and 2,000 far ones. The anchors of all maps are the same. The error is
-    that of the means of 20 groups of anchors, and is 0 where all rows are anchors.
-    """
-    n, Z, rng = term.rows.shape[0], term.rows.embedding(B), np.random.default_rng(0)
-    anchors = rng.permutation(n)[:EVALUATION_ROWS]
-    near, far = np.empty((len(anchors), 0), np.int32), np.arange(n)
-    k = n_near(nca, n, N_NEAR_OF_ANCHOR)
-    if k is not None:
-        far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
-        near = near_rows(Z, min(max(k, N_NEAR), n - 1), term.codes, anchors=anchors)
-    groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
-    sums = [term.sum(Z, Candidates.of_anchors(anchors[i], near[i], far, n)) for i in groups]
-    means = np.divide(sums, [len(group) for group in groups])
-    error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
-    value, error = term.of_mean(Z, float(np.sum(sums)) / len(anchors), error)
-    return value + penalty(B, nca.alpha, n_counted)[0], error
+    def _by_minibatches(
+        self,
+        term: Any,
+        init: np.ndarray,
+        rng: np.random.Generator,
+        n_counted: int,
+        on_iteration: OnIteration,
+        state: SGDState | None,
+    ) -> DescentResult:
+        """Descend by steps that shrink to nothing, or from a state by one epoch of steps that
+        shrink as 1 / sqrt(t): more rows may follow. Evaluate the last map.
+
+        The penalty counts `n_counted` rows, those of the state among them. A step takes one part
+        of the anchors, which are shuffled in every epoch, and far rows of its own. Near rows are
+        those of the first map, then those of the map after a fifth of the steps.
+        """
+        rows, n = term.rows, term.rows.shape[0]
+        n_batches, n_epochs = self._epochs(n)
+        memory, refresh_at = None, round(REFRESH_SHARE * n_epochs * n_batches)
+        if state is not None:
+            memory, n_epochs, refresh_at = state.memory, 1, 0
+        n_before = 0 if memory is None else memory.n_steps
+        # the second factor is the norm of a map that keeps distances
+        length = STEP * len(init) ** 0.5
+
+        def step(t: int) -> float:
+            if state is None:
+                return length * (1 - t / (n_epochs * n_batches))
+            return length / (1 + (n_before + t) / SLOWING) ** 0.5
+
+        def draw() -> np.ndarray:
+            return rng.choice(n, min(N_FAR, n), replace=False, shuffle=False)
+
+        k = self._n_near(n, N_NEAR_OF_ANCHOR)
+        order, near, far = np.arange(n), np.empty((n, 0), np.int32), np.arange(n)
+
+        def estimate(B: np.ndarray, t: int) -> Value:
+            nonlocal order, near, far
+            batch = t % n_batches
+            if batch == 0:
+                order = rng.permutation(n)
+            if k is not None:
+                if t in (0, refresh_at):
+                    near = near_rows(rows.embedding(B), k, term.codes, term.search)
+                    draw()  # not used: drawn so that a seed gives the maps of earlier versions
+                far = draw()
+            anchors = order[batch * n // n_batches : (batch + 1) * n // n_batches]
+            candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
+            value, gradient = term.estimate(B, candidates, n_batches)
+            cost, slope = penalty(B, self.alpha, n_counted)
+            return value + cost, gradient + slope
+
+        found = adam(
+            estimate,
+            init,
+            n_batches=n_batches,
+            max_iter=n_epochs,
+            tol=self.tol,
+            step=step,
+            memory=memory,
+            on_iteration=on_iteration,
+        )
+        value, error = self._evaluate(term, found.x, n_counted)
+        found = replace(found, value=value, error=error)
+        one_epoch = state is not None and not found.ended_early  # which is all it takes
+        return replace(found, status=Status.CONVERGED) if one_epoch else found
+
+    def _evaluate(self, term: Any, B: np.ndarray, n_counted: int) -> tuple[float, float]:
+        """Return the loss at a map and the standard error of this estimate.
+
+        It is the mean over at most 5,000 anchors, each with the 50 rows that are the nearest at
+        this very map, found exactly, and 2,000 far ones. The anchors of all maps are the same. The
+        error is that of the means of 20 groups of anchors, and is 0 where all rows are anchors.
+        """
+        n, Z, rng = term.rows.shape[0], term.rows.embedding(B), np.random.default_rng(0)
+        anchors = rng.permutation(n)[:EVALUATION_ROWS]
+        near, far = np.empty((len(anchors), 0), np.int32), np.arange(n)
+        k = self._n_near(n, N_NEAR_OF_ANCHOR)
+        if k is not None:
+            far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
+            near = near_rows(Z, min(max(k, N_NEAR), n - 1), term.codes, anchors=anchors)
+        groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
+        sums = [term.sum(Z, Candidates.of_anchors(anchors[i], near[i], far, n)) for i in groups]
+        means = np.divide(sums, [len(group) for group in groups])
+        error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
+        value, error = term.of_mean(Z, float(np.sum(sums)) / len(anchors), error)
+        return value + penalty(B, self.alpha, n_counted)[0], error

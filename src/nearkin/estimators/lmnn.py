@@ -225,9 +225,7 @@ class LMNN(DescentEmbedding):
                 break
         self.objective_ = unit * best.value
         best = replace(best, curve=[unit * value for value in best.curve])
-        self._set_map(best, rows, X.dtype)
-        task.end()
-        return self
+        return self._set_map(best, rows, X.dtype, task)
 
 
 def balanced_scale(Z: np.ndarray, codes: np.ndarray, targets: np.ndarray) -> float:

@@ -154,6 +154,4 @@ class MLKR(DescentEmbedding):
             ),
         )
         self.objective_ = unit**2 * (found.value - penalty(found.x, self.alpha, n)[0])
-        self._set_map(found, rows, X.dtype)
-        task.end()
-        return self
+        return self._set_map(found, rows, X.dtype, task)

@@ -51,15 +51,7 @@ from .descent_embedding import (
     discriminant_directions,
     n_directions,
 )
-from .descents import (
-    INIT_ROWS,
-    SGDState,
-    TermEmbedding,
-    check_descent,
-    look_up,
-    loss,
-    rows_of,
-)
+from .descents import INIT_ROWS, SGDState, TermEmbedding
 
 
 def _descends_by_minibatches(nca: NCA) -> bool:
@@ -334,7 +326,7 @@ class NCA(TermEmbedding):
         if self.structure == "diagonal" and issparse(X):
             n_bytes = 4 * 8 * n * X.shape[1]
             require_memory(n_bytes, "A diagonal map of sparse X", "take structure='full'")
-        rows = rows_of(self, X, m)
+        rows = self._rows(X, m)
         term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, n))
         if isinstance(rows, UnitRows):
             return term, term
@@ -388,7 +380,7 @@ class NCA(TermEmbedding):
             raise ValueError(f"{few_found}: take init='pca' or 'auto'.")
         B = inits[0]
         if len(inits) > 1:
-            B = min(inits, key=lambda B: loss(self, init_term, B, look_up(self, init_term, B))[0])
+            B = min(inits, key=lambda B: self._loss(init_term, B, self._look_up(init_term, B))[0])
         if rows is few:
             return B
         return rows.scaled(B if B.ndim == 1 else rows.coordinates(few.components(B)), self.alpha)
@@ -410,7 +402,7 @@ def check_parameters(nca: NCA) -> int | None:
         )
     if not isinstance(nca.warm_start, (bool, np.bool_)):
         raise TypeError(f"warm_start must be True or False, got {nca.warm_start!r}.")
-    return check_descent(nca)
+    return nca._check_descent()
 
 
 def validate_with_target(

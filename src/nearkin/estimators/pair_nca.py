@@ -28,7 +28,7 @@ from ..objectives.nca import pair_cost
 from ..objectives.stochastic import Candidates, Value, mass_among_candidates
 from ..spectral import ratio_trace
 from .descent_embedding import directions, n_directions
-from .descents import INIT_ROWS, TermEmbedding, check_descent, evaluate, rows_of
+from .descents import INIT_ROWS, TermEmbedding
 
 
 class PairNCA(TermEmbedding):
@@ -219,7 +219,7 @@ class PairNCA(TermEmbedding):
         self
         """
         check_choice(self.init, "init", ("auto", "identity", "pca", "random"))
-        task = FitTask(self, X, y, n_iterations=check_descent(self))
+        task = FitTask(self, X, y, n_iterations=self._check_descent())
         X = validate_rows(self, X, reset=True)
         shape = np.asarray(y).shape
         if pairs is None and len(shape) == 2:
@@ -231,7 +231,7 @@ class PairNCA(TermEmbedding):
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
         kept = weights > 0
         term = PairTerm(
-            rows_of(self, X, m),
+            self._rows(X, m),
             pairs[kept],
             weights[kept] / weights.sum(),
             searcher(self.search, X.shape[0]),
@@ -263,7 +263,7 @@ class PairNCA(TermEmbedding):
             if len(B) == m:
                 mean_square = np.sum(weights * np.square(difference @ B.T)) / np.sum(weights)
                 inits.append(rows.scaled(B, self.alpha, (2 * mean_square / m) ** 0.5))
-        return inits[0] if len(inits) == 1 else min(inits, key=lambda B: evaluate(self, term, B, n))
+        return inits[0] if len(inits) == 1 else min(inits, key=lambda B: self._evaluate(term, B, n))
 
 
 @dataclass(frozen=True)
