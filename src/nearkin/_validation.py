@@ -269,7 +269,7 @@ def _validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     """Return X and y for fitting: at least two rows that are not all equal."""
     found = validated(estimator, X, y, ensure_min_samples=2, **_ROWS, **options)
     X, y = found if isinstance(found, tuple) else (found, None)
-    X = canonical(X)
+    X = canonical_csr(X)
     check_spread(X)
     return X, y
 
@@ -282,7 +282,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     if reset:
         return _validate(estimator, X)[0]
-    return canonical(validated(estimator, X, reset=False, **_ROWS))
+    return canonical_csr(validated(estimator, X, reset=False, **_ROWS))
 
 
 def validate_labelled_rows(
@@ -443,7 +443,7 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
     try:
         # sums of numbers near 1e308, in the search for infinite ones
         with np.errstate(over="ignore", invalid="ignore"):
-            X = canonical(check_array(widened(X), ensure_all_finite=finite, **_ROWS))
+            X = canonical_csr(check_array(widened(X), ensure_all_finite=finite, **_ROWS))
     except (ValueError, TypeError) as error:
         _name_cells(X, "this computation", error, missing)
         raise
@@ -472,7 +472,7 @@ def validate_affinity(
         If it is not a finite symmetric n x n matrix, or has negative weights though not `signed`.
     """
     W = _weights(affinity, name, (n, n), "a weight for every pair of rows of X")
-    W = canonical(csr_array(W - diags_array(W.diagonal())))
+    W = canonical_csr(csr_array(W - diags_array(W.diagonal())))
     W.eliminate_zeros()
     if W.nnz and abs(W - W.T).max() > 1e-10 * abs(W).max():
         raise ValueError(
@@ -493,7 +493,7 @@ def validate_edges(affinity: Any, n_new: int, n: int) -> csr_array:
         raise ValueError(
             f"affinity must not be negative (smallest weight: {W.min():.3g}) on edges of new rows."
         )
-    return canonical(W)
+    return canonical_csr(W)
 
 
 def _weights(W: Any, name: str, shape: tuple[int, int], what: str) -> csr_array:
@@ -509,7 +509,7 @@ def widened(X: Any) -> Any:
     return X.astype(np.float32) if isinstance(X, np.ndarray) and X.dtype == np.float16 else X
 
 
-def canonical(X: Any) -> Any:
+def canonical_csr(X: Any) -> Any:
     """Return sparse X as a csr_array whose entries are stored once, in order; dense X as it is."""
     if not issparse(X):
         return X

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 from .._blocks import row_blocks
 from .._validation import (
     CONSTANT,
-    canonical,
+    canonical_csr,
     check_choice,
     check_integer,
     check_spread,
@@ -623,7 +623,7 @@ class SparseEncoder(StandardScaler):
 
     def transform(self, X: Any) -> Any:
         """Return the features, sparse if X is, float32."""
-        return canonical(super().transform(X).astype(np.float32))
+        return canonical_csr(super().transform(X).astype(np.float32))
 
     def curves(self, directions: np.ndarray) -> Curves:
         """Return none."""

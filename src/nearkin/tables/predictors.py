@@ -34,7 +34,7 @@ from sklearn.utils.validation import (
 
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import (
-    canonical,
+    canonical_csr,
     check_choice,
     check_integer,
     check_shared_labels,
@@ -199,7 +199,7 @@ class TablePredictor(
     def _numbers(self, X: Any, sparse: bool, **options: Any) -> Any:
         """Return an array of numbers, where sparse ones may come without missing ones."""
         refuse_sparse_gaps(X)
-        return canonical(
+        return canonical_csr(
             validated(
                 self,
                 X,
