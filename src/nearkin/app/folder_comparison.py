@@ -165,14 +165,14 @@ def compare_folder(options: argparse.Namespace) -> int:
                 hits = mode(near.labels, axis=1).mode == truth
                 return split_result(name, hits, m, seconds, k, n_train)
 
-            finished, notes, interrupted = evaluate_all(methods, evaluate)
+            finished, remarks, interrupted = evaluate_all(methods, evaluate)
         folds = [(np.broadcast_to(0, n_train), np.arange(len(truth)))]
         results, least = ranked(finished, folds)
         setting = (
             f"of {k}-NN on {'unscaled' if options.no_scaling else 'standardized'} features, "
             f"{n_train:,} training rows, {len(truth):,} held-out rows, seed {options.seed}"
         )
-        comparison: Any = SplitComparison(results, least, folds, notes, setting, k)
+        comparison: Any = SplitComparison(results, least, folds, remarks, setting, k)
         console.report(SplitSummary(comparison))
         if interrupted:
             raise KeyboardInterrupt
