@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -346,8 +346,7 @@ def features_of(encoder: TableEncoder) -> list[Feature]:
 
 
 # What a column becomes, before its features are standardized, is a block. It takes the columns `at`
-# of the encoded table, and knows the rank of each of its features in the order of all: bins come
-# first, then the numbers themselves, then the values of categories.
+# of the encoded table, and its features have some `places` among those of all blocks.
 
 
 @dataclass
@@ -360,7 +359,8 @@ class NumberBlock:
     column: int  # of the table
     at: int
     bins: Bins
-    cycle: str | None = None
+    cycle: str | None
+    places: list[int] = field(default_factory=list)
     centre: float = 0.0
     rate: float = 0.0  # 1 over the deviation; 0 where its square is lost
 
@@ -368,11 +368,6 @@ class NumberBlock:
     def is_standardized(self) -> bool:
         """Return whether the number itself is a feature, too."""
         return len(self.bins.edges) > 2
-
-    @property
-    def ranks(self) -> list[int]:
-        """Return the rank of each feature."""
-        return [0] * self.bins.width + [1] * self.is_standardized
 
     def learn(self, x: np.ndarray) -> None:
         """Learn centre and rate."""
@@ -409,17 +404,18 @@ class CategoryBlock:
 
     name: str
     column: int
-    at: list[int]
-    levels: list[str]
+    at: list[int] = field(default_factory=list)
+    levels: list[str] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
 
     @property
-    def ranks(self) -> list[int]:
-        """Return the rank of each feature."""
-        return [2] * (1 if len(self.at) == 2 else len(self.at))
+    def width(self) -> int:
+        """Return the number of features."""
+        return 1 if len(self.at) == 2 else len(self.at)
 
     def transform(self, indicators: np.ndarray) -> np.ndarray:
         """Return the features."""
-        return indicators[:, : len(self.ranks)]
+        return indicators[:, : self.width]
 
     def curve(self, directions: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> Levels:
         """Return where directions put the values."""
@@ -509,9 +505,8 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def _set_blocks(self, features: Sequence[Feature]) -> None:
-        """Set the blocks, and the places of their features.
-
-        The features of all columns stand in the order of their ranks.
+        """Set the blocks, and the places of their features: bins first, then the numbers
+        themselves, then the values of categories.
         """
         bins = iter(self.piecewise_._columns if self.piecewise_ is not None else ())
         numbers, categories = list[NumberBlock](), dict[int, CategoryBlock]()
@@ -520,23 +515,23 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
                 numbers.append(NumberBlock(name, column, at, next(bins), cycle))
                 continue
             name = name.removesuffix(f"={level}")
-            category = categories.setdefault(column, CategoryBlock(name, column, [], []))
+            category = categories.setdefault(column, CategoryBlock(name, column))
             category.at.append(at)
             category.levels.append(level)
-        self._blocks: list[Any] = [*numbers, *categories.values()]
-        ranks = [block.ranks for block in self._blocks]
-        order = np.argsort(np.concatenate(ranks), kind="stable")
-        self._places = np.split(np.argsort(order), np.cumsum([len(own) for own in ranks])[:-1])
-        self.groups_ = np.empty(len(order), dtype=int)
-        for block, places in zip(self._blocks, self._places, strict=True):
-            self.groups_[places] = block.column
         self._standardized = [block for block in numbers if block.is_standardized]
+        self._blocks: list[Any] = [*numbers, *categories.values()]
+        owners: list[Any] = [block for block in numbers for _ in range(block.bins.width)]
+        owners += self._standardized
+        owners += [block for block in categories.values() for _ in range(block.width)]
+        for place, block in enumerate(owners):
+            block.places.append(place)
+        self.groups_ = np.array([block.column for block in owners], dtype=int)
 
     def _raw(self, X: np.ndarray) -> np.ndarray:
         """Return the features before they are standardized."""
         raw = np.empty((len(X), len(self.groups_)))
-        for block, places in zip(self._blocks, self._places, strict=True):
-            raw[:, places] = block.transform(X[:, block.at])
+        for block in self._blocks:
+            raw[:, block.places] = block.transform(X[:, block.at])
         return raw
 
     def transform(self, X: np.ndarray) -> np.ndarray:
@@ -562,11 +557,12 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             categories, `Levels`. None of a column without a value.
         """
         check_is_fitted(self)
-        curves = {
-            block.name: block.curve(directions[:, places], self._mean[places], self._scale[places])
-            for block, places in zip(self._blocks, self._places, strict=True)
-        }
-        return {name: curve for name, curve in curves.items() if curve is not None}
+        curves = Curves()
+        for block in self._blocks:
+            own = block.places
+            if curve := block.curve(directions[:, own], self._mean[own], self._scale[own]):
+                curves[block.name] = curve
+        return curves
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was learned as lists of numbers and truth values, which JSON can hold."""
@@ -662,11 +658,10 @@ def with_seasons(curves: Curves) -> Curves:
     found = Curves()
     for name, curve in curves.items():
         cycle = getattr(curve, "cycle", None)
-        places = _places(circles[curve.column, cycle], cycle) if cycle else None
-        if cycle is None or places is None:
-            found[name] = curve
-        else:
+        if cycle and (places := _places(circles[curve.column, cycle], cycle)):
             found[f"{name.rpartition(' (')[0]} ({PLACES[cycle][0]})"] = places
+        else:
+            found[name] = curve
     return found
 
 
