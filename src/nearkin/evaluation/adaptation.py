@@ -325,12 +325,15 @@ def compare_vectors(
     found = run_all(evaluate, splits, n_fits, progress)
     n_train = float(np.mean([len(split.train) for split in splits]))
 
+    def values(way: Way, score: str, part: str) -> list[np.ndarray]:
+        """Return a score of the held-out queries of a part, for every split."""
+        return [one.scores[way][score][one.split.parts[part]] for one in found]
+
     def test(way: Way, other: Way, part: str) -> PairedTest:
         """Test the difference between two ways, in a part of the queries."""
-        rows = [split.queries[split.parts[part]] for split in splits]
-        a = [one.of_part(way, score, part) for one in found]
-        b = [one.of_part(other, score, part) for one in found]
-        return paired_test_by_rows(a, b, rows, n_train, judgements.units(part))
+        rows, units = [split.queries[split.parts[part]] for split in splits], judgements.units(part)
+        a, b = values(way, score, part), values(other, score, part)
+        return paired_test_by_rows(a, b, rows, n_train, units)
 
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
@@ -340,7 +343,7 @@ def compare_vectors(
         # the mean of the splits, as a difference is one
         means = {
             name: {
-                key: float(np.mean([one.of_part(way, key, name).mean() for one in found]))
+                key: float(np.mean([of_split.mean() for of_split in values(way, key, name)]))
                 for key in RETRIEVAL_SCORES
             }
             for name in parts
@@ -381,10 +384,6 @@ class SplitScores:
     scores: dict[Way, dict[str, np.ndarray]]
     of_settings: list[float]
     seconds: dict[int, float]
-
-    def of_part(self, way: Way, score: str, part: str) -> np.ndarray:
-        """Return a score of the held-out queries of a part."""
-        return self.scores[way][score][self.split.parts[part]]
 
 
 def run_all(

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from .._messages import counted, quoted, shown
 from .._validation import check_integer, is_missing, merged_labels, refuse_foreign
@@ -298,7 +297,7 @@ def compare(
         findings = run.do(
             protocol,
             _jobs(folds, contestants),
-            [Job(FINAL_CHOICE, "pipeline", (protocol.labelled,), likely)] if likely else [],
+            [Job(FINAL_CHOICE, "pipeline", (protocol.labelled,), likely)],
         )
         complete = findings.complete(methods)
         if not complete:
@@ -412,7 +411,7 @@ def _doubts(protocol: Protocol) -> Iterator[Doubt]:
 
 def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) -> Comparison:
     """Return a comparison that says how it ended: by an interrupt, or else for which methods there
-    was no time left; with the winner where that is requested.
+    was no time left; where that is requested with the automatic choice, fitted to all rows.
     """
     if findings.interrupted:
         return replace(comparison, interrupted=True)
@@ -420,27 +419,18 @@ def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) ->
     late = [name for name in comparison.methods if name not in known]
     skipped = comparison.skipped | dict.fromkeys(late, "the time budget ended before its turn")
     comparison = replace(comparison, skipped=skipped)
-    return _with_winner(comparison, run, findings.of(FINAL_CHOICE)) if refit else comparison
-
-
-def _with_winner(
-    comparison: Comparison, run: Run, fitted: dict[str, tuple[Pipeline, np.ndarray]]
-) -> Comparison:
-    """Return the comparison with the automatic choice fitted to all rows; after an interrupt
-    without it.
-
-    `fitted` are methods that have been fitted to them already.
-    """
-    protocol = comparison.protocol
+    if not refit:
+        return comparison
     try:
         method, choice = _final_choice(comparison, run)
-        if method.name in fitted:
-            winner, rows = fitted[method.name]
+        already = findings.of(FINAL_CHOICE)
+        if method.name in already:
+            winner, rows = already[method.name]
         else:
             run.progress(f"fitting {method.name}", 0, 1)
+            fold = Fold(comparison.protocol, comparison.protocol.labelled)
             # `MethodResult.warnings` holds those of the folds
             with warnings.catch_warnings(action="ignore"):
-                fold = Fold(protocol, protocol.labelled)
                 winner, rows = contestant(method).pipeline(fold, choice)
     except KeyboardInterrupt:
         return replace(comparison, interrupted=True)

@@ -179,7 +179,8 @@ class Protocol:
         once = by_default and len(rows) > SPLIT_ROWS and not self.grouped
         if once and n_units > min(SPLIT_HELD_OUT, len(rows) // 5):
             return [self.one_split(rng.randint(2**31 - 1))], {}
-        wanted, (most, reason) = n_splits or N_SPLITS, self.most_folds(rows)
+        requested = n_splits or N_SPLITS
+        most, reason = self.most_folds(rows)
         if most < 2:
             raise ValueError(
                 f"X holds {n_units} rows that are no twins of one another, too few to hold some "
@@ -187,10 +188,10 @@ class Protocol:
             )
         if len(self.unlabelled):
             reason += ", counting those with a label"
-        reduced = {"n_splits": (wanted, reason)} if most < wanted else {}
+        reduced = {"n_splits": (requested, reason)} if most < requested else {}
         repeats = n_repeats or int(np.clip(round(HELD_OUT_ROWS / len(rows)), 1, MOST_REPEATS))
         seeds = rng.randint(2**31 - 1, size=repeats)
-        folds = [fold for seed in seeds for fold in self._splits(rows, min(wanted, most), seed)]
+        folds = [fold for seed in seeds for fold in self._splits(rows, min(requested, most), seed)]
         for number, (_, test) in enumerate(folds, start=1):
             if not self._has_score(test):
                 raise ValueError(

@@ -171,11 +171,7 @@ def better_by_another_score(
     The best one by each score is tested on the folds, of a single split only by its order of the
     rows; at .05, divided by the number of predictions and scores.
     """
-    results = [
-        result
-        for result in (*comparison.results, *comparison.references)
-        if result.name != constant.name
-    ]
+    results = [*comparison.results, *comparison.references]
     scores = [
         score
         for name, score in SCORES[comparison.task.name].items()
@@ -189,7 +185,7 @@ def better_by_another_score(
             continue
         if len(gains) > 1:
             p_value = corrected_resampled_t_test(gains, n_train, n_test)
-            shown = p_value < SIGNIFICANCE / (len(results) * len(scores))
+            shown = p_value < SIGNIFICANCE / ((len(results) - 1) * len(scores))
         else:
             shown = score.name in ORDERING and gains[0] > 4 * _chance_of_order(comparison)
         if shown:

@@ -28,7 +28,7 @@ FEW_FOLDS = 4  # for each process: of fewer, the contestants are shared out, too
 HARMLESS = ("n_components=", "y_pred contains", "lbfgs failed to converge")
 
 Progress = Callable[[str, int, int], None]
-Found = tuple[int | str, str | None, Any]  # the key of a job, a name, and what was found
+Result = tuple[int | str, str | None, Any]  # the key of a job, a name, and what was found
 
 
 @contextmanager
@@ -82,7 +82,7 @@ class Job:
         n = min(n, len(self.contestants))
         return [replace(self, contestants=self.contestants[first::n]) for first in range(n)]
 
-    def work(self, protocol: Protocol, deadline: float, is_first: bool) -> Iterator[Found]:
+    def work(self, protocol: Protocol, deadline: float, is_first: bool) -> Iterator[Result]:
         """Yield the key, a name and what is found, or `Skipped` where there is nothing; last a name
         of None.
 
@@ -179,6 +179,7 @@ class Run:
         n_jobs = cpu_count() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
         if n_jobs > 1 and len(jobs) * len(protocol.labelled) >= WORTH_PROCESSES:
             n_parts = min(n_jobs, FEW_FOLDS) if len(jobs) < FEW_FOLDS * n_jobs else 1
+            beside = [job for job in beside if job.contestants]
             jobs = [*beside, *(part for job in jobs for part in job.cut(n_parts))]
             results = self._in_processes(protocol, jobs, n_jobs)
         else:
@@ -206,7 +207,7 @@ class Run:
 
     def _in_processes(
         self, protocol: Protocol, jobs: Sequence[Job], n_jobs: int
-    ) -> Generator[Found]:
+    ) -> Generator[Result]:
         tasks = (delayed(_all_of)(job, protocol, self.deadline, job is jobs[0]) for job in jobs)
         with deaf_processes():
             results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(tasks)
@@ -219,5 +220,5 @@ class Run:
                 results.close()
 
 
-def _all_of(job: Job, *how: Any) -> list[Found]:
+def _all_of(job: Job, *how: Any) -> list[Result]:
     return list(job.work(*how))

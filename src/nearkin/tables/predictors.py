@@ -58,7 +58,7 @@ from .votes import DISTANCES, vote_from
 
 # What the predictors for tables share: encoded columns, a map by members, the vote of all rows.
 
-Fold = tuple[np.ndarray, np.ndarray]
+TrainTest = tuple[np.ndarray, np.ndarray]
 
 FEWEST = 4  # rows: two to learn from, in each of two folds
 
@@ -105,7 +105,7 @@ class TablePredictor(
         y: Any,
         sample_weight: Any = None,
         features: Sequence[Feature] | None = None,
-        folds: Sequence[Fold] | None = None,
+        folds: Sequence[TrainTest] | None = None,
     ) -> Self:
         """Learn from a table, or from an array of these features, with members on these folds; an
         interrupt keeps the best so far, if there is one.
@@ -276,7 +276,7 @@ class TablePredictor(
         X: Any,
         y: Any,
         features: Sequence[Feature] | None = None,
-        folds: Sequence[Fold] | None = None,
+        folds: Sequence[TrainTest] | None = None,
     ) -> Self:
         """Learn from rows that a `TableEncoder` has encoded; all other methods take such rows then,
         too.
