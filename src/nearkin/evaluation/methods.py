@@ -132,11 +132,10 @@ def default_methods(
     With `balanced` the predictor that weighs the classes alike is among them, and with
     `semi_supervised` those methods that make sense only where some rows have no label.
     """
-    first = [RAW, "NCA tables", "NCA tables balanced", "LDA"]
+    first = (RAW, "NCA tables", "NCA tables balanced", "LDA")
     every = all_methods(task, semi_supervised=semi_supervised, balanced=balanced)
-    by_name = {method.name: method for method in every}
     supervised = {method.name for method in all_methods(task, balanced=balanced)}
-    chosen = [by_name[name] for name in first if name in by_name]
+    chosen = [method for name in first for method in every if method.name == name]
     return chosen + [method for method in every if method.name not in supervised]
 
 
