@@ -13,7 +13,7 @@ from nearkin.app import table_comparison
 from nearkin.app.cli import main
 from nearkin.app.model import load_model
 from nearkin.app.words import Summary
-from nearkin.evaluation import compare, default_references
+from nearkin.evaluation import compare, default_references, extend
 from nearkin.evaluation.protocol import few_decide
 
 QUICK = ["--methods", "pca", "--no-references", "--folds", "2", "--repeats", "1", "-q"]
@@ -293,8 +293,10 @@ def test_an_interrupt_of_the_methods_that_follow_leaves_the_first_answer(
     monkeypatch.chdir(tmp_path)
     grouped().drop(columns="machine").to_csv("t.csv", index=False)
 
-    def interrupted(comparison, **options):
-        return replace(comparison, interrupted=True)
+    def interrupted(comparison, methods=None, **options):
+        if methods is None:
+            return replace(comparison, interrupted=True)
+        return extend(comparison, methods, **options)  # only fits the choice
 
     monkeypatch.setattr(table_comparison, "extend", interrupted)
     options = [
