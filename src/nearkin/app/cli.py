@@ -18,7 +18,7 @@ from typing import Any
 
 from .. import __version__
 from .endings import BAD_INPUT, EXIT_CODES, Terminated, ended_by, say, signals_raise
-from .places import BUNDLED, STANDARD_INPUT, is_absent, missing_file
+from .places import BUNDLED, SEPARATORS, STANDARD_INPUT, is_absent, missing_file
 
 # What the commands take: their options, help and examples. Nothing that takes time is loaded for
 # it.
@@ -26,7 +26,6 @@ from .places import BUNDLED, STANDARD_INPUT, is_absent, missing_file
 TASKS = ("classification", "regression")
 SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
 SAVED = "a file written by nearkin compare --save, or but for predict by nearkin adapt --save"
-SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 TABLE = (
     "a CSV (also .tsv, .txt, .gz), Parquet or NPZ file, - for standard input, or a bundled set "
     f"({', '.join(BUNDLED)})"
@@ -101,10 +100,11 @@ def add_reading(add: Add) -> None:
 
 
 def _separator(text: str) -> str:
-    mark = SEPARATORS.get(text.lower(), text)
+    named = SEPARATORS | {"\\t": "\t", "space": " "}
+    mark = named.get(text.lower(), text)
     if len(mark) != 1 or mark in "\"'\r\n" or mark.isalnum() or not mark.isascii():
         raise argparse.ArgumentTypeError(
-            f"one of {', '.join(SEPARATORS)}, or one other mark, got {text!r}"
+            f"one of {', '.join(named)}, or one other mark, got {text!r}"
         )
     return mark
 

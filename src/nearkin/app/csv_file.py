@@ -23,9 +23,9 @@ from pyarrow import compute
 
 from .._messages import note, shown
 from ..tables import read_number
+from .places import SEPARATORS
 from .readers import TEXT, Names, Source, TableError, check_names
 
-SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 SAMPLE = 2**16  # characters from which the separator and the decimal mark are found
 MOST_RECORDS = 100  # of these
 BYTE_ORDER_MARKS = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 STANDARD_INPUT = "-"
 BUNDLED = ("iris", "wine", "breast_cancer", "digits", "balance_scale")  # those of nearkin.datasets
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}  # that are looked for
 FILES = "a .csv, .parquet or .npz file"
 
 

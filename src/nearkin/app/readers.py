@@ -350,11 +350,9 @@ class Source(Reader):
                 for name, column in zip(batch.schema.names, batch.columns, strict=True)
             }
             if start == 0:
-                chunks |= {
-                    name: []
-                    for name, column in columns.items()
-                    if column.type == TEXT and name not in chunks
-                }
+                for name, column in columns.items():
+                    if column.type == TEXT:
+                        chunks.setdefault(name, [])
                 number_names = [name for name in names if name not in chunks]
                 places = {name: place for place, name in enumerate(number_names)}
                 require_memory(

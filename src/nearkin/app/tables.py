@@ -458,12 +458,9 @@ def _merged(file: Reader, y: np.ndarray, name: str, what: str) -> tuple[np.ndarr
     y, several = merged_labels(y)
     same = []
     for spellings in several.values():
-        *others, usual = sorted(spellings, key=lambda text: counts[text])
-        n_rows = sum(counts[text] for text in others)
-        same.append(
-            f"{' and '.join(map(shown, [*others, usual]))} are one {what} "
-            f"({counted(n_rows, 'row')})"
-        )
+        *others, usual = sorted(spellings, key=counts.__getitem__)
+        n_rows = counted(sum(map(counts.__getitem__, others)), "row")
+        same.append(f"{' and '.join(map(shown, [*others, usual]))} are one {what} ({n_rows})")
     cases = defaultdict[str, list[str]](list)
     for label in sorted(map(str, {*y.tolist()} - {None})):
         cases[label.casefold()].append(label)
