@@ -190,7 +190,7 @@ class TestLocalLines:
     def test_units_of_the_distance(self):
         Y = self.Z[:, :1] ** 2
         mixture = Mixture(SoftVote(0.7, distance="plain"), LocalLines(0.5, 0.1), 0.25)
-        found = mixture.after(0.3).predict(self.Q / 0.3**0.5, self.Z / 0.3**0.5, Y)
+        found = mixture.rescaled(0.3).predict(self.Q / 0.3**0.5, self.Z / 0.3**0.5, Y)
         np.testing.assert_allclose(found, mixture.predict(self.Q, self.Z, Y))
 
     @pytest.mark.parametrize("straight", [False, True])

@@ -1,11 +1,11 @@
 """Neighbourhood Components Analysis (Goldberger, Roweis, Hinton and Salakhutdinov, NIPS 2004).
 
-The method, from its definition to what it learns; then its objective as a term, which
-`descents.py` minimizes.
+`NCA` is the estimator: parameters, validation, inits. `LabelTerm` is its objective, in the form
+that `descents.py` minimizes.
 
-A maps the features: `components_`. Descents work on B, the same map of rows in units of the typical
-distance of neighbours, and in fewer coordinates where the rows span fewer: `rows.coordinates(A)` is
-B, and `rows.components(B)` is A.
+A, shape (m, p), maps the features: `components_`. Descents work on B, the same map of rows in units
+of the typical distance of neighbours, and of shape (m, r) in coordinates of the span of the rows
+where that has fewer dimensions, r < p: `rows.coordinates(A)` is B, and `rows.components(B)` is A.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def _descends_by_minibatches(nca: NCA) -> bool:
 class NCA(TermEmbedding):
     """Neighbourhood Components Analysis: maximizes the accuracy of stochastic nearest neighbours.
 
-    Row i draws row j as its neighbour with probability p_ij and takes over its label; with classes
-    C_i,
+    Row i draws row j as its neighbour with probability p_ij and inherits its label; with C_i the
+    rows of the class of row i,
 
         p_ij = exp(-||A x_i - A x_j||^2) / sum_k exp(-||A x_i - A x_k||^2),  p_ii = 0      (eq. 1)
         q_i = sum_(j in C_i) p_ij                                                          (eq. 2)
 
-    and the map A maximizes the expected share of rows that are labelled right, or the mean
-    log-probability of that,
+    and the map A maximizes the expected share of rows that are classified correctly, or the mean
+    log-probability of a correct classification,
 
         f(A) = 1/n sum_i q_i  (eq. 3)          g(A) = 1/n sum_i log q_i  (eq. 6)
 
@@ -264,7 +264,8 @@ class NCA(TermEmbedding):
         -------
         self
         """
-        task = FitTask(self, X, y, check_parameters(self))
+        n_iterations = check_parameters(self)
+        task = FitTask(self, X, y, n_iterations)
         X, pair_weights = validate_with_target(self, X, y)
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
         init_term, term = self._terms(X, pair_weights, rng, m if self.structure == "full" else None)
@@ -303,7 +304,7 @@ class NCA(TermEmbedding):
         if state is None:
             m = n_directions(self, min(X.shape)) if first else len(self.components_)
             init_term, term = self._terms(X, pair_weights, rng)
-            B = next(self._inits(init_term, term.rows, m, rng, go_on=True))
+            B = next(self._inits(init_term, term.rows, m, rng, warm_start=True))
             state = SGDState.of(B, None, term.rows, 0)
         search, rows = searcher(self.search, X.shape[0]), RowsInPlace.of(X, state.unit)
         term = LabelTerm(rows, self.objective, pair_weights, search)
@@ -335,23 +336,28 @@ class NCA(TermEmbedding):
         return replace(term, rows=few, pair_weights=pair_weights.subset(some)), term
 
     def _inits(
-        self, init_term: Any, rows: Scale, m: int, rng: Any, go_on: bool
+        self, init_term: Any, rows: Scale, m: int, rng: Any, warm_start: bool
     ) -> Iterator[np.ndarray]:
-        """Yield `n_init` maps of rows to begin with: to go on, the present one, if there is one, or
-        else `init`, found for `init_term`; then random ones.
+        """Yield `n_init` maps B of rows, (m, r), or (p,) of a diagonal map: first `components_` of
+        the last fit, if `warm_start` and there are any, or else `init`, found for `init_term`; then
+        random ones.
         """
-        go_on = go_on and hasattr(self, "components_")
-        if isinstance(self.init, str) and not go_on:
+        warm_start = warm_start and hasattr(self, "components_")
+        if isinstance(self.init, str) and not warm_start:
             yield self._named_init(init_term, rows, m, rng, self.init)
         else:
-            name, A = "components_, to go on from,", self.components_ if go_on else None
-            if A is None:
+            p = self.n_features_in_
+            if warm_start:
+                name, A = "components_, to go on from,", self.components_
+            else:
                 name = "init"
                 A = check_array(self.init, ensure_2d=False, dtype=np.float64, input_name=name)
-            p, diagonal = self.n_features_in_, self.structure == "diagonal"
-            shape = (p,) if diagonal else (self.n_components or (len(A) if go_on else p), p)
-            if diagonal and A.ndim == 2 and np.array_equal(A, np.diag(A.diagonal())):
-                A = A.diagonal()
+            if self.structure == "full":
+                shape: tuple[int, ...] = (self.n_components or (len(A) if warm_start else p), p)
+            else:
+                shape = (p,)
+                if A.ndim == 2 and np.array_equal(A, np.diag(A.diagonal())):
+                    A = A.diagonal()
             if A.shape != shape:
                 raise ValueError(f"{name} must be of shape {shape}, got {A.shape}.")
             yield rows.coordinates(A)
@@ -362,28 +368,32 @@ class NCA(TermEmbedding):
         """Return the init of a name, scaled to a perplexity of 10; for "auto" the one with the
         lowest loss.
 
-        One that was found on a part of the rows is scaled again for all: among more rows,
-        neighbours are nearer.
+        One that was found on a part of the rows, those of `init_term`, is scaled again for all:
+        among more rows, neighbours are nearer.
         """
-        few, p = init_term.rows, init_term.rows.shape[1]
+        init_rows = init_term.rows
+        p = init_rows.shape[1]
         m = min(m, p)
-        names = [name]
-        if name == "auto" and m < p:
-            names = ["pca", "lda"] if m < init_term.n_classes else ["pca"]
         if self.structure == "diagonal":
             found = [np.abs(rng.standard_normal(p)) if name == "random" else np.ones(p)]
         else:
+            names = [name]
+            if name == "auto" and m < p:
+                names = ["pca", "lda"] if m < init_term.n_classes else ["pca"]
             found = [init_term.directions(each, m, rng) for each in names]
-        inits = [few.scaled(B, self.alpha) for B in found if len(B) in (m, p)]
-        if not inits:
-            few_found = f"init='lda' has {len(found[0])} directions here, n_components is {m}"
-            raise ValueError(f"{few_found}: take init='pca' or 'auto'.")
+            if len(found[0]) < m:
+                few = f"init='lda' has {len(found[0])} directions here, n_components is {m}"
+                raise ValueError(f"{few}: take init='pca' or 'auto'.")
+        # beside PCA's m directions, LDA may have fewer
+        inits = [init_rows.scaled(B, self.alpha) for B in found if len(B) == len(found[0])]
         B = inits[0]
         if len(inits) > 1:
             B = min(inits, key=lambda B: self._loss(init_term, B, self._look_up(init_term, B))[0])
-        if rows is few:
+        if rows is init_rows:
             return B
-        return rows.scaled(B if B.ndim == 1 else rows.coordinates(few.components(B)), self.alpha)
+        if B.ndim == 2:
+            B = rows.coordinates(init_rows.components(B))
+        return rows.scaled(B, self.alpha)
 
 
 def check_parameters(nca: NCA) -> int | None:

@@ -165,8 +165,8 @@ class NMMP(SpectralEmbedding):
         n_c = rows.class_sizes
         k_w = n_c // 2 + 2
         if self.n_neighbors_within is not None:
-            k_w = self._of_classes(rows, "n_neighbors_within")
-        k_b = self._of_classes(rows, "n_neighbors_between")
+            k_w = self._per_class(rows, "n_neighbors_within")
+        k_b = self._per_class(rows, "n_neighbors_between")
         S_w = rows.scatter(rows.mutual_knn("same", np.minimum(k_w, n_c - 1)))
         S_w = self._shrunk(S_w, rows)
         S_b = rows.scatter(rows.mutual_knn("other", k_b))
@@ -176,6 +176,7 @@ class NMMP(SpectralEmbedding):
         self.n_iter_ = 1
         if self.criterion == "ratio_trace":
             result = generalized_eigh(S_b, S_w, None if self.n_components is None else m)
+            # the default m is cut to the rank silently, a requested one with a warning
             return result if self.n_components else result.leading(min(m, result.rank))
         if self.weight is not None:
             # eq. 6; `trace_difference` minimizes, hence the signs
@@ -216,7 +217,7 @@ class NMMP(SpectralEmbedding):
         half_the_rank = -(-len(S_b) // 2)
         return min(3 * n_classes, half_the_rank) if self.shrinkage_ > 0 else half_the_rank
 
-    def _of_classes(self, rows: Rows, name: str) -> Any:
+    def _per_class(self, rows: Rows, name: str) -> Any:
         """Return k, a number or one for each class in the order of their labels."""
         k, n_classes = getattr(self, name), len(rows.class_sizes)
         if isinstance(k, Mapping):

@@ -132,7 +132,10 @@ def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
         return Listed(distances, n)
     if isinstance(search, str):
         named = choose_search(n) if search == "auto" else search
-        search = {"exact": EXACT, "approximate": ApproximateSearch()}.get(named, search)
+        if named == "exact":
+            return EXACT
+        if named == "approximate":
+            search = ApproximateSearch()
     if search is EXACT:
         return EXACT
     if isinstance(search, ApproximateSearch):

@@ -34,11 +34,11 @@ from .cells import (
     useless_numbers,
 )
 from .numbers import (
+    DECIMAL_MARKS,
     DURATION,
     EITHER,
     EPOCH,
     FORMS,
-    MARKS,
     PLAIN,
     QUANTITY,
     RANGE,
@@ -250,7 +250,9 @@ class NumberColumn(Column):
     form: str = PLAIN  # or one of `FORMS`
 
     def __post_init__(self) -> None:
-        _require(self.decimal in (*MARKS, EITHER) and self.form in (PLAIN, *FORMS), self.name)
+        _require(
+            self.decimal in (*DECIMAL_MARKS, EITHER) and self.form in (PLAIN, *FORMS), self.name
+        )
 
     @classmethod
     def learn(
@@ -321,7 +323,7 @@ LAYOUTS = (*DATES, TIME_OF_DAY)
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
 YEARLY_FROM = 60  # days that the dates span
 WEEKLY_FROM = 5  # days of the week that occur
-LONGEST = 60  # characters of a date
+LONGEST_DATE = 60  # characters of a date
 
 
 def read_days(values: list[str], layout: str) -> np.ndarray:
@@ -407,7 +409,7 @@ class DateColumn(Column):
         day among numbers with a decimal comma; points and hyphens have the day first.
         """
         values, fitting = list(text.values), dict[str, np.ndarray]()
-        for layout in LAYOUTS if may_hold(values, LONGEST) else ():
+        for layout in LAYOUTS if may_hold(values, LONGEST_DATE) else ():
             # the first values soon tell where a layout does not fit
             if np.isfinite(read_days(values[:10], layout)).all():
                 days = read_days(values, layout)
@@ -589,8 +591,8 @@ def without_decimals(value: str) -> str:
 
 
 def _misfit(name: str, values: list[str], decimal: str) -> tuple[list[tuple[str, str]], bool]:
-    """Return a note on what makes text of a column of which some values are numbers, or most are
-    dates or quantities; and whether most of its values are such.
+    """Return notes on why a column stays text of which some values are numbers, or most are dates
+    or quantities; and whether most of its values look like numbers.
     """
     numbers = [read_number(value) or read_number(value, ",") for value in values]
     # digits with a leading 0, a code, fit as well

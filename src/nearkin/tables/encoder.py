@@ -24,7 +24,7 @@ from .columns import (
     learn_columns,
 )
 from .gaps import indicated_features
-from .numbers import MARKS
+from .numbers import DECIMAL_MARKS
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -212,7 +212,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_choice(self.missing, "missing", ("impute", "keep"))
-        check_choice(self.decimal, "decimal", MARKS)
+        check_choice(self.decimal, "decimal", DECIMAL_MARKS)
         check_integer(self.max_categories, "max_categories", 1)
         if self.missing_values is not None and not isinstance(
             self.missing_values, list | tuple | set | np.ndarray

@@ -99,7 +99,7 @@ class Member:
         return self.queries @ A.T, rows.X @ A.T, rows.Y, rows.weights
 
 
-class Step(NamedTuple):
+class PathPoint(NamedTuple):
     """A penalty on the path: the maps of the members, and the held-out loss of their best votes."""
 
     alpha: float
@@ -157,11 +157,11 @@ def member_path(
     members = [Member(rows, train, test, m) for train, test in folds]
     tested = rows.subset(np.concatenate([test for _, test in folds]))
     unit = float(np.mean([member.unit_rows.unit for member in members]))
-    steps: list[Step] = []
+    points: list[PathPoint] = []
 
     def found(status: Status = Status.CONVERGED) -> MemberPath:
-        best = min(steps, key=lambda step: step.loss)
-        scores = {step.alpha: -step.loss for step in steps}
+        best = min(points, key=lambda point: point.loss)
+        scores = {point.alpha: -point.loss for point in points}
         choice = choose_vote(best.held_out, distance)
         return MemberPath(merged(best.maps), choice, best.alpha, scores, unit, status)
 
@@ -170,13 +170,13 @@ def member_path(
             maps = [member.descend(alpha) for member in members]
             parts = [member.embedded(A) for member, A in zip(members, maps, strict=True)]
             held_out = HeldOut(parts, tested.Y, tested.loss, tested.weights)
-            steps.append(Step(alpha, maps, held_out, held_out.best_vote()[0]))
+            points.append(PathPoint(alpha, maps, held_out, held_out.best_vote()[0]))
             if stop(found):
                 return found(Status.STOPPED)
-            if steps[-1].loss > WORSE * min(step.loss for step in steps):
+            if points[-1].loss > WORSE * min(point.loss for point in points):
                 break
     except KeyboardInterrupt:
-        if not steps:
+        if not points:
             raise
         return found(Status.INTERRUPTED)
     return found()

@@ -28,7 +28,7 @@ CURRENCY = rf"(?:US|CA|C|AU|A|NZ|HK|R)?\$|[€£¥₹₽₩₺₪฿₫]|{CODES}
 _BARE = re.compile(r"[+-]?(?:\d*\.?\d*(?:e[+-]?\d+)?|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
 TRUTH = {"true": 1.0, "false": 0.0}
 TRUTH_UNIT = "truth value"
-MARKS = {".": ",", ",": "."}  # the decimal mark, and what groups thousands then
+DECIMAL_MARKS = {".": ",", ",": "."}  # the decimal mark, and what groups thousands then
 EITHER = ".,"  # each number has one of them, and it is clear which
 
 # What a column of text that is numbers holds: numbers alone, or one of the forms with more than
@@ -57,7 +57,7 @@ class Numbers(NamedTuple):
 def _pattern(decimal: str) -> re.Pattern[str]:
     mark = re.escape(decimal)
     thousands = (
-        rf"[1-9]\d{{0,2}}(?P<group>[{MARKS[decimal]}{SPACES}'\u2019])\d{{3}}(?:(?P=group)\d{{3}})*"
+        rf"[1-9]\d{{0,2}}(?P<group>[{DECIMAL_MARKS[decimal]}{SPACES}'\u2019])\d{{3}}(?:(?P=group)\d{{3}})*"
         rf"(?:{mark}\d*)?"
     )
     # a whole number that begins with 0 is a code, such as a ZIP code
@@ -76,7 +76,7 @@ def read_number(text: str, decimal: str = ".") -> tuple[float, str] | None:
     By `EITHER` mark "12.5" and "12,5" are the same number, and "1,234", which may be two, is none.
     """
     if decimal == EITHER:
-        numbers = {read_number(text, mark) for mark in MARKS} - {None}
+        numbers = {read_number(text, mark) for mark in DECIMAL_MARKS} - {None}
         return numbers.pop() if len(numbers) == 1 else None
     found = _pattern(decimal).fullmatch(text.replace("\u2212", "-"))
     if found is None or bool(found["open"]) != bool(found["close"]):
@@ -125,7 +125,7 @@ def _by_one_mark(
 
     The other mark is tried where the values are no numbers by the usual one, and then either.
     """
-    for mark in (decimal, MARKS[decimal], EITHER):
+    for mark in (decimal, DECIMAL_MARKS[decimal], EITHER):
         found: list[Any] = []
         for value in values:
             number = read(value, mark)
@@ -498,7 +498,9 @@ def looks_like(values: Sequence[str], decimal: str) -> str | None:
 
     if not few or 2 * sum(any(map(str.isdigit, value)) for value in few) < len(few):
         return None
-    marks = {mark: [read_number(value, mark) is not None for value in few] for mark in MARKS}
+    marks = {
+        mark: [read_number(value, mark) is not None for value in few] for mark in DECIMAL_MARKS
+    }
     if all(map(any, zip(*marks.values(), strict=True))) and not any(map(all, marks.values())):
         odd = next((value for value in few if read_number(value, EITHER) is None), None)
         if odd is not None:
@@ -513,7 +515,9 @@ def looks_like(values: Sequence[str], decimal: str) -> str | None:
         fitting = [value for value in few if fits(value)]
         if 2 * len(fitting) > len(few):
             return words.format(shown(fitting[0]))
-    cells = [_read_cell(value, decimal) or _read_cell(value, MARKS[decimal]) for value in few]
+    cells = [
+        _read_cell(value, decimal) or _read_cell(value, DECIMAL_MARKS[decimal]) for value in few
+    ]
     read = [cell is not None and bool(cell.unit or cell.limit or cell.mark) for cell in cells]
     examples: dict[str, str] = {}
     for value, cell in zip(few, cells, strict=True):

@@ -66,7 +66,9 @@ FEWEST = 4  # rows: two to learn from, in each of two folds
 class TablePredictor(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
-    """What the two predictors share; each defines `_loss`, `fit`, `_targets` and `_voted`."""
+    """What the two predictors share; each defines `_loss`, `fit`, `_learn_targets` and
+    `_encode_targets`.
+    """
 
     _loss: Loss
     _class_weights: np.ndarray | None = None
@@ -113,7 +115,7 @@ class TablePredictor(
         task = FitTask(self, X, y, None)
         X, y, weights = self._validated(X, y, sample_weight)
         X = self._learn_encoding(X, features)
-        Y, codes = self._targets(y)
+        Y, codes = self._learn_targets(y)
         if self._class_weights is not None:
             of_class = self._class_weights[codes]
             weights = of_class if weights is None else weights * of_class
@@ -122,7 +124,7 @@ class TablePredictor(
         encoded = self.encoder_.transform(X)
         rows = LabelledRows(encoded, Y.astype(np.float32), groups, self._loss, weights)
 
-        # a map for each fold of some rows, merged
+        # a map for each inner fold, of at most about 2,000 rows, merged into one
         if folds is not None:
             some = np.unique(np.concatenate([part for fold in folds for part in fold]))
             folds = [
@@ -142,9 +144,9 @@ class TablePredictor(
             rows.subset(some), folds, self.n_components, alphas, self.distance, report
         )
         self.held_out_rows_ = self._rows[some[np.concatenate([test for _, test in folds])]]
-        self.held_out_votes_ = self._answers(path.choice.predicted)
+        self.held_out_votes_ = self._decode_votes(path.choice.predicted)
 
-        # of many rows all
+        # more rows than that: the map is refined on all of them
         if len(some) < len(rows) and path.status is Status.CONVERGED:
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
             try:
@@ -230,15 +232,16 @@ class TablePredictor(
         return X
 
     @abstractmethod
-    def _targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return what votes are about (n, q), and the class of each row as a number, 0 for all in
-        a regression.
+    def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Check the targets of the training rows, and learn their classes or their unit; return
+        them as `_encode_targets` does, and the class of each row as a number, 0 for all in a
+        regression.
         """
 
     @abstractmethod
-    def _voted(self, answers: np.ndarray) -> np.ndarray:
-        """Return what training rows vote about (n, q): indicators of classes, or standardized
-        numbers.
+    def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
+        """Return what the training rows vote for, shape (n, q): indicators of the classes of which
+        `targets` are the numbers, or standardized numbers.
         """
 
     def _set_map(self, path: MemberPath, rows: LabelledRows) -> Self:
@@ -249,7 +252,7 @@ class TablePredictor(
         self.components_ = A
         self.temperature_ = T
         self.distance_ = vote.distance
-        self.vote_ = vote.after(T)
+        self.vote_ = vote.rescaled(T)
         self.alpha_ = path.alpha
         self.alpha_scores_ = path.scores
         self._Z, self._Y, self._weights = rows.X @ A.T, rows.Y.astype(dtype), rows.weights
@@ -266,8 +269,10 @@ class TablePredictor(
             self.feature_effects_[column] = max(square, 0) ** 0.5
         return self
 
-    def _answers(self, votes: np.ndarray) -> np.ndarray:
-        """Return what votes (n, q) say, in the unit of the targets."""
+    def _decode_votes(self, votes: np.ndarray) -> np.ndarray:
+        """Return votes (n, q) as predictions: probabilities of classes, or numbers in the unit of
+        the targets, shape (n,).
+        """
         return votes
 
     @with_callbacks
@@ -325,7 +330,7 @@ class TablePredictor(
         ndarray of shape (n, n_classes) or (n,)
             The probability of every class, or numbers.
         """
-        return self._answers(self.vote_.predict(Z, self._Z, self._Y, self._weights))
+        return self._decode_votes(self.vote_.predict(Z, self._Z, self._Y, self._weights))
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
         """Return what a saved model keeps of the map and the vote, but for the rows that vote.
@@ -390,7 +395,7 @@ class TablePredictor(
         predictor.n_features_in_ = len(features)
         if classes is not None:
             predictor.classes_ = np.array(classes)
-        predictor._Y = predictor._voted(arrays["answers"])
+        predictor._Y = predictor._encode_targets(arrays["answers"])
         return predictor
 
     def curves(self) -> Curves:
@@ -617,8 +622,10 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         """
         return self._fit(X, y, sample_weight)
 
-    def _targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return indicators of the classes, and their numbers; learn the weights of the classes."""
+    def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Learn the classes and their weights; return indicators of the classes, (n, n_classes),
+        and the class of each row as a number.
+        """
         self.classes_, codes = encode_labels(y)
         check_shared_labels(codes)
         self._class_weights, given = None, self.class_weight
@@ -635,11 +642,11 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
                 raise ValueError(
                     f"class_weight must be larger than 0 for every class, got {given!r}."
                 )
-        return self._voted(codes), codes
+        return self._encode_targets(codes), codes
 
-    def _voted(self, answers: np.ndarray) -> np.ndarray:
+    def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
         """Return indicators of the classes."""
-        return np.eye(len(self.classes_))[answers]
+        return np.eye(len(self.classes_))[targets]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of every class, in the order of `classes_`, shape (n,
@@ -732,19 +739,19 @@ class NCARegressor(RegressorMixin, TablePredictor):
         """
         return self._fit(X, y, sample_weight)
 
-    def _targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the standardized numbers, and a class of them all."""
+    def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the standardized numbers, (n, 1), and one class for all rows."""
         refuse_unfit_targets(y, self)
         y = column_or_1d(
             check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
         )
         check_targets_vary(y)
-        return self._voted(y), np.zeros(len(y), dtype=int)
+        return self._encode_targets(y), np.zeros(len(y), dtype=int)
 
-    def _voted(self, answers: np.ndarray) -> np.ndarray:
-        """Return the standardized numbers."""
-        self._centre, self._unit = answers.mean(), answers.std()
-        return ((answers - self._centre) / self._unit)[:, None]
+    def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
+        """Return the standardized numbers, and keep their mean and unit for `_decode_votes`."""
+        self._centre, self._unit = targets.mean(), targets.std()
+        return ((targets - self._centre) / self._unit)[:, None]
 
     @property
     def line_share_(self) -> float:
@@ -757,6 +764,6 @@ class NCARegressor(RegressorMixin, TablePredictor):
         """
         return self.vote(self.transform(X))
 
-    def _answers(self, votes: np.ndarray) -> np.ndarray:
-        """Return the numbers that votes about standardized ones say."""
+    def _decode_votes(self, votes: np.ndarray) -> np.ndarray:
+        """Return votes for standardized numbers in the unit of the targets."""
         return votes[:, 0] * self._unit + self._centre

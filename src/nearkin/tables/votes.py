@@ -90,8 +90,8 @@ class SoftVote:
         parallel_map(vote, row_blocks(len(Q), 1, TILE_ROWS), len(Q) * Z.shape[1])
         return out
 
-    def after(self, temperature: float) -> SoftVote:
-        """Return the same vote for rows over the root of a temperature."""
+    def rescaled(self, temperature: float) -> SoftVote:
+        """Return the same vote for rows that were divided by the root of a temperature."""
         return replace(self, temperature=self.temperature / temperature)
 
 
@@ -142,8 +142,8 @@ class LocalLines:
             out[rows] = (centre - origin @ slope)[:, 0]
         return np.clip(out, Y.min(), Y.max())
 
-    def after(self, temperature: float) -> LocalLines:
-        """Return the same lines for rows over the root of a temperature."""
+    def rescaled(self, temperature: float) -> LocalLines:
+        """Return the same lines for rows that were divided by the root of a temperature."""
         return replace(self, spread=self.spread / temperature)
 
 
@@ -175,9 +175,11 @@ class Mixture:
         """Return that of the vote."""
         return self.vote.distance
 
-    def after(self, temperature: float) -> Mixture:
-        """Return the same mixture for rows over the root of a temperature."""
-        return Mixture(self.vote.after(temperature), self.lines.after(temperature), self.share)
+    def rescaled(self, temperature: float) -> Mixture:
+        """Return the same mixture for rows that were divided by the root of a temperature."""
+        return Mixture(
+            self.vote.rescaled(temperature), self.lines.rescaled(temperature), self.share
+        )
 
 
 def vote_from(state: dict[str, Any]) -> SoftVote | Mixture:
