@@ -13,7 +13,7 @@ import pytest
 from safetensors import safe_open
 from scipy.sparse import issparse
 
-from nearkin.app import console, pictures
+from nearkin.app import commands, console
 from nearkin.app.model import (
     embed,
     learned_model,
@@ -165,7 +165,7 @@ def test_the_bars_of_columns_are_the_same_in_text_picture_and_page(
     assert said == {name: round(effect, 2) for name, effect in effects.items()}
     drawn = []
     monkeypatch.setattr(ColumnsDisplay, "plot", lambda self, ax: drawn.append(self))
-    pictures.draw_model(model, folder / "effects.png")
+    commands.draw_model(model, folder / "effects.png")
     assert dict(zip(drawn[0].names, drawn[0].effects, strict=True)) == pytest.approx(
         effects, rel=1e-6
     )
@@ -359,7 +359,7 @@ def test_a_model_can_be_shown(table, again, tmp_path, capsys, name, shown):
     out = capsys.readouterr().out
     assert f"{name}, learned from 40 rows of words table (6 features, 3 classes of 'kind')" in out
     assert {word for word in out.split() if word.startswith("colour")} == shown
-    pictures.draw_model(loaded, tmp_path / "m.png")
+    commands.draw_model(loaded, tmp_path / "m.png")
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 

@@ -35,11 +35,10 @@ from ..vectors import EmbeddingAdapter
 from . import console
 from .adapter_file import SavedAdapter, save_adapter
 from .output import Outputs, check_writable
-from .readers import TableError
+from .readers import TableError, one_line
 from .report import fill_page
 from .tables import reading
 from .vectors import VectorTable, read_codes, read_folder, read_judgements, read_vectors, sampled
-from .words import one_line
 
 COMPARED_ROWS = 20_000  # the adapter that is saved learns from all
 
@@ -92,7 +91,7 @@ def adapt(options: argparse.Namespace) -> int:
         write = partial(write_page, found, chosen, facts, command)
         outputs.write(options.report, "--report", write, f"Report: {options.report}")
     if options.save and chosen.way.is_adapted:
-        adapter = _saved(table, known, found, chosen)
+        adapter = _learned_adapter(table, known, found, chosen)
         done = f"Adapter: {options.save} ({adapter.bytes} bytes a vector)"
         outputs.write(options.save, "--save", partial(save_adapter, adapter), done)
     elif options.save:
@@ -148,7 +147,7 @@ def _read(options: argparse.Namespace) -> tuple[VectorTable, Judgements, Judgeme
             vectors=options.vectors,
             reading=reading(options),
         )
-        table = console.while_reading(options, lambda progress: read(progress=progress))
+        table = console.while_reading(options, read)
     if table.labels is not None:
         codes = read_codes(table.labels, options.table, "--label")
         known = Labels(table.X, codes, np.arange(len(codes)))
@@ -193,7 +192,7 @@ def _twins(X: np.ndarray) -> np.ndarray:
     return twin_groups(unit_rows(X), scale=False)
 
 
-def _saved(
+def _learned_adapter(
     table: VectorTable, known: Judgements, found: Adaptation, chosen: WayResult
 ) -> SavedAdapter:
     """Return the adapter of a way, learned from all that is known."""

@@ -17,7 +17,7 @@ from inspect import cleandoc
 from typing import Any
 
 from .. import __version__
-from .endings import BAD_INPUT, EXIT_CODES, Terminated, ended_by, say, signals_raise
+from .endings import BAD_INPUT, EXIT_CODES, Terminated, ended_by, fail, signals_raise
 from .places import BUNDLED, SEPARATORS, STANDARD_INPUT, is_absent, missing_file
 
 # What the commands take: their options, help and examples. Nothing that takes time is loaded for
@@ -457,7 +457,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, surplus = PARSER.parse_known_args(arguments, argparse.Namespace(arguments=arguments))
     refusal = _not_understood(options, surplus) if surplus else _unfit(options)
     if refusal:
-        return say(refusal, BAD_INPUT)
+        return fail(refusal, BAD_INPUT)
     from . import commands
     from .output import refuse_overwriting
     from .readers import TableError
@@ -468,9 +468,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code: int = getattr(commands, options.command)(options)
         return code
     except (TableError, OSError, ImportError) as error:
-        return say(str(error), BAD_INPUT)
+        return fail(str(error), BAD_INPUT)
     except MemoryError as error:
-        return say(f"out of memory ({error}): take fewer rows or columns", BAD_INPUT)
+        return fail(f"out of memory ({error}): take fewer rows or columns", BAD_INPUT)
     except KeyboardInterrupt:
         return ended_by(signal.SIGINT)
     except Terminated as end:

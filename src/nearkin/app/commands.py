@@ -1,4 +1,4 @@
-"""What each command does, step by step."""
+"""What each command does, step by step; those of `adapt` and `export` have files of their own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from scipy.sparse import issparse
 
 from .._blocks import row_blocks
 from .._messages import counted, note, quoted
+from ..plotting import ColumnsDisplay, FeatureDisplay, SpectrumDisplay
 from ..tables import NumberColumn
-from . import console, pictures
+from . import console
 from .adapt import adapt as adapt
 from .adapter_file import SavedAdapter, is_adapter, load_adapter
 from .export import export as export
@@ -33,6 +34,7 @@ from .output import (
     atomic_folder,
     check_writable,
     default_picture,
+    draw_displays,
     for_csv,
     print_columns,
     table_output,
@@ -40,11 +42,10 @@ from .output import (
     write_columns,
 )
 from .parquet_folder import open_folder
-from .readers import TableError, find_name
+from .readers import TableError, find_name, one_line
 from .table_comparison import compare_table
 from .tables import read_rows, reading
 from .vectors import read_vectors
-from .words import one_line
 
 # of the outputs of `compare`, what their names may end in
 SUFFIXES = {
@@ -90,7 +91,7 @@ def transform(options: argparse.Namespace) -> int:
     if options.dask is not None:
         return _transform_folder(options)
     if is_adapter(options.model):
-        return _adapt_vectors(options)
+        return _transform_vectors(options)
 
     def columns(model: Model, X: Any, suffix: str, progress: Any) -> dict[str, Any]:
         return model.as_columns(embed(model, X, progress), suffix)
@@ -107,8 +108,26 @@ def inspect(options: argparse.Namespace) -> int:
     picture = check_writable(options.picture or default_picture(options), [".png"], "--picture")
     console.describe(model, Path(options.model))
     outputs = Outputs(quiet=options.quiet, stderr=False)
-    outputs.write(picture, "--picture", partial(pictures.draw_model, model), f"Picture: {picture}")
+    outputs.write(picture, "--picture", partial(draw_model, model), f"Picture: {picture}")
     return outputs.code
+
+
+def draw_model(model: Model, path: Path) -> None:
+    """Draw what the learned map does to the features, and its spectrum; with a soft vote, what to
+    the columns.
+    """
+    displays, spectrum = list[Any](), model.arrays.get("spectrum")
+    if model.soft_vote:
+        names = list(model.encoder.feature_names_in_)
+        learned = dict(zip(model.stretched, model.stretch, strict=True))
+        effects = np.array([learned.get(name, 0.0) for name in names])  # 0: left out
+        curves = model.predictor.curves() if model.bins else {}  # sparse rows have none
+        displays.append(ColumnsDisplay.of(effects, names, curves, model.method))
+    elif not model.graph:
+        displays.append(FeatureDisplay(model.stretch, model.stretched, model.method))
+    if spectrum is not None and len(spectrum) and not model.soft_vote:
+        displays.append(SpectrumDisplay(spectrum, model.n_components, model.method))
+    draw_displays(f"inspect: {model.method}, learned from {model.table}", displays, path)
 
 
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
@@ -164,7 +183,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     return _write(options, outputs, output, suffix, columns, done)
 
 
-def _adapt_vectors(options: argparse.Namespace) -> int:
+def _transform_vectors(options: argparse.Namespace) -> int:
     """Read vectors, adapt and write them."""
     output, suffix = table_output(options)
     if Path(options.table).is_dir():
@@ -177,7 +196,7 @@ def _adapt_vectors(options: argparse.Namespace) -> int:
         columns=adapter.columns,
         reading=reading(options),
     )
-    table = console.while_reading(options, lambda progress: read(progress=progress))
+    table = console.while_reading(options, read)
     outputs = Outputs(quiet=options.quiet)
     outputs.note(*table.notes)
     Z = np.concatenate([adapter.transform(table.X[rows]) for rows in row_blocks(*table.X.shape)])

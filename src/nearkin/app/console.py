@@ -161,13 +161,11 @@ def describe_adapter(adapter: SavedAdapter, path: str) -> None:
     )
 
 
-def while_reading(
-    options: argparse.Namespace, read: Callable[[Callable[[int, int], None]], Any]
-) -> Any:
+def while_reading(options: argparse.Namespace, read: Callable[..., Any]) -> Any:
     """Read a table, with progress on a terminal only: it is soon done."""
     with Progress("%", quiet=options.quiet, lines=False) as progress:
         return read(
-            lambda done, total: progress(
+            progress=lambda done, total: progress(
                 f"reading {options.table}", 100 * done // max(total, 1), 100
             )
         )

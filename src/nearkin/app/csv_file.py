@@ -35,10 +35,6 @@ BYTE_ORDER_MARKS = {
 }
 # the line that Excel writes, and reads, above the header
 EXCEL = re.compile(r'"?sep=(.)"?\r?\n?', re.IGNORECASE)
-
-csv.field_size_limit(2**31 - 1)  # a field may be as long as pyarrow takes it
-
-
 BLOCK_BYTES = 2**20  # read at a time
 BYTES_PER_COLUMN = 2000  # at least: to convert a column has a cost beside that of its rows
 # How a file begins that is called like a text table and is none, and the remedy.
@@ -47,6 +43,8 @@ BINARY = {
     b"\xd0\xcf\x11\xe0": "save the sheet of a workbook as CSV",
     b"PAR1": "let its name end in .parquet",
 }
+
+csv.field_size_limit(2**31 - 1)  # a field may be as long as pyarrow takes it
 
 
 class CsvFile(Source):
@@ -88,9 +86,9 @@ class CsvFile(Source):
         self._separator = (
             given.separator
             or (excel and excel[1])
-            or max(SEPARATORS.values(), key=lambda mark: _regularity(_records(lines, mark)))
+            or max(SEPARATORS.values(), key=lambda mark: _regularity(_split(lines, mark)))
         )
-        header, *rows = _records(lines, self._separator) or [[]]
+        header, *rows = _split(lines, self._separator) or [[]]
         self.decimal = given.decimal or "."
         if not given.decimal and self._separator != ",":
             self.decimal = _find_decimal(chain.from_iterable(rows), given.usual_decimal)
@@ -233,7 +231,8 @@ def _find_encoding(path: Path) -> tuple[str, list[str]]:
     return encoding, []
 
 
-def _records(lines: list[str], separator: str) -> list[list[str]]:
+def _split(lines: list[str], separator: str) -> list[list[str]]:
+    """Return the fields of the first lines of a file, without blank lines."""
     return list(islice(filter(None, csv.reader(lines, delimiter=separator)), MOST_RECORDS))
 
 

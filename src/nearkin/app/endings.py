@@ -97,7 +97,7 @@ def _finish(code: Any) -> Any:
     sys.stdout.flush()
     failure = getattr(getattr(sys.stdout.buffer, "raw", None), "failure", None)
     if failure is not None:
-        return say(
+        return fail(
             f"standard output could not be written ({failure.strerror}): free some space, or "
             "choose another place.",
             code or UNWRITTEN,
@@ -127,10 +127,10 @@ def signals_raise() -> Iterator[None]:
 
 def ended_by(number: int) -> int:
     """Say which signal ended the command, and return its exit code."""
-    return say(SIGNALS[number], 128 + number)
+    return fail(SIGNALS[number], 128 + number)
 
 
-def say(text: str, code: int) -> int:
+def fail(text: str, code: int) -> int:
     """Print a line on why the command ends, and return its exit code."""
     print(f"nearkin: {printable(text)}", file=sys.stderr)
     return code

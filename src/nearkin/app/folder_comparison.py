@@ -39,14 +39,14 @@ from ..dask import (
 from ..evaluation import CLASSIFICATION, RAW, SCORES, MethodResult, RankingRow, Vote, ranked
 from ..neighbors import choose_search, searcher
 from ..plotting import RankingDisplay
-from . import console, pictures
+from . import console
 from .cluster import KILLED, cluster, for_each_file
 from .model import new_model, save_model, with_voters
-from .output import Outputs, default_picture
+from .output import Outputs, default_picture, draw_displays
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
-from .readers import TableError, find_name
+from .readers import TableError, find_name, first_line
 from .tables import number_encoder
-from .words import Summary, class_facts, first_line, warning_notes
+from .words import Summary, class_facts, warning_notes
 
 MIN_ROWS = 500
 MOST_HELD_OUT = 20_000
@@ -213,7 +213,7 @@ def compare_folder(options: argparse.Namespace) -> int:
                 f"which {votes} vote",
             )
     picture = options.picture or default_picture(options)
-    draw = partial(pictures.draw, f"compare {folder.name} --dask", [RankingDisplay(comparison)])
+    draw = partial(draw_displays, f"compare {folder.name} --dask", [RankingDisplay(comparison)])
     outputs.write(picture, "--picture", draw, f"Picture: {picture}")
     return outputs.code
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import logging
 import os
 import shutil
 import stat
@@ -18,8 +19,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..plotting import ColumnsDisplay
 from . import console
-from .endings import UNWRITTEN, say
+from .endings import UNWRITTEN, fail
 from .places import STANDARD_INPUT, is_bundled
 from .readers import TableError
 from .tables import table_name
@@ -41,6 +43,9 @@ WRITTEN = {
 }
 
 OVERWRITTEN = "is read, and would be overwritten"
+
+# it warns of a home that may not be written to
+logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
@@ -192,7 +197,7 @@ class Outputs:
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
             remedy = "free some space, or choose" if error.errno in FULL else "choose"
-            self.code = say(
+            self.code = fail(
                 f"{path} could not be written ({why}): {remedy} another place with {option}.",
                 UNWRITTEN,
             )
@@ -241,6 +246,20 @@ def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
         table.to_csv(path, index=False)
     else:
         table.to_parquet(path, index=False, row_group_size=ROWS_PER_GROUP)
+
+
+def draw_displays(title: str, displays: Sequence[Any], path: Path) -> None:
+    """Draw Displays of `nearkin.plotting` side by side, as a PNG file."""
+    from matplotlib.figure import Figure
+
+    wide = isinstance(displays[0], ColumnsDisplay)
+    size = (12, 6) if wide else (4 + 5 * len(displays), 6)
+    figure = Figure(figsize=size, layout="constrained")
+    figure.suptitle(f"nearkin {title}", parse_math=False)
+    axes = figure.subplots(1, len(displays), squeeze=False)[0]
+    for display, ax in zip(displays, axes, strict=True):
+        display.plot(ax=ax)
+    figure.savefig(path, dpi=110, format="png")
 
 
 def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any]:

@@ -52,6 +52,20 @@ class TableError(Exception):
         super().__init__(" ".join(text.splitlines()))  # a file may have any name
 
 
+def first_line(error: Any) -> str:
+    """Return the first line of what an error or a warning says."""
+    return str(error).partition("\n")[0]
+
+
+@contextmanager
+def one_line(place: Any) -> Iterator[None]:
+    """Make a TableError, with the name of a table, of an error that its rows caused."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise TableError(f"{place}: {first_line(error)}") from error
+
+
 class BadCells:
     """Infinite cells, and where they are refused missing ones, counted by column while a table is
     read.
@@ -193,14 +207,6 @@ class Reading:
     def numbers(self) -> list[float]:
         """Return those of the texts that count as missing which are numbers."""
         return Rules(self.missing).missing_numbers
-
-    @cached_property
-    def marks(self) -> Any:
-        """Return what is missing where the other cells are numbers, in lower case if the case does
-        not matter.
-        """
-        marks = sorted(MARKS_OF_MISSING) if self.missing is None else self.missing
-        return pa.array(["", *marks], TEXT)
 
 
 AS_FOUND = Reading()
@@ -412,10 +418,10 @@ class Source(Reader):
         numbers = _numbers(plain, self.decimal, is_number)
         if numbers is not None:
             return pa.nulls(len(column)) if plain.null_count == len(plain) else numbers
-        usual = self.reading.missing is None
-        missing = compute.is_in(
-            compute.ascii_lower(plain) if usual else plain, value_set=self.reading.marks
-        )
+        marks, cells = self.reading.missing, plain
+        if marks is None:  # the usual ones, whatever their case
+            marks, cells = tuple(MARKS_OF_MISSING), compute.ascii_lower(plain)
+        missing = compute.is_in(cells, value_set=pa.array(["", *marks], TEXT))
         rest = compute.if_else(missing, pa.scalar(None, TEXT), plain)
         numbers = _numbers(rest, self.decimal, is_number)
         if numbers is None:

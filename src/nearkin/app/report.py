@@ -330,7 +330,7 @@ def _table(
         "sparse": issparse(protocol.X),
         "target": short_text(table.target, 200),
         "task": comparison.task.name,
-        "n_classes": None if classes is None else len(comparison.classes),
+        "n_classes": None if classes is None else len(protocol.classes),
         "classes": classes,
         "largest_class": None if classes is None else f"{np.bincount(y).max() / len(y):.1%}",
         "range": None if classes is not None else [y.min(), y.max()],
@@ -353,9 +353,9 @@ def _table(
         },
         "group_hints": [short_text(name) for name, _ in found.group_hints[:MAX_LISTED]],
         "twins": {
-            "rows": comparison.n_twins,
-            "share": comparison.n_twins / n,
-            "kept": comparison.kept_twins,
+            "rows": protocol.n_twins,
+            "share": protocol.n_twins / n,
+            "kept": protocol.keep_twins,
         },
     }
 

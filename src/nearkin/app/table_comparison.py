@@ -31,13 +31,13 @@ from ..evaluation import (
 )
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from ..tables import indicated_features
-from . import console, pictures
+from . import console
 from .model import Model, learned_model, save_model
-from .output import Outputs, default_picture
-from .readers import TableError
+from .output import Outputs, default_picture, draw_displays
+from .readers import TableError, one_line
 from .report import comparison_document, write_json, write_report
 from .tables import Table, read_table, reading
-from .words import Summary, class_facts, one_line, span
+from .words import Summary, class_facts, span
 
 FOLLOW = (
     "The methods of the papers follow, on the same folds; p is then corrected for all of them, so "
@@ -203,7 +203,7 @@ def _draw(comparison: Comparison, table: Table, path: Path) -> None:
         displays.append(
             EmbeddingDisplay(seen.embedding, labels, seen.score, seen.vote, name, table.task, score)
         )
-    pictures.draw(f"compare {table.name}", displays, path)
+    draw_displays(f"compare {table.name}", displays, path)
 
 
 def _score_named(option: str | None, task: str) -> str | None:
@@ -219,7 +219,7 @@ def _score_named(option: str | None, task: str) -> str | None:
 
 
 def _methods_named(names: str | None, task: str) -> list[Method] | None:
-    """Return the methods of a list with commas; None, for all that suit the table, without one.
+    """Return the methods that a list with commas names; without one None, for those by default.
 
     "NCA tables", "nca-tables" and "nca_tables" are one.
     """

@@ -53,6 +53,7 @@ from .readers import (
     check_length,
     find_name,
     ignore,
+    one_line,
 )
 from .suspects import Suspects, find_suspects
 
@@ -284,7 +285,7 @@ def read_table(
             bad.add([groups], np.where(is_missing(group), np.nan, 0)[:, None])
             bad.refuse(file.path, file.place)
             notes += remarks
-        with _one_line(file):
+        with one_line(file.path):
             encoder = TableEncoder(
                 "keep", missing_values=file.reading.missing, decimal=file.decimal
             ).fit(columns)
@@ -341,27 +342,20 @@ def read_rows(
     """
     known = replace(reading, missing=encoder.missing_values, usual_decimal=encoder.decimal)
     with opened(source, progress, known) as file:
-        needed = needed_columns(encoder)
+        kinds = {column.name: column.kind for column in encoder.columns_}
         names = [] if name is None else [find_name(file.path, file.names, name, "--id")]
         names += [group] if group in file.names and group not in names else []
-        apart = [column for column in names if column not in needed]
+        apart = [column for column in names if column not in kinds]
         # categories are text even where all of them are numbers
-        kinds = {column.name: column.kind for column in encoder.columns_}
         text = [name for name, kind in kinds.items() if kind in ("category", "frequency")]
         numbers = [name for name, kind in kinds.items() if kind == "number"]
-        columns = file.read([*needed, *apart], apart, [*text, *apart], numbers)
+        columns = file.read([*kinds, *apart], apart, [*text, *apart], numbers)
         labels = columns.labels
         if apart != names:  # a feature is read twice
             labels = file.read(names, names, names).labels
         X, notes = encode(encoder, file, columns, gaps)
-        used = {*needed, *names}
-        ignored = [name for name in columns.names if name not in used]
+        ignored = [name for name in columns.names if name not in (*kinds, *names)]
         return X, [*columns.notes, *note("ignored, not learned from", ignored), *notes], labels
-
-
-def needed_columns(encoder: TableEncoder) -> list[str]:
-    """Return the columns that a table must have."""
-    return [column.name for column in encoder.columns_]
 
 
 def encode(
@@ -372,18 +366,9 @@ def encode(
 
     `gaps` says what is done with missing cells.
     """
-    with _one_line(file):
+    with one_line(file.path):
         X, remarks = encoder.encode(columns)
     return X, [*remarks, *filled_note(X, encoder.get_feature_names_out(), gaps)]
-
-
-@contextmanager
-def _one_line(file: Reader) -> Iterator[None]:
-    """Make a TableError of what the encoder refuses."""
-    try:
-        yield
-    except ValueError as error:
-        raise TableError(f"{file.path}: {error}") from error
 
 
 def number_encoder(names: list[str]) -> TableEncoder:

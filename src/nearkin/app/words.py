@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from .._messages import counted, format_p, listed
 from ..evaluation import (
     RARE,
+    SIGNIFICANCE,
     Method,
     MethodResult,
     RankingRow,
@@ -21,7 +21,6 @@ from ..evaluation import (
     first_repeat,
     leader,
 )
-from .readers import TableError
 
 # How each score is written: in a column, in a sentence, as a difference.
 
@@ -219,7 +218,6 @@ CONSTANT = {
     "median": "always predicting the median",
 }
 PRIOR = "always predicting the shares of the classes"  # by a log loss, the same reference
-SIGNIFICANT = 0.05
 
 
 class Summary:
@@ -368,7 +366,7 @@ class Summary:
         proof = f"95% interval {low} to {high}, p {stated_p(row.p_value)}"
         if self.n_tested > 1:
             proof += f" after Holm over {self.n_tested} methods"
-        if row.doubted and row.p_value < SIGNIFICANT:
+        if row.status == "unclear" and row.p_value < SIGNIFICANCE:
             proof += ", not called better for the doubt above"
         other = words.other.format(words.figure(self.raw.score))
         change = f"{words.signed(row.difference)}{words.points}"
@@ -451,7 +449,7 @@ class Summary:
             what = f"{always} ({words.figure(constant.score.mean())})"
             if comparison.score.sign * test.difference <= 0 or words.is_zero(test.difference):
                 yield f"{capital(subject)} is no better than {what}{self._otherwise(constant)}."
-            elif not test.p_value < SIGNIFICANT:
+            elif not test.p_value < SIGNIFICANCE:
                 yield f"{capital(subject)} is not shown to be better than {what}."
 
     def _otherwise(self, constant: MethodResult) -> str:
@@ -481,7 +479,7 @@ class Summary:
             share = f"{n_labelled:,} of {n_rows:,} rows"
             others = f"{', '.join(used) or 'no method'} learned from the others, too"
             yield f"{share} have a label: only these are held out and vote; {others}."
-        classes = comparison.classes
+        classes = protocol.classes
         if classes.dtype.kind == "i" and classes.min() == -1 and len(classes) > 2:
             yield (
                 "-1 was taken for a class: if it marks rows without a label, say unlabelled=-1 "
@@ -502,12 +500,12 @@ class Summary:
                     "order of the rows. A label is the most probable class; to find more of a rare "
                     "one, put a threshold of your own on the probabilities that predict writes."
                 )
-        if n := comparison.n_twins:
+        if n := protocol.n_twins:
             done = (
                 "twins stay on one side of every split (--keep-twins splits them like others): of "
                 "new rows with a twin among the known ones, expect more"
             )
-            if comparison.kept_twins:
+            if protocol.keep_twins:
                 done = (
                     "they were split like others, so some were predicted from their own twin "
                     "(--keep-twins)"
@@ -540,17 +538,3 @@ class Summary:
             model = " No model was fitted." * comparison.interrupted
             were = "was" if n == 1 else "were"
             yield f"{why}: {n} of {planned} folds {were} finished{left}.{model}"
-
-
-def first_line(error: Any) -> str:
-    """Return the first line of what an error or a warning says."""
-    return str(error).partition("\n")[0]
-
-
-@contextmanager
-def one_line(place: Any) -> Iterator[None]:
-    """Make a TableError, with the name of a table, of an error that its rows caused."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        raise TableError(f"{place}: {first_line(error)}") from error

@@ -32,7 +32,7 @@ from .scores import (
     Vote,
     named_task,
 )
-from .statistics import PairedTest, corrected_resampled_t_test, holm, status_of
+from .statistics import SIGNIFICANCE, PairedTest, corrected_resampled_t_test, holm, status_of
 from .twins import n_with_twin, twin_groups
 from .views import (
     HeldOutMap,
@@ -54,6 +54,7 @@ __all__ = [
     "REGRESSION",
     "RETRIEVAL_SCORES",
     "SCORES",
+    "SIGNIFICANCE",
     "TASKS",
     "UNSEEN",
     "Adaptation",

@@ -260,13 +260,14 @@ def compare(
         if value is not None:
             check_integer(value, name, fewest)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
-    table = from_frame(X, y, groups, named_task(task))
+    kind = named_task(task)
+    table = from_frame(X, y, groups, kind)
     encoder = table.encoder or encoder
     protocol = make_protocol(
         table.X,
         table.y,
         table.groups,
-        named_task(task),
+        kind,
         unlabelled=unlabelled,
         score=score,
         in_folds=n_splits is not None or n_repeats is not None,

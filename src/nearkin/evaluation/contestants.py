@@ -120,22 +120,22 @@ def outcome(fold: Fold, prediction: np.ndarray, choice: Choice, **fit: Any) -> O
 
 
 def answers(fold: Fold, model: Any, X: Any, learned: np.ndarray) -> np.ndarray:
-    """Return what a predictor that learned from some training rows says of others: shares of
-    classes, or numbers.
+    """Return what a predictor that learned from some training rows says of others: shares of all
+    classes (n, n_classes), or numbers (n,).
     """
     is_classes = fold.protocol.task == CLASSIFICATION
     predict = model.predict_proba if is_classes else model.predict
     return of_all_classes(fold, predict(X), learned)
 
 
-def of_all_classes(fold: Fold, answers: np.ndarray, learned: np.ndarray) -> np.ndarray:
-    """Return shares of all classes, from those of the classes of some training rows; numbers as
-    they are.
+def of_all_classes(fold: Fold, found: np.ndarray, learned: np.ndarray) -> np.ndarray:
+    """Return shares of all classes (n, n_classes), where some training rows, given by position,
+    have only some of these; numbers as they are.
     """
     if fold.protocol.task != CLASSIFICATION:
-        return answers
-    shares = np.zeros((len(answers), len(fold.protocol.classes)))
-    shares[:, np.unique(fold.y[learned])] = answers
+        return found
+    shares = np.zeros((len(found), len(fold.protocol.classes)))
+    shares[:, np.unique(fold.y[learned])] = found
     return shares
 
 
@@ -151,8 +151,8 @@ class FittedMap:
     Attributes
     ----------
     steps : list of (str, transformer)
-    Z, queries : ndarray
-        Training rows and queries as the map has them.
+    Z, queries : ndarray or csr_array of shape (n, m) and (n_queries, m)
+        Training rows and queries, mapped.
     n_learned : int
         Training rows that the map was learned from; all of them vote.
     seconds : float
@@ -172,8 +172,8 @@ class MapWithVote:
     method: Method
 
     def fit(self, fold: Fold, params: Params) -> FittedMap:
-        """Return the map learned from the training rows, of many from a sample, and those without a
-        label.
+        """Return the map, learned from the training rows (a sample, where these are many) and from
+        those without a label.
         """
         method = self.method
         fold = fold if method.unlabelled or not len(fold.others) else fold.alone
@@ -324,7 +324,7 @@ class PredictorWithVote:
     def pipeline(self, fold: Fold, _: Choice | None = None) -> tuple[Pipeline, np.ndarray]:
         """Return the predictor with all its members, and the rows that vote: it has no settings.
 
-        It is what its `fit` makes of the rows, unless some belong together.
+        Its members are learned on folds of its own, unless some rows belong together.
         """
         apart = len(np.unique(fold.protocol.units[fold.rows])) == len(fold.rows)
         predictor, learned = self.fit(fold, own_folds=apart)

@@ -144,8 +144,8 @@ class Protocol:
         return self.unlabelled[~np.isin(self.units[self.unlabelled], self.units[held_out])]
 
     def most_folds(self, rows: np.ndarray) -> tuple[int, str]:
-        """Return into how many folds rows can be cut, and what limits it; 1 where every class has a
-        single row.
+        """Return into how many folds rows can be cut, and what limits this; 1 where every class has
+        a single row.
         """
         heads = self._heads(rows)
         if self.grouped:
@@ -170,8 +170,8 @@ class Protocol:
         By default five folds, drawn anew up to three times, until 1,500 rows have been held out: a
         difference of a few points then shows. All five, however many rows they hold out: how far
         luck in fitting moves a method shows from fold to fold alone, not in the rows of a fold
-        (`paired_test`). Of more than 20,000 rows a single split, which holds out 5,000; but folds
-        where the rows are copies of so few that a split would hold out a handful.
+        (`paired_test`). Of more than 20,000 rows a single split, which holds out 5,000; unless the
+        rows are copies of so few that a split would hold out a handful.
         """
         rows, rng = self.labelled, check_random_state(self.random_state)
         by_default = n_splits is None and n_repeats is None
@@ -228,8 +228,8 @@ class Protocol:
         return [(train, test) for train, test in folds if self._has_score(test)]
 
     def inner_folds(self, rows: np.ndarray) -> list[TrainTest]:
-        """Return the folds on which choices are made: those of `member_folds`, or as many of their
-        rows as these take.
+        """Return the folds on which choices are made: those of `member_folds`, but on a sample of
+        at most `choice_rows` of their rows.
 
         None where the rows are too few.
         """
@@ -401,8 +401,10 @@ class Fold:
         return sample(np.arange(len(self.rows)), self.y, most, self.protocol.random_state)
 
     def predictions(self, Z: Any, queries: Any, votes: Sequence[Vote]) -> list[np.ndarray]:
-        """Return what each vote of the training rows predicts for the queries, of both the
-        coordinates.
+        """Return what each vote of the training rows predicts for the queries, from the coordinates
+        of both, (n, m) and (n_queries, m).
+
+        Shares of the classes (n_queries, n_classes), or numbers (n_queries,).
         """
         distances, near = nearest_voters(Z, queries, max(vote.n_neighbors for vote in votes))
         answers, n_classes = self.y[near], len(self.protocol.classes)
@@ -495,8 +497,8 @@ def make_protocol(
 def _ranking_score(name: str | None, task: Task, y: np.ndarray) -> Score:
     """Return the score of this name.
 
-    By default it does not depend on where a probability is cut in two, where one class is most of
-    the rows, nor on a few huge numbers.
+    The default is AUC, which needs no threshold, where one class has most of the rows; and the mean
+    absolute error where a few huge numbers would decide R².
     """
     known = SCORES[task.name]
     if name is None and task == CLASSIFICATION:

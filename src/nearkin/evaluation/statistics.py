@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import t as student
 
 SIGNIFICANCE = 0.05
-Name = TypeVar("Name", bound=Hashable)
 FEWEST_FOLDS = 5  # whose agreement shows that a method's score hardly varies from fold to fold
+Name = TypeVar("Name", bound=Hashable)
 
 
 def corrected_resampled_t_test(
@@ -57,8 +57,7 @@ class PairedTest:
 
     @property
     def of_fitted_models(self) -> bool:
-        """Return whether the test is of two fitted models, of which a single fold tells, not of two
-        methods.
+        """Return whether two fitted models are tested, as on a single fold, and not two methods.
 
         Held-out rows then show which model is better on new rows. They do not show whether the
         methods, fitted again to other rows, would come out in the same order.
@@ -172,9 +171,8 @@ def detectable_difference(standard_error: float, dof: float, n_comparisons: int 
 
     `(t_{1 - .05/(2 n_comparisons)} + t_.8) standard_error`.
     """
-    return (
-        float(student.isf(0.05 / (2 * n_comparisons), dof) + student.ppf(0.8, dof)) * standard_error
-    )
+    critical = student.isf(SIGNIFICANCE / (2 * n_comparisons), dof)
+    return float(critical + student.ppf(0.8, dof)) * standard_error
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
