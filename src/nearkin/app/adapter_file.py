@@ -14,9 +14,8 @@ import pyarrow as pa
 from .. import __version__
 from ..vectors import EmbeddingAdapter
 from .readers import TableError
-from .saved_file import saved_parts, write_parts
+from .saved_file import FORMATS, saved_parts, write_parts
 
-FORMAT = 1
 VECTORS = "embedding"  # the column that is written where the numbers had columns of their own
 
 
@@ -89,23 +88,20 @@ def save_adapter(adapter: SavedAdapter, path: Path) -> None:
     """Write an adapter as a safetensors file."""
     header = vars(adapter) | {"side": adapter.map.side, "quantize": adapter.map.quantize}
     del header["map"]
-    write_parts(path, {"format": FORMAT, "adapter": header}, adapter.map.to_arrays())
+    write_parts(path, {"format": FORMATS["adapt"][-1], "adapter": header}, adapter.map.to_arrays())
     load_adapter(path)  # nothing is kept that could not be read again
 
 
 def load_adapter(path: str | Path) -> SavedAdapter:
-    """Return the adapter in a file; raise a TableError where there is none, or one that is damaged
-    or newer.
+    """Return the adapter in a file.
+
+    A TableError says what is wrong where there is none, or one that is damaged or newer.
     """
     with saved_parts(path, "adapt") as (header, arrays):
         if "adapter" not in header:
             raise TableError(
                 f"{path} is a model of a table, no adapter of vectors: make one with `nearkin "
                 "adapt --save`."
-            )
-        if header["format"] != FORMAT:
-            raise TableError(
-                f"{path} was written by another nearkin (format {header['format']}): install that."
             )
         known = header["adapter"]
         fitted = EmbeddingAdapter.from_arrays(

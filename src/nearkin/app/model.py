@@ -35,12 +35,9 @@ from ..tables import (
     indicator_names,
 )
 from .readers import Progress, TableError, ignore
-from .saved_file import saved_parts, write_parts
+from .saved_file import FORMATS, saved_parts, write_parts
 from .tables import Table
 
-# 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum and refused missing values, 6
-# knew no NCA for tables, 7 no doubts
-FORMAT, OLDEST = 8, 6
 # columns for the nearest in a table; where k rows vote, an NPZ file holds all of them
 NAMED_VOTERS = 5
 NO_PROBABILITY = 1e-9  # written as 0: no table has rows enough to know
@@ -456,13 +453,14 @@ def save_model(model: Model, path: Path) -> None:
     """Write a model as a safetensors file."""
     header = {part.name: getattr(model, part.name) for part in fields(model)}
     arrays = header.pop("arrays")
-    write_parts(path, {"format": FORMAT} | header, arrays)
+    write_parts(path, {"format": FORMATS["compare"][-1]} | header, arrays)
     load_model(path)  # nothing is kept that could not be read again
 
 
 def load_model(path: str | Path) -> Model:
-    """Return the model in a file; raise a TableError where there is none, or one that is damaged or
-    newer.
+    """Return the model in a file.
+
+    A TableError says what is wrong where there is none, or one that is damaged or newer.
     """
     with saved_parts(path, "compare") as (header, arrays):
         if "adapter" in header:
@@ -470,17 +468,7 @@ def load_model(path: str | Path) -> Model:
                 f"{path} is an adapter of vectors, which labels nothing: give it to `nearkin "
                 "transform`."
             )
-        written = header.pop("format")
-        if written > FORMAT:
-            raise TableError(
-                f"{path} was written by a newer nearkin (format {written}): install a newer "
-                "nearkin."
-            )
-        if written < OLDEST:
-            raise TableError(
-                f"{path} is no nearkin model of this version (format {written}): make it again "
-                f"with `nearkin compare TABLE --save model.safetensors`."
-            )
+        del header["format"]
         model = Model(**header, arrays=arrays)
         for array in arrays.values():
             if issparse(array):  # its parts do not tell how many columns it has

@@ -20,6 +20,10 @@ from scipy.sparse import csr_array, issparse
 from .._blocks import require_memory
 from .readers import TableError
 
+# The formats that are read, by the command that saves them; the last is the one that is written. Of
+# models 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum and refused missing
+# values, 6 knew no NCA for tables, 7 no doubts.
+FORMATS = {"compare": range(6, 9), "adapt": range(1, 2)}
 CSR = ("data", "indices", "indptr")  # the parts of a sparse matrix
 MOST_SAID = 200  # characters of an error, which may quote what is in a file
 
@@ -40,8 +44,9 @@ def write_parts(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> N
 
 @contextmanager
 def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the header and the arrays of a file that a command saved; make one line of whatever is
-    wrong with them, or with what the caller makes of them.
+    """Yield the header and the arrays of a file that a command saved.
+
+    Whatever is wrong with them, or with what the caller makes of them, becomes one line.
     """
     from safetensors import safe_open
 
@@ -54,11 +59,13 @@ def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any]
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        header = json.loads(metadata["nearkin"])
+        _check_format(path, header)  # first: a newer checksum may be another one
         if _checksum(metadata["nearkin"], arrays) != metadata["checksum"]:
             raise ValueError("its checksum")
         for name in [name.removesuffix(".indptr") for name in arrays if name.endswith(".indptr")]:
             arrays[name] = csr_array(tuple(arrays.pop(f"{name}.{part}") for part in CSR))
-        yield json.loads(metadata["nearkin"]), arrays
+        yield header, arrays
     except TableError:
         raise
     except OSError as error:
@@ -70,6 +77,20 @@ def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any]
             f"{path} is no nearkin model, or a damaged one ({str(error)[:MOST_SAID]}): give a file "
             f"written by `nearkin {command} --save`."
         ) from error
+
+
+def _check_format(path: Path, header: dict[str, Any]) -> None:
+    """Refuse a file that was written by a newer nearkin, or by one too old."""
+    written, readable = header["format"], FORMATS["adapt" if "adapter" in header else "compare"]
+    if written > readable[-1]:
+        raise TableError(
+            f"{path} was written by a newer nearkin (format {written}): install a newer nearkin."
+        )
+    if written < readable[0]:
+        raise TableError(
+            f"{path} is no nearkin model of this version (format {written}): make it again with "
+            "`nearkin compare TABLE --save model.safetensors`."
+        )
 
 
 def _checksum(header: str, arrays: dict[str, np.ndarray]) -> str:

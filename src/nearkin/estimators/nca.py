@@ -433,8 +433,10 @@ def validate_with_target(
 
 @dataclass(frozen=True)
 class LabelTerm:
-    """-f or -g, to be minimized: a mean over rows, in units of the typical neighbour distance. The
-    beginning of `descents.py` says what a term is.
+    """-f or -g, to be minimized: a mean over rows.
+
+    Rows are in units of the typical distance of neighbours. The beginning of `descents.py` says
+    what a term is.
 
     Attributes
     ----------

@@ -102,6 +102,8 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         Shift of shape (p,) and scale of the features. The network sees `(x - origin_) / unit_`; 0
         and 1 for a `module`.
     n_components_ : int
+    target_bandwidth_ : float
+        h, for target="continuous".
     objective_ : float
         f, g or minus eq. 8, of all rows; of 5,000 at random, each with all others, where there are
         more.

@@ -152,7 +152,8 @@ def compare(
     y : array of shape (n,), or str
         The target, or the name of its column in X: class labels, each at least twice; or numbers,
         with `task="regression"`. Rows may have none: None or NaN. -1 is a class like any other, see
-        `unlabelled`. Labels of a named column are stripped, "1.0" is "1".
+        `unlabelled`. Labels of a named column are stripped, "1.0" is "1"; its numbers may be
+        text that `TableEncoder` reads as numbers, such as "12 kg".
     task : {"classification", "regression"}, default="classification"
         What is predicted: classes by the vote of the nearest rows, on stratified folds; numbers by
         their mean.

@@ -426,7 +426,7 @@ def eigen_result(
     """Return the result of one eigenproblem: the objective is the sum of the eigenvalues of V.
 
     Its residual is the backward error, the largest `||r|| / (size ||v||)` over the columns `r = A v
-    - lambda B v` of R; `size` is the norm ||A|| + |lambda| ||B||.
+    - lambda B v` of R; `size` is the norm `||A|| + |lambda| ||B||`.
     """
     m = V.shape[1]
     lengths = np.maximum(size * np.linalg.norm(V, axis=0), np.finfo(float).tiny)
