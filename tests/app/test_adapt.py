@@ -95,6 +95,7 @@ class TestAdapt:
             == 0
         )
         short = parquet.read_table("short.parquet")
+        assert len(pd.read_parquet("short.parquet")) == len(short)
         assert short.column_names == ["name", "embedding"]
         found = np.stack(short["embedding"].to_numpy())
         np.testing.assert_array_equal(found, adapter.transform(X))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from .. import __version__
@@ -80,8 +79,7 @@ class SavedAdapter:
         if suffix == ".csv":
             return {f"{name}[{place}]": column for place, column in enumerate(Z.T)}
         numbers = pa.array(np.ascontiguousarray(Z).ravel())
-        lists = pa.FixedSizeListArray.from_arrays(numbers, Z.shape[1])
-        return {name: pd.arrays.ArrowExtensionArray(lists)}
+        return {name: pa.FixedSizeListArray.from_arrays(numbers, Z.shape[1])}
 
 
 def save_adapter(adapter: SavedAdapter, path: Path) -> None:

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
 
 from ..plotting import ColumnsDisplay
 from . import console
@@ -240,12 +242,10 @@ def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
                 arrays[name] = np.array(["" if cell is None else str(cell) for cell in cells])
         with path.open("wb") as file:  # by its name, savez would add a suffix
             np.savez(file, **arrays)
-        return
-    table = pd.DataFrame(columns, copy=False)
-    if suffix == ".csv":
-        table.to_csv(path, index=False)
-    else:
-        table.to_parquet(path, index=False, row_group_size=ROWS_PER_GROUP)
+    elif suffix == ".csv":
+        pd.DataFrame(columns, copy=False).to_csv(path, index=False)
+    else:  # not by pandas, which cannot read the lists of one length that it has written
+        parquet.write_table(pa.table(columns), path, row_group_size=ROWS_PER_GROUP)
 
 
 def draw_displays(title: str, displays: Sequence[Any], path: Path) -> None:
