@@ -38,8 +38,8 @@ NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # among which "auto" chooses
 COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage": None})
 
 N_SPLITS = 5
-MAX_ROWS = 2000  # of which the folds are made, and how many of a class at least
-FEWEST_OF_A_CLASS = 10
+MAX_ROWS = 2000  # about so many of many rows make the folds,
+FEWEST_OF_A_CLASS = 10  # and of each class at least so many, or all
 
 
 class SparseRowsMixin:
@@ -51,15 +51,14 @@ class SparseRowsMixin:
         return tags
 
 
-class Embedding(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseRowsMixin, BaseEstimator, ABC
-):
+class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """A transformer of dense or sparse rows to coordinates, whose number is `_n_features_out`."""
 
     _needs_labels = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.target_tags.required = self._needs_labels
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -201,7 +200,8 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         """Learn the map from rows in any place, by the methods of `Rows`, and set the fitted
         attributes.
 
-        "auto" takes its number of neighbours from the accuracies in every fold, by number.
+        Where a number of neighbours is "auto", `scores` holds for each number the accuracy in every
+        fold, and the best is taken.
         """
         if self._neighbor_counts:
             self.n_neighbors_scores_ = scores

@@ -1,6 +1,6 @@
 """How `NCA` and `PairNCA` minimize a term plus its penalty: by L-BFGS, or by minibatches.
 
-A term is a loss that is a mean over rows, of a map B of `term.rows`, with these members:
+A term is a loss of a map B, of shape (m, r) or (r,), of `term.rows`, with these members:
 
 * `term(B, candidates)` is the value and its gradient, among the candidates of every row; None
   stands for all rows. It is all that L-BFGS needs.
@@ -10,6 +10,9 @@ A term is a loss that is a mean over rows, of a map B of `term.rows`, with these
   the value and the gradient by which a step is taken.
 * `sum(Z, candidates)` is a sum over such a part at the embedding Z of all rows, and
   `of_mean(Z, mean, error)` makes the value, and its error, of the mean over many rows.
+
+The last two serve stochastic gradient alone. `NCA` also takes its inits from its term: `directions`
+by name, and `n_classes`, which limits those of LDA.
 """
 
 from __future__ import annotations
@@ -40,10 +43,10 @@ ALL_PAIRS_ROWS = 8000  # up to here all pairs are taken: exact, and quicker than
 MAX_ITER = 200
 INIT_ROWS = 10_000  # on which an init of stochastic descent is found
 
-# Of stochastic gradient, by which a step uses some anchors, their candidates and nothing else:
-BATCHES = 20  # of an epoch by default,
-FEWEST, MOST = 128, 512  # anchors of a batch, whatever that makes
-STEPS = 500  # of a fit by default, at least
+# Stochastic gradient: a step takes a batch of anchors, their candidates and nothing else.
+BATCHES = 20  # in an epoch, by default,
+FEWEST, MOST = 128, 512  # but with so many anchors in a batch
+STEPS = 500  # in a fit by default, at least
 N_NEAR_OF_ANCHOR = 15  # fewer than L-BFGS needs: what the lists lack, the next far rows bring
 STEP = 0.1  # first length of a step, in units of a map that keeps distances
 SLOWING = 100  # steps after which those of `partial_fit` begin to shrink
@@ -104,10 +107,10 @@ class TermEmbedding(DescentEmbedding):
         task: Any = None,
         state: SGDState | None = None,
     ) -> Self:
-        """Descend from several inits, or go on from a state by one epoch, and learn the map of a
-        dtype where a descent has ended the lowest.
+        """Descend from each init, or continue from a state by one epoch, and set the map of the
+        lowest loss, in this dtype.
 
-        Inits are maps B, an iterator that may draw from the RandomState rng.
+        Inits are maps B, from an iterator that may draw from the RandomState rng.
         """
         rows, best = term.rows, None
         n_counted = rows.shape[0] + (state.n_counted if state else 0)

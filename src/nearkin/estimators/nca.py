@@ -267,7 +267,8 @@ class NCA(TermEmbedding):
         n_iterations = check_parameters(self)
         task = FitTask(self, X, y, n_iterations)
         X, pair_weights = validate_with_target(self, X, y)
-        m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
+        m = n_directions(self, X.shape[1])
+        rng = check_random_state(self.random_state)
         init_term, term = self._terms(X, pair_weights, rng, m if self.structure == "full" else None)
         inits = self._inits(init_term, term.rows, m, rng, self.warm_start)
         return self._minimize(term, inits, rng, X.dtype, task)
@@ -300,14 +301,15 @@ class NCA(TermEmbedding):
         task = FitTask(self, X, y, n_iterations=1)
         first = not hasattr(self, "components_")
         X, pair_weights = validate_with_target(self, X, y, reset=first)
-        rng, state = check_random_state(self.random_state), self._sgd_state
+        rng = check_random_state(self.random_state)
+        state = self._sgd_state
         if state is None:
             m = n_directions(self, min(X.shape)) if first else len(self.components_)
             init_term, term = self._terms(X, pair_weights, rng)
             B = next(self._inits(init_term, term.rows, m, rng, warm_start=True))
             state = SGDState.of(B, None, term.rows, 0)
-        search, rows = searcher(self.search, X.shape[0]), RowsInPlace.of(X, state.unit)
-        term = LabelTerm(rows, self.objective, pair_weights, search)
+        rows = RowsInPlace.of(X, state.unit)
+        term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, X.shape[0]))
         return self._minimize(term, [state.B], rng, X.dtype, task, state)
 
     def fit_term(self, term: Any, m: int, rng: Any, dtype: Any) -> None:

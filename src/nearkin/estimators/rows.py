@@ -234,7 +234,7 @@ class SharedRows(Rows):
 
 
 def _kept(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that computes the answer to each question once, of whatever rows it is."""
+    """Return the method with its answers kept: each is computed once for equal arguments."""
 
     @wraps(method)
     def answer(self: SharedRows, *args: Any, **kwargs: Any) -> Any:
@@ -257,6 +257,7 @@ def _identity(argument: Any) -> Any:
     return argument
 
 
+# The methods whose answers are kept.
 for _question in (
     *("union_knn", "mutual_knn", "mean_knn", "closest_pairs"),
     *("scatter", "degrees", "span_basis", "total_scatter", "within_scatter", "between_scatter"),

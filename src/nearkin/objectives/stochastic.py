@@ -32,8 +32,8 @@ from .._blocks import parallel_map, row_blocks, shares
 # Which neighbours are right: rows of the same class, or rows of similar targets.
 #
 # A pair of rows has a weight w_ij >= 0, and row i is labelled right with probability `q_i = sum_j
-# w_ij p_ij`. Objectives use `log w_ij`, for many pairs at a time, and take the rows in an order in
-# which few columns hold all pairs of a block of rows: class by class.
+# w_ij p_ij`. Objectives use `log w_ij`, for many pairs at a time. They take the rows class by
+# class: then the pairs of a block of rows with w_ij > 0 lie in few columns.
 
 NORMAL_IQR = 1.349  # interquartile range of a normal distribution, in standard deviations
 NO_MATCH = 69.0  # weights below exp(-69), 1e-30, change no sum: they count as 0
@@ -232,8 +232,8 @@ def among_all(
 
 
 def factors(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return `(Z, 1)` and `(2Z, -|z|^2)'`: the product, `|z_i|^2 - ||z_i - z_j||^2`, has the
-    softmax of -d^2.
+    """Return `(Z, 1)`, shape (n, m + 1), and `(2Z, -|z|^2)'`, shape (m + 1, n): the softmax of a
+    row of their product, `|z_i|^2 - ||z_i - z_j||^2`, is that of -d^2.
     """
     squares = (Z * Z).sum(axis=1, keepdims=True)
     return np.hstack([Z, np.ones_like(squares)]), np.hstack([2 * Z, -squares]).T
@@ -242,7 +242,7 @@ def factors(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def exponentiate(logits: np.ndarray) -> np.ndarray:
     """Turn every row of logits into exp(logits - top), in place, and return top, shape (b, 1).
 
-    Nothing falls below exp(-60), 1e-26: numbers near the smallest there are make the products ten
+    Nothing falls below exp(-60), 1e-26: products of smaller numbers become subnormal, which is ten
     times slower.
     """
     top = logits.max(axis=1, keepdims=True)
@@ -255,8 +255,7 @@ def exponentiate(logits: np.ndarray) -> np.ndarray:
 # Stochastic neighbours among a few candidates of every row: what `among_all` computes,
 # estimated in O(n).
 
-# Below, a weight changes no sum; and numbers near the smallest of float32 make products ten times
-# slower.
+# Below, a weight changes no sum; and subnormal numbers make products ten times slower.
 NEGLIGIBLE = 1e-30
 
 

@@ -152,11 +152,7 @@ def read_cells(X: Any) -> tuple[Cells, bool]:
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
     named = hasattr(X, "iloc") and hasattr(X, "columns")
     if not named:
-        if (
-            not isinstance(X, np.ndarray)
-            and not hasattr(X, "__array__")
-            and not hasattr(X, "tocsr")
-        ):
+        if not hasattr(X, "__array__") and not hasattr(X, "tocsr"):
             # rows that are no array: numbers among text stay numbers
             found = np.asarray(X)
             X = np.array(X, dtype=object) if found.dtype.kind in "US" else found

@@ -671,7 +671,8 @@ def learn_columns(cells: Cells, rules: Rules) -> dict[str, Learned]:
     """
     learned = dict[str, Learned]()
     for name in filter(cells.text.__contains__, cells.names):
-        text, learned[name] = cells.text[name], learn_column(name, cells.text[name], rules)
+        text = cells.text[name]
+        learned[name] = learn_column(name, text, rules)
         infinite = np.flatnonzero(np.isinf(learned[name].numbers))
         if len(infinite):
             cell = shown(text.values[text.codes[infinite[0]]].strip())

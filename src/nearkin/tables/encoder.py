@@ -258,8 +258,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return what `transform` returns, and remarks on values that `fit` has not seen."""
         check_is_fitted(self)
         cells = self._cells(X, reset=False)
+        # columns that came as numbers are moved in place, if all of them do so again
         plain = [column.name for column in self.columns_[: self._n_plain]]
         n_plain = len(plain) if all(name in cells.positions for name in plain) else 0
+        # the others are copied first, as `in_place` uses up the memory of the numbers
         given = [self.given(cells, column) for column in self.columns_[n_plain:]]
         n_names = len(self._names)
         out = cells.in_place(plain[:n_plain], n_names + len(self.indicated_))
@@ -313,7 +315,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
 
     def _cells(self, X: Any, *, reset: bool) -> Cells:
-        """Return the cells of X, its columns named as in `fit`."""
+        """Return the cells of X, its columns named as in `fit`, and NaN in place of numbers that
+        count as missing; with `reset`, learn the names.
+        """
         cells, named = (X, True) if isinstance(X, Cells) else read_cells(X)
         if reset:
             self.n_features_in_ = len(cells.known)
@@ -345,7 +349,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         `remarks_` are left out.
         """
         check_is_fitted(self)
-        given, names = self.rules.missing_values, getattr(self, "feature_names_in_", None)
+        given = self.rules.missing_values
+        names = getattr(self, "feature_names_in_", None)
         return {
             "parameters": self.get_params()
             | {"missing_values": None if given is None else list(given)},
@@ -368,12 +373,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         plain = [NumberColumn(name, plain=True) for name in state["numbers"]]
         encoder.columns_ = [*plain, *map(column_from, state["columns"])]
         encoder._n_plain = len(plain)
-        encoder.n_features_in_, encoder.dropped_, encoder.remarks_ = state["n_features"], {}, []
+        encoder.n_features_in_ = state["n_features"]
+        encoder.dropped_, encoder.remarks_ = {}, []
         if state["names"] is not None:
             encoder.feature_names_in_ = np.array(state["names"], dtype=object)
-        encoder.indicated_, encoder.medians_ = (
-            np.array(state["indicated"], int),
-            np.array(state["medians"], float),
-        )
+        encoder.indicated_ = np.array(state["indicated"], int)
+        encoder.medians_ = np.array(state["medians"], float)
         encoder._check_names()
         return encoder

@@ -246,8 +246,9 @@ class TablePredictor(
 
     def _set_map(self, path: MemberPath, rows: LabelledRows) -> Self:
         """Set what the members have found, and the rows that vote."""
-        vote, dtype = path.choice.vote, np.float64 if len(rows) <= FLOAT64_ROWS else np.float32
+        vote = path.choice.vote
         T = vote.temperature
+        dtype = np.float64 if len(rows) <= FLOAT64_ROWS else np.float32
         A = along_principal_axes(path.components / T**0.5, rows.X).astype(dtype)
         self.components_ = A
         self.temperature_ = T

@@ -69,8 +69,8 @@ class SoftVote:
         def vote(rows: slice) -> None:
             """Sum exp(-cost) (y, 1) over tiles, relative to the largest term so far.
 
-            No term of a tile falls below exp(-60), 1e-26 of it: numbers near the smallest there are
-            make products ten times slower.
+            No term of a tile falls below exp(-60), 1e-26 of it: products of smaller numbers become
+            subnormal, which is ten times slower.
             """
             sums, least = np.zeros((1, 1)), np.inf
             for columns in row_blocks(Z.shape[1], 1, TILE_COLUMNS):
@@ -239,7 +239,8 @@ class Choice(NamedTuple):
     predicted : ndarray of shape (n_held_out, q)
         What it predicts for the rows that were held out.
     temperature : float
-        The best one for squared distances.
+        The best one of votes by squared distances, those of NCA's objective: it goes with the map
+        also where the vote is by plain distances.
     """
 
     vote: SoftVote | Mixture
