@@ -1,5 +1,6 @@
 """How tests run: parallel workers of one BLAS thread each, and a limit on the fast tier's tests."""
 
+import gc
 import os
 import sys
 from importlib.util import find_spec
@@ -80,6 +81,12 @@ def pytest_collection_modifyitems(items):
         )
         if package and find_spec(package) is None:
             item.add_marker(pytest.mark.skip(reason=f"{package} is not installed"))
+
+
+def pytest_collection_finish():
+    """Let garbage collections pass over what was collected."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

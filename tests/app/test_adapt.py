@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from nearkin.app import adapt
 from nearkin.app.adapter_file import load_adapter
 from nearkin.app.cli import main
 from nearkin.app.readers import TableError
 from nearkin.app.saved_file import saved_parts, write_parts
-from nearkin.evaluation import adaptation
+from nearkin.evaluation import adaptation, compare_vectors
 
 N, P = 240, 10
 RNG = np.random.default_rng(0)
@@ -28,9 +29,9 @@ def lists(rows):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A working directory with files of vectors; few settings are tried."""
+    """A working directory with files of vectors; few settings are tried, in short fits."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(adaptation, "SETTINGS", adaptation.SETTINGS[:1])
+    monkeypatch.setattr(adaptation, "SETTINGS", [adaptation.SETTINGS[0] | {"max_iter": 8}])
     monkeypatch.setattr(adaptation, "CHOICE_QUERIES", 1)
     names = [f"row {i}" for i in range(N)]
     table = pa.table({"name": names, "embedding": lists(X), "topic": [f"t{c}" for c in LABELS]})
@@ -43,26 +44,30 @@ def run(*words):
     return main([str(word) for word in words])
 
 
-def adapted(*more):
-    assert (
-        run(
-            "adapt",
-            "vectors.parquet",
-            "--label",
-            "topic",
-            "--sizes",
-            "4,6",
-            "--save",
-            "a.safetensors",
-            *more,
-        )
-        == 0
-    )
-    return load_adapter("a.safetensors")
+@pytest.fixture(scope="module")
+def adapted():
+    """Return the adapter that the command saves; what it compares is the same whatever is taken, and
+    compared once.
+    """
+    found = []
+
+    def compared(known, **options):
+        if not found:
+            found.append(compare_vectors(known, **options))
+        return found[0]
+
+    def saved(*more):
+        words = ("--label", "topic", "--sizes", "4,6", "--save", "a.safetensors")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(adapt, "compare_vectors", compared)
+            assert run("adapt", "vectors.parquet", *words, *more) == 0
+        return load_adapter("a.safetensors")
+
+    return saved
 
 
 class TestAdapt:
-    def test_from_labels_to_a_shorter_file(self, capsys):
+    def test_from_labels_to_a_shorter_file(self, adapted, capsys):
         adapter = adapted("--report", "a.html")
         text = capsys.readouterr().out
         for words in (
@@ -102,7 +107,7 @@ class TestAdapt:
         assert adapter.bytes == found[0].nbytes
 
     @pytest.mark.parametrize("suffix", ["npz", "csv"])
-    def test_other_formats_hold_the_same(self, suffix):
+    def test_other_formats_hold_the_same(self, adapted, suffix):
         adapter = adapted("--take", "adapter 4")
         assert run("transform", "a.safetensors", "vectors.parquet", "-o", f"short.{suffix}") == 0
         if suffix == "npz":
@@ -114,7 +119,7 @@ class TestAdapt:
         np.testing.assert_allclose(found, adapter.transform(X), atol=1e-6)
 
     @pytest.mark.parametrize("name", ["adapter 6 int8", "adapter 6 binary", "adapter 10"])
-    def test_any_row_of_the_table_can_be_taken(self, name, capsys):
+    def test_any_row_of_the_table_can_be_taken(self, adapted, name, capsys):
         adapter = adapted("--take", name)
         kinds = {"int8": np.int8, "binary": np.uint8, "float": np.float32}
         kind = next((kind for kind in kinds if kind in name), "float")
@@ -123,7 +128,7 @@ class TestAdapt:
         assert Z.shape == (N, 1 if kind == "binary" else adapter.map.n_components_)
         assert name in capsys.readouterr().out
 
-    def test_inspect_says_what_it_is(self, capsys):
+    def test_inspect_says_what_it_is(self, adapted, capsys):
         adapted("--take", "adapter 4 int8")
         capsys.readouterr()
         assert run("inspect", "a.safetensors") == 0
@@ -241,7 +246,7 @@ class TestRefusals:
         assert run("adapt", "gap.npz", "--label", "y") == 2
         assert "missing values" in capsys.readouterr().err
 
-    def test_vectors_of_another_width(self, capsys):
+    def test_vectors_of_another_width(self, adapted, capsys):
         adapted("--take", "adapter 4")
         np.savez(
             "wide.npz", X=np.hstack([X, X]), feature_names=np.array([f"v{i}" for i in range(2 * P)])
@@ -249,7 +254,7 @@ class TestRefusals:
         assert run("transform", "a.safetensors", "wide.npz") == 2
         assert "from which the adapter maps" in capsys.readouterr().err
 
-    def test_an_adapter_labels_nothing(self, capsys):
+    def test_an_adapter_labels_nothing(self, adapted, capsys):
         adapted("--take", "adapter 4")
         assert run("predict", "a.safetensors", "vectors.parquet") == 2
         assert "nearkin transform" in capsys.readouterr().err
@@ -257,7 +262,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("damage", "says"), [("bit", "checksum"), ("format", "format 9"), ("bias", "bias")]
     )
-    def test_damaged_files(self, damage, says, folder):
+    def test_damaged_files(self, adapted, damage, says, folder):
         adapted("--take", "adapter 4")
         if damage == "bit":
             content = bytearray((folder / "a.safetensors").read_bytes())

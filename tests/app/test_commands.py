@@ -256,7 +256,7 @@ def test_standard_input(here, capsys, monkeypatch, undrawn):
     assert capsys.readouterr().err.startswith("nearkin: standard input lacks 'noise 0'")
 
 
-def test_inspect(here, capsys, monkeypatch):
+def test_inspect(here, capsys, monkeypatch, undrawn):
     assert main(["inspect", "m.safetensors"]) == 0
     out = capsys.readouterr().out
     model = load_model(here / "m.safetensors")

@@ -70,6 +70,13 @@ def again(tmp_path):
     return through_file
 
 
+@pytest.fixture(scope="module")
+def gaps(folder):
+    """Return a table with gaps, and the comparison and pipeline of the predictor for tables."""
+    data = read_table(str(folder / "gaps table.csv"), "kind")
+    return data, *fitted("NCA tables", data)
+
+
 def assert_same(loaded, model):
     """Assert that two models have the same fields and arrays."""
     for field in fields(model):
@@ -130,12 +137,11 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
     np.testing.assert_array_equal(found["nearest"], predict(model, rows)["nearest"])
 
 
-def test_a_vote_of_all_rows(folder, again, capsys):
+def test_a_vote_of_all_rows(folder, gaps, again, capsys):
     """Columns, gaps and the vote of all rows are in the file: new rows are predicted as by the
     fitted predictor.
     """
-    data = read_table(str(folder / "gaps table.csv"), "kind")
-    comparison, pipeline = fitted("NCA tables", data)
+    data, comparison, pipeline = gaps
     model = again(learned_model(comparison, data))
     rows, _, _ = read_rows(str(folder / "gaps new.csv"), model.encoder)
     found = predict(model, rows)
@@ -150,11 +156,10 @@ def test_a_vote_of_all_rows(folder, again, capsys):
 
 
 def test_the_bars_of_columns_are_the_same_in_text_picture_and_page(
-    folder, again, capsys, monkeypatch
+    folder, gaps, again, capsys, monkeypatch, undrawn
 ):
     """All are `feature_effects_` of the predictor that is saved."""
-    data = read_table(str(folder / "gaps table.csv"), "kind")
-    comparison, pipeline = fitted("NCA tables", data)
+    data, comparison, pipeline = gaps
     effects = dict(zip(data.encoder.feature_names_in_, pipeline[-1].feature_effects_, strict=True))
     model = again(learned_model(comparison, data))
     console.describe(model, folder / "gaps table.csv")

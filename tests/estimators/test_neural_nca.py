@@ -5,6 +5,7 @@ import doctest
 import pickle
 import sys
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -30,13 +31,21 @@ from nearkin.objectives.network import (
 from nearkin.objectives.stochastic import SameClass, TargetKernel, target_bandwidth
 from nearkin.testing import check_gradient, embedding_checks
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-torch.optim.Adam([torch.zeros(1)])  # the first one loads more than all tests take
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:No epoch has raised:sklearn.exceptions.ConvergenceWarning"
-)
+pytestmark = [
+    pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
+    pytest.mark.filterwarnings("ignore:No epoch has raised:sklearn.exceptions.ConvergenceWarning"),
+]
+torch = None  # `_loaded` sets it: loading takes longer than the tests, and all workers collect them
 FEW = NeuralNCA(max_iter=3, random_state=0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded():
+    """Load torch, and what its first optimizer loads."""
+    global torch
+    import torch
+
+    torch.optim.Adam([torch.zeros(1)])
 
 
 @parametrize_with_checks([FEW])
@@ -439,12 +448,12 @@ class TestErrors:
                 "module must be a torch.nn.Module, or a function .*; got None",
             ),
             (
-                {"module": torch.nn.Flatten(0)},
+                {"module": lambda p: torch.nn.Flatten(0)},
                 ValueError,
                 r"module must map rows of shape \(b, p\) to \(b, m\)",
             ),
             (
-                {"n_components": 2, "module": torch.nn.Linear},
+                {"n_components": 2, "module": lambda p: torch.nn.Linear(p, 2)},
                 ValueError,
                 "n_components must be None with a module",
             ),

@@ -25,9 +25,9 @@ from nearkin.evaluation.contestants import Choice, PredictorWithVote, automatic,
 from nearkin.evaluation.protocol import Fold
 from nearkin.evaluation.work import Job
 
+from . import tables
 from .tables import (
     DNE_METHOD,
-    FEW,
     FIXED,
     FirstFeature,
     LastFeature,
@@ -37,6 +37,7 @@ from .tables import (
     quick,
 )
 
+FEW = tables.FEW | {"n_splits": 2}
 SEVERAL = [
     DNE_METHOD,
     Method("PCA", PCA(), nested=True),
@@ -46,7 +47,7 @@ SEVERAL = [
 
 @pytest.fixture(scope="module")
 def comparison():
-    return compare(*hidden(100, p=20), methods=SEVERAL, **FEW | {"refit": True})
+    return compare(*hidden(60, p=10), methods=SEVERAL, **FEW | {"refit": True})
 
 
 class TestAutomaticChoice:
@@ -67,7 +68,7 @@ class TestAutomaticChoice:
             np.testing.assert_array_equal(choice.contributions[fold], chosen.contributions[fold])
 
     def test_it_chooses_the_best_on_inner_folds_and_of_equals_the_first(self):
-        protocol = protocol_of(*hidden(100, p=20))
+        protocol = protocol_of(*hidden(60, p=10))
         for train, test in protocol.folds(3, 1)[0]:
             choices = {
                 method.name: contestant(method).choose(Fold(protocol, train, test))
@@ -80,7 +81,7 @@ class TestAutomaticChoice:
         assert {params["method"] for params in comparison.choice.params} <= {RAW, "DNE"}
 
     def test_it_does_not_see_the_held_out_rows(self):
-        X, y = hidden(100, p=20)
+        X, y = hidden(60, p=10)
         first = quick(X, y, SEVERAL)
         train, test = first.folds[0]
         y[test] = np.random.default_rng(0).permutation(y[test])
@@ -197,7 +198,7 @@ class TestExtend:
     """Further methods on the same folds."""
 
     def test_it_finds_what_a_comparison_of_all_finds(self):
-        X, y = hidden(100, p=20)
+        X, y = hidden(60, p=10)
         few, other = SEVERAL[:1], SEVERAL[1:]
         together = compare(X, y, methods=SEVERAL, **FEW | {"refit": True})
         extended = extend(compare(X, y, methods=few, **FEW), other)
@@ -292,21 +293,21 @@ class TestWinner:
     def test_it_predicts_labels_by_the_method_that_all_rows_choose(self, comparison):
         protocol, winner = comparison.protocol, comparison.winner
         choices = {
-            method.name: contestant(method).choose(Fold(protocol, np.arange(100)))
+            method.name: contestant(method).choose(Fold(protocol, np.arange(60)))
             for method in [Method(RAW, None), *SEVERAL]
         }
         methods = [Method(RAW, None), *SEVERAL]
-        assert comparison.winner_method == automatic(choices, methods, protocol, np.arange(100))
+        assert comparison.winner_method == automatic(choices, methods, protocol, np.arange(60))
         chosen = choices[comparison.winner_method]
         assert winner["vote"].n_neighbors == chosen.vote.n_neighbors
         assert callable(winner["vote"].weights) == chosen.vote.soft
         model = winner["map"].get_params()
         assert {name: model[name] for name in chosen.params} == chosen.params
-        assert set(winner.predict(hidden(100, p=20)[0])) == {"no", "yes"}
+        assert set(winner.predict(hidden(60, p=10)[0])) == {"no", "yes"}
 
     def test_it_does_not_depend_on_the_outer_folds(self, comparison):
-        X, y = hidden(100, p=20)
-        other = compare(X, y, methods=SEVERAL, **FEW | {"refit": True, "n_splits": 2})
+        X, y = hidden(60, p=10)
+        other = compare(X, y, methods=SEVERAL, **FEW | {"refit": True, "n_splits": 3})
         assert other.winner_method == comparison.winner_method
         np.testing.assert_array_equal(
             other.winner.predict_proba(X), comparison.winner.predict_proba(X)
@@ -320,7 +321,7 @@ class TestWinner:
         choice = contestant(method).choose(Fold(comparison.protocol, train, test))
         pipeline, _ = contestant(method).pipeline(Fold(comparison.protocol, train), choice)
         np.testing.assert_array_equal(
-            pipeline.predict(hidden(100, p=20)[0][test]), comparison[name].predictions[0]
+            pipeline.predict(hidden(60, p=10)[0][test]), comparison[name].predictions[0]
         )
 
     def test_none_without_refit(self):

@@ -466,18 +466,18 @@ class TestRegressor:
 
 def test_many_rows_go_on_by_stochastic_gradient(monkeypatch):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(900, 3))
+    X = rng.normal(size=(600, 3))
     y = np.sin(3 * X[:, 0])
     monkeypatch.setattr(predictors, "MAX_ROWS", 200)
-    monkeypatch.setattr(members, "ROWS", 256)
+    monkeypatch.setattr(members, "ROWS", 200)
     monkeypatch.setattr(members, "ANCHORS", 32)
     monkeypatch.setattr(members, "STEPS", 20)
-    model = NCARegressor(4, alpha=0.05, random_state=0).fit(X[:800], y[:800])
+    model = NCARegressor(4, alpha=0.05, random_state=0).fit(X[:500], y[:500])
     assert model.components_.shape[0] == 4
-    assert model.score(X[800:], y[800:]) > 0.9
+    assert model.score(X[500:], y[500:]) > 0.9
     classes = NCAClassifier(4, alpha=0.05, class_weight="balanced", random_state=0).fit(
-        X[:800], y[:800] > 0.5
+        X[:500], y[:500] > 0.5
     )
-    assert classes.score(X[800:], y[800:] > 0.5) > 0.85
-    again = NCARegressor(4, alpha=0.05, random_state=0).fit(X[:800], y[:800])
-    np.testing.assert_array_equal(again.predict(X[800:]), model.predict(X[800:]))
+    assert classes.score(X[500:], y[500:] > 0.5) > 0.85
+    again = NCARegressor(4, alpha=0.05, random_state=0).fit(X[:500], y[:500])
+    np.testing.assert_array_equal(again.predict(X[500:]), model.predict(X[500:]))

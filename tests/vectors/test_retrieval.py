@@ -142,8 +142,9 @@ class TestSplits:
 
 @pytest.fixture
 def few_fits(monkeypatch):
-    """Choose between two settings, on one split."""
-    monkeypatch.setattr(adaptation, "SETTINGS", SETTINGS[::4])
+    """Choose between two settings of short fits, on one split."""
+    short = [settings | {"max_iter": 6} for settings in SETTINGS[::4]]
+    monkeypatch.setattr(adaptation, "SETTINGS", short)
     monkeypatch.setattr(adaptation, "CHOICE_QUERIES", 1)
 
 
@@ -157,7 +158,7 @@ class TestAdapt:
                          "adapter 4 binary", "adapter 4 binary, rescored"]  # fmt: skip
         assert found.chosen.status == "better"
         assert found.chosen.way.bytes < found.raw.way.bytes
-        assert found.settings in SETTINGS
+        assert found.settings in adaptation.SETTINGS
         assert sum(found.n_queries.values()) == 400
         assert list(found.n_queries) == [SEEN, UNSEEN]
 
@@ -175,15 +176,15 @@ class TestAdapt:
         assert [one.way.name for one in query.results] == ["raw", "query adapter 10"]
 
     def test_pairs_do_not_find_themselves(self):
-        known = labelled(200)
+        known = labelled(100)
         order = np.argsort(known.y, kind="stable")
         found = compare_vectors(
-            Relevance.of_pairs(known.X, order.reshape(-1, 2), np.ones(100)), sizes=(4,)
+            Relevance.of_pairs(known.X, order.reshape(-1, 2), np.ones(50)), sizes=(4,)
         )
         assert 0 < found.raw.scores["queries"]["precision@1"] < 1
 
     def test_the_seed_decides(self):
-        one, again = (compare_vectors(labelled(120), sizes=(4,)) for _ in range(2))
+        one, again = (compare_vectors(labelled(60), sizes=(4,)) for _ in range(2))
         assert [r.scores for r in one.results] == [r.scores for r in again.results]
 
     def test_unseen_classes_need_classes(self):
@@ -196,7 +197,7 @@ class TestHonesty:
     @pytest.mark.parametrize("factor", [1, 5])
     def test_copies_of_a_direction_prove_nothing(self, factor):
         """Labels are noise, but each row has a copy of its label, maybe of another length."""
-        known = labelled(200)
+        known = labelled(120)
         y = np.random.default_rng(1).permutation(known.y)
         X, y = np.vstack([known.X, factor * known.X]), np.r_[y, y]
         groups = twin_groups(unit_rows(X), scale=False)
