@@ -70,8 +70,10 @@ class SavedAdapter:
         return self.map.transform(X.astype(np.float32, copy=False))
 
     def as_columns(self, Z: np.ndarray, suffix: str) -> dict[str, Any]:
-        """Return mapped rows as the columns of a file: of lists in Parquet, as vector databases
-        read them, of every number, or byte of a code, in CSV; all as one array in an NPZ file.
+        """Return mapped rows as the columns of a file.
+
+        They are one column of lists in Parquet, as vector databases read them, one of every number,
+        or byte of a code, in CSV, and one array in an NPZ file.
         """
         name = self.column or VECTORS
         if suffix == ".npz":

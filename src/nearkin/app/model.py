@@ -1,5 +1,7 @@
-"""What `nearkin compare --save` keeps, its automatic choice: what maps new rows, and the rows that
-vote on them, as arrays; what is known of them as a header; and the file of both.
+"""What `nearkin compare --save` keeps: its automatic choice.
+
+What maps new rows, and the rows that vote on them, are arrays; what is known of them is a header;
+and there is the file of both.
 """
 
 from __future__ import annotations
@@ -193,9 +195,7 @@ class Model:
 
     @cached_property
     def feature_names(self) -> list[str]:
-        """Return the names of the features that are mapped, such as "width", "colour=red" and "age
-        (missing)".
-        """
+        """Return the names of the features that are mapped, as "colour=red", "age (missing)"."""
         indicated = self.arrays.get("indicated", np.empty(0, dtype=int)).tolist()
         names: list[str] = self.encoder.get_feature_names_out().tolist()
         return [*names, *indicator_names(self.encoder.columns_, indicated)]
@@ -228,10 +228,10 @@ class Model:
 
     @property
     def stretch(self) -> np.ndarray:
-        """Return how far a unit step along each feature moves a row, relative to the root mean
-        square of all.
+        """Return how far a unit step along each feature moves a row.
 
-        With a `soft_vote` how far each column does, in the root mean square of the rows.
+        It is relative to the root mean square of all features. With a `soft_vote` it is how far
+        each column moves the rows, in their root mean square.
         """
         if self.soft_vote:
             return self.arrays["effects"]
@@ -285,8 +285,9 @@ def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
 def predict(
     model: Model, X: Any, progress: Progress = ignore, search: str = "exact"
 ) -> dict[str, np.ndarray]:
-    """Return answers and nearest voters of n encoded rows; an approximate `search` builds its lists
-    first.
+    """Return answers and nearest voters of n encoded rows.
+
+    An approximate `search` builds its lists first.
 
     Returns
     -------
@@ -341,12 +342,12 @@ def new_model(
     doubts: Sequence[Doubt] = (),
     **header: Any,
 ) -> Model:
-    """Return a model that maps rows as fitted steps (a scaler, an imputer, a map, as far as there
-    are any) do, and has no voters yet.
+    """Return a model that maps rows as fitted steps do, and has no voters yet.
 
-    `result` and `raw` are those of what was chosen and of the raw features; figures of them that
-    are no finite numbers are left out: no p-value is NaN. `header` are task, score, method,
-    classes, n_neighbors, soft, n_rows, target, table and group, see `Model`.
+    Steps are a scaler, an imputer and a map, as far as there are any. `result` and `raw` are those
+    of what was chosen and of the raw features; figures of them that are no finite numbers are left
+    out: no p-value is NaN. `header` are task, score, method, classes, n_neighbors, soft, n_rows,
+    target, table and group, see `Model`.
     """
     arrays: dict[str, Any] = {}
     for step in fitted:
@@ -394,9 +395,7 @@ def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray
 
 
 def learned_model(comparison: Comparison, table: Table) -> Model:
-    """Return the automatic choice of a comparison on the table, which it was refitted on, as a
-    model.
-    """
+    """Return the automatic choice of a comparison, which it refitted on the table, as a model."""
     assert comparison.winner is not None
     protocol, rows = comparison.protocol, comparison.winner_rows
     *fitted, last = [step for name, step in comparison.winner.steps if name != "encode"]

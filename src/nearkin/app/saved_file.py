@@ -1,8 +1,8 @@
-"""What `nearkin compare --save` and `nearkin adapt --save` write: arrays and a header in JSON, as a
-safetensors file. There is no object in it to build or run.
+"""What `nearkin compare --save` and `nearkin adapt --save` write: safetensors files.
 
-safetensors checks that the arrays fill the file exactly, and a checksum that nothing in it was
-damaged. What neither can detect is a file that was forged: that takes a signature.
+They hold arrays and a header in JSON, and no object to build or run. safetensors checks that the
+arrays fill the file exactly, and a checksum that nothing in it was damaged. What neither can detect
+is a file that was forged: that takes a signature.
 """
 
 from __future__ import annotations

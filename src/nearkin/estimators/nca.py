@@ -313,8 +313,10 @@ class NCA(TermEmbedding):
         return self._minimize(term, [state.B], rng, X.dtype, task, state)
 
     def fit_term(self, term: Any, m: int, rng: Any, dtype: Any) -> None:
-        """Learn the map to m dimensions, of a dtype, that minimizes a term, in whatever place its
-        rows are.
+        """Learn the map to m dimensions, of a dtype, that minimizes a term.
+
+        The rows of the term may be in any place, as those of `DaskNCA`. The beginning of
+        `descents.py` says what a term is.
         """
         inits = self._inits(term, term.rows, m, rng, self.warm_start)
         self._minimize(term, inits, rng, dtype)
@@ -367,8 +369,9 @@ class NCA(TermEmbedding):
             yield self._named_init(init_term, rows, m, rng, "random")
 
     def _named_init(self, init_term: Any, rows: Scale, m: int, rng: Any, name: str) -> np.ndarray:
-        """Return the init of a name, scaled to a perplexity of 10; for "auto" the one with the
-        lowest loss.
+        """Return the init of a name, scaled to a perplexity of 10.
+
+        "auto" is the one with the lowest loss.
 
         One that was found on a part of the rows, those of `init_term`, is scaled again for all:
         among more rows, neighbours are nearer.
@@ -399,9 +402,7 @@ class NCA(TermEmbedding):
 
 
 def check_parameters(nca: NCA) -> int | None:
-    """Raise an error that names a bad parameter; return the number of iterations allowed, None
-    if n decides.
-    """
+    """Refuse a bad parameter by name; return the iterations allowed, None if n decides."""
     check_choice(nca.objective, "objective", TERMS)
     check_choice(nca.structure, "structure", ("full", "diagonal"))
     check_choice(nca.target, "target", ("classes", "continuous"))
@@ -485,8 +486,7 @@ class LabelTerm:
         return space.back_project(discriminant_directions(S_b, S_w, min(m, codes.max())).T)
 
     def estimate(self, B: np.ndarray, candidates: Candidates, n_batches: int) -> Value:
-        """Return an estimate of the value and its gradient from one of so many parts of the
-        anchors.
+        """Return an estimate of the value and its gradient from one of many parts of the anchors.
 
         For given near and far rows, the estimates of an epoch have the value and the gradient of
         all anchors for mean.

@@ -374,9 +374,7 @@ def _dense(X: Any) -> Any:
 def hold_out(
     units: np.ndarray, share: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of a share of the units, which are held out, and the units without any of
-    them.
-    """
+    """Return the rows of a share of the units, to be held out, and the units without any."""
     units = rng.permutation(units)
     held = np.unique(units[: min(round(share * len(units)), HELD_OUT)])
     units = units[~np.isin(units, held).any(axis=1)]

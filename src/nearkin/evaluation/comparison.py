@@ -95,8 +95,9 @@ def _is_numeric(dtype: Any) -> bool:
 
 
 def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]]:
-    """Return labels with their spellings merged, or numbers, of text in any style that the encoder
-    reads; and remarks on what was merged or read.
+    """Return labels with their spellings merged, or numbers, and remarks on either.
+
+    Numbers may be text in any style that the encoder reads.
     """
     y, several = merged_labels(y)
     if task == CLASSIFICATION:

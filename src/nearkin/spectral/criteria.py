@@ -159,10 +159,10 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
 
 
 def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -> SpectralResult:
-    """Minimize tr((V'BV)^-1 V'AV): the smallest generalized eigenvalues of A v = lambda B v, with
-    V'BV = I.
+    """Minimize tr((V'BV)^-1 V'AV), with V'BV = I.
 
-    To maximize a quotient A/B instead, see `generalized_eigh`.
+    V are the eigenvectors of A v = lambda B v with the smallest eigenvalues. To maximize a quotient
+    A/B instead, see `generalized_eigh`.
 
     Parameters
     ----------
@@ -206,12 +206,12 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
 def generalized_eigh(
     S_b: np.ndarray, S_w: np.ndarray, n_components: int | None = None
 ) -> SpectralResult:
-    """Maximize tr((V'(S_w + S_b)V)^-1 V'S_b V): the largest generalized eigenvalues of S_b v =
-    lambda S_w v.
+    """Maximize tr((V'(S_w + S_b)V)^-1 V'S_b V).
 
-    The values are the shares `lambda / (1 + lambda)` of S_b in the scatter of a direction: 1 where
-    S_w vanishes and lambda is infinite, which comes first. Directions in which both vanish (0/0)
-    are left out. Of equal shares the direction of most scatter for its length comes first.
+    V are the eigenvectors of S_b v = lambda S_w v with the largest eigenvalues. The values are the
+    shares `lambda / (1 + lambda)` of S_b in the scatter of a direction: 1 where S_w vanishes and
+    lambda is infinite, which comes first. Directions in which both vanish (0/0) are left out. Of
+    equal shares the direction of most scatter for its length comes first.
 
     Parameters
     ----------
@@ -245,19 +245,17 @@ def generalized_eigh(
 
 
 def unit_within_scatter(result: SpectralResult) -> SpectralResult:
-    """Scale the directions of `generalized_eigh` so that v'S_w v = 1, with a limit where S_w
-    (nearly) vanishes.
+    """Scale the directions of `generalized_eigh` so that v'S_w v = 1, with a limit.
 
-    There, where S_w is less than 1e-4 of the scatter, v'(S_w + S_b)v = 10^4: the direction counts
-    for a hundred times one without between-class scatter, instead of for everything.
+    Where S_w (nearly) vanishes, less than 1e-4 of the scatter, v'(S_w + S_b)v = 10^4: the direction
+    counts for a hundred times one without between-class scatter, instead of for everything.
     """
     within = np.maximum(1 - result.values, LEAST_WITHIN)
     return replace(result, vectors=result.vectors / np.sqrt(within))
 
 
 def largest_scatter_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return V with the columns of equal values turned so that they are orthogonal, the shortest
-    first.
+    """Return V with the columns of equal values turned: orthogonal, the shortest first.
 
     For V'BV = I: v'Bv is the same for all of them, so the shortest is the direction of most scatter
     for its length. Otherwise rounding would choose among them.
@@ -271,11 +269,10 @@ def largest_scatter_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def shrunk(S: np.ndarray, T: np.ndarray, amount: float) -> np.ndarray:
-    """Return (1 - s) S + s (tr S / r) TT' for the amount s and orthonormal columns T (d, r) that
-    span the range of S.
+    """Return (1 - s) S + s (tr S / r) TT' for the amount s.
 
-    The trace stays, and so do the eigenvectors in the range; with s = 1 all directions in it count
-    alike.
+    Orthonormal columns T (d, r) span the range of S. The trace stays, and so do the eigenvectors in
+    the range; with s = 1 all directions in it count alike.
     """
     return (1 - amount) * S + amount * np.trace(S) / T.shape[1] * (T @ T.T)
 
@@ -374,10 +371,10 @@ def range_basis(S: np.ndarray) -> np.ndarray:
 
 
 def _whitening(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return V (d, r) with V'BV = I for a positive semi-definite B, and an orthonormal basis of its
-    null space.
+    """Return V (d, r) with V'BV = I, and an orthonormal basis of the null space of B.
 
-    The rank r is decided (relative 1e-10) after scaling B to unit diagonal.
+    B is positive semi-definite. The rank r is decided (relative 1e-10) after scaling B to unit
+    diagonal.
     """
     scaled, unit = _unit_diagonal(B)
     beta, U = eigh(scaled)
@@ -387,9 +384,7 @@ def _whitening(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _null_space(B: np.ndarray) -> np.ndarray:
-    """Return the basis of the null space that `_whitening` does; where it is empty, in a fraction
-    of the time.
-    """
+    """Return the null space of `_whitening`; where it is empty, in a fraction of the time."""
     if _rank_of_psd(eigvalsh(_unit_diagonal(B)[0])) == len(B):
         return np.empty((len(B), 0))
     return _whitening(B)[1]
@@ -402,9 +397,7 @@ def _unit_diagonal(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rank_of_psd(eigenvalues: np.ndarray) -> int:
-    """Return how many of the ascending eigenvalues of B are not zero; refuse B when one is truly
-    negative.
-    """
+    """Return how many ascending eigenvalues of B are not zero; refuse negative ones."""
     smallest, largest = eigenvalues[0], eigenvalues[-1]
     if smallest < -1e-6 * max(largest, -smallest):
         raise ValueError(
