@@ -93,13 +93,7 @@ class Browser:
 
     def open(self, path, *, width, height=900, dark=False):
         """Load a file, with the real width of a screen and the colours its user prefers."""
-        self._call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        self.resize(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
         self._page = Path(path).absolute().as_uri()
@@ -108,6 +102,16 @@ class Browser:
         self._call("Page.navigate", url=self._page)
         self.wait_for(
             f"location.href === {json.dumps(self._page)} && document.readyState === 'complete'"
+        )
+
+    def resize(self, width, height=900):
+        """Show the page on a screen of another size."""
+        self._call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
         )
 
     def evaluate(self, script):
