@@ -44,9 +44,7 @@ COMPARED_ROWS = 20_000  # the adapter that is saved learns from all
 
 
 def adapt(options: argparse.Namespace) -> int:
-    """Compare adapted vectors with raw ones, print what was found, save the best adapter where one
-    is better.
-    """
+    """Compare adapted vectors with raw ones; save the best adapter where one is better."""
     _check(options)
     if options.report:
         check_writable(options.report, [".html", ".htm"], "--report")
@@ -233,9 +231,7 @@ SPARED = ("fit, s", "MRR", "R@100", "nDCG@10", "P@1")
 
 
 def grid_of(found: Adaptation) -> list[dict[str, str]]:
-    """Return a line for every way: its bytes, its scores in percent, and the difference to the raw
-    vectors.
-    """
+    """Return a line for every way: its bytes, scores in percent, and difference to raw."""
     lines = []
     for one in found.results:
         line = {"vectors": one.way.name, "bytes": f"{one.way.bytes:,}"}

@@ -57,8 +57,9 @@ SUFFIXES = {
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Rank the methods on a table or a folder; write a picture, and on request a page, JSON and the
-    winner.
+    """Rank the methods on a table or a folder.
+
+    A picture is written, and on request a page, JSON and the winner.
     """
     for name, suffixes in SUFFIXES.items():
         if place := getattr(options, name):
@@ -113,9 +114,7 @@ def inspect(options: argparse.Namespace) -> int:
 
 
 def draw_model(model: Model, path: Path) -> None:
-    """Draw what the learned map does to the features, and its spectrum; with a soft vote, what to
-    the columns.
-    """
+    """Draw what the learned map does to the features, or to columns, and its spectrum."""
     displays, spectrum = list[Any](), model.arrays.get("spectrum")
     if model.soft_vote:
         names = list(model.encoder.feature_names_in_)
@@ -227,8 +226,9 @@ def _write(
 
 
 def _transform_folder(options: argparse.Namespace) -> int:
-    """Write a file of mapped rows for every file of a folder, into a folder that appears when all
-    are written.
+    """Write a file of mapped rows for every file of a folder, into a new folder.
+
+    It appears when all are written.
     """
     if options.output == STANDARD_OUTPUT:
         raise TableError("with --dask files are written: name a folder for them with -o.")

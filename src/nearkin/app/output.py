@@ -51,8 +51,9 @@ logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
-    """Refuse to write to what is read, or twice to one file, by whatever path or link, before any
-    work is done.
+    """Refuse to write to what is read, or twice to one file, before any work is done.
+
+    A file is known by whatever path or link leads to it.
     """
     taken: dict[Any, tuple[str, str]] = {}  # what a file is called, and its use
     for attribute in READ:
@@ -131,8 +132,7 @@ def table_output(options: argparse.Namespace) -> tuple[Path | None, str]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Yield a new folder beside `path` to write into; it takes its place when everything is
-    written.
+    """Yield a new folder beside `path`; it takes its place when everything is written.
 
     It is removed when the writing fails, and kept when everything is written but the place was
     taken meanwhile.
@@ -206,8 +206,9 @@ class Outputs:
 
 
 def _free_part(path: Path) -> Path:
-    """Return where a draft of a file is written: where there is nothing yet, for what is there may
-    be a user's.
+    """Return where a draft of a file is written: where there is nothing yet.
+
+    What is there may be a user's.
     """
     part, number = path.with_name(f"{path.name}.part"), 2
     while os.path.lexists(part):
@@ -263,9 +264,7 @@ def draw_displays(title: str, displays: Sequence[Any], path: Path) -> None:
 
 
 def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any]:
-    """Return columns for all rows, whose cells are missing in those that are empty; the others have
-    the given ones.
-    """
+    """Return columns for all rows: missing in the empty ones, given in the others."""
     rows = np.flatnonzero(~empty)
     series = {
         name: pd.Series(cells, rows, "Int64" if cells.dtype.kind == "i" else None)
@@ -276,9 +275,7 @@ def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any
 
 
 def for_csv(columns: dict[str, Any], *, rounded: bool, escape: bool) -> dict[str, Any]:
-    """Return columns for CSV: floats `rounded` on request, and with `escape` no text a formula to a
-    spreadsheet.
-    """
+    """Return columns for CSV, floats `rounded`; with `escape` no text is a formula."""
 
     def escaped(text: Any) -> Any:
         return f"'{text}" if isinstance(text, str) and text.startswith(FORMULA) else text

@@ -28,16 +28,12 @@ from ..tables import MARKS_OF_MISSING, Cells, Rules, Text
 
 # The checks that all tables share, and the error with which one is refused.
 
-MAX_TEXT = 500
-TEXT = pa.large_string()
-TRUTH = pa.array(["True", "TRUE", "true", "False", "FALSE", "false"], TEXT)
-CODE = "^0[0-9]+$"
-
+MAX_TEXT = 500  # characters of a name or a label
 LIST_CELL = re.compile(r"(.*)\[\d+\]")  # how a number of a column of lists is called
 MISSING = "missing values (empty fields, NA, None and the like)"
 
 Names = Sequence[str]
-# Called with the part that is done, and the whole.
+# called with the part that is done, and the whole
 Progress = Callable[[int, int], None]
 
 
@@ -67,9 +63,7 @@ def one_line(place: Any) -> Iterator[None]:
 
 
 class BadCells:
-    """Infinite cells, and where they are refused missing ones, counted by column while a table is
-    read.
-    """
+    """Infinite cells, and where they are refused missing ones, counted by column."""
 
     def __init__(self, missing: bool, infinite: str = "infinite values") -> None:
         self._kinds = {infinite: np.isinf} | ({MISSING: np.isnan} if missing else {})
@@ -77,9 +71,7 @@ class BadCells:
         self._counts = defaultdict[str, Counter[str]](Counter)
 
     def add(self, names: Sequence[str], cells: np.ndarray, start: int = 0) -> bool:
-        """Count bad cells of some rows, the first of which has the number `start`; return whether
-        any were found.
-        """
+        """Count bad cells of rows from the number `start` on; return whether any were found."""
         for what, find in self._kinds.items():
             columns, rows = np.nonzero(find(cells).T)
             if len(rows):
@@ -89,9 +81,7 @@ class BadCells:
         return bool(self._first)
 
     def refuse(self, path: Path, place: Callable[[int], str]) -> None:
-        """Raise a TableError that names the columns, their counts and the place of the first bad
-        cell, if there are.
-        """
+        """Raise a TableError that names the columns, their counts and the first place, if any."""
         if not self._first:
             return
         what = max(self._first)
@@ -106,8 +96,9 @@ class BadCells:
 
 
 def find_name(path: Path, names: Sequence[str], given: str | None, option: str) -> str:
-    """Return the name that was meant; spaces around it do not matter. The numbers of vectors are
-    not offered.
+    """Return the name that was meant; spaces around it do not matter.
+
+    The numbers of vectors are not offered.
     """
     offered = [name for name in names if not LIST_CELL.fullmatch(name)] or names
     if given is None:
@@ -148,8 +139,9 @@ def check_names(place: Path | str, names: Sequence[str]) -> None:
 
 
 def check_length(place: str, texts: Iterable[str]) -> None:
-    """Refuse texts so long that they are no names: in an array of strings the longest sets the
-    memory of all.
+    """Refuse texts so long that they are no names.
+
+    In an array of strings the longest sets the memory of all.
     """
     longest = max(map(len, texts), default=0)
     if longest > MAX_TEXT:
@@ -160,8 +152,9 @@ def check_length(place: str, texts: Iterable[str]) -> None:
 
 
 def _similar(name: str, names: Sequence[str]) -> str:
-    """Return the most similar of the names, if one is; among short ones, the last thousand, for the
-    search is slow.
+    """Return the most similar of the names, if one is.
+
+    Only the last thousand short ones are searched, as the search is slow.
     """
     short = [other for other in names if len(other) <= MAX_NAME]
     return "".join(map(shown, difflib.get_close_matches(name, short[-1000:], n=1)))
@@ -174,6 +167,10 @@ def missing_note(met: Counter[str]) -> list[str]:
 
 
 # What is read of a table, and how
+
+TEXT = pa.large_string()
+TRUTH = pa.array(["True", "TRUE", "true", "False", "FALSE", "false"], TEXT)
+CODE = "^0[0-9]+$"  # such as a ZIP code, which is text
 
 
 @dataclass(frozen=True)
@@ -270,9 +267,7 @@ class Reader(ABC):
 
     @contextmanager
     def readable(self, kind: str = "", remedy: str = "") -> Iterator[None]:
-        """Turn what a library raises on a damaged or forged file, errors of a dozen types, into one
-        line.
-        """
+        """Make one line of what a library raises on a damaged or forged file, of any type."""
         try:
             yield
         except Exception as error:

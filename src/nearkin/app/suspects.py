@@ -80,8 +80,7 @@ class Suspects:
 def find_suspects(
     encoder: TableEncoder, cells: Cells, y: np.ndarray, task: str, hints: bool
 ) -> Suspects:
-    """Return the suspicious ones among the columns that are learned from; with `hints` also those
-    of groups.
+    """Return the suspicious columns; with `hints` also those that look like groups.
 
     A row is predicted from others, by rows of the same value and by the four closest ones (for a
     regression, on the line through the values below and above). Suspicious is what is nearly always
@@ -185,8 +184,9 @@ def _same_classes(
 
 
 def _close_classes(values: np.ndarray, labels: np.ndarray) -> float:
-    """Return the accuracy of a vote among the four rows around each; two against two, the closest
-    one decides.
+    """Return the accuracy of a vote among the four rows around each.
+
+    Two against two, the closest one decides.
     """
     row, gaps = np.arange(len(values)), np.diff(values, prepend=-np.inf, append=np.inf)
     start = np.clip(row - 2, 0, len(row) - 5)

@@ -241,8 +241,9 @@ def read_table(
     unlabelled: str | None = None,
     reading: Reading = AS_FOUND,
 ) -> Table:
-    """Return the table in a file, or a bundled one, to learn from; refuse what cannot be compared
-    on.
+    """Return the table in a file, or a bundled one, to learn from.
+
+    What cannot be compared on is refused.
 
     Parameters
     ----------
@@ -422,8 +423,9 @@ def read_target(
 
 
 def _blanked(y: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, bool]:
-    """Return y as objects, with None where a cell is one of some marks, as text or number; and if
-    any is.
+    """Return y as objects, None where a cell is one of some marks, and whether any is.
+
+    A mark may be text or a number.
     """
     cells = pd.Series(y.tolist(), dtype=object)
     numbers = pd.to_numeric(pd.Series(marks), errors="coerce").dropna()
@@ -514,8 +516,9 @@ def _as_classes(file: Reader, y: np.ndarray, target: str) -> np.ndarray:
 
 
 def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
-    """Return the labels, whole numbers as integers; refuse real numbers, long text, and a single
-    class.
+    """Return the labels, whole numbers as integers.
+
+    Real numbers, long text, and a single class are refused.
     """
     column = f"{path}: {shown(target)}"
     if y.dtype.kind in "OU":

@@ -82,9 +82,7 @@ class Wording:
         return f"{self.factor * difference:+z{self.form}}"
 
     def predicate(self, score: float) -> str:
-        """Return what a prediction with this score is, e.g. "is right in 95.4% of the held-out
-        rows".
-        """
+        """Return what a prediction with this score is, e.g. "has an AUC of 0.954 ..."."""
         return self.template.format(self.figure(score))
 
     def is_zero(self, difference: float) -> bool:
@@ -314,9 +312,7 @@ class Summary:
 
     @property
     def quote(self) -> str:
-        """Return the outcome in one sentence, with the rows and folds that it rests on, and one for
-        each doubt.
-        """
+        """Return the outcome in one sentence, with its rows and folds, and one for each doubt."""
         found = f"raw k-NN {self.wording.predicate(self.raw.score)}"
         if self.leader is not self.raw:
             found = self._evidence(self.leader, self._subject)
@@ -324,8 +320,9 @@ class Summary:
 
     @property
     def verdict(self) -> str:
-        """Return the outcome, a sentence a line: doubts, what is shown, how others compare, and
-        what would have been shown.
+        """Return the outcome, a sentence a line.
+
+        First doubts, then what is shown, how others compare, and what would have been shown.
         """
         comparison = self.comparison
         lines = [*self.doubts, self._finding(), *self._ahead_of_choice()]
@@ -346,9 +343,7 @@ class Summary:
 
     @property
     def _subject(self) -> str:
-        """Return the leader as the subject of a sentence, e.g. "the automatic choice (NCA in 13 of
-        15 folds)".
-        """
+        """Return the leader as a subject, e.g. "the automatic choice (NCA in 13 of 15 folds)"."""
         if self.leader.kind != "choice":
             return self.leader.name
         ((name, n),), n_folds = self.leader.chosen.most_common(1), self.leader.chosen.total()
@@ -373,9 +368,7 @@ class Summary:
         return f"{subject} {words.predicate(row.score)}, raw k-NN {other}: {change} ({proof})"
 
     def _finding(self) -> str:
-        """Return whether the automatic choice, or else a method, is shown to be better than raw
-        k-NN.
-        """
+        """Return whether the automatic choice, or else a method, is shown to beat raw k-NN."""
         words, first, subject = self.wording, self.leader, self._subject
         raw = words.predicate(self.raw.score)
         if first is self.raw:
@@ -424,9 +417,7 @@ class Summary:
         )
 
     def _against_references(self) -> Iterator[str]:
-        """Yield how far the leading result is from the best reference, and whether it beats a
-        constant.
-        """
+        """Yield how far the leader is from the best reference, and whether it beats a constant."""
         comparison, first, words = self.comparison, self.leader, self.wording
         subject = "raw k-NN" if first is self.raw else self._subject.partition(" (")[0]
         references = [row for row in self.rows if row.kind == "reference"]

@@ -93,8 +93,9 @@ def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
 
 
 def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> Vectors:
-    """Return the held-out queries and candidates of a split as a way makes them, learned from the
-    training rows.
+    """Return the held-out queries and candidates of a split as a way makes them.
+
+    What a way learns, it learns from the training rows.
     """
     queries, documents = judgements.vectors()
     Q, C = unit_rows(queries[split.queries]), unit_rows(documents[split.candidates])
@@ -123,9 +124,7 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
 
 
 def place_in_sequence(way: Way) -> tuple[Any, ...]:
-    """Return where a way stands in the sequence: bits alone come last, long vectors before short
-    ones.
-    """
+    """Return where a way stands in the sequence: bits alone last, long before short ones."""
     return (
         way.quantize == "binary" and not way.rescored,
         -way.size,
@@ -238,9 +237,7 @@ class Adaptation:
 
 
 def harms(result: WayResult) -> bool:
-    """Return whether a way loses more than a standard error on unseen classes: probably, if not
-    surely.
-    """
+    """Return whether a way probably loses on unseen classes, by more than a standard error."""
     test = result.tests.get(UNSEEN)
     return test is not None and test.difference < -test.standard_error
 
@@ -418,8 +415,9 @@ def run_all(
 def score_settings(
     train: Judgements, score: str, side: str, unseen: bool, seed: int, step: Callable[[], None]
 ) -> list[float]:
-    """Return the score of each of `SETTINGS` inside training rows, for seen and unseen classes
-    alike.
+    """Return the score of each of `SETTINGS` inside training rows.
+
+    Seen and unseen classes count alike, but where unseen ones decide.
     """
     splits = [
         split
@@ -445,8 +443,9 @@ def score_settings(
 
 
 def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:
-    """Return the scores of the held-out queries of a split; a query that is itself a candidate is
-    not found.
+    """Return the scores of the held-out queries of a split, (n_queries,) for each name.
+
+    A query that is itself a candidate is not found.
     """
     ranked = split.candidates[vectors.ranked(DEPTH + judgements.own_rows)]
     if judgements.own_rows:

@@ -172,8 +172,9 @@ class MapWithVote:
     method: Method
 
     def fit(self, fold: Fold, params: Params) -> FittedMap:
-        """Return the map, learned from the training rows (a sample, where these are many) and from
-        those without a label.
+        """Return the map, learned from the training rows and from those without a label.
+
+        Of many training rows a sample is learned from.
         """
         method = self.method
         fold = fold if method.unlabelled or not len(fold.others) else fold.alone

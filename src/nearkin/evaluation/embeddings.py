@@ -158,8 +158,9 @@ def held_out_accuracy(
 
 
 def _truth(Z: Any, y: Any, labelled: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the class of every row as a number, and whose labels were used; refuse labels that
-    hide those.
+    """Return the class of every row as a number, and whose labels were used.
+
+    Labels that hide those of the other rows are refused.
     """
     labelled = np.asarray(labelled)
     if labelled.dtype != bool:

@@ -37,8 +37,9 @@ Params = dict[str, Any]
 
 
 class LDA(LinearDiscriminantAnalysis):
-    """scikit-learn's LDA, by eigenvectors where LAPACK's SVD does not converge (it may not, on
-    finite rows).
+    """scikit-learn's LDA, by eigenvectors where LAPACK's SVD does not converge.
+
+    The SVD may fail even on finite rows.
     """
 
     def fit(self, X: Any, y: Any) -> LDA:
@@ -107,8 +108,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Reference:
-    """A predictor of another kind, to know what the table allows; it is ranked apart and not
-    tested.
+    """A predictor of another kind, to know what the table allows; ranked apart, not tested.
 
     Attributes
     ----------
@@ -126,8 +126,9 @@ class Reference:
 def default_methods(
     task: str = CLASSIFICATION.name, *, semi_supervised: bool = False, balanced: bool = False
 ) -> list[Method]:
-    """Return the methods that answer first: the raw features, the predictor for tables and, for
-    classes, LDA.
+    """Return the methods that answer first.
+
+    These are the raw features, the predictor for tables and, for classes, LDA.
 
     With `balanced` the predictor that weighs the classes alike is among them, and with
     `semi_supervised` those methods that make sense only where some rows have no label.
@@ -171,8 +172,9 @@ def default_references(
     n_classes: int = 1,
     score: str | None = None,
 ) -> list[Reference]:
-    """Return what most people would use instead: a constant, a linear model, a random forest and
-    boosted trees.
+    """Return what most people would use instead.
+
+    These are a constant, a linear model, a random forest and boosted trees.
 
     The constant is the largest class; of numbers the mean, or by the score "mae" the median.
 

@@ -115,8 +115,7 @@ class Protocol:
         return missing_cells(self.X)
 
     def preprocessing(self) -> list[tuple[str, Any]]:
-        """Return the steps before a map, unfitted: a scaler and an imputer, as far as they are
-        needed.
+        """Return the steps before a map, unfitted: a scaler and an imputer, where needed.
 
         Scaled first, as the scaler passes over missing cells: so their indicators stay 0 and 1. Of
         unit variance, an indicator of 5 missing cells among 1,000 would weigh like 14 standard
@@ -144,8 +143,9 @@ class Protocol:
         return self.unlabelled[~np.isin(self.units[self.unlabelled], self.units[held_out])]
 
     def most_folds(self, rows: np.ndarray) -> tuple[int, str]:
-        """Return into how many folds rows can be cut, and what limits this; 1 where every class has
-        a single row.
+        """Return into how many folds rows can be cut, and what limits this.
+
+        1 where every class has a single row.
         """
         heads = self._heads(rows)
         if self.grouped:
@@ -201,9 +201,7 @@ class Protocol:
         return folds, reduced
 
     def one_split(self, seed: int) -> TrainTest:
-        """Hold out one row of each of 5,000 units; rows that are near-twins of these are not
-        learned from.
-        """
+        """Hold out one row of each of 5,000 units; their near-twins are not learned from."""
         heads = self._heads(self.labelled)
         test = np.sort(sample(heads, self.y, min(SPLIT_HELD_OUT, len(heads) // 5), seed))
         own = np.isin(self.units, self.units[test])
@@ -213,8 +211,7 @@ class Protocol:
         return self.labelled[~own[self.labelled]], test
 
     def member_folds(self, rows: np.ndarray, n_splits: int = INNER_SPLITS) -> list[TrainTest]:
-        """Return folds of 2,000 training rows, or of all that there are; without those that have no
-        score.
+        """Return folds of 2,000 training rows, or of all that there are, that have a score.
 
         Of twins one row takes part where there are more.
         """
@@ -259,14 +256,14 @@ class Protocol:
         return rows if self.grouped else np.sort(self._heads(rows))
 
     def _has_score(self, test: np.ndarray) -> bool:
-        """Say whether held-out rows can be scored: R² compares errors with the spread of the
-        numbers.
-        """
+        """Say whether held-out rows can be scored: R² needs numbers that differ."""
         return self.task == CLASSIFICATION or bool(np.ptp(self.y[test]) > 0)
 
     def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[TrainTest]:
-        """Return folds of the units; those of twins are small, so that it is their number that is
-        shared out.
+        """Return folds that keep units together.
+
+        Folds hold about equally many rows of groups, which may be large, but equally many units of
+        twins, which are small.
         """
         with warnings.catch_warnings():
             # `Comparison.reduced` holds it
@@ -292,8 +289,9 @@ class Protocol:
 def sample(
     rows: np.ndarray, y: np.ndarray, size: int, seed: int, fewest: int = FEWEST
 ) -> np.ndarray:
-    """Return about so many of the rows, ascending: of every class its share, at least `fewest` rows
-    (or all it has).
+    """Return about so many of the rows, ascending: of every class its share, at least `fewest`.
+
+    Of a class with fewer, all its rows.
 
     Of numbers, evenly spaced ones in their order.
     """
@@ -365,9 +363,7 @@ class Fold:
 
     @cached_property
     def alone(self) -> Fold:
-        """Return the fold as if there were no rows without a label: their scale is not that of all
-        rows.
-        """
+        """Return the fold as if there were no rows without a label, which change the scale."""
         return Fold(self.protocol, self.rows, self.queries, NO_ROWS)
 
     @cached_property
@@ -511,8 +507,9 @@ def _ranking_score(name: str | None, task: Task, y: np.ndarray) -> Score:
 
 
 def few_decide(y: np.ndarray) -> bool:
-    """Say whether a few numbers decide R²: the farthest hundredth has more than half the squares
-    about the median.
+    """Say whether a few numbers decide R².
+
+    The farthest hundredth then has more than half of the squares about the median.
     """
     if len(y) < FEWEST_NUMBERS:
         return False

@@ -117,8 +117,9 @@ def _row(cells: Sequence[str], tag: str, weight: str) -> str:
 
 
 def _picture(line: Line, span: Sequence[float], decimals: int) -> str:
-    """Return a line's difference with its interval, beside the raw features; an arrow leads to what
-    lies outside.
+    """Return a line's difference with its interval, beside the raw features.
+
+    An arrow leads to what lies outside.
     """
     ends = [line.difference, *line.interval]
     margin, middle, color = 8, HEIGHT / 2, COLORS[line.status]

@@ -94,9 +94,7 @@ class MethodResult:
 
     @property
     def status(self) -> str:
-        """Return "baseline", "better", "worse", or "unclear" where the difference may be chance; or
-        "reference".
-        """
+        """Return "baseline", "reference", "better", "worse", or "unclear" if it may be chance."""
         if self.kind in ("baseline", "reference"):
             return self.kind
         status = status_of(self.sign * self.difference, self.p_value)
@@ -423,16 +421,12 @@ class Comparison:
 
     @property
     def of_fitted_models(self) -> bool:
-        """Return whether one split tells which fitted models are better, not which methods: see
-        `PairedTest`.
-        """
+        """Return whether one split compares fitted models, not methods: see `PairedTest`."""
         return len(self.folds) == 1
 
     @property
     def n_chained(self) -> int:
-        """Return how many rows hang together in tight groups of more than ten, which the folds
-        split.
-        """
+        """Return how many rows are in tight groups of more than ten that the folds split."""
         return self.protocol.n_chained
 
     def __getitem__(self, name: str) -> MethodResult:
@@ -456,16 +450,15 @@ class Comparison:
 
     @property
     def best(self) -> MethodResult:
-        """Return the best method that is shown to be better than the raw features, else the raw
-        features.
-        """
+        """Return the best method shown to be better than the raw features, else these."""
         return next(
             (r for r in self.results if r.status == "better" and r.kind == "method"), self.raw
         )
 
     def mapping(self, result: MethodResult, n_components: int) -> Pipeline | None:
-        """Return the steps to the map of a method with the parameters of the first fold, unfitted,
-        with n_components.
+        """Return the steps to the map of a method with n_components, unfitted.
+
+        Its parameters are those of the first fold.
 
         None where the result is no map. The automatic choice is several.
         """
@@ -495,8 +488,9 @@ class Comparison:
         return [result.row() for result in (*self.results, *self.references)]
 
     def to_frame(self) -> Any:
-        """Return the ranking as a pandas DataFrame, one row a method, the references last (needs
-        pandas).
+        """Return the ranking as a pandas DataFrame, one row a method, the references last.
+
+        It needs pandas.
         """
         try:
             import pandas as pd
@@ -556,8 +550,9 @@ def _collected(
 def ranked(
     finished: Sequence[MethodResult], folds: Sequence[TrainTest], units: np.ndarray | None = None
 ) -> tuple[list[MethodResult], float]:
-    """Return the results, best first, with tests against the raw features, and the least difference
-    that shows.
+    """Return the results, best first, with tests against the raw features.
+
+    The second value is the least difference that shows.
     """
     raw = next(result for result in finished if result.name == RAW)
     others = [result for result in finished if result is not raw]

@@ -43,8 +43,9 @@ class Task:
 
 
 def _check_classes(y: Any) -> np.ndarray:
-    """Return the labels, None or NaN where they are missing; refuse real numbers and classes of a
-    single row.
+    """Return the labels, None or NaN where they are missing.
+
+    Real numbers and classes of a single row are refused.
     """
     y = column_or_1d(y)
     classes, codes = encode_labels(y[~is_missing(y)])
@@ -59,8 +60,9 @@ def _check_classes(y: Any) -> np.ndarray:
 
 
 def _check_numbers(y: Any) -> np.ndarray:
-    """Return the numbers as float64, NaN where they are missing; refuse what is no number or does
-    not vary.
+    """Return the numbers as float64, NaN where they are missing.
+
+    What is no number, or does not vary, is refused.
     """
     y = column_or_1d(y)
     known = ~is_missing(y)
@@ -130,8 +132,7 @@ class Vote:
         return task.voter(self.n_neighbors, weights=weights, algorithm="brute")
 
     def predict(self, distances: np.ndarray, answers: np.ndarray, n_classes: int) -> np.ndarray:
-        """Return the shares of the classes (n, n_classes), or for n_classes = 0 the mean (n,) of
-        numbers.
+        """Return the shares of the classes (n, n_classes), or the mean (n,) if n_classes = 0.
 
         `distances` and `answers` of the neighbours, (n, k), nearest first; answers are classes 0,
         1, ... or numbers.
@@ -171,13 +172,11 @@ def possible_votes(votes: Sequence[Vote], n_rows: int) -> list[Vote]:
 
 
 def nearest_voters(Z: Any, queries: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return distances to the k nearest rows of Z and their positions, (n_queries, k), nearest
-    first.
-    """
+    """Return distances and positions of the k nearest rows of Z, (n_queries, k), ascending."""
     return NearestNeighbors(n_neighbors=k, algorithm="brute").fit(Z).kneighbors(queries)
 
 
-MIN_PROBABILITY = 1e-3
+MIN_PROBABILITY = 1e-3  # in a log loss
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ Name = TypeVar("Name", bound=Hashable)
 def corrected_resampled_t_test(
     differences: np.ndarray, n_train: float, n_test: float, resolution: float | None = None
 ) -> float:
-    """Return the two-sided p-value for a mean difference of 0 over the folds of a repeated
-    cross-validation.
+    """Return the two-sided p-value for a mean difference of 0 over repeated cross-validation.
 
     `t = mean(d) / sqrt((1/J + n_test/n_train) var(d))` with J - 1 degrees of freedom;
     n_test/n_train, rows of a fold, corrects for the training rows that folds share (Nadeau and
@@ -35,8 +34,7 @@ def corrected_resampled_t_test(
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A mean difference in score of a method from the baseline, and how far chance may have moved
-    it.
+    """A mean difference in score of a method from the baseline, and its uncertainty.
 
     Attributes
     ----------
@@ -72,9 +70,7 @@ class PairedTest:
         return float(2 * student.sf(abs(self.difference) / self.standard_error, self.dof))
 
     def interval(self, level: float = 0.95, n_comparisons: int = 1) -> tuple[float, float]:
-        """Return the confidence interval of the difference; of several methods, one that all keep
-        together.
-        """
+        """Return the confidence interval of the difference; of several, a simultaneous one."""
         half = float(student.isf((1 - level) / (2 * n_comparisons), self.dof)) * self.standard_error
         return self.difference - half, self.difference + half
 
@@ -86,8 +82,9 @@ def paired_test_by_rows(
     n_train: float,
     units: np.ndarray | None = None,
 ) -> PairedTest:
-    """Test a difference in score by the held-out rows alone, for methods whose fits are hardly a
-    matter of luck.
+    """Test a difference in score by the held-out rows alone.
+
+    It is for methods whose fits are hardly a matter of luck.
 
     The differences d of a unit are summed over its rows and over repeats: `v_rows = (1 + m/n_train)
     G/(G - 1) sum_units (sum w (d - mean))^2`. Weights w = 1/(J n_test) make the mean that of the J
@@ -131,8 +128,9 @@ def paired_test(
     n_train: float,
     units: np.ndarray | None = None,
 ) -> PairedTest:
-    """Test a difference in score by the held-out rows and the folds of (repeated) cross-validation,
-    or of one split.
+    """Test a difference in score by held-out rows and folds of (repeated) cross-validation.
+
+    Of a single split, by the rows alone.
 
     Rows do not show that a method is another one in every fold, as where its choices are a matter
     of luck; folds do. By rows alone, a method that draws its features by lot is "significant" on 40
@@ -166,10 +164,10 @@ def paired_test(
 
 
 def detectable_difference(standard_error: float, dof: float, n_comparisons: int = 1) -> float:
-    """Return the difference that is shown four times out of five, at .05 and the first step of
-    Holm's test.
+    """Return the difference that is shown four times out of five.
 
-    `(t_{1 - .05/(2 n_comparisons)} + t_.8) standard_error`.
+    It is `(t_{1 - .05/(2 n_comparisons)} + t_.8) standard_error`, at .05 and the first step of
+    Holm's test.
     """
     critical = student.isf(SIGNIFICANCE / (2 * n_comparisons), dof)
     return float(critical + student.ppf(0.8, dof)) * standard_error

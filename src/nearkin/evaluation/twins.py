@@ -149,9 +149,7 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
     variance = max(y.var(), np.finfo(float).tiny)
 
     def likeness(row: int, others: np.ndarray) -> float:
-        """Return the share of equal classes; of numbers 1 for equal ones, 0 for random ones in the
-        mean.
-        """
+        """Return the share of equal classes; of numbers 1 if equal, 0 in the mean if random."""
         if is_number:
             return float(1 - np.mean((y[others] - y[row]) ** 2) / (2 * variance))
         return float(np.mean(y[others] == y[row]))
@@ -180,8 +178,9 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
 
 
 def _owe_labels(number: np.ndarray, excess: np.ndarray, n_queries: int) -> bool:
-    """Return whether labels agree more inside groups than outside, by more than chance and one
-    point of all rows.
+    """Return whether labels agree more inside groups than outside.
+
+    The excess must be more than chance explains, and more than one point over all rows.
     """
     means = _means_by_group(number, excess)
     if excess.sum() < LEAST_EXCESS * n_queries or len(means) < 2:
@@ -222,9 +221,7 @@ def _contents(X: Any) -> Iterator[bytes]:
 
 
 def _scaled(X: Any, scale: bool) -> Any:
-    """Return rows with features of unit variance, but for constant ones; dense rows about their
-    mean.
-    """
+    """Return rows with features of unit variance, but for constant ones; dense rows centred."""
     X = densified(X)
     if scale:
         return StandardScaler(with_mean=not issparse(X)).fit_transform(X)
@@ -247,8 +244,9 @@ def _near_pairs(X: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _expected_nearer(d: np.ndarray, nearest: int) -> np.ndarray:
-    """Return how many rows, at most 1, chance would put nearer than each of the first, given the
-    farther distances.
+    """Return how many rows chance would put nearer than each of the first, at most 1.
+
+    It is estimated from the farther distances.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         log_d = np.log(d)

@@ -49,8 +49,9 @@ class HeldOutMap:
 def score_by_dimension(
     comparison: Comparison, *, progress: Progress = lambda *_: None
 ) -> dict[str, dict[int, np.ndarray]]:
-    """Return the held-out score of every method for each number of dimensions, on the folds of the
-    first repeat.
+    """Return the held-out score of every method for each number of dimensions.
+
+    Only the folds of the first repeat are used.
 
     Parameters
     ----------
@@ -111,8 +112,9 @@ def _score(fold: Fold, Z: Any, queries: Any, vote: Vote) -> float:
 
 
 def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
-    """Return how many held-out rows of each class (rows, sorted) got each label (columns), summed
-    over all folds.
+    """Return how many held-out rows of each class (rows) got each label (columns).
+
+    Classes are sorted, and rows are counted over all folds.
     """
     protocol = comparison.protocol
     if protocol.task != CLASSIFICATION:
@@ -125,8 +127,9 @@ def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
 
 
 def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
-    """Return the held-out rows of the first fold in two dimensions of a method, learned from its
-    training rows.
+    """Return the held-out rows of the first fold in two dimensions of a method.
+
+    The map is learned from its training rows.
     """
     fold, method = Fold(comparison.protocol, *comparison.folds[0]), result.method
     params, vote = dict(result.params[0]), result.votes[0]
@@ -194,8 +197,9 @@ def better_by_another_score(
 
 
 def _chance_of_order(comparison: Comparison) -> float:
-    """Return the standard deviation, by chance, of a rank correlation or an AUC of the held-out
-    rows of a split.
+    """Return the standard deviation, by chance, of a rank correlation or an AUC.
+
+    The rows are those that a split holds out.
     """
     (_, test), *_ = comparison.folds
     if comparison.task != CLASSIFICATION:
@@ -207,8 +211,7 @@ def _chance_of_order(comparison: Comparison) -> float:
 
 
 def chosen_predictor(comparison: Comparison) -> Any:
-    """Return the automatic choice, fitted to all labelled rows, if it has a vote of its own; else
-    None.
+    """Return the automatic choice, fitted to all labelled rows; None if it is a map.
 
     It is the last step of the winner; of a comparison without one what most folds chose.
     """
@@ -234,8 +237,7 @@ def held_out_map(
     task: str = "classification",
     unlabelled: np.ndarray = NO_ROWS,
 ) -> HeldOutMap:
-    """Learn a clone of `mapping` on the training rows of a fold, and return its held-out rows in
-    two dimensions.
+    """Learn a clone of `mapping` on a fold, and return its held-out rows in two dimensions.
 
     `unlabelled` are row numbers to learn from, too, as `Protocol.beside` has them.
     """

@@ -33,9 +33,7 @@ Result = tuple[int | str, str | None, Any]  # the key of a job, a name, and what
 
 @contextmanager
 def progress_bar(progress: Any) -> Iterator[Callable[..., None]]:
-    """Yield what to call with [what is done,] units done and units in all: the callable; for True a
-    bar.
-    """
+    """Yield what to call with [what is done,] units done and units in all; for True a bar."""
     if progress is not True:
         yield progress or (lambda *_: None)
         return
@@ -83,8 +81,7 @@ class Job:
         return [replace(self, contestants=self.contestants[first::n]) for first in range(n)]
 
     def work(self, protocol: Protocol, deadline: float, is_first: bool) -> Iterator[Result]:
-        """Yield the key, a name and what is found, or `Skipped` where there is nothing; last a name
-        of None.
+        """Yield the key, a name and what is found, or `Skipped`; last a name of None.
 
         After the deadline only the first job begins, and others end, but with at least two methods
         where the raw features are among them.
@@ -130,8 +127,9 @@ class Findings:
     interrupted: bool = False
 
     def complete(self, methods: Sequence[Method]) -> dict[int, dict[str, Any]]:
-        """Return what was found on the folds that got farthest, of those with the raw features: on
-        all folds, as a rule.
+        """Return what was found on the folds that got farthest: on all folds, as a rule.
+
+        Folds without the raw features are left out.
         """
         names = {method.name for method in methods}
         reached = {
