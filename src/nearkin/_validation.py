@@ -265,7 +265,9 @@ def refuse_unfit_targets(y: Any, estimator: Any) -> None:
         raise ValueError(f"y holds NaN in {rows}: drop rows without a target.")
 
 
-def _validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> tuple[Any, Any]:
+def _validate_for_fit(
+    estimator: Any, X: Any, y: Any = "no_validation", **options: Any
+) -> tuple[Any, Any]:
     """Return X and y for fitting: at least two rows that are not all equal."""
     found = validated(estimator, X, y, ensure_min_samples=2, **_ROWS, **options)
     X, y = found if isinstance(found, tuple) else (found, None)
@@ -281,7 +283,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     Fitting (`reset=True`) requires at least two rows that are not all equal.
     """
     if reset:
-        return _validate(estimator, X)[0]
+        return _validate_for_fit(estimator, X)[0]
     return canonical_csr(validated(estimator, X, reset=False, **_ROWS))
 
 
@@ -302,7 +304,7 @@ def validate_labelled_rows(
     refuse_no_rows(X)
     # first: validate_data fails on pandas' NA
     classes, codes = (np.empty(0), None) if y is None else encode(y)
-    X, codes = _validate(estimator, X, codes, reset=reset)
+    X, codes = _validate_for_fit(estimator, X, codes, reset=reset)
     return X, classes, np.full(X.shape[0], -1) if codes is None else codes
 
 
@@ -313,7 +315,9 @@ def validate_target_rows(
     float64.
     """
     refuse_unfit_targets(y, estimator)
-    X, y = _validate(estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output)
+    X, y = _validate_for_fit(
+        estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output
+    )
     y = np.asarray(y, dtype=np.float64)
     check_targets_vary(y)
     return X, y
@@ -331,7 +335,7 @@ def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, n
             y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y"
         )
     numbers = None if y is None else np.arange(len(y))  # in place of y, which may not be finite
-    X, _ = _validate(estimator, X, numbers)
+    X, _ = _validate_for_fit(estimator, X, numbers)
     check_targets_vary(y[has_target(y)])
     return X, y
 
@@ -368,7 +372,7 @@ def validate_labelled_pairs(estimator: Any, pairs: Any, y: Any) -> tuple[np.ndar
     -1.
     """
     pairs = validate_pairs(pairs)
-    _validate(estimator, pairs.reshape(-1, pairs.shape[2]), reset=True)
+    _validate_for_fit(estimator, pairs.reshape(-1, pairs.shape[2]), reset=True)
     y = column_or_1d(y)
     if y.shape != pairs.shape[:1] or not np.isin(y, (-1, 1)).all():
         raise ValueError(

@@ -51,10 +51,11 @@ def unit_distance(
 
 
 def perplexity_bandwidth(squares: np.ndarray, mean_perplexity: float = PERPLEXITY) -> float:
-    """Return u from the squared distances of some rows to their nearest, ascending.
+    """Return u from the squared distances (rows, k) of some rows to their nearest, ascending.
 
-    The mean perplexity is 10 rows; half of all rows where these are fewer than 20, and never less
-    than 2, or than twice the duplicates that a row has.
+    The mean perplexity is `mean_perplexity`, or more where rows have duplicates: at least twice
+    that of the nearest alone. It is at most half way from there to k, which matters where there are
+    fewer than 20 rows.
     """
     if not squares.any():
         return 1.0
@@ -90,14 +91,16 @@ def perplexities(squares: np.ndarray) -> np.ndarray:
 
 
 def nearest_squares(X: Any, n_rows: int = PERPLEXITY_ROWS) -> np.ndarray:
-    """Return the squared distances of some rows to their 100 nearest others, ascending."""
+    """Return the squared distances of at most `n_rows` rows to their 100 nearest others, ascending,
+    shape (at most n_rows, at most 100).
+    """
     sample = evenly_by(row_norms(X, squared=True), n_rows)
     return np.sort(squares_to(X[sample], X, sample), axis=1)[:, :-1]
 
 
 def squares_to(queries: Any, X: Any, numbers: np.ndarray) -> np.ndarray:
-    """Return the squared distances of queries to their 101 nearest rows of X, infinite to the row
-    of their number.
+    """Return the squared distances of queries to their 101 nearest rows of X, shape (n_queries, at
+    most 101), infinite to the row of their number.
     """
     with config_context(assume_finite=True):
         index = NearestNeighbors(algorithm="brute").fit(X)
@@ -108,8 +111,8 @@ def squares_to(queries: Any, X: Any, numbers: np.ndarray) -> np.ndarray:
 
 
 def evenly_by(norms: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return at most `n_rows` rows, drawn evenly by their norms: the same rows in whatever order
-    they come.
+    """Return the numbers of at most `n_rows` rows, evenly spaced in the order of their norms: the
+    same rows in whatever order they come.
     """
     return np.argsort(norms, kind="stable")[:: -(-len(norms) // n_rows)]
 
@@ -194,12 +197,8 @@ def near_rows(
     return near[np.argsort(np.argsort(anchors))]
 
 
-# How `nearkin.evaluation.compare` treats these methods: a fit with fewer components is not the
-# beginning of another.
-COMPARED = {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": False}
-# Ten times the default of NCA and MLKR: held-out rows are predicted as well, in about half the
-# time.
-EARLY = {"tol": 1e-4}
+# Rows in units of the typical distance of their neighbours.
+
 FLOAT64_ROWS = 2000  # rows up to which a descent computes in float64
 UNIT_ROWS = 200  # from which the unit of many rows is estimated: each is compared with all
 BLOCK = 2**19  # numbers of a block of rows, which is copied twice or thrice
@@ -348,6 +347,16 @@ class RowsInPlace(Scale):
         return Z
 
 
+# What the methods themselves share.
+
+# How `nearkin.evaluation.compare` treats these methods: a fit with fewer components is not the
+# beginning of another.
+COMPARED = {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": False}
+# Ten times the default of NCA and MLKR: held-out rows are predicted as well, in about half the
+# time.
+EARLY = {"tol": 1e-4}
+
+
 def n_directions(estimator: Any, most: int) -> int:
     """Return the number of dimensions that is requested, or all."""
     m = estimator.n_components
@@ -355,7 +364,8 @@ def n_directions(estimator: Any, most: int) -> int:
 
 
 def penalty(B: np.ndarray, alpha: float, n: int, groups: np.ndarray | None = None) -> Value:
-    """Return `alpha / sqrt(n) ||B||^2` and its gradient; with groups of features, by their norm.
+    """Return `alpha / sqrt(n) ||B||^2` and its gradient; with groups of features, the squared norm
+    is that of `group_penalty`.
 
     What n rows leave uncertain of a mean falls with 1 / sqrt(n), and so does the penalty that keeps
     B from overfitting.

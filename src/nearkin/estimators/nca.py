@@ -83,7 +83,8 @@ class NCA(TermEmbedding):
     Parameters
     ----------
     n_components : int or None, default=None
-        m, at most p. None keeps all dimensions: p, or the rank of the centred rows for p > n.
+        m, at most p. None keeps all dimensions: p, or for p > n the rank of the centred rows,
+        unless `init` is an array.
     objective : {"expected_accuracy", "log_likelihood"}, default="expected_accuracy"
         f or g. g penalizes badly misclassified samples heavily; f ignores them.
     structure : {"full", "diagonal"}, default="full"

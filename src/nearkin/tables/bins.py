@@ -293,7 +293,7 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return curves
 
 
-# Tables to features in which a linear map can bend: bins of numbers, indicators of categories.
+# Whole tables: every column becomes a block of features.
 
 SMALLEST = 1e-6  # deviation of a feature that varies
 FARTHEST = 4.0  # standard deviations at which a standardized number ends
