@@ -355,7 +355,7 @@ def read_rows(
         if apart != names:  # a feature is read twice
             labels = file.read(names, names, names).labels
         X, notes = encode(encoder, file, columns, gaps)
-        ignored = [name for name in columns.names if name not in (*kinds, *names)]
+        ignored = [name for name in columns.names if name not in kinds and name not in names]
         return X, [*columns.notes, *note("ignored, not learned from", ignored), *notes], labels
 
 
