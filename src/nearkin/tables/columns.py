@@ -237,10 +237,10 @@ class Column:
 
 @dataclass(frozen=True)
 class NumberColumn(Column):
-    """Numbers, as they are; of text, by a decimal mark, and with a unit ("%", a currency, or "") or
-    without.
+    """Numbers, as they are.
 
-    Of text of a form (`quantities`), by the rules of that form.
+    Of text by a decimal mark and a unit: "%", a currency, or "" for none; of text of one of `FORMS`
+    by the rules of that form, see `learn_quantities`.
     """
 
     kind, may_miss = "number", True
