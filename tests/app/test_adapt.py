@@ -128,6 +128,10 @@ class TestAdapt:
         assert Z.shape == (N, 1 if kind == "binary" else adapter.map.n_components_)
         assert name in capsys.readouterr().out
 
+    def test_the_page_shows_the_command_as_a_shell_reads_it(self, adapted):
+        adapted("--take", "adapter 6", "--report", "a.html")
+        assert "--take &#x27;adapter 6&#x27;" in Path("a.html").read_text()
+
     def test_inspect_says_what_it_is(self, adapted, capsys):
         adapted("--take", "adapter 4 int8")
         capsys.readouterr()

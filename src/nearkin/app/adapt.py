@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -334,7 +335,7 @@ def write_page(
         picture="\n".join(quality_picture(found, chosen, part) for part in found.n_queries),
         head="".join(f"<th>{escape(name)}</th>" for name in lines[0]),
         rows="\n".join(rows),
-        command=escape(" ".join(command)),
+        command=escape(shlex.join(command)),
     )
 
 
