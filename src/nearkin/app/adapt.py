@@ -35,7 +35,7 @@ from ..plotting import COLORS, GREY, MARKERS
 from ..vectors import EmbeddingAdapter
 from . import console
 from .adapter_file import SavedAdapter, save_adapter
-from .output import Outputs, check_writable
+from .output import Outputs, check_outputs
 from .readers import TableError, one_line
 from .report import fill_page
 from .tables import reading
@@ -47,10 +47,7 @@ COMPARED_ROWS = 20_000  # the adapter that is saved learns from all
 def adapt(options: argparse.Namespace) -> int:
     """Compare adapted vectors with raw ones; save the best adapter where one is better."""
     _check(options)
-    if options.report:
-        check_writable(options.report, [".html", ".htm"], "--report")
-    if options.save:
-        check_writable(options.save, [".safetensors"], "--save")
+    check_outputs(options)
     with one_line(options.table):
         table, known, compared, notes = _read(options)
     p = table.X.shape[1]

@@ -32,6 +32,7 @@ from .output import (
     STANDARD_OUTPUT,
     Outputs,
     atomic_folder,
+    check_outputs,
     check_writable,
     default_picture,
     draw_displays,
@@ -47,23 +48,13 @@ from .table_comparison import compare_table
 from .tables import read_rows, reading
 from .vectors import read_vectors
 
-# of the outputs of `compare`, what their names may end in
-SUFFIXES = {
-    "picture": [".png"],
-    "report": [".html", ".htm"],
-    "json": [".json"],
-    "save": [".safetensors"],
-}
-
 
 def compare(options: argparse.Namespace) -> int:
     """Rank the methods on a table or a folder.
 
     A picture is written, and on request a page, JSON and the winner.
     """
-    for name, suffixes in SUFFIXES.items():
-        if place := getattr(options, name):
-            check_writable(place, suffixes, f"--{name}")
+    check_outputs(options)
     if options.dask is None:
         return compare_table(options)
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra

@@ -31,6 +31,13 @@ from .tables import table_name
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
+# what the names of further outputs of a command may end in
+SUFFIXES = {
+    "picture": [".png"],
+    "report": [".html", ".htm"],
+    "json": [".json"],
+    "save": [".safetensors"],
+}
 ROWS_PER_GROUP = 2**16  # of a Parquet file
 DIGITS = 6  # of a rounded float
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet may compute
@@ -120,6 +127,13 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
         part.touch()
         part.unlink()
     return path
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Refuse what a command cannot write beside its result, before any work is done."""
+    for name, suffixes in SUFFIXES.items():
+        if place := getattr(options, name, None):
+            check_writable(place, suffixes, f"--{name}")
 
 
 def table_output(options: argparse.Namespace) -> tuple[Path | None, str]:

@@ -188,13 +188,12 @@ def near_rows(
     With classes there is a column more, without which g cannot do: the nearest row of the same
     class, or the row itself where it is listed already, or there is none.
     """
-    anchors = np.arange(len(Z)) if anchors is None else anchors
-    queried = np.bincount(anchors, minlength=len(Z))
+    queried = np.ones(len(Z), int) if anchors is None else np.bincount(anchors, minlength=len(Z))
     near = nearest(Z, k * queried, search).indices.reshape(-1, k)  # in the order of the rows
     if codes is not None:
         own = np.flatnonzero(queried).astype(near.dtype)
         near = with_same_class(near, target_neighbors(Z, codes, queried, search)[own, 0], own)
-    return near[np.argsort(np.argsort(anchors))]
+    return near if anchors is None else near[np.argsort(np.argsort(anchors))]
 
 
 # Rows in units of the typical distance of their neighbours.

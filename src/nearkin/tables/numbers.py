@@ -57,7 +57,8 @@ class Numbers(NamedTuple):
 def _pattern(decimal: str) -> re.Pattern[str]:
     mark = re.escape(decimal)
     thousands = (
-        rf"[1-9]\d{{0,2}}(?P<group>[{DECIMAL_MARKS[decimal]}{SPACES}'\u2019])\d{{3}}(?:(?P=group)\d{{3}})*"
+        rf"[1-9]\d{{0,2}}(?P<group>[{DECIMAL_MARKS[decimal]}{SPACES}'\u2019])\d{{3}}"
+        rf"(?:(?P=group)\d{{3}})*"
         rf"(?:{mark}\d*)?"
     )
     # a whole number that begins with 0 is a code, such as a ZIP code
