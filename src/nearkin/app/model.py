@@ -29,7 +29,7 @@ from ..linalg import svd
 from ..neighbors import searcher
 from ..plotting import feature_stretch
 from ..tables import (
-    BinnedEncoder,
+    Encodings,
     NCAClassifier,
     NCARegressor,
     TableEncoder,
@@ -99,8 +99,8 @@ class Model:
     graph : dict
         Numbers of `GraphExtension` and its `HeatGraph`; empty for a linear map.
     bins, soft_vote : dict
-        States of a `BinnedEncoder`, empty for sparse rows, and of a vote of all rows; both are
-        empty for a vote of k.
+        States of `Encodings`, empty for sparse rows, and of a mixture of votes of all rows; both
+        are empty for a vote of k.
     group : str
         Name of the column of groups that held-out folds kept together; "" without any.
     doubts : list of str
@@ -149,8 +149,8 @@ class Model:
         return kind.from_arrays(self.arrays, vars(self), features_of(self.encoder), self.classes)
 
     @cached_property
-    def _bins(self) -> BinnedEncoder:
-        return BinnedEncoder.from_dict(self.bins, features_of(self.encoder))
+    def _bins(self) -> Encodings:
+        return Encodings.from_dict(self.bins, features_of(self.encoder))
 
     @cached_property
     def _tdl(self) -> TDL:

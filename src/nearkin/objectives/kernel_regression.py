@@ -82,9 +82,10 @@ def prediction_loss(
     O(a n (m + q) + n p m) time for a anchors, O(n m) memory and two tiles for every thread.
     """
     Z = embed(A, X)
-    n, Y = len(Z), Y.astype(Z.dtype, copy=False)
+    n = len(Z)
     a = n if n_anchors is None else n_anchors
     with_ones, operand = factors(Z)
+    Y = np.hstack([Y, np.ones((n, 1))], dtype=Z.dtype)
     if weights is not None:
         operand[-1] += np.log(weights)
         weights = weights.astype(Z.dtype)[:, None]
@@ -93,19 +94,20 @@ def prediction_loss(
         value, from_rows = 0.0, np.zeros(Z.shape)  # G Z
         from_columns = np.zeros(with_ones.shape)  # G'(Z, 1)
         for rows in tiles:
-            P = with_ones[rows] @ operand
+            P = with_ones[rows] @ operand  # up to a factor for each row, 1 / total
             P[np.arange(len(P)), np.arange(rows.start, rows.stop)] = -np.inf
             exponentiate(P)
-            P /= P.sum(axis=1, keepdims=True)
-            predicted = P @ Y
-            values, slope = loss(predicted, Y[rows])
+            sums = P @ Y
+            total = sums[:, -1:]
+            predicted = sums[:, :-1] / total
+            values, slope = loss(predicted, Y[rows, :-1])
             if weights is not None:
                 values, slope = values * weights[rows, 0], slope * weights[rows]
             value += float(np.sum(values, dtype=np.float64))
-            G = slope @ Y.T
-            G -= np.sum(slope * predicted, axis=1, keepdims=True)
+            mean = np.sum(slope * predicted, axis=1, keepdims=True)
+            G = (np.hstack([slope, -mean]) / total) @ Y.T
             G *= P
-            from_rows[rows] = G @ Z
+            from_rows[rows] += G @ Z
             from_columns += G.T @ with_ones[rows]
         return value, from_rows, from_columns
 

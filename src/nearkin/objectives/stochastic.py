@@ -247,7 +247,7 @@ def exponentiate(logits: np.ndarray) -> np.ndarray:
     """
     top = logits.max(axis=1, keepdims=True)
     np.subtract(logits, np.where(np.isfinite(top), top, 0.0), out=logits)
-    np.clip(logits, -60.0, None, out=logits)
+    np.maximum(logits, -60.0, out=logits)
     np.exp(logits, out=logits)
     return top
 

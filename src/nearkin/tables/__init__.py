@@ -9,6 +9,7 @@ mapped rows, and `predictors` do all of it.
 from .bins import (
     BinnedEncoder,
     Curve,
+    Encodings,
     Levels,
     PiecewiseLinearEncoder,
     SparseEncoder,
@@ -46,6 +47,7 @@ __all__ = [
     "Column",
     "Curve",
     "DateColumn",
+    "Encodings",
     "Feature",
     "Levels",
     "NCAClassifier",

@@ -78,10 +78,17 @@ class Bins(NamedTuple):
         """Return the bins of numbers, at quantiles or, where y is given, of a tree."""
         known = ~np.isnan(x)
         has_missing, x = not known.all(), x[known]
-        edges = np.unique(x)
+        edges, counts = np.unique(x, return_counts=True)
         if len(edges) > n_bins + 1:
             if y is None:
-                found = np.quantile(x, np.linspace(0, 1, n_bins + 1))
+                # a value of many rows, such as 0, is an edge, and so are those beside it: what the
+                # column has beyond "as most" or "otherwise" is cut at quantiles of the others
+                (at,) = np.nonzero(counts > len(x) / n_bins)
+                beside = np.clip(np.concatenate([at - 1, at, at + 1]), 0, len(edges) - 1)
+                others = np.repeat(np.delete(edges, at), np.delete(counts, at))
+                n_left = max(n_bins - len(np.unique(beside)), 1)
+                found = np.quantile(others, np.linspace(0, 1, n_left + 1))
+                found = np.concatenate([found, edges[[0, -1]], edges[beside]])
             else:
                 is_real = type_of_target(y[known]) == "continuous"
                 tree = (DecisionTreeRegressor if is_real else DecisionTreeClassifier)(
@@ -598,6 +605,72 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             block.centre, block.rate = centre, rate
         encoder._mean, encoder._scale = found["mean"], found["scale"]
         return encoder
+
+
+class Encodings:
+    """Several encodings of one table, whose features stand side by side.
+
+    Attributes
+    ----------
+    encoders : list of BinnedEncoder
+    groups_ : ndarray of shape (n_features_out,)
+        The column of the table, counted from 0, that each feature is of.
+    """
+
+    def __init__(self, encoders: Sequence[Any]) -> None:
+        self.encoders = list(encoders)
+        self.groups_ = np.concatenate([encoder.groups_ for encoder in encoders])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Return whether they take sparse rows."""
+        return isinstance(self.encoders[0], SparseEncoder)
+
+    def transform(self, X: Any) -> Any:
+        """Return the features, shape (n, n_features_out), float32."""
+        if len(self.encoders) == 1:
+            return self.encoders[0].transform(X)
+        return np.hstack([encoder.transform(X) for encoder in self.encoders])
+
+    def split(self, A: np.ndarray) -> list[np.ndarray]:
+        """Return the columns of A (m, n_features_out) that belong to each encoding."""
+        widths = [len(encoder.groups_) for encoder in self.encoders]
+        return np.split(A, np.cumsum(widths)[:-1], axis=1)
+
+    def curves(self, directions: np.ndarray) -> Curves:
+        """Return what linear maps of the features are as functions of each column: the sums of the
+        curves of all encodings.
+        """
+        found = Curves()
+        for encoder, part in zip(self.encoders, self.split(directions), strict=True):
+            for name, curve in encoder.curves(part).items():
+                found[name] = added(found[name], curve) if name in found else curve
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was learned as lists of numbers and truth values, which JSON can hold."""
+        return {"encodings": [encoder.to_dict() for encoder in self.encoders]}
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any], features: Sequence[Feature]) -> Self:
+        """Return the encodings of a state that `to_dict` wrote, or of one that a `BinnedEncoder`
+        wrote, for these features; raise an error where it is none.
+        """
+        states = state.get("encodings", [state])
+        return cls([BinnedEncoder.from_dict(one, features) for one in states])
+
+
+def added(one: Any, other: Any) -> Any:
+    """Return the sum of two curves of a column, or of the places of its categories."""
+    if isinstance(one, Levels):
+        return one._replace(values=one.values + other.values)
+    edges = np.union1d(one.edges, other.edges)
+    values = sum(
+        np.array([np.interp(edges, curve.edges, row) for row in curve.values])
+        for curve in (one, other)
+    )
+    missing = None if one.missing is None else one.missing + other.missing
+    return one._replace(edges=edges, values=values, missing=missing)
 
 
 class SparseEncoder(StandardScaler):

@@ -6,26 +6,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.linear_model import Ridge
 
-from .._blocks import blas_in_one_thread
+from .._blocks import blas_in_one_thread, row_blocks
 from ..descent import Status, adam, lbfgs
 from ..estimators.descent_embedding import UnitRows, directions, penalty
 from ..linalg import eigh, svd
 from ..objectives.kernel_regression import Loss, prediction_loss
-from .votes import Choice, HeldOut, Part, choose_vote
+from .votes import Expert, HeldOut, Part, Prediction, SoftVote, experts
 
 # descending: the first maps are quick and rough
 ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
 WORSE = 1.02  # of the lowest held-out loss: the path ends there
 # of the norm of the init: a map that the penalty has shrunk so far is no init for the next
 COLLAPSED = 0.2
-MAX_ITER, TOL = 40, 1e-4  # a map that is stopped early has overfitted less
+RIDGE = 1e-3
+MAX_ITER, TOL = 20, 1e-4  # a map that is stopped early has overfitted less
 STEPS, ANCHORS, ROWS = 300, 256, 4096  # of the stochastic descent
-HELD_OUT = 1000  # rows, at most, by which the vote is chosen after stochastic descent
+MOST_VOTERS = 20_000  # for the rows that are held out, after each round of it
 # variance of the embedded rows, in units in which a vote falls by the factor e from 0 to 1
 FLAT = 1e-4
 STEP = 0.03  # first length of a step, in norms of the map
@@ -53,6 +56,12 @@ class LabelledRows:
     loss: Loss
     weights: np.ndarray | None = None
 
+    @classmethod
+    def of(cls, encoder: Any, X: Any, Y: np.ndarray, loss: Loss, weights: Any = None) -> Self:
+        """Return the rows of a table as an encoder encodes them."""
+        groups = np.unique(encoder.groups_, return_inverse=True)[1]
+        return cls(encoder.transform(X), Y.astype(np.float32), groups, loss, weights)
+
     def __len__(self) -> int:
         return len(self.Y)
 
@@ -67,11 +76,22 @@ class Member:
     part.
     """
 
-    def __init__(self, rows: LabelledRows, train: np.ndarray, test: np.ndarray, m: int) -> None:
+    def __init__(
+        self,
+        rows: LabelledRows,
+        train: np.ndarray,
+        test: np.ndarray,
+        m: int,
+        Z: np.ndarray | None = None,
+    ) -> None:
         self.training, self.queries = rows.subset(train), rows.X[test]
         self.unit_rows = UnitRows.of(self.training.X, dtype=np.float32)
-        B = directions("pca", self.unit_rows.X, min(m, len(train) - 1, rows.X.shape[1]))
-        self.B = self.init = self.unit_rows.scaled(B, alpha=0.0)
+        if Z is None:
+            B = directions("pca", self.unit_rows.X, min(m, len(train) - 1, rows.X.shape[1]))
+            self.B = self.init = self.unit_rows.scaled(B, alpha=0.0)
+        else:
+            nearest = Ridge(RIDGE * len(train)).fit(self.unit_rows.X, Z)
+            self.B = self.init = nearest.coef_.reshape(Z.shape[1], -1)
 
     def descend(self, alpha: float) -> np.ndarray:
         """Go on to the map for a penalty; return it as a map of the features."""
@@ -106,33 +126,48 @@ class PathPoint(NamedTuple):
     maps: Sequence[np.ndarray]
     held_out: HeldOut
     loss: float
+    temperature: float
 
 
 @dataclass(frozen=True)
-class MemberPath:
-    """What the members have found.
+class LearnedMap:
+    """A map of encoded rows, and how rows that it has not seen are voted for.
 
     Attributes
     ----------
     components : ndarray of shape (at most m times members, r)
         The map whose metric is the mean of the members'.
-    choice : Choice
-        The vote that the held-out rows choose.
+    held_out : HeldOut
+        Rows that were held out, in the learned spaces of the members.
+    temperature : float
+        The best one of their votes by squared distances, those of NCA's objective.
     alpha : float
     scores : dict of float to float
         Minus the mean held-out loss of every penalty.
     unit : float
         The mean typical distance of the members.
+    n_voters : float
+        How many rows voted for one that was held out, in the mean.
     status : Status
         CONVERGED, STOPPED or INTERRUPTED.
+    distance : {"auto", "squared", "plain"}
+        Of the votes, as requested.
     """
 
     components: np.ndarray
-    choice: Choice
+    held_out: HeldOut
+    temperature: float
     alpha: float
     scores: dict[float, float]
     unit: float
+    n_voters: float
     status: Status
+    distance: str
+
+    @cached_property
+    def experts(self) -> list[Prediction]:
+        """Return what may vote in its space, and what it predicts for the held-out rows."""
+        return experts(self.held_out, self.distance, self.temperature)
 
 
 @blas_in_one_thread()
@@ -142,38 +177,52 @@ def member_path(
     m: int,
     alphas: Sequence[float],
     distance: str,
-    stop: Callable[[Callable[[], MemberPath]], bool] = lambda found: False,
-) -> MemberPath:
-    """Learn a map for each fold and penalty; choose penalty, temperature and distance by the votes
-    for held-out rows.
+    like: LearnedMap | None = None,
+    stop: Callable[[Callable[[], LearnedMap]], bool] = lambda found: False,
+) -> LearnedMap:
+    """Learn a map for each fold and penalty; choose the penalty by the votes for held-out rows.
 
-    Every descent begins with the map of the penalty before. The penalty and the temperature with
-    the lowest mean held-out loss of votes by squared distances are taken; the path ends where that
-    rises. Last, the distance is chosen.
+    Every descent begins with the map of the penalty before. The penalty with the lowest mean
+    held-out loss of votes by squared distances, at their best temperature, is taken; the path ends
+    where that rises.
 
     After each penalty `stop` is called with a function that returns what there is to be found so
     far; True ends the path, and so does an interrupt, once there is something.
     """
-    members = [Member(rows, train, test, m) for train, test in folds]
+    Z = [None] * len(folds) if like is None else [part[1] for part in like.held_out.parts]
+    members = [Member(rows, *fold, m, init) for fold, init in zip(folds, Z, strict=True)]
     tested = rows.subset(np.concatenate([test for _, test in folds]))
     unit = float(np.mean([member.unit_rows.unit for member in members]))
+    n_voters = float(np.mean([len(train) for train, _ in folds]))
     points: list[PathPoint] = []
 
-    def found(status: Status = Status.CONVERGED) -> MemberPath:
+    def found(status: Status = Status.CONVERGED) -> LearnedMap:
         best = min(points, key=lambda point: point.loss)
         scores = {point.alpha: -point.loss for point in points}
-        choice = choose_vote(best.held_out, distance)
-        return MemberPath(merged(best.maps), choice, best.alpha, scores, unit, status)
+        A = merged(best.maps)
+        return LearnedMap(
+            A,
+            best.held_out,
+            best.temperature,
+            best.alpha,
+            scores,
+            unit,
+            n_voters,
+            status,
+            distance,
+        )
 
     try:
         for alpha in alphas:
             maps = [member.descend(alpha) for member in members]
             parts = [member.embedded(A) for member, A in zip(members, maps, strict=True)]
             held_out = HeldOut(parts, tested.Y, tested.loss, tested.weights)
-            points.append(PathPoint(alpha, maps, held_out, held_out.best_vote()[0]))
+            guess = points[-1].temperature if points else 0.4
+            loss, vote = held_out.best_vote(guess)
+            points.append(PathPoint(alpha, maps, held_out, loss, vote.temperature))
             if stop(found):
                 return found(Status.STOPPED)
-            if points[-1].loss > WORSE * min(point.loss for point in points):
+            if loss > WORSE * min(point.loss for point in points):
                 break
     except KeyboardInterrupt:
         if not points:
@@ -192,58 +241,129 @@ def merged(maps: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def refined(
-    path: MemberPath, rows: LabelledRows, m: int, distance: str, rng: np.random.Generator
-) -> MemberPath:
-    """Go on with the members' map by stochastic gradient on all rows but some, by which the vote is
-    chosen.
+    found: LearnedMap,
+    rows: LabelledRows,
+    held: np.ndarray,
+    m: int,
+    alphas: Sequence[float],
+    rng: np.random.Generator,
+) -> LearnedMap:
+    """Go on with the members' map by stochastic gradient on all rows but those held out, one round
+    for each penalty, until the loss of the held-out rows rises.
 
-    A step draws 4,096 rows, of which the first 256 are predicted by the others: its cost does not
-    depend on n.
+    A step draws rows, of which the first 256 are predicted by the others: of n rows
+
+        max(4096, sqrt(250 n))    in    300 max(1, n / 4096)^(1/4)    steps of a round.
     """
-    held, rest = np.split(rng.permutation(len(rows)), [min(HELD_OUT, len(rows) // 10)])
-    start = path.components[:m] / np.float32(path.choice.temperature**0.5)
-    n, length = len(rest), STEP * float(np.linalg.norm(start))
+    tested, rest = rows.subset(held), np.setdiff1d(np.arange(len(rows)), held)
+    n = len(rest)
+    n_drawn = min(n, max(ROWS, int((250 * n) ** 0.5)))
+    n_steps = int(STEPS * max(1.0, n / ROWS) ** 0.25)
+    some = rest[:: -(-n // MOST_VOTERS)]
 
-    def estimate(A: np.ndarray, t: int) -> tuple[float, np.ndarray]:
-        drawn = rows.subset(rest[rng.choice(n, min(ROWS, n), replace=False)])
-        n_anchors = min(ANCHORS, len(drawn))
+    def in_space(A: np.ndarray, voters: np.ndarray) -> HeldOut:
+        others = rows.subset(voters)
+        part = tested.X @ A.T, others.X @ A.T, others.Y, others.weights
+        return HeldOut([part], tested.Y, tested.loss, tested.weights)
+
+    def estimate(A: np.ndarray, alpha: float) -> tuple[float, np.ndarray]:
+        drawn = rows.subset(rest[rng.choice(n, n_drawn, replace=False)])
+        n_anchors = min(ANCHORS, n_drawn)
         X = drawn.X if issparse(drawn.X) else drawn.X - drawn.X.mean(axis=0)
         value, gradient = prediction_loss(
             A.astype(np.float32), X, drawn.Y, rows.loss, n_anchors, drawn.weights
         )
-        cost, slope = penalty(A, path.alpha * path.unit**2, n, rows.groups)
+        cost, slope = penalty(A, alpha * found.unit**2, n, rows.groups)
         return value / n_anchors + cost, gradient / n_anchors + slope
 
-    found = adam(
-        estimate,
-        start,
-        n_batches=STEPS,
-        max_iter=1,
-        tol=TOL,
-        step=lambda t: length * (1 - t / STEPS),
-    )
-    if found.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    A = found.x.astype(np.float32)
-    Z = rows.X @ A.T
-    weights = None if rows.weights is None else rows.weights[rest]
-    tested = rows.subset(held)
-    part = Z[held], Z[rest], rows.Y[rest], weights
-    held_out = HeldOut([part], tested.Y, tested.loss, tested.weights)
-    return replace(path, components=A, choice=choose_vote(held_out, distance))
+    points: list[LearnedMap] = []
+    losses: list[float] = []
+    A = found.components[:m] / np.float32(found.temperature**0.5)
+    for alpha in alphas:
+        length = STEP * float(np.linalg.norm(A))
+        descent = adam(
+            lambda A, t, alpha=alpha: estimate(A, alpha),  # type: ignore[misc]
+            A,
+            n_batches=n_steps,
+            max_iter=1,
+            tol=TOL,
+            step=lambda t, length=length: length * (1 - t / n_steps),  # type: ignore[misc]
+        )
+        if descent.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        A = descent.x.astype(np.float32)
+        loss, vote = in_space(A, some).best_vote()
+        T = vote.temperature
+        points.append(replace(found, components=A, temperature=T, alpha=alpha, n_voters=len(rows)))
+        losses.append(loss)
+        if loss > min(losses):
+            break
+    best = points[int(np.argmin(losses))]
+    return replace(best, held_out=in_space(best.components, rest))
 
 
-def along_principal_axes(A: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return A rotated to the principal axes of the embedded rows X, the longest first; the last
-    are left out.
+@dataclass(frozen=True)
+class VotingSpace:
+    """The learned space of an encoding, and the experts that vote in it.
+
+    Attributes
+    ----------
+    encoder : BinnedEncoder or SparseEncoder
+    components : ndarray of shape (m, r)
+    Z : ndarray of shape (n, m)
+        The training rows, along their principal axes, the longest first.
+    experts : list of Expert
+    """
+
+    encoder: Any
+    components: np.ndarray
+    Z: np.ndarray
+    experts: list[Expert]
+
+    @classmethod
+    def of(cls, encoder: Any, found: LearnedMap, shares: np.ndarray, X: Any) -> Self:
+        """Return the space of a map, scaled so that the squared distance is the exponent of its
+        votes, times the share of these in a prediction.
+
+        Distances in several such spaces, side by side, are their means by share.
+        """
+        kept = [(one.predictor, s) for one, s in zip(found.experts, shares, strict=True) if s > 0]
+        total = sum(share for _, share in kept)
+        # The held-out rows had fewer voters: the more there are, the nearer are those that count.
+        nearer = (found.n_voters / X.shape[0]) ** 0.5
+        experts, logs = [], 0.0
+        for predictor, share in kept:
+            if isinstance(predictor, SoftVote):
+                predictor = predictor.rescaled(1 / nearer)
+                logs += share * np.log(predictor.temperature)
+            else:
+                logs += share * np.log(found.temperature)
+            experts.append((predictor, share))
+        T = np.exp(logs / total) / total
+        A = found.components / np.float32(T**0.5)
+        blocks = row_blocks(X.shape[0], len(encoder.groups_))
+        Z = np.concatenate([encoder.transform(X[rows]) @ A.T for rows in blocks])
+        axes = along_principal_axes(Z)
+        # the largest entry of each axis is positive
+        A = axes @ A
+        largest = np.take_along_axis(A, np.abs(A).argmax(axis=1)[:, None], axis=1)
+        signs = np.where(largest < 0, -1.0, 1.0)
+        m = len(axes)
+        return cls(
+            encoder,
+            signs * A,
+            Z @ (signs * axes).T,
+            [Expert(one.rescaled(T), (0, m), float(share)) for one, share in experts],
+        )
+
+
+def along_principal_axes(Z: np.ndarray) -> np.ndarray:
+    """Return the rotation (m', m) of embedded rows to their principal axes, the longest first; the
+    last are left out.
 
     Rows lie apart by at most FLAT, the variance along all of these: votes do not notice. One axis
-    stays where no column matters. The largest entry of each axis is positive.
+    stays where no column matters.
     """
-    Z = X @ A.T.astype(X.dtype)
-    Z -= Z.mean(axis=0)
-    variance, axes = eigh((Z.T @ Z).astype(np.float64) / len(Z))
+    variance, axes = eigh(np.cov(Z, rowvar=False, bias=True).reshape(Z.shape[1], -1))
     n_flat = np.count_nonzero(np.cumsum(variance)[:-1] < FLAT)
-    A = axes.T[n_flat:][::-1] @ A
-    largest = np.take_along_axis(A, np.abs(A).argmax(axis=1)[:, None], axis=1)
-    return A * np.where(largest < 0, -1.0, 1.0)
+    return axes.T[n_flat:][::-1]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.linalg import norm
+from scipy.linalg import block_diag
 from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
@@ -50,16 +51,21 @@ from ..descent import Status
 from ..estimators.base import MAX_ROWS, inner_folds, sample_rows
 from ..estimators.descent_embedding import FLOAT64_ROWS
 from ..objectives.kernel_regression import Loss, log_loss, squared_error
-from .bins import BinnedEncoder, Curves, SparseEncoder, features_of, is_table
+from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, is_table
 from .columns import Feature
 from .encoder import TableEncoder
-from .members import ALPHAS, LabelledRows, MemberPath, along_principal_axes, member_path, refined
-from .votes import DISTANCES, vote_from
+from .members import ALPHAS, LabelledRows, LearnedMap, VotingSpace, member_path, refined
+from .votes import DISTANCES, Mixture, mixed, mixture_from
 
 # What the predictors for tables share: encoded columns, a map by members, the vote of all rows.
 
 TrainTest = tuple[np.ndarray, np.ndarray]
 
+# of the encodings that are mixed, the first one first: it finds the penalty for all
+BINS = (8, 1, 32)
+ROUNDS = 5  # of stochastic descent, at most
+HELD_OUT = 2000  # rows, at most, that stochastic descent leaves out
+EFFECT_ROWS = 20_000  # rows, at most, by which the effect of a column is measured
 FEWEST = 4  # rows: two to learn from, in each of two folds
 
 
@@ -77,7 +83,7 @@ class TablePredictor(
         self,
         n_components: int = 32,
         *,
-        n_bins: int = 8,
+        n_bins: int | str = "auto",
         alpha: float | str = "auto",
         n_members: int = 3,
         distance: str = "auto",
@@ -120,52 +126,78 @@ class TablePredictor(
             of_class = self._class_weights[codes]
             weights = of_class if weights is None else weights * of_class
         weights = None if weights is None else weights / weights.mean()
-        groups = np.unique(self.encoder_.groups_, return_inverse=True)[1]
-        encoded = self.encoder_.transform(X)
-        rows = LabelledRows(encoded, Y.astype(np.float32), groups, self._loss, weights)
-
-        # a map for each inner fold, of at most about 2,000 rows, merged into one
-        if folds is not None:
-            some = np.unique(np.concatenate([part for fold in folds for part in fold]))
-            folds = [
-                (np.searchsorted(some, train), np.searchsorted(some, test)) for train, test in folds
-            ]
-        else:
-            some = np.arange(len(rows))
-            if len(rows) > MAX_ROWS:
-                some = sample_rows(encoded, codes, MAX_ROWS)
-            folds = inner_folds(encoded[some], codes[some], self.n_members)
+        self._Y, self._weights = Y, weights
+        if folds is None:
+            folds = self._folds(self.encoder_.encoders[0].transform(X), codes)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         alphas = ALPHAS if isinstance(self.alpha, str) else (float(self.alpha),)
+        learned: list[LearnedMap] = []  # of each encoding, by the members
+        final: list[LearnedMap] = []  # and what all rows have made of it
+        status = Status.CONVERGED
 
-        def report(found: Callable[[], MemberPath]) -> bool:
-            return task.iteration(lambda: dict(vars(copy(self)._set_map(found(), rows))))
+        def report(found: Callable[[], LearnedMap]) -> bool:
+            def attributes() -> dict[str, Any]:
+                maps = [*final, found()]
+                return dict(vars(copy(self)._set_maps(maps, X)._set_held_out(maps, folds)))
 
-        path = member_path(
-            rows.subset(some), folds, self.n_components, alphas, self.distance, report
-        )
-        self.held_out_rows_ = self._rows[some[np.concatenate([test for _, test in folds])]]
-        self.held_out_votes_ = self._decode_votes(path.choice.predicted)
+            return task.iteration(attributes)
 
-        # more rows than that: the map is refined on all of them
-        if len(some) < len(rows) and path.status is Status.CONVERGED:
-            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        for encoder in self.encoder_.encoders:
+            rows = LabelledRows.of(encoder, X, Y, self._loss, weights)
             try:
-                path = refined(path, rows, self.n_components, self.distance, rng)
-                report(lambda: path)
+                found = member_path(
+                    rows,
+                    folds,
+                    self.n_components,
+                    alphas,
+                    self.distance,
+                    learned[0] if learned else None,
+                    report,
+                )
+                learned.append(found)
+                final.append(found)
+                status = found.status
+                if len(rows) > MAX_ROWS and status is Status.CONVERGED:
+                    held = folds[0][1] if len(folds) == 1 else rng.permutation(len(rows))[:HELD_OUT]
+                    lower = [found.alpha / 3**step for step in range(ROUNDS)]
+                    if len(final) > 1 or not isinstance(self.alpha, str):
+                        lower = [final[0].alpha]  # the other encodings need the same
+                    final[-1] = refined(found, rows, held, self.n_components, lower, rng)
+                    report(lambda: final[-1])
             except KeyboardInterrupt:
-                path = replace(path, status=Status.INTERRUPTED)
-        self._set_map(path, rows)
-        if path.status is Status.INTERRUPTED:
+                if not learned:
+                    raise
+                status = Status.INTERRUPTED
+            if status is not Status.CONVERGED:
+                break
+            # the other encodings begin with the space and the penalty of the first
+            alphas = alphas[alphas.index(found.alpha) :]
+        self._set_held_out(final if len(folds) == 1 else learned, folds)
+        self._set_maps(final, X)
+        if status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         task.end()
         return self
+
+    def _folds(self, encoded: Any, codes: np.ndarray) -> list[TrainTest]:
+        """Return the folds of the members; of more than 2,000 rows one, of about as many to learn
+        from, and of others that are held out.
+        """
+        n = len(codes)
+        if n <= MAX_ROWS:
+            return inner_folds(encoded, codes, self.n_members)
+        held = sample_rows(encoded, codes, min(MAX_ROWS, n // 5))
+        rest = np.setdiff1d(np.arange(n), held)
+        return [(rest[sample_rows(encoded[rest], codes[rest], MAX_ROWS)], held)]
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray | None]:
         """Check all that `fit` was given; return rows, targets and weights of those whose weight is
         not 0.
         """
-        for name, least in (("n_components", 1), ("n_bins", 1), ("n_members", 2)):
+        for name, least in (("n_components", 1), ("n_members", 2)):
             check_integer(getattr(self, name), name, least)
+        if self.n_bins != "auto":
+            check_integer(self.n_bins, "n_bins", 1)
         if self.alpha != "auto" and (
             not isinstance(self.alpha, Real) or not 0 < self.alpha < np.inf
         ):
@@ -226,9 +258,15 @@ class TablePredictor(
         if given is not None:
             self._n_columns = 1 + max(feature.column for feature in given)
         if issparse(X):
-            self.encoder_: Any = SparseEncoder().fit(X)
+            self.encoder_: Any = Encodings([SparseEncoder().fit(X)])
         else:
-            self.encoder_ = BinnedEncoder(self.n_bins).fit(X, features=features)
+            bins = BINS if isinstance(self.n_bins, str) else (self.n_bins,)
+            encoders = [BinnedEncoder(n_bins).fit(X, features=features) for n_bins in bins]
+            # where numbers have few values, more bins are the same bins
+            widths = [len(encoder.groups_) for encoder in encoders]
+            self.encoder_ = Encodings(
+                [encoders[widths.index(width)] for width in dict.fromkeys(widths)]
+            )
         return X
 
     @abstractmethod
@@ -244,30 +282,44 @@ class TablePredictor(
         `targets` are the numbers, or standardized numbers.
         """
 
-    def _set_map(self, path: MemberPath, rows: LabelledRows) -> Self:
-        """Set what the members have found, and the rows that vote."""
-        vote = path.choice.vote
-        T = vote.temperature
-        dtype = np.float64 if len(rows) <= FLOAT64_ROWS else np.float32
-        A = along_principal_axes(path.components / T**0.5, rows.X).astype(dtype)
-        self.components_ = A
-        self.temperature_ = T
-        self.distance_ = vote.distance
-        self.vote_ = vote.rescaled(T)
-        self.alpha_ = path.alpha
-        self.alpha_scores_ = path.scores
-        self._Z, self._Y, self._weights = rows.X @ A.T, rows.Y.astype(dtype), rows.weights
-        # how far each column moves the rows about their mean
-        if issparse(rows.X):
-            self.feature_effects_ = norm(A, axis=0) * mean_variance_axis(rows.X, axis=0)[1] ** 0.5
-            return self
-        self.feature_effects_ = np.zeros(self._n_columns)
+    def _set_maps(self, learned: Sequence[LearnedMap], X: Any) -> Self:
+        """Set what was learned of each encoding, and how the votes in their spaces are mixed."""
+        dtype = np.float64 if len(self._Y) <= FLOAT64_ROWS else np.float32
+        _, shares = mixed([one.experts for one in learned], learned[0].held_out)
+        spaces = [
+            VotingSpace.of(encoder, one, own, X)
+            for encoder, one, own in zip(self.encoder_.encoders, learned, shares, strict=False)
+            if own.any()
+        ]
+        spaces.sort(key=lambda space: -sum(expert.share for expert in space.experts))
+        self.encoder_ = Encodings([space.encoder for space in spaces])
+        self.components_ = block_diag(*[space.components for space in spaces]).astype(dtype)
+        self._Z = np.hstack([space.Z for space in spaces]).astype(dtype)
+        self.vote_ = Mixture.of([space.experts for space in spaces])
+        self.distance_ = self.vote_.largest.distance
+        self.temperature_ = self.vote_.largest.temperature
+        self.alpha_, self.alpha_scores_ = learned[0].alpha, learned[0].scores
+        self.feature_effects_ = self._effects(X)
+        return self
+
+    def _effects(self, X: Any) -> np.ndarray:
+        """Return how far each column moves the rows about their mean, shape (n_columns,)."""
+        if issparse(X):
+            encoded = self.encoder_.transform(X)
+            return norm(self.components_, axis=0) * mean_variance_axis(encoded, axis=0)[1] ** 0.5
+        encoded = self.encoder_.transform(X[:: -(-len(X) // EFFECT_ROWS)])
+        effects = np.zeros(self._n_columns)
         for column in np.unique(self.encoder_.groups_):
             own = self.encoder_.groups_ == column
-            B = A[:, own].astype(np.float64)
-            covariance = np.atleast_2d(np.cov(rows.X[:, own], rowvar=False, bias=True))
-            square = np.einsum("ij,jk,ik->", B, covariance, B)
-            self.feature_effects_[column] = max(square, 0) ** 0.5
+            moved = encoded[:, own] @ self.components_[:, own].T
+            effects[column] = np.sqrt(moved.var(axis=0, dtype=np.float64).sum())
+        return effects
+
+    def _set_held_out(self, learned: Sequence[LearnedMap], folds: Sequence[TrainTest]) -> Self:
+        """Set what the votes of the members say of the rows that they have not seen."""
+        votes, _ = mixed([one.experts for one in learned], learned[0].held_out)
+        self.held_out_rows_ = self._rows[np.concatenate([test for _, test in folds])]
+        self.held_out_votes_ = self._decode_votes(votes)
         return self
 
     def _decode_votes(self, votes: np.ndarray) -> np.ndarray:
@@ -318,7 +370,7 @@ class TablePredictor(
         check_is_fitted(self, "components_")
         refuse_foreign(X)
         if self._table is None:
-            X = self._numbers(X, sparse=isinstance(self.encoder_, SparseEncoder), reset=False)
+            X = self._numbers(X, sparse=self.encoder_.is_sparse, reset=False)
         else:
             X = self._table.transform(X)
         return self.encoder_.transform(X) @ self.components_.T
@@ -349,8 +401,8 @@ class TablePredictor(
         check_is_fitted(self, "components_")
         arrays = {"components": self.components_, "effects": self.feature_effects_}
         bins: dict[str, Any] = {}
-        if isinstance(self.encoder_, SparseEncoder):  # it scales, no more
-            arrays["components"] = self.components_ / self.encoder_.scale_
+        if self.encoder_.is_sparse:  # it scales, no more
+            arrays["components"] = self.components_ / self.encoder_.encoders[0].scale_
             arrays["offset"] = np.zeros(len(self.components_))
         else:
             bins = self.encoder_.to_dict()
@@ -390,9 +442,9 @@ class TablePredictor(
         predictor = cls()
         predictor._table = predictor._weights = None
         if states["bins"]:
-            predictor.encoder_ = BinnedEncoder.from_dict(states["bins"], features)
-        predictor.vote_ = vote_from(states["soft_vote"])
+            predictor.encoder_ = Encodings.from_dict(states["bins"], features)
         predictor.components_, predictor._Z = arrays["components"], arrays["voters"]
+        predictor.vote_ = mixture_from(states["soft_vote"], predictor._Z.shape[1])
         predictor.n_features_in_ = len(features)
         if classes is not None:
             predictor.classes_ = np.array(classes)
@@ -463,22 +515,29 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         ||A||^2 = G^(-1/3) (sum_g ||A_g||^1.5)^(4/3),    A_g the features of column g,
 
     and u the typical distance of neighbours. The map is the mean, as a metric, of those of
-    `n_members` folds; the rows of the other folds choose alpha, T and the distance of the final
-    vote of all rows,
+    `n_members` folds; the rows of the other folds choose alpha.
 
-        p_j ~ exp(-||A (x - x_j)||^2 / T)    or    exp(-2 ||A (x - x_j)|| / sqrt(T)).
+    So a map is learned for each of several encodings E: few bins, straight lines, many bins. In the
+    space of each, with the distances d_j, all rows vote at several temperatures T,
+
+        p_(E,T)(c) ~ sum_(j in C_c) exp(-d_j^2 / T)    or    sum_(j in C_c) exp(-2 d_j / sqrt(T)),
+
+    and a prediction is the mixture of these experts, `sum_(E,T) s_(E,T) p_(E,T)`, whose shares s
+    make the held-out rows most likely.
 
     Parameters
     ----------
     n_components : int, default=32
         Dimensions of the map of a member, at most.
-    n_bins : int, default=8
-        Bins of a number, at most: see `nearkin.tables.PiecewiseLinearEncoder`.
+    n_bins : int or "auto", default="auto"
+        Bins of a number, at most: see `nearkin.tables.PiecewiseLinearEncoder`. "auto" mixes the
+        encodings with 8 bins, 1 and 32; where numbers have so few values that some are the same,
+        fewer. An integer takes one encoding.
     alpha : float or "auto", default="auto"
         Weight of the penalty. "auto" begins with 4.5 and goes on to 1.5, 0.5, 0.17, ..., 0.006,
         every descent from the map before, until the held-out loss rises by 2 %; the weight with the
-        lowest is taken.
-    n_members : int, default=5
+        lowest is taken. The other encodings begin with it.
+    n_members : int, default=3
         Folds, at least 2. The cost grows with their number.
     distance : {"auto", "squared", "plain"}, default="auto"
         In the vote: of two distances by the held-out loss, or one of them. A plain distance has the
@@ -494,30 +553,30 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     ----------
     classes_ : ndarray of shape (n_classes,)
     components_ : ndarray of shape (m, n_features_encoded)
-        The map A of the encoded features, over sqrt(T): the votes have the weights exp(-d^2), or
-        exp(-2 d), of the distances d in its space. Its rows are the principal axes of the training
-        rows there, the longest first.
-    temperature_ : float
-        T.
-    distance_ : str
-        The distance in use, "squared" or "plain".
+        The maps of the encodings, below and beside one another: the map of an encoding takes its
+        features alone, and its rows are the principal axes of the training rows in its space, the
+        longest first. The scale of each is such that squared distances are the exponents of its
+        votes, at their mean temperature, times the share of these in a prediction.
+    encoder_ : Encodings
+        What makes the features that the maps take of the numbers and indicators of a table, in the
+        order of the encodings' shares.
+    vote_ : Mixture
+        The experts: temperature and distance of each, its axes, and its share of a prediction;
+        `nearkin.tables.votes`.
+    temperature_, distance_ : float, str
+        Those of the vote with the largest share; the distance is "squared" or "plain".
     alpha_ : float
-        The weight of the penalty in use.
+        The weight of the penalty in use for the first encoding.
     alpha_scores_ : dict of float to float
-        Minus the held-out loss of every penalty that was tried.
-    encoder_ : BinnedEncoder
-        What makes the features that the map takes of the numbers and indicators of a table.
-    vote_ : SoftVote, or Mixture of one with local lines
-        How the training rows predict; `nearkin.tables.votes`.
+        Minus the held-out loss of every penalty that was tried for it.
     feature_effects_ : ndarray of shape (`n_features_in_`,)
         How far each column of the table moves the rows about their mean, as the root of the mean
         square; 0 for columns that are left out.
     held_out_rows_ : ndarray of int of shape (n_held_out,)
-        The rows of `fit`, all or of many about 2,000, each of which was held out by one member.
+        The rows of `fit`, all or of many up to 2,000, each of which was held out by one member.
     held_out_votes_ : ndarray of shape (n_held_out, n_classes)
-        The votes of that member's training rows for them, by the penalty, temperature and distance
-        that these votes chose; of more than 2,000 rows temperature and distance are chosen again
-        afterwards.
+        The votes of that member's training rows for them, by the penalty and the mixture that these
+        votes chose.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -585,9 +644,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         self,
         n_components: int = 32,
         *,
-        n_bins: int = 8,
+        n_bins: int | str = "auto",
         alpha: float | str = "auto",
-        n_members: int = 5,
+        n_members: int = 3,
         distance: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         random_state: Any = None,
@@ -757,7 +816,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
     @property
     def line_share_(self) -> float:
         """Return the share of local lines in a prediction."""
-        return getattr(self.vote_, "share", 0.0)
+        return self.vote_.line_share
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the weighted mean of the numbers of all training rows, or its mixture with local

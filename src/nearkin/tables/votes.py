@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.optimize import nnls
 from sklearn.neighbors import NearestNeighbors
 
 from .._blocks import parallel_map, row_blocks
 from .._validation import check_choice, check_positive
 from ..linalg import eigh
-from ..objectives.kernel_regression import Loss, squared_error
+from ..objectives.kernel_regression import LEAST, Loss, squared_error
 from ..objectives.stochastic import TILE_ROWS
 
 TEMPERATURES = (0.016, 0.025, 0.04, 0.063, 0.1, 0.16, 0.25, 0.4, 0.63, 1.0, 1.6)
@@ -22,9 +23,12 @@ DISTANCES = ("auto", "squared", "plain")
 NEAREST, DIRECTIONS = 150, 10  # of a local line
 # a tile stays in the second cache of a core, and is a matrix product of a good size
 TILE_COLUMNS = 1024
-# of local lines: their spreads over the temperature, their penalties, and their shares of a
-# prediction
-WIDTHS, RIDGES, SHARES = (1.0, 2.0, 5.0), (0.1, 1.0), (0.25, 0.5, 0.75, 1.0)
+# of local lines: their spreads over the temperature, and their penalties
+WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
+# of a mixture: the temperatures of its votes, the steps of the search for its shares, and the
+# smallest share that is kept
+MIXED_TEMPERATURES = (0.025, 0.1, 0.4, 1.6)
+EM_STEPS, SMALLEST_SHARE = 100, 0.04
 
 # The arguments of `predict`: queries, and the rows that vote for them, Z, what they vote about, Y,
 # and the weights of their votes, if they have any.
@@ -148,11 +152,20 @@ class LocalLines:
 
 
 @dataclass(frozen=True)
-class Mixture:
-    """A vote, and local lines for a share of each prediction."""
+class Expert:
+    """A vote, or local lines, along some axes of the learned space.
 
-    vote: SoftVote
-    lines: LocalLines
+    Attributes
+    ----------
+    predictor : SoftVote or LocalLines
+    axes : (int, int)
+        The first axis, and the one after the last.
+    share : float
+        Of each prediction.
+    """
+
+    predictor: SoftVote | LocalLines
+    axes: tuple[int, int]
     share: float
 
     def __post_init__(self) -> None:
@@ -161,34 +174,70 @@ class Mixture:
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the weighted mean of both predictions."""
-        both = self.vote.predict(queries, Z, Y, weights), self.lines.predict(queries, Z, Y, weights)
-        return (1 - self.share) * both[0] + self.share * both[1]
+        """Return what the predictor says along these axes."""
+        own = slice(*self.axes)
+        return self.predictor.predict(queries[:, own], Z[:, own], Y, weights)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A mixture of experts: `sum_k s_k f_k(z)`, with shares s_k that sum to 1."""
+
+    experts: tuple[Expert, ...]
+
+    def predict(
+        self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the mean of the experts' predictions by their shares, (n_queries, q)."""
+        total = np.zeros((len(queries), Y.shape[1]))
+        for expert in self.experts:
+            total += expert.share * expert.predict(queries, Z, Y, weights)
+        return total
+
+    @classmethod
+    def of(cls, spaces: Sequence[Sequence[Expert]]) -> Self:
+        """Return the mixture of experts whose spaces are put side by side."""
+        experts, first = list[Expert](), 0
+        for own in spaces:
+            for expert in own:
+                start, end = expert.axes
+                experts.append(replace(expert, axes=(first + start, first + end)))
+            first += own[0].axes[1]
+        return cls(tuple(experts))
 
     @property
-    def temperature(self) -> float:
-        """Return that of the vote."""
-        return self.vote.temperature
+    def largest(self) -> SoftVote:
+        """Return the vote with the largest share; of lines alone, the one that they tend to."""
+        votes = [one for one in self.experts if isinstance(one.predictor, SoftVote)]
+        if not votes:
+            return SoftVote()
+        return max(votes, key=lambda one: one.share).predictor
 
     @property
-    def distance(self) -> str:
-        """Return that of the vote."""
-        return self.vote.distance
-
-    def rescaled(self, temperature: float) -> Mixture:
-        """Return the same mixture for rows that were divided by the root of a temperature."""
-        return Mixture(
-            self.vote.rescaled(temperature), self.lines.rescaled(temperature), self.share
-        )
+    def line_share(self) -> float:
+        """Return the share of local lines."""
+        return sum(one.share for one in self.experts if isinstance(one.predictor, LocalLines))
 
 
-def vote_from(state: dict[str, Any]) -> SoftVote | Mixture:
-    """Return the vote of which `dataclasses.asdict` made a state; raise an error where it is
+def mixture_from(state: dict[str, Any], n_axes: int) -> Mixture:
+    """Return the mixture of which `dataclasses.asdict` made a state; raise an error where it is
     none.
+
+    Up to version 0.2 there was one map: a vote, or a vote and local lines, along all `n_axes`.
     """
-    if "share" in state:
-        return Mixture(SoftVote(**state["vote"]), LocalLines(**state["lines"]), state["share"])
-    return SoftVote(**state)
+    if "experts" in state:
+        return Mixture(tuple(_expert(**expert) for expert in state["experts"]))
+    if "share" in state:  # one map: its vote and its lines, along all axes
+        vote, lines, share = SoftVote(**state["vote"]), LocalLines(**state["lines"]), state["share"]
+        shares = ((vote, 1 - share), (lines, share))
+        return Mixture(tuple(Expert(one, (0, n_axes), its) for one, its in shares if its > 0))
+    return Mixture((Expert(SoftVote(**state), (0, n_axes), 1.0),))
+
+
+def _expert(predictor: dict[str, Any], axes: Sequence[int], share: float) -> Expert:
+    kind = LocalLines if "ridge" in predictor else SoftVote
+    first, end = axes
+    return Expert(kind(**predictor), (first, end), share)
 
 
 # Rows that were held out choose the vote.
@@ -223,61 +272,84 @@ class HeldOut:
         losses = self.loss(predicted, self.Y)[0]
         return losses if self.weights is None else losses * self.weights / self.weights.mean()
 
-    def best_vote(self, distance: str = "squared") -> tuple[float, SoftVote]:
-        """Return the lowest mean loss of the votes by a distance, and the vote."""
-        votes = [SoftVote(temperature, distance) for temperature in TEMPERATURES]
-        losses = [float(self.losses(self.predict(vote)).mean()) for vote in votes]
-        return min(losses), votes[int(np.argmin(losses))]
+    def best_vote(self, guess: float = 0.4) -> tuple[float, SoftVote]:
+        """Return the lowest mean loss of votes by squared distances, searched downhill from a
+        temperature, and the vote.
+        """
+        losses: dict[int, float] = {}
+
+        def loss(at: int) -> float:
+            if at not in losses:
+                losses[at] = float(self.losses(self.predict(SoftVote(TEMPERATURES[at]))).mean())
+            return losses[at]
+
+        at, before = TEMPERATURES.index(guess), -1
+        while at != before:
+            before = at
+            beside = range(max(at - 1, 0), min(at + 2, len(TEMPERATURES)))
+            at = min((before, *beside), key=loss)
+        return losses[at], SoftVote(TEMPERATURES[at])
 
 
-class Choice(NamedTuple):
-    """The vote that held-out rows choose.
+class Prediction(NamedTuple):
+    """What an expert predicts for the rows that were held out, (n_held_out, q)."""
 
-    Attributes
-    ----------
-    vote : SoftVote, or Mixture of one with local lines
-    predicted : ndarray of shape (n_held_out, q)
-        What it predicts for the rows that were held out.
-    temperature : float
-        The best one of votes by squared distances, those of NCA's objective: it goes with the map
-        also where the vote is by plain distances.
+    predictor: SoftVote | LocalLines
+    values: np.ndarray
+
+
+def experts(held_out: HeldOut, distance: str, temperature: float) -> list[Prediction]:
+    """Return what may be mixed: votes at some temperatures, by the given distance or both, and for
+    numbers the best local lines, whose spread the temperature sets.
     """
-
-    vote: SoftVote | Mixture
-    predicted: np.ndarray
-    temperature: float
-
-
-def choose_vote(held_out: HeldOut, distance: str) -> Choice:
-    """Return the best vote by a distance, or by the better one; for numbers it is mixed with local
-    lines where these help.
-    """
-    tried = DISTANCES[1:] if distance == "auto" else {"squared", distance}
-    found = {name: held_out.best_vote(name) for name in tried}
-    if distance == "auto":
-        distance = min(found, key=lambda name: found[name][0])
-    vote: SoftVote | Mixture = found[distance][1]
-    temperature = found["squared"][1].temperature
+    tried = DISTANCES[1:] if distance == "auto" else (distance,)
+    votes = [SoftVote(T, name) for name in tried for T in MIXED_TEMPERATURES]
+    found = [Prediction(vote, held_out.predict(vote)) for vote in votes]
     if held_out.loss is squared_error:
-        vote = mixed_with_lines(found[distance][1], temperature, held_out)
-    return Choice(vote, held_out.predict(vote), temperature)
+        lines = [LocalLines(temperature * width, ridge) for width in WIDTHS for ridge in RIDGES]
+        of_lines = [Prediction(one, held_out.predict(one)) for one in lines]
+        found.append(min(of_lines, key=lambda one: held_out.losses(one.values).mean()))
+    return found
 
 
-def mixed_with_lines(vote: SoftVote, temperature: float, held_out: HeldOut) -> SoftVote | Mixture:
-    """Return the vote, mixed with local lines where that lowers the held-out loss by more than a
-    standard error.
-
-    The temperature, of squared distances, sets the spread of the lines.
+def mixed(
+    of_maps: Sequence[Sequence[Prediction]], held_out: HeldOut
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the best mixture of experts in the spaces of some maps: what it predicts for the rows
+    that were held out, (n_held_out, q), and the shares of the experts of each map.
     """
-    tried = [LocalLines(temperature * width, ridge) for width in WIDTHS for ridge in RIDGES]
-    predicted = [held_out.predict(lines) for lines in tried]
-    best = int(np.argmin([np.mean(held_out.losses(found)) for found in predicted]))
-    by_vote = held_out.predict(vote)
-    mixtures = [
-        held_out.losses((1 - share) * by_vote + share * predicted[best]) for share in SHARES
-    ]
-    share = int(np.argmin([np.mean(losses) for losses in mixtures]))
-    gain = held_out.losses(by_vote) - mixtures[share]
-    if gain.mean() <= gain.std() / len(gain) ** 0.5 + 1e-12:
-        return vote
-    return Mixture(vote, tried[best], SHARES[share])
+    predicted = np.array([expert.values for experts in of_maps for expert in experts])
+    shares = mixture_shares(predicted, held_out)
+    ends = np.cumsum([len(experts) for experts in of_maps])
+    return np.tensordot(shares, predicted, axes=1), np.split(shares, ends[:-1])
+
+
+def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
+    """Return shares s >= 0 of experts, which sum to 1, with a low held-out loss of `sum_k s_k f_k`;
+    those below 0.04 are 0.
+
+    For classes by expectation maximization of the likelihood, which is stopped after 100 steps from
+    equal shares: it overfits less than the maximum. For numbers by least squares.
+
+    Parameters
+    ----------
+    predicted : array of shape (n_experts, n_held_out, q)
+    held_out : HeldOut
+    """
+    weights = np.ones(len(held_out.Y)) if held_out.weights is None else held_out.weights
+    if held_out.loss is squared_error:
+        root = np.sqrt(weights / weights.sum())[:, None]
+        errors = ((predicted - held_out.Y) * root).reshape(len(predicted), -1)
+        # with sum(s) = 1 the error of the mixture is that of the errors: a row holds the sum to 1
+        firm = 1e3 * np.abs(errors).max() + 1e-12
+        system = np.vstack([errors.T, np.full(len(errors), firm)])
+        shares = nnls(system, np.append(np.zeros(errors.shape[1]), firm))[0]
+    else:
+        probabilities = np.sum(predicted * held_out.Y, axis=2) + LEAST
+        shares = np.full(len(predicted), 1 / len(predicted))
+        for _ in range(EM_STEPS):
+            posterior = shares[:, None] * probabilities
+            posterior /= posterior.sum(axis=0)
+            shares = posterior @ weights / weights.sum()
+    shares = np.where(shares < SMALLEST_SHARE * shares.sum(), 0, shares)
+    return shares / shares.sum()
