@@ -133,7 +133,8 @@ def local_weights(D2: np.ndarray, weights: np.ndarray, n_neighbors: int | None) 
         return np.where(np.isfinite(D2), weights, 0.0)
     k = min(n_neighbors, D2.shape[1] - 1) - 1
     bandwidth = np.partition(D2, k, axis=1)[:, k : k + 1]
-    return weights * np.exp(-D2 / np.maximum(bandwidth, np.finfo(np.float64).tiny))
+    with np.errstate(over="ignore"):  # of more equal rows than k the others have no weight
+        return weights * np.exp(-D2 / np.maximum(bandwidth, np.finfo(np.float64).tiny))
 
 
 def weighted_quantiles(W: np.ndarray, values: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -150,6 +151,8 @@ def weighted_quantiles(W: np.ndarray, values: np.ndarray, q: np.ndarray) -> np.n
 # How familiar a row is: its distance to the nearest rows, in columns that no label has weighted.
 
 NEAREST = 5
+CONSTANT = 1e-12  # a deviation that is rounding, relative to the mean
+FARTHEST = 1e6  # deviations: squares of more are lost
 
 
 @dataclass(frozen=True)
@@ -175,23 +178,28 @@ class CellScaler:
         else:
             known = np.ma.masked_invalid(cells.astype(np.float64))
             mean, variance = known.mean(axis=0).filled(0.0), known.var(axis=0).filled(0.0)
-        rate = np.zeros(len(mean))
-        np.divide(1.0, np.sqrt(variance), out=rate, where=variance > 0)
+        deviation, rate = np.sqrt(variance), np.zeros(len(mean))
+        np.divide(1.0, deviation, out=rate, where=deviation > CONSTANT * np.abs(mean))
         return cls(mean, rate)
 
     def transform(self, cells: Any) -> Any:
-        """Return scaled rows; a missing cell is at the mean."""
-        if issparse(cells):
-            return (cells @ diags_array(self.rate)).tocsr()
-        return np.nan_to_num((cells - self.mean) * self.rate)
+        """Return scaled rows, up to FARTHEST; a missing cell is at the mean."""
+        with np.errstate(over="ignore"):
+            if issparse(cells):
+                scaled = (cells.astype(np.float64) @ diags_array(self.rate)).tocsr()
+                scaled.data = np.clip(scaled.data, -FARTHEST, FARTHEST)
+                return scaled
+            scaled = np.clip((cells - self.mean) * self.rate, -FARTHEST, FARTHEST)
+        return np.nan_to_num(scaled)
 
 
 def mean_nearest(D: np.ndarray) -> np.ndarray:
-    """Return the mean of the 5 smallest of distances (n, n_h), or of all of fewer, shape (n,).
+    """Return the mean of the 5 smallest of distances (n, n_h), or of all but one of fewer, shape
+    (n,): as many are left to a row among them.
 
     Rounded, so that rows that are equally far stay so.
     """
-    k = min(NEAREST, D.shape[1])
+    k = min(NEAREST, D.shape[1] - 1)
     return np.round(np.partition(D, k - 1, axis=1)[:, :k].mean(axis=1), 6)
 
 
@@ -213,8 +221,8 @@ class Drift:
     has_drifted : bool
         Whether any p-value is at most 0.05.
     familiarity : float
-        The p-value of the test of all columns together: whether the familiarities of the rows are
-        uniform, as those of more training rows would be.
+        The p-value of the test of all columns together: whether the rows are less familiar than
+        more training rows would be, whose familiarities are uniform.
     columns : dict of str to float
         The p-value of each column, named as in `curves`, the smallest first. Of a number, whether
         its known values or the share of its missing ones have moved; of a category, the shares of
@@ -238,11 +246,14 @@ def holm(p: np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def same_distribution(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the p-value of the two-sample Kolmogorov-Smirnov test; 1 where a sample is empty."""
+def same_distribution(x: np.ndarray, y: np.ndarray, alternative: str = "two-sided") -> float:
+    """Return the p-value of the two-sample Kolmogorov-Smirnov test, 1 where a sample is empty; of
+    the alternative "greater", that y has larger values.
+    """
     if not len(x) or not len(y):
         return 1.0
-    return float(ks_2samp(x, y, method="auto" if max(len(x), len(y)) <= EXACT else "asymp").pvalue)
+    method = "exact" if max(len(x), len(y)) <= EXACT else "asymp"
+    return float(ks_2samp(x, y, alternative, method).pvalue)
 
 
 EXACT = 100  # rows: of more, the exact distribution takes long and says the same
@@ -376,7 +387,7 @@ class HeldOutRows:
     @cached_property
     def _n_neighbors(self) -> int | None:
         """Return the rank of the bandwidth that has the least held-out pinball loss."""
-        rows = np.arange(0, len(self.Z), -(-len(self.Z) // CHOOSING))
+        rows = np.argsort(self.votes)[:: -(-len(self.Z) // CHOOSING)]
         weights, errors = self.weights[rows], self._errors[rows]
         losses = {
             k: float(weights @ pinball_loss(errors, self._own_quantiles(rows, k, LEVELS), LEVELS))
@@ -430,7 +441,8 @@ class HeldOutRows:
         alike.
         """
         tests = list(column_tests(self.cells, cells, self.features))
-        of_rows = same_distribution(self._own_distances, self._distances(cells))
+        # one-sided: training rows among the new ones find themselves, which is no drift
+        of_rows = same_distribution(self._own_distances, self._distances(cells), "greater")
         adjusted = holm(np.array([of_rows, *(test.p_value for test in tests)])).tolist()
         columns: dict[str, float] = {}
         for test, p_value in zip(tests, adjusted[1:], strict=True):

@@ -224,6 +224,7 @@ class TablePredictor(
             if hasattr(self._table, "feature_names_in_"):
                 self.feature_names_in_ = self._table.feature_names_in_
             X, features = self._table.transform(X), features_of(self._table)
+        self.__dict__.pop("_held_out", None)  # of a fit before
         self._n_columns = self.n_features_in_
         if given is not None:
             self._n_columns = 1 + max(feature.column for feature in given)
@@ -349,8 +350,9 @@ class TablePredictor(
         Each number is compared with the held-out rows, at most about 2,000, by the two-sample
         Kolmogorov-Smirnov test, and its share of missing cells by Fisher's exact test; shares of
         categories by the chi-squared test; familiarities with those of the held-out rows by the
-        Kolmogorov-Smirnov test. Weights of rows do not count. The tests know nothing of the
-        targets, nor whether a prediction suffers. Many rows make small moves significant.
+        one-sided Kolmogorov-Smirnov test: rows that are more familiar than new ones, such as the
+        training rows themselves, are no drift. Weights of rows do not count. The tests know nothing
+        of the targets, nor whether a prediction suffers. Many rows make small moves significant.
 
         Cost: that of `familiarity`, and O(p (n + n_held_out) log(n + n_held_out)).
         """
@@ -402,7 +404,8 @@ class TablePredictor(
             Along the principal axes of the training rows, the longest first; up to 2,000 of these
             in float64, else in float32.
         """
-        return self.encoder_.transform(self._cells(X)) @ self.components_.T
+        X = self._cells(X)
+        return self.encoder_.transform(X) @ self.components_.T
 
     def _cells(self, X: Any) -> Any:
         """Return rows as numbers, NaN where a cell is missing."""
@@ -963,7 +966,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
         """
         levels, order = np.unique(check_levels(q), return_inverse=True)
         check_is_fitted(self, "_held_out")
-        Z = self.transform(X)
+        Z = np.asarray(self.transform(X))  # a data frame after set_output
         return self._held_out.quantiles(Z, self.vote(Z), levels)[:, order]
 
     def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
