@@ -182,7 +182,7 @@ class CellScaler:
         return cls(mean, rate)
 
     def transform(self, cells: Any) -> Any:
-        """Return scaled rows, none farther out than MOST_DEVIATIONS; a missing cell is at the mean."""
+        """Return scaled rows, at most MOST_DEVIATIONS out; a missing cell is at the mean."""
         with np.errstate(over="ignore"):
             if issparse(cells):
                 scaled = (cells.astype(np.float64) @ diags_array(self.rate)).tocsr()
