@@ -180,7 +180,9 @@ class TestEveryFit:
 
 @with_sklearn_callbacks
 @pytest.mark.parametrize(
-    "estimator", [NCAClassifier(2, n_members=2), NCARegressor(2, n_members=2)], ids=repr
+    "estimator",
+    [NCAClassifier(2, n_bins=8, n_members=2), NCARegressor(2, n_bins=8, n_members=2)],
+    ids=repr,
 )
 class TestPredictorsForTables:
     def test_report_every_penalty(self, estimator):

@@ -3,7 +3,7 @@
 `cells` reads a table as numbers and texts; `numbers` and `columns` decide what each column becomes,
 `gaps` what becomes of missing cells, and `encoder` makes rows of numbers of all; `bins` makes
 features of these in which a linear map can bend, `members` learns such maps, `votes` predicts by
-mapped rows, and `predictors` do all of it.
+mapped rows, `predictors` do all of it, and `held_out` says how far to trust them.
 """
 
 from .bins import (
@@ -33,6 +33,7 @@ from .columns import (
 )
 from .encoder import TableEncoder
 from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
+from .held_out import Drift
 from .numbers import read_number
 from .predictors import NCAClassifier, NCARegressor
 
@@ -47,6 +48,7 @@ __all__ = [
     "Column",
     "Curve",
     "DateColumn",
+    "Drift",
     "Encodings",
     "Feature",
     "Levels",

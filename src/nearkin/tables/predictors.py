@@ -54,6 +54,7 @@ from ..objectives.kernel_regression import Loss, log_loss, squared_error
 from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, is_table
 from .columns import Feature
 from .encoder import TableEncoder
+from .held_out import Drift, HeldOutRows, check_coverage, check_levels
 from .members import ALPHAS, LabelledRows, LearnedMap, VotingSpace, member_path, refined
 from .votes import DISTANCES, Mixture, mixed, mixture_from
 
@@ -130,7 +131,9 @@ class TablePredictor(
         if folds is None:
             folds = self._folds(self.encoder_.encoders[0].transform(X), codes)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        alphas = ALPHAS if isinstance(self.alpha, str) else (float(self.alpha),)
+        alphas: Sequence[float] = ALPHAS
+        if not isinstance(self.alpha, str):
+            alphas = (float(self.alpha),)
         learned: list[LearnedMap] = []  # of each encoding, by the members
         final: list[LearnedMap] = []  # and what all rows have made of it
         status = Status.CONVERGED
@@ -171,9 +174,10 @@ class TablePredictor(
             if status is not Status.CONVERGED:
                 break
             # the other encodings begin with the space and the penalty of the first
-            alphas = alphas[alphas.index(found.alpha) :]
+            alphas = [alpha for alpha in alphas if alpha <= found.alpha]
         self._set_held_out(final if len(folds) == 1 else learned, folds)
         self._set_maps(final, X)
+        self._keep_held_out(X, features)
         if status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         task.end()
@@ -254,6 +258,7 @@ class TablePredictor(
             if hasattr(self._table, "feature_names_in_"):
                 self.feature_names_in_ = self._table.feature_names_in_
             X, features = self._table.transform(X), features_of(self._table)
+        self.__dict__.pop("_held_out", None)  # of a fit before
         self._n_columns = self.n_features_in_
         if given is not None:
             self._n_columns = 1 + max(feature.column for feature in given)
@@ -322,6 +327,92 @@ class TablePredictor(
         self.held_out_votes_ = self._decode_votes(votes)
         return self
 
+    def _keep_held_out(self, cells: Any, features: Sequence[Feature] | None) -> None:
+        """Keep what `predict_set`, `predict_quantiles`, `familiarity` and `drift` need of the
+        held-out rows, given all rows as numbers.
+        """
+        if features is None:
+            if self._table is not None:
+                features = features_of(self._table)
+            else:
+                features = [Feature(f"x{j}", j) for j in range(cells.shape[1])]
+        places = np.searchsorted(self._rows, self.held_out_rows_)
+        weights = np.ones(len(places)) if self._weights is None else self._weights[places]
+        self._held_out = HeldOutRows(
+            places,
+            cells[places],
+            self._Z[places],
+            self._decode_targets(self._Y[places]),
+            self.held_out_votes_,
+            features,
+            weights / weights.mean(),
+        )
+
+    @abstractmethod
+    def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
+        """Return what `_encode_targets` was given: the numbers of classes, or numbers."""
+
+    def familiarity(self, X: Any) -> np.ndarray:
+        """Return how familiar each row is: the share of training rows that are at least as far from
+        the others.
+
+        A small value says that the row is unlike those that were learned from, and that its
+        prediction should not be relied upon, however sure it is.
+
+        Parameters
+        ----------
+        X : data frame, or array of shape (n, p)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In (0, 1]: conformal p-values, (1 + number of held-out rows that are at least as far) /
+            (1 + n_held_out), by weights where `fit` was given some. The distance of a row is the
+            mean of those to the 5 nearest held-out rows, without the row itself, with every column
+            in standard deviations, categories as indicators: not in the learned space, which
+            forgets what does not tell the known classes apart.
+
+        Notes
+        -----
+        Of rows that are exchangeable with the training rows, a share of about a, or less where
+        distances are equal, has a value of at most a. A missing number counts as the mean. Columns
+        that did not vary in training are not looked at.
+
+        Cost: O(n n_held_out p), with n_held_out at most about 2,000.
+        """
+        check_is_fitted(self, "_held_out")
+        return self._held_out.familiarity(self._cells(X))
+
+    def drift(self, X: Any) -> Drift:
+        """Say whether new rows, as a whole, still look like the training rows, and which columns
+        have moved.
+
+        Parameters
+        ----------
+        X : data frame, or array of shape (n, p)
+            The new rows.
+
+        Returns
+        -------
+        Drift
+            `has_drifted`, with a chance of at most 5 % where nothing has; the names of the columns
+            that have `moved`; p-values of all `columns` and of the rows' `familiarity`, adjusted by
+            Holm's method.
+
+        Notes
+        -----
+        Each number is compared with the held-out rows, at most about 2,000, by the two-sample
+        Kolmogorov-Smirnov test, and its share of missing cells by Fisher's exact test; shares of
+        categories by the chi-squared test; familiarities with those of the held-out rows by the
+        one-sided Kolmogorov-Smirnov test: rows that are more familiar than new ones, such as the
+        training rows themselves, are no drift. Weights of rows do not count. The tests know nothing
+        of the targets, nor whether a prediction suffers. Many rows make small moves significant.
+
+        Cost: that of `familiarity`, and O(p (n + n_held_out) log(n + n_held_out)).
+        """
+        check_is_fitted(self, "_held_out")
+        return self._held_out.drift(self._cells(X))
+
     def _decode_votes(self, votes: np.ndarray) -> np.ndarray:
         """Return votes (n, q) as predictions: probabilities of classes, or numbers in the unit of
         the targets, shape (n,).
@@ -367,13 +458,16 @@ class TablePredictor(
             Along the principal axes of the training rows, the longest first; up to 2,000 of these
             in float64, else in float32.
         """
+        X = self._cells(X)
+        return self.encoder_.transform(X) @ self.components_.T
+
+    def _cells(self, X: Any) -> Any:
+        """Return rows as numbers, NaN where a cell is missing."""
         check_is_fitted(self, "components_")
         refuse_foreign(X)
         if self._table is None:
-            X = self._numbers(X, sparse=self.encoder_.is_sparse, reset=False)
-        else:
-            X = self._table.transform(X)
-        return self.encoder_.transform(X) @ self.components_.T
+            return self._numbers(X, sparse=self.encoder_.is_sparse, reset=False)
+        return self._table.transform(X)
 
     def vote(self, Z: np.ndarray) -> np.ndarray:
         """Return what all training rows vote for rows in the learned space, (n, m).
@@ -408,6 +502,7 @@ class TablePredictor(
             bins = self.encoder_.to_dict()
         if self._class_weights is not None:
             arrays["class_weights"] = self._class_weights
+        arrays |= self._held_out.to_arrays()
         return arrays, {"bins": bins, "soft_vote": asdict(self.vote_)}
 
     @classmethod
@@ -449,6 +544,10 @@ class TablePredictor(
         if classes is not None:
             predictor.classes_ = np.array(classes)
         predictor._Y = predictor._encode_targets(arrays["answers"])
+        if "held_out_votes" in arrays:  # not in models of version 0.2
+            predictor._held_out = HeldOutRows.from_arrays(
+                arrays, features, predictor._Z, arrays["answers"]
+            )
         return predictor
 
     def curves(self) -> Curves:
@@ -719,6 +818,59 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         votes = self.vote(self.transform(X))
         return self.classes_[votes.argmax(axis=1)]
 
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, *, by_class: bool = False, allow_empty: bool = False
+    ) -> np.ndarray:
+        """Return the labels that a row may have: a set that holds the true one with a given chance.
+
+        Parameters
+        ----------
+        X : data frame, or array of shape (n, p)
+        coverage : float, default=0.9
+            The share of rows whose set is to hold their label, between 0 and 1.
+        by_class : bool, default=False
+            Whether it is to be the share of the rows of every class. A class with too few held-out
+            rows, fewer than `coverage / (1 - coverage)`, is in all sets.
+        allow_empty : bool, default=False
+            Whether a set may be empty, which says that no label is likely enough. Otherwise the
+            most probable label is in every set, and more rows than `coverage` are covered where
+            more than that are classified correctly.
+
+        Returns
+        -------
+        ndarray of bool of shape (n, n_classes)
+            Whether each of `classes_` is in the set: `model.classes_[found[0]]` are the labels of
+            the first row.
+
+        Notes
+        -----
+        Split-conformal sets by the score 1 - p_c [1]_, 0 for the most probable label: the smallest
+        sets of their coverage that are never empty. The threshold is the score of rank
+        ceil((n + 1) coverage) among those of the n held-out rows for their labels, counted by
+        weights (`sample_weight`, `class_weight`) where `fit` was given some; of too few rows all
+        labels are in all sets.
+
+        Promised is the share over all rows that are exchangeable with the training rows, not for
+        each row, nor where rows have moved (see `drift`). It is approximate: the held-out rows have
+        also chosen penalty and temperature, and were judged by the votes of one member, with fewer
+        rows, where new rows are judged by all; the one makes sets a little too small, the other too
+        large.
+
+        References
+        ----------
+        .. [1] M. Sadinle, J. Lei and L. Wasserman, "Least Ambiguous Set-Valued Classifiers With
+           Bounded Error Levels", Journal of the American Statistical Association 114, 2019.
+        """
+        level = check_coverage(coverage)
+        check_is_fitted(self, "_held_out")
+        return self._held_out.label_sets(
+            self.predict_proba(X), level, by_class=by_class, allow_empty=allow_empty
+        )
+
+    def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
+        """Return the numbers of classes."""
+        return Y.argmax(axis=1)
+
 
 class NCARegressor(RegressorMixin, TablePredictor):
     """Neighbourhood Components Analysis for tables: nearest neighbours that predict numbers from a
@@ -823,6 +975,69 @@ class NCARegressor(RegressorMixin, TablePredictor):
         lines, shape (n,).
         """
         return self.vote(self.transform(X))
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return intervals that hold the number of a row with a given chance.
+
+        Parameters
+        ----------
+        X : data frame, or array of shape (n, p)
+        coverage : float, default=0.9
+            The share of rows whose number is to lie in their interval, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            The lower and the upper end: the quantiles (1 - coverage) / 2 and (1 + coverage) / 2 of
+            `predict_quantiles`, whose notes say what is promised.
+        """
+        tail = (1 - check_coverage(coverage)) / 2
+        return self.predict_quantiles(X, [tail, 1 - tail])
+
+    def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
+        """Return quantiles of the number of each row.
+
+        Parameters
+        ----------
+        X : data frame, or array of shape (n, p)
+        q : float, or array of shape (k,)
+            Between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            They ascend with q.
+
+        Notes
+        -----
+        Quantiles of the prediction plus the errors of held-out rows, which have the weights
+        exp(-d^2 / b^2): d is the distance in the learned space, b that of the held-out row of a
+        rank from 15 to 240, or all rows weigh the same; the held-out pinball loss chooses. They are
+        calibrated [1]_: of n held-out rows, each with the errors of the others, at most
+        floor((n + 1) q) lie below a quantile q < 1/2, and at least ceil((n + 1) q) do not lie above
+        one of q >= 1/2. Of fewer rows than 1 / q - 1 a lower quantile is minus infinity; likewise
+        an upper one.
+
+        Promised is the share over all rows that are exchangeable with the training rows, not for
+        each row, nor where rows have moved (see `drift`). It is approximate: the held-out rows have
+        also chosen penalty, temperature and b, and their errors are those of one member, with fewer
+        rows, where new rows are predicted by all. `sample_weight` of `fit` counts in all of it.
+
+        Cost: O((n + n_held_out) n_held_out (m + k)), with n_held_out at most about 2,000.
+
+        References
+        ----------
+        .. [1] Y. Romano, E. Patterson and E. Candes, "Conformalized Quantile Regression", NeurIPS
+           2019.
+        """
+        levels, order = np.unique(check_levels(q), return_inverse=True)
+        check_is_fitted(self, "_held_out")
+        Z = np.asarray(self.transform(X))  # a data frame after set_output
+        return self._held_out.quantiles(Z, self.vote(Z), levels)[:, order]
+
+    def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
+        """Return the numbers in the unit of the targets."""
+        return self._decode_votes(Y)
 
     def _decode_votes(self, votes: np.ndarray) -> np.ndarray:
         """Return votes for standardized numbers in the unit of the targets."""

@@ -208,10 +208,10 @@ class Mixture:
     @property
     def largest(self) -> SoftVote:
         """Return the vote with the largest share; of lines alone, the one that they tend to."""
-        votes = [one for one in self.experts if isinstance(one.predictor, SoftVote)]
-        if not votes:
-            return SoftVote()
-        return max(votes, key=lambda one: one.share).predictor
+        shares = {
+            one.predictor: one.share for one in self.experts if isinstance(one.predictor, SoftVote)
+        }
+        return max(shares, key=shares.__getitem__, default=SoftVote())
 
     @property
     def line_share(self) -> float:

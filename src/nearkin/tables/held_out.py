@@ -1,0 +1,493 @@
+"""What held-out rows say: which labels a row may have, how far a number may be off, and whether a
+row, or a whole table, is like those that were learned from.
+
+A held-out row has a vote of maps that have not seen it (`held_out_votes_` of a predictor), its own
+label or number, and its distances to the other held-out rows. All below are free functions of such
+arrays; `HeldOutRows` holds the arrays, and what is found of them once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array, issparse
+from scipy.stats import chi2_contingency, fisher_exact, ks_2samp
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from .._blocks import row_blocks
+from .._validation import check_number
+from .columns import Feature
+
+# Split-conformal prediction (Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World",
+# 2005): what holds for a share of the held-out rows holds for about that share of new ones.
+
+ROUNDING = 1e-9  # (n + 1) level is a whole number, or not, whatever the last bit says
+
+
+def check_coverage(coverage: Any) -> float:
+    """Return a share of rows that are to be covered; raise an error where it is none."""
+    if not 0 < check_number(coverage, "coverage", 0) < 1:
+        raise ValueError(f"coverage must be between 0 and 1, such as 0.9 for 90 %, got {coverage}.")
+    return float(coverage)
+
+
+def check_levels(q: Any) -> np.ndarray:
+    """Return the levels of quantiles, shape (k,); raise an error where they are none."""
+    try:
+        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(f"q must hold numbers, got {q!r}.") from None
+    if levels.ndim > 1 or levels.size == 0 or not ((levels > 0) & (levels < 1)).all():
+        raise ValueError(f"q must be one or more numbers between 0 and 1, got {q!r}.")
+    return levels
+
+
+def conformal_quantile(scores: np.ndarray, level: float, weights: np.ndarray) -> float:
+    """Return the least score that reaches a level among held-out rows and a new one.
+
+    It is the smallest t with sum_(s_i <= t) w_i >= level (1 + sum_i w_i): of equal weights the
+    score of rank ceil((n + 1) level) of n. The new row counts 1, and as if its score were infinite:
+    where the held-out rows are too few for the level, t is infinite.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n,)
+        Weights of 1 in the mean.
+    level : float
+        Between 0 and 1.
+    """
+    order = np.argsort(scores, kind="stable")
+    reached = np.cumsum(weights[order]) >= level * (1 + weights.sum()) - ROUNDING
+    return float(scores[order][reached.argmax()]) if reached.any() else np.inf
+
+
+def label_scores(votes: np.ndarray, *, allow_empty: bool = False) -> np.ndarray:
+    """Return how unlikely each label is, (n, n_classes): 1 - p_c; 0 for the most probable one.
+
+    With `allow_empty` the most probable label has 1 - p_c, too (Sadinle, Lei and Wasserman, "Least
+    Ambiguous Set-Valued Classifiers With Bounded Error Levels", 2019). Sets of the labels up to a
+    threshold are the smallest of their coverage; with the 0, the smallest that are never empty.
+    """
+    if allow_empty:
+        return 1 - votes
+    return np.where(votes == votes.max(axis=1, keepdims=True), 0.0, 1 - votes)
+
+
+def label_thresholds(
+    scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, coverage: float, *, by_class: bool
+) -> np.ndarray:
+    """Return up to which score each label is in a set, (n_classes,).
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, n_classes)
+        Of the held-out rows.
+    labels : ndarray of int of shape (n,)
+        The classes that these have.
+    weights : ndarray of shape (n,)
+    coverage : float
+    by_class : bool
+        By the rows of each class alone; infinite for a class of too few rows.
+    """
+    own = scores[np.arange(len(labels)), labels]
+    n_classes = scores.shape[1]
+    if not by_class:
+        return np.full(n_classes, conformal_quantile(own, coverage, weights))
+    thresholds = np.full(n_classes, np.inf)
+    for c in np.unique(labels):
+        of_class = labels == c
+        relative = weights[of_class] / weights[of_class].mean()
+        thresholds[c] = conformal_quantile(own[of_class], coverage, relative)
+    return thresholds
+
+
+# The distribution of a number: the prediction plus the errors of held-out rows, those nearby most.
+# Not the numbers of rows nearby: in a space that was learned from them, rows are too near to those
+# with equal numbers, and what holds for training rows does not hold for new ones.
+
+LEVELS = np.arange(0.05, 0.96, 0.05)  # whose pinball losses choose
+NEIGHBORS = (15, 30, 60, 120, 240)  # of a bandwidth; and all rows alike
+CHOOSING = 500  # rows, at most, whose losses choose
+
+
+def pinball_loss(y: np.ndarray, quantiles: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return the mean over q of the losses of quantiles (n, len(q)) for numbers y, shape (n,)."""
+    error = y[:, None] - quantiles
+    return np.maximum(q * error, (q - 1) * error).mean(axis=1)
+
+
+def local_weights(D2: np.ndarray, weights: np.ndarray, n_neighbors: int | None) -> np.ndarray:
+    """Return w_j exp(-d_ij^2 / b_i^2) for squared distances (n, n_h), where b_i is the distance of
+    the nearest row of that rank; or w_j for every row within reach, where it is None.
+
+    An infinite distance is that of a row to itself: it has no weight.
+    """
+    if n_neighbors is None:
+        return np.where(np.isfinite(D2), weights, 0.0)
+    k = min(n_neighbors, D2.shape[1] - 1) - 1
+    bandwidth = np.partition(D2, k, axis=1)[:, k : k + 1]
+    with np.errstate(over="ignore"):  # of more equal rows than k the others have no weight
+        return weights * np.exp(-D2 / np.maximum(bandwidth, np.finfo(np.float64).tiny))
+
+
+def weighted_quantiles(W: np.ndarray, values: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return quantiles of values (m,) that have the weights W (n, m), shape (n, len(q)): the least
+    value up to which the weights are a share q of all.
+    """
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(W[:, order], axis=1)
+    reached /= reached[:, -1:]
+    places = [np.sum(reached < level - ROUNDING, axis=1) for level in q]
+    return values[order][np.minimum(np.stack(places, axis=1), len(values) - 1)]
+
+
+# How familiar a row is: its distance to the nearest rows, in columns that no label has weighted.
+
+NEAREST = 5
+VARIES = 1e-12  # a smaller deviation, relative to the mean, is rounding
+MOST_DEVIATIONS = 1e6  # from the mean: squares of more are lost
+
+
+@dataclass(frozen=True)
+class CellScaler:
+    """The scale of each column of encoded rows, by a sample of them: standard deviations about the
+    mean; of sparse rows, about 0.
+
+    Attributes
+    ----------
+    mean, rate : ndarray of shape (p,)
+        The rate is 1 over the deviation; 0 for a column that does not vary.
+    """
+
+    mean: np.ndarray
+    rate: np.ndarray
+
+    @classmethod
+    def learn(cls, cells: Any) -> CellScaler:
+        """Return the scales of a sample."""
+        if issparse(cells):
+            variance = mean_variance_axis(cells, axis=0)[1]
+            mean = np.zeros(cells.shape[1])
+        else:
+            known = np.ma.masked_invalid(cells.astype(np.float64))
+            mean, variance = known.mean(axis=0).filled(0.0), known.var(axis=0).filled(0.0)
+        deviation, rate = np.sqrt(variance), np.zeros(len(mean))
+        np.divide(1.0, deviation, out=rate, where=deviation > VARIES * np.abs(mean))
+        return cls(mean, rate)
+
+    def transform(self, cells: Any) -> Any:
+        """Return scaled rows, at most MOST_DEVIATIONS out; a missing cell is at the mean."""
+        with np.errstate(over="ignore"):
+            if issparse(cells):
+                scaled = (cells.astype(np.float64) @ diags_array(self.rate)).tocsr()
+                scaled.data = np.clip(scaled.data, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+                return scaled
+            scaled = np.clip((cells - self.mean) * self.rate, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+        return np.nan_to_num(scaled)
+
+
+def mean_nearest(D: np.ndarray) -> np.ndarray:
+    """Return the mean of the 5 smallest of distances (n, n_h), or of all but one of fewer, shape
+    (n,): as many are left to a row among them.
+
+    Rounded, so that rows that are equally far stay so.
+    """
+    k = min(NEAREST, D.shape[1] - 1)
+    return np.round(np.partition(D, k - 1, axis=1)[:, :k].mean(axis=1), 6)
+
+
+# Whether a table has moved: two-sample tests, corrected for their number (Holm 1979).
+
+# Of adjusted p-values. Of exact ones the smallest would be below 0.05 in just 5 % of the tables
+# that have not moved, and these are approximate: half of it keeps the promise of 5 %.
+LEVEL = 0.025
+EXACT = 100  # rows: of more, the exact distribution takes long and says the same
+LEAST_EXPECTED = 5.0  # rows of a level for the chi-squared approximation; rarer ones are pooled
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Whether new rows look like the training rows.
+
+    All p-values are adjusted together by Holm's method. An alarm needs one of at most 0.025: where
+    nothing has moved, its chance is well below 5 %.
+
+    Attributes
+    ----------
+    has_drifted : bool
+        Whether any p-value is at most 0.025.
+    familiarity : float
+        The p-value of the test of all columns together: whether the rows are less familiar than
+        more training rows would be, whose familiarities are uniform.
+    columns : dict of str to float
+        The p-value of each column, named as in `curves`, the smallest first. Of a number, whether
+        its known values or the share of its missing ones have moved; of a category, the shares of
+        its values.
+    moved : list of str
+        The columns with a p-value of at most 0.025.
+    """
+
+    has_drifted: bool
+    familiarity: float
+    columns: dict[str, float]
+    moved: list[str]
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """Return p-values adjusted by Holm's method."""
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+def same_distribution(x: np.ndarray, y: np.ndarray, alternative: str = "two-sided") -> float:
+    """Return the p-value of the two-sample Kolmogorov-Smirnov test, 1 where a sample is empty; of
+    the alternative "greater", that y has larger values.
+    """
+    if not len(x) or not len(y):
+        return 1.0
+    method = "exact" if max(len(x), len(y)) <= EXACT else "asymp"
+    return float(ks_2samp(x, y, alternative, method).pvalue)
+
+
+def same_shares(counts: np.ndarray) -> float:
+    """Return the p-value of a test that two samples have equal shares of every level.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (2, number of levels)
+        Levels of fewer than 5 expected rows in a sample are pooled. Fisher's exact test of two
+        levels, the chi-squared test of more; 1 for one.
+    """
+    sizes = counts.sum(axis=1)
+    if not sizes.all():
+        return 1.0
+    rare = counts.sum(axis=0) * sizes.min() / sizes.sum() < LEAST_EXPECTED
+    counts = np.column_stack([counts[:, ~rare], counts[:, rare].sum(axis=1)])
+    counts = counts[:, counts.any(axis=0)]
+    if counts.shape[1] < 2:
+        return 1.0
+    return float((fisher_exact if counts.shape[1] == 2 else chi2_contingency)(counts).pvalue)
+
+
+class ColumnTest(NamedTuple):
+    """A column, and the p-value of a test of it."""
+
+    column: str
+    p_value: float
+
+
+def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterator[ColumnTest]:
+    """Yield the p-values of tests, two for each number and one for each category, of encoded rows
+    before and after.
+    """
+    if issparse(before):
+        before, after = before.tocsc(), after.tocsc()
+
+    def column(X: Any, at: int) -> np.ndarray:
+        return X[:, [at]].toarray()[:, 0] if issparse(X) else X[:, at]
+
+    levels: dict[int, list[int]] = defaultdict(list)
+    for at, feature in enumerate(features):
+        if feature.level is not None:
+            levels[feature.column].append(at)
+            continue
+        x, y = column(before, at), column(after, at)
+        gaps = [np.isnan(x), np.isnan(y)]
+        yield ColumnTest(feature.name, same_distribution(x[~gaps[0]], y[~gaps[1]]))
+        if any(missing.any() for missing in gaps):
+            counts = np.array([[missing.sum(), (~missing).sum()] for missing in gaps])
+            yield ColumnTest(feature.name, same_shares(counts))
+    for places in levels.values():
+        first = features[places[0]]
+        counts = np.array([X[:, places].sum(axis=0) for X in (before, after)]).round().astype(int)
+        # rows of a value that `fit` has not seen have none of the levels
+        others = np.array([before.shape[0], after.shape[0]]) - counts.sum(axis=1)
+        name = first.name.removesuffix(f"={first.level}")
+        yield ColumnTest(name, same_shares(np.column_stack([counts, others])))
+
+
+# All of it for the held-out rows of one predictor.
+
+
+@dataclass(frozen=True)
+class HeldOutRows:
+    """Training rows with the votes of maps that have not seen them.
+
+    Attributes
+    ----------
+    places : ndarray of int of shape (n_h,)
+        Which of the rows that vote they are; n_h is at most about 2,000.
+    cells : ndarray or csr_array of shape (n_h, p)
+        The rows as `TableEncoder(missing="keep")` encodes them.
+    Z : ndarray of shape (n_h, m)
+        The rows in the learned space.
+    targets : ndarray of shape (n_h,)
+        The positions of their classes, or their numbers.
+    votes : ndarray of shape (n_h, n_classes) or (n_h,)
+    features : sequence of p Feature
+        What the cells are.
+    weights : ndarray of shape (n_h,)
+        1 in the mean.
+    """
+
+    places: np.ndarray
+    cells: Any
+    Z: np.ndarray
+    targets: np.ndarray
+    votes: np.ndarray
+    features: Sequence[Feature]
+    weights: np.ndarray
+
+    def label_sets(
+        self, votes: np.ndarray, coverage: float, *, by_class: bool, allow_empty: bool
+    ) -> np.ndarray:
+        """Return which labels are in the sets of rows with votes (n, n_classes), bool of the same
+        shape.
+        """
+        own = label_scores(self.votes, allow_empty=allow_empty)
+        thresholds = label_thresholds(own, self.targets, self.weights, coverage, by_class=by_class)
+        return label_scores(votes, allow_empty=allow_empty) <= thresholds
+
+    def quantiles(self, Z: np.ndarray, predicted: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Return quantiles of the numbers of embedded rows (n, m) with predictions (n,), of shape
+        (n, len(q)); of levels q that ascend, ascending.
+
+        Each level is moved by the conformal quantile of what the held-out numbers lie above it: a
+        quantile below the median downwards, the others upwards (Romano, Patterson and Candes,
+        "Conformalized Quantile Regression", 2019).
+        """
+        own = self._own_quantiles(np.arange(len(self.Z)), self._n_neighbors, q)
+        shifts = [
+            conformal_quantile(above, level, self.weights)
+            if level >= 0.5
+            else -conformal_quantile(-above, 1 - level, self.weights)
+            for level, above in zip(q, (self._errors[:, None] - own).T, strict=True)
+        ]
+        out = np.empty((len(Z), len(q)))
+        for rows in row_blocks(len(Z), len(self.Z)):
+            D2 = euclidean_distances(Z[rows], self.Z, squared=True)
+            W = local_weights(D2, self.weights, self._n_neighbors)
+            out[rows] = weighted_quantiles(W, self._errors, q)
+        return np.sort(predicted[:, None] + out + np.array(shifts), axis=1)
+
+    @property
+    def _errors(self) -> np.ndarray:
+        return self.targets - self.votes
+
+    @cached_property
+    def _n_neighbors(self) -> int | None:
+        """Return the rank of the bandwidth that has the least held-out pinball loss."""
+        rows = np.argsort(self.votes)[:: -(-len(self.Z) // CHOOSING)]
+        weights, errors = self.weights[rows], self._errors[rows]
+        losses = {
+            k: float(weights @ pinball_loss(errors, self._own_quantiles(rows, k, LEVELS), LEVELS))
+            for k in (*(k for k in NEIGHBORS if 2 * k <= len(self.Z)), None)
+        }
+        return min(losses, key=losses.__getitem__)
+
+    def _own_quantiles(
+        self, rows: np.ndarray, n_neighbors: int | None, q: np.ndarray
+    ) -> np.ndarray:
+        """Return quantiles of the errors of some of the held-out rows, by those of all others."""
+        D2 = euclidean_distances(self.Z[rows], self.Z, squared=True)
+        D2[np.arange(len(rows)), rows] = np.inf
+        return weighted_quantiles(local_weights(D2, self.weights, n_neighbors), self._errors, q)
+
+    @cached_property
+    def _scaler(self) -> CellScaler:
+        return CellScaler.learn(self.cells)
+
+    @cached_property
+    def _scaled(self) -> Any:
+        return self._scaler.transform(self.cells)
+
+    @cached_property
+    def _own_distances(self) -> np.ndarray:
+        """Return how far each held-out row is from the nearest others, shape (n_h,)."""
+        D = euclidean_distances(self._scaled)
+        np.fill_diagonal(D, np.inf)
+        return mean_nearest(D)
+
+    def _distances(self, cells: Any) -> np.ndarray:
+        """Return how far encoded rows are from the nearest held-out rows, shape (n,)."""
+        blocks = row_blocks(cells.shape[0], len(self.places))
+        scaled = self._scaler.transform(cells)
+        return np.concatenate(
+            [mean_nearest(euclidean_distances(scaled[rows], self._scaled)) for rows in blocks]
+        )
+
+    def familiarity(self, cells: Any) -> np.ndarray:
+        """Return the p-values of encoded rows (n, p), shape (n,): (1 + sum_(d_i >= d) w_i) / (1 +
+        sum_i w_i), of the distances d_i of the held-out rows.
+        """
+        order = np.argsort(self._own_distances)
+        nearer = np.append(0.0, np.cumsum(self.weights[order]))
+        total = nearer[-1]
+        at = np.searchsorted(self._own_distances[order], self._distances(cells), side="left")
+        return (1 + (total - nearer[at])) / (1 + total)
+
+    def drift(self, cells: Any) -> Drift:
+        """Return whether encoded rows (n, p) look like the held-out rows; all of these count
+        alike.
+        """
+        tests = list(column_tests(self.cells, cells, self.features))
+        # one-sided: training rows among the new ones find themselves, which is no drift
+        of_rows = same_distribution(self._own_distances, self._distances(cells), "greater")
+        adjusted = holm(np.array([of_rows, *(test.p_value for test in tests)])).tolist()
+        columns: dict[str, float] = {}
+        for test, p_value in zip(tests, adjusted[1:], strict=True):
+            columns[test.column] = min(p_value, columns.get(test.column, 1.0))
+        columns = dict(sorted(columns.items(), key=lambda item: item[1]))
+        moved = [name for name, p_value in columns.items() if p_value <= LEVEL]
+        return Drift(min(adjusted) <= LEVEL, adjusted[0], columns, moved)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return what a saved model keeps of the rows, beside the rows that vote."""
+        arrays = {
+            "held_out_places": self.places,
+            "held_out_votes": self.votes,
+            "held_out_weights": self.weights,
+        }
+        if not issparse(self.cells):
+            return arrays | {"held_out_cells": self.cells}
+        parts = {part: getattr(self.cells, part) for part in ("data", "indices", "indptr")}
+        return arrays | {f"held_out_{part}": array for part, array in parts.items()}
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: dict[str, np.ndarray],
+        features: Sequence[Feature],
+        voters: np.ndarray,
+        answers: np.ndarray,
+    ) -> HeldOutRows:
+        """Return the rows of arrays that `to_arrays` wrote, for all rows that vote, (n, m), and the
+        positions of their classes or their numbers, (n,); raise an error where they do not fit.
+        """
+        places, votes = arrays["held_out_places"], arrays["held_out_votes"]
+        weights, n = arrays["held_out_weights"], len(places)
+        if "held_out_cells" in arrays:
+            cells: Any = arrays["held_out_cells"]
+        else:
+            parts = tuple(arrays[f"held_out_{part}"] for part in ("data", "indices", "indptr"))
+            cells = csr_array(parts, shape=(n, len(features)))
+        fits = [
+            n > 1
+            and places.dtype.kind in "iu"
+            and bool(np.isin(places, np.arange(len(voters))).all()),
+            cells.shape == (n, len(features)),
+            len(votes) == n and bool(np.isfinite(votes).all()),
+            weights.shape == (n,) and bool((np.isfinite(weights) & (weights > 0)).all()),
+        ]
+        if not all(fits):
+            raise ValueError("its held-out rows")
+        return cls(places, cells, voters[places], answers[places], votes, features, weights)
