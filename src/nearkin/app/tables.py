@@ -240,6 +240,7 @@ def read_table(
     task: str = CLASSIFICATION.name,
     unlabelled: str | None = None,
     reading: Reading = AS_FOUND,
+    single_rows: bool = False,
 ) -> Table:
     """Return the table in a file, or a bundled one, to learn from.
 
@@ -263,6 +264,8 @@ def read_table(
         What the target holds in rows without a label, beside missing values.
     reading : Reading, optional
         How the file is read, where this is not found in it.
+    single_rows : bool, default=False
+        Whether a class may have a single row.
     """
     if is_bundled(source) and (
         groups or unlabelled or target not in (None, "target") or task == REGRESSION.name
@@ -278,7 +281,9 @@ def read_table(
                 f"{file.path}: --target and --groups both name {shown(target)}: give two columns."
             )
         columns = file.read(labels=[target, groups] if groups else [target])
-        y, remarks = read_target(file, columns.labels[target], target, task, unlabelled)
+        y, remarks = read_target(
+            file, columns.labels[target], target, task, unlabelled, single_rows
+        )
         notes, group = [*columns.notes, *remarks], None
         if groups:
             group, remarks = _merged(file, columns.labels[groups], groups, "group")
@@ -390,7 +395,12 @@ NUMBERS = "give --task regression to predict numbers"
 
 
 def read_target(
-    file: Reader, y: np.ndarray, target: str, task: str, unlabelled: str | None
+    file: Reader,
+    y: np.ndarray,
+    target: str,
+    task: str,
+    unlabelled: str | None,
+    single_rows: bool = False,
 ) -> tuple[np.ndarray, list[str]]:
     """Return the target, classes or numbers, None or NaN where a row has none, and remarks."""
     if unlabelled is not None:
@@ -414,7 +424,7 @@ def read_target(
         known, remarks = _as_numbers(file, known, target, rows)
         no_label = np.nan
     else:
-        known = _as_classes(file, known, target)
+        known = _as_classes(file, known, target, single_rows)
     if len(rows) == len(y):
         return known, remarks
     y = np.full(len(y), no_label)
@@ -497,14 +507,14 @@ def _refuse_dates(file: Reader, target: str, texts: list[str]) -> None:
         )
 
 
-def _as_classes(file: Reader, y: np.ndarray, target: str) -> np.ndarray:
-    """Return the classes; refuse dates, and single rows."""
+def _as_classes(file: Reader, y: np.ndarray, target: str, single_rows: bool) -> np.ndarray:
+    """Return the classes; refuse dates, and single rows unless they are allowed."""
     y = check_classes(file.path, target, y)
     classes, sizes = np.unique(y, return_counts=True)
     if classes.dtype.kind == "U":
         _refuse_dates(file, target, classes.tolist())
     alone = classes[sizes == 1].tolist()
-    if alone:
+    if alone and not single_rows:
         found, it = f"a single row of {shown(target)} has the class", "it"
         if len(alone) > 1:
             found, it = f"single rows of {shown(target)} have the classes", "them"

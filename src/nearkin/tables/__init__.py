@@ -3,7 +3,7 @@
 `cells` reads a table as numbers and texts; `numbers` and `columns` decide what each column becomes,
 `gaps` what becomes of missing cells, and `encoder` makes rows of numbers of all; `bins` makes
 features of these in which a linear map can bend, `members` learns such maps, `votes` predicts by
-mapped rows, and `predictors` do all of it.
+mapped rows, `predictors` do all of it, and `issues` finds rows to look at.
 """
 
 from .bins import (
@@ -32,6 +32,7 @@ from .columns import (
 )
 from .encoder import TableEncoder
 from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
+from .issues import FarRows, LabelIssues, label_issues
 from .numbers import read_number
 from .predictors import NCAClassifier, NCARegressor
 
@@ -46,7 +47,9 @@ __all__ = [
     "Column",
     "Curve",
     "DateColumn",
+    "FarRows",
     "Feature",
+    "LabelIssues",
     "Levels",
     "NCAClassifier",
     "NCARegressor",
@@ -62,6 +65,7 @@ __all__ = [
     "indicated_features",
     "indicator_names",
     "is_table",
+    "label_issues",
     "read_number",
     "target_numbers",
     "with_seasons",
