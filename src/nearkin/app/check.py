@@ -43,7 +43,7 @@ def check(options: argparse.Namespace) -> int:
         options.groups,
         unlabelled=options.unlabelled,
         reading=reading(options),
-        single_rows=True,
+        classes_only=True,
     )
     table = console.while_reading(options, read)
     outputs = Outputs(quiet=options.quiet, stderr=False)
@@ -202,7 +202,7 @@ class Check:
             n_rows = sum(map(len, issues.twins))
             more = len(issues.twins) - len(groups)
             found.append(
-                f"Contradictory twins, equal in all features and of different {target}: "
+                f"Contradictory twins, equal in all features but not in {target}: "
                 f"{counted(n_rows, 'row')} in {counted(len(issues.twins), 'group')}: "
                 + "; ".join(groups)
                 + f"; and {counted(more, 'group')} more" * (more > 0)
@@ -282,14 +282,15 @@ def _percent(share: float) -> str:
 
 # The page.
 
-SHOWN_ROWS = 200
+FEWEST_SHOWN, MOST_SHOWN = 25, 200  # rows
 WIDTH, HEIGHT, MARGIN = 640, 260, 44  # of the curve, in pixels
 
 
 def write_check(path: Path, found: Check) -> None:
     """Write the page: rows to look at, in one file that needs no network."""
     verdict, *sentences = found.sentences
-    rows = found.rows
+    n_issues = found.issues.n_issues
+    rows = found.rows[: min(MOST_SHOWN, max(FEWEST_SHOWN, n_issues))]
     fill_page(
         path,
         "check.html",
@@ -299,9 +300,9 @@ def write_check(path: Path, found: Check) -> None:
         + "".join(f"<p>{escape(text)}</p>" for text in sentences if text[-1] == "."),
         facts=escape(facts_of(found.table)),
         notes="".join(f"<li>{escape(text)}</li>" for text in found.table.notes),
-        curve=_curve(np.array([row["expected"] for row in rows])),
-        rows="\n".join(_row(row) for row in rows[:SHOWN_ROWS]),
-        n_shown=str(min(len(rows), SHOWN_ROWS)),
+        curve=_curve(found.issues.expected[: len(found.rows)]),
+        rows="\n".join(_row(row, at < n_issues) for at, row in enumerate(rows)),
+        n_shown=str(len(rows)),
         target=escape(short_text(found.table.target)),
         twins="".join(
             "<tr><td>" + ", ".join(_labelled(one) for one in group) + "</td></tr>"
@@ -322,13 +323,15 @@ def _labelled(one: dict[str, Any]) -> str:
     return f'<span class="near">{one["row"]:,} <b>{escape(one["label"])}</b></span>'
 
 
-def _row(row: dict[str, Any]) -> str:
-    """Return a line of the table of rows to look at."""
-    share = 100 * row["probability"]
+def _row(row: dict[str, Any], is_expected: bool) -> str:
+    """Return a line of the table of rows to look at; faint beyond the expected number of wrong
+    labels.
+    """
+    share, faint = 100 * row["probability"], ' class="rest"'
     name = "" if row["name"] == str(row["row"]) else f" <small>{escape(row['name'])}</small>"
     return (
-        f'<tr><td class="number">{row["row"]:,}{name}</td><td>{escape(row["label"])}</td>'
-        f"<td>{escape(row['predicted'])}</td>"
+        f'<tr{"" if is_expected else faint}><td class="number">{row["row"]:,}{name}</td>'
+        f"<td>{escape(row['label'])}</td><td>{escape(row['predicted'])}</td>"
         f'<td class="number">{_percent(row["probability"])}</td>'
         f'<td><span class="track"><span style="width:{share:.0f}%"></span></span></td>'
         f'<td class="number minor">{row["expected"]:.1f}</td>'

@@ -69,7 +69,7 @@ class LabelIssues:
         The held-out votes; NaN for rows that are `alone`.
     neighbors : ndarray of int of shape (n_listed, n_neighbors)
         For the first rows, as many as are probably wrong, but between 100 and 1,000, the numbers of
-        their nearest rows in the learned space, without themselves.
+        their nearest rows in the learned space, without themselves; with groups of other groups.
     neighbor_labels : ndarray of shape (n_listed, n_neighbors)
     flip_rate : float
         The estimated share of wrong labels.
@@ -296,11 +296,10 @@ def _by_members(
         if progress:
             progress(done, ROUNDS)
 
+    own = np.arange(len(y)) if groups is None else groups
+
     def neighbors(queries: np.ndarray, k: int) -> np.ndarray:
-        found = model.kneighbors(X[queries], k + 1, return_distance=False)
-        # the row itself comes last, whatever the rounding
-        last = np.argsort(found == queries[:, None], axis=1, kind="stable")
-        return np.take_along_axis(found, last, axis=1)[:, :k]
+        return _nearest_others(model, X[queries], k, own, own[queries])
 
     votes = total / ROUNDS
     shared = np.ones(len(rows), dtype=bool)
@@ -333,17 +332,27 @@ def _by_folds(
     def neighbors(queries: np.ndarray, k: int) -> np.ndarray:
         out = np.empty((len(queries), k), dtype=int)
         for number, (train, _) in enumerate(folds):
-            own = np.flatnonzero(fold_of[queries] == number)
-            if len(own):
-                found = fits[number].kneighbors(X[queries[own]], k + 1, return_distance=False)
-                found = train[found]
-                # a row alone in its class is among its own voters
-                last = np.argsort(found == queries[own, None], axis=1, kind="stable")
-                out[own] = np.take_along_axis(found, last, axis=1)[:, :k]
+            at = np.flatnonzero(fold_of[queries] == number)
+            if len(at):
+                rows = queries[at]
+                # a row that is alone in its class is a training row of its own fold
+                out[at] = train[_nearest_others(fits[number], X[rows], k, train, rows)]
         return out
 
     rows = np.flatnonzero(~np.isnan(votes[:, 0]))
     return Voted(rows, votes[rows], neighbors)
+
+
+def _nearest_others(
+    model: NCAClassifier, X: Any, k: int, own: np.ndarray, own_of_queries: np.ndarray
+) -> np.ndarray:
+    """Return the k training rows that are nearest to each of some rows and have another number in
+    `own` than these; where there are fewer, then those that have the same.
+    """
+    n_found = min(len(own), k + np.unique(own, return_counts=True)[1].max())
+    found = model.kneighbors(X, n_found, return_distance=False)
+    others_first = np.argsort(own[found] == own_of_queries[:, None], axis=1, kind="stable")
+    return np.take_along_axis(found, others_first[:, :k], axis=1)
 
 
 def _folds(X: Any, y: np.ndarray, groups: np.ndarray | None, n_splits: int) -> list[TrainTest]:
