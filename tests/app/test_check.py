@@ -4,6 +4,7 @@ as a page.
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -83,6 +84,11 @@ def test_what_is_found_is_printed_and_written(here, capsys, frame):
         {"column": "plot", "reason": found["table"]["left_out"][0]["reason"]}
     ]
     assert found["expected"] == pytest.approx(6, abs=2)
+
+    guide = Path(__file__).parents[2] / "docs" / "guide" / "checking.md"
+    documented = set(re.findall("`([a-z_]+)`", guide.read_text().partition("## The JSON")[2]))
+    inside = {*found["table"], *found["rows"][0], *found["twins"], *found["far"]["first"][0]}
+    assert {*found, *inside} <= documented
 
     page = (here / "grain.html").read_text()
     assert "<script" not in page

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._blocks import row_blocks
@@ -25,7 +26,7 @@ from .predictors import NCAClassifier, TrainTest
 ROUNDS = 2  # of fits of up to 2,000 rows: in the second, doubtful rows count less
 LEAST_WEIGHT = 0.02  # of a doubtful row
 CROSS_FITS = 3  # folds of more rows
-GROUP_FOLDS = 5
+FOLDS = 5  # of each of these fits
 SURE_SHARES = (0.5, 0.25)  # of the rows, by whose votes the share of wrong labels is estimated
 FLOOR = 0.05  # of the probability of the given label, in shares of a wrong label
 MIN_LISTED, MAX_LISTED = 100, 1000  # rows whose neighbours are found
@@ -164,7 +165,7 @@ def label_issues(
     features : sequence of p Feature, default=None
         Where X was encoded by `TableEncoder(missing="keep")`: `nearkin.tables.features_of` it.
     random_state : int, RandomState or None, default=0
-        Seed of what is drawn for more than 2,000 rows.
+        Seed of the folds, and of what else is drawn for more than 2,000 rows.
     progress : callable, default=None
         Called as `progress(fits that are done, fits in all)`.
 
@@ -180,9 +181,10 @@ def label_issues(
 
     Notes
     -----
-    Up to 2,000 rows: the held-out votes of two fits are averaged; in the second every row has the
-    weight of the first vote for its label, at least .02. More rows: three folds, each labelled by a
-    fit to the others. So it takes two or three times as long as `NCAClassifier.fit`.
+    Up to 2,000 rows: the held-out votes of two fits are averaged, with other folds; in the second
+    every row has the weight of the first vote for its label, at least .02. More rows: three folds,
+    each labelled by a fit to the others. So it takes two or three times as long as
+    `NCAClassifier.fit`.
 
     Identical rows are not kept together: a copy of a row with the same label speaks for that label.
     Give `groups` where copies mean nothing.
@@ -198,12 +200,12 @@ def label_issues(
     >>> from sklearn.datasets import load_iris
     >>> from nearkin import label_issues
     >>> flowers = load_iris(as_frame=True).frame
-    >>> flowers.loc[[3, 70], "target"] = [1, 0]
+    >>> flowers.loc[[3, 80], "target"] = [1, 0]
     >>> found = label_issues(flowers, "target")
     >>> sorted(found.rows[:2].tolist())
-    [3, 70]
+    [3, 80]
     >>> found.to_frame().head(2).sort_values("row")["predicted"].tolist()
-    [0, 2]
+    [0, 1]
     """
     X, y = _with_labels(X, y)
     if is_table(X):
@@ -284,28 +286,26 @@ def _by_members(
     progress: Progress | None,
 ) -> Voted:
     """Return the mean of the held-out votes of several fits to all rows."""
-    folds = None if groups is None else _folds(X, y, groups, GROUP_FOLDS)
-    weights, total = None, np.zeros(1)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+    total, weights = np.zeros((len(y), y.max() + 1)), None
     for done in range(1, ROUNDS + 1):
+        folds = _folds(X, y, groups, FOLDS, rng)
         model = NCAClassifier(random_state=random_state)
         model.fit_encoded(X, y, features, folds, weights)
         rows = model.held_out_rows_
-        total = total + model.held_out_votes_
+        total[rows] += model.held_out_votes_
         weights = np.ones(len(y))
-        weights[rows] = np.maximum(total[np.arange(len(rows)), y[rows]] / done, LEAST_WEIGHT)
+        weights[rows] = np.maximum(total[rows, y[rows]] / done, LEAST_WEIGHT)
         if progress:
             progress(done, ROUNDS)
-
     own = np.arange(len(y)) if groups is None else groups
 
     def neighbors(queries: np.ndarray, k: int) -> np.ndarray:
         return _nearest_others(model, X[queries], k, own, own[queries])
 
-    votes = total / ROUNDS
-    shared = np.ones(len(rows), dtype=bool)
-    if folds is not None:
-        shared = np.concatenate([np.isin(y[test], y[train]) for train, test in folds])
-    return Voted(rows[shared], votes[shared], neighbors)
+    # nothing votes for a class that is in no training part, or for rows that were never held out
+    voted = np.concatenate([test[np.isin(y[test], y[train])] for train, test in folds])
+    return Voted(voted, total[voted] / ROUNDS, neighbors)
 
 
 def _by_folds(
@@ -317,7 +317,8 @@ def _by_folds(
     progress: Progress | None,
 ) -> Voted:
     """Return the votes of fits to all folds but that of a row."""
-    folds, fits = _folds(X, y, groups, CROSS_FITS), []
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+    folds, fits = _folds(X, y, groups, CROSS_FITS, rng), []
     fold_of, votes = np.full(len(y), 0), np.full((len(y), y.max() + 1), np.nan)
     for number, (train, test) in enumerate(folds):
         model = NCAClassifier(random_state=random_state).fit_encoded(X[train], y[train], features)
@@ -355,10 +356,12 @@ def _nearest_others(
     return np.take_along_axis(found, others_first[:, :k], axis=1)
 
 
-def _folds(X: Any, y: np.ndarray, groups: np.ndarray | None, n_splits: int) -> list[TrainTest]:
-    """Return folds with about the same share of every class, that do not split groups."""
+def _folds(
+    X: Any, y: np.ndarray, groups: np.ndarray | None, n_splits: int, rng: np.random.Generator
+) -> list[TrainTest]:
+    """Return folds with about the same share of every class: drawn, or such as split no group."""
     if groups is None:
-        return inner_folds(filled(X), y, n_splits)
+        return inner_folds(filled(X), y, n_splits, rng)
     splitter = StratifiedGroupKFold(min(n_splits, groups.max() + 1))
     return list(splitter.split(y, y, groups))
 
