@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from .._messages import counted, note
+from .._messages import counted, listed, note
 from .._validation import check_spread
 from ..tables import LabelIssues, features_of, label_issues
 from . import console
@@ -181,12 +181,13 @@ class Check:
         n, n_issues, expected = len(issues.rows), issues.n_issues, issues.expected
         found = [f"No label is probably wrong: expected are {expected[-1]:.1f} of {n:,}."]
         if n_issues:
-            first = min(10, n)
             are = "label is" if n_issues == 1 else "labels are"
+            among = [
+                f"{expected[first - 1]:.1f} among the first {first:,}"
+                for first in sorted({min(10, n), n_issues})
+            ]
             found = [
-                f"About {n_issues:,} of {n:,} {are} probably wrong: expected are "
-                f"{expected[first - 1]:.1f} among the first {first}, "
-                f"{expected[n_issues - 1]:.1f} among the first {n_issues:,}."
+                f"About {n_issues:,} of {n:,} {are} probably wrong: expected are {listed(among)}."
             ]
         if issues.flip_rate > OVERLAP:
             found.append(

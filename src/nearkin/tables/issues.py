@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.sparse import issparse
+from scipy.special import expit
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
@@ -27,8 +29,10 @@ ROUNDS = 2  # of fits of up to 2,000 rows: in the second, doubtful rows count le
 LEAST_WEIGHT = 0.02  # of a doubtful row
 CROSS_FITS = 3  # folds of more rows
 FOLDS = 5  # of each of these fits
-SURE_SHARES = (0.5, 0.25)  # of the rows, by whose votes the share of wrong labels is estimated
+SURE_SHARE = 0.5  # of the rows, by whose votes the share of wrong labels is estimated
 FLOOR = 0.05  # of the probability of the given label, in shares of a wrong label
+LEAST_WRONG = 0.1  # labels, where no sure vote contradicts one
+MOST_RANDOM = 0.9  # labels, as a share of those that would be wrong if all were drawn at random
 MIN_LISTED, MAX_LISTED = 100, 1000  # rows whose neighbours are found
 
 Progress = Callable[[int, int], None]
@@ -146,10 +150,11 @@ def label_issues(
     .. math:: P(t = y) = q = \frac{V - e/(C-1)}{1 - e - e/(C-1)}, \quad
        P(\text{wrong} \mid y) = \frac{(1 - q) \, e/(C-1)}{q \, (1 - e) + (1 - q) \, e/(C-1)},
 
-    where q is at least a twentieth of e / (C - 1): votes are not that exact. The share e of wrong
-    labels is that of the rows, among the half or the quarter with the surest votes, whose label is
-    another one than the vote's, the smaller of both: it assumes that classes do not overlap there
-    [1]_. Where they overlap everywhere, it comes out too large.
+    where q is at least a twentieth of e / (C - 1): votes are not that exact. So the odds of all
+    rows are multiplied by one number, such that n e labels are expected to be wrong. The share e is
+    that of the rows whose label is another one than the vote's among the half with the surest
+    votes: it assumes that classes do not overlap there [1]_. Where they overlap everywhere, it
+    comes out too large.
 
     Parameters
     ----------
@@ -380,15 +385,17 @@ def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, floa
     rows = np.flatnonzero(~np.isnan(votes[:, 0]))
     V, y = votes[rows], codes[rows]
     disputed = (V.argmax(axis=1) != y)[np.argsort(-V.max(axis=1), kind="stable")]
-    sure = [disputed[: max(1, round(share * len(y)))] for share in SURE_SHARES]
-    # Krichevsky and Trofimov's estimate is never 0
-    e = min((part.sum() + 0.5) / (len(part) + 1) for part in sure)
+    e = disputed[: max(1, round(SURE_SHARE * len(y)))].mean()
+    # labels drawn at random are right once in C
+    e = float(np.clip(e, LEAST_WRONG / len(y), MOST_RANDOM * (1 - 1 / votes.shape[1])))
     of_one = e / (votes.shape[1] - 1)
-    q = (V[np.arange(len(y)), y] - of_one) / max(1 - e - of_one, 1e-3)
-    q = np.clip(q, FLOOR * of_one, 1)
+    q = (V[np.arange(len(y)), y] - of_one) / (1 - e - of_one)
+    q = np.clip(q, FLOOR * of_one, 1 - 1e-6)
+    log_odds = np.log((1 - q) * of_one / (q * (1 - e)))
+    shift = brentq(lambda t: expit(log_odds + t).sum() - e * len(y), -100, 100)
     p = np.full(len(codes), e)
-    p[rows] = (1 - q) * of_one / (q * (1 - e) + (1 - q) * of_one)
-    return p, float(e)
+    p[rows] = expit(log_odds + shift)
+    return p, e
 
 
 def contradictory_twins(X: Any, y: np.ndarray) -> list[np.ndarray]:
