@@ -150,11 +150,11 @@ def label_issues(
     .. math:: P(t = y) = q = \frac{V - e/(C-1)}{1 - e - e/(C-1)}, \quad
        P(\text{wrong} \mid y) = \frac{(1 - q) \, e/(C-1)}{q \, (1 - e) + (1 - q) \, e/(C-1)},
 
-    where q is at least a twentieth of e / (C - 1): votes are not that exact. So the odds of all
-    rows are multiplied by one number, such that n e labels are expected to be wrong. The share e is
-    that of the rows whose label is another one than the vote's among the half with the surest
-    votes: it assumes that classes do not overlap there [1]_. Where they overlap everywhere, it
-    comes out too large.
+    where q is at least a twentieth of e / (C - 1): votes are not that exact. If fewer than n e
+    labels are then expected to be wrong, the odds of all rows are multiplied by one number, such
+    that so many are. The share e is that of the rows whose label is another one than the vote's
+    among the half with the surest votes: it assumes that classes do not overlap there [1]_. Where
+    they overlap everywhere, it comes out too large.
 
     Parameters
     ----------
@@ -392,9 +392,10 @@ def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, floa
     q = (V[np.arange(len(y)), y] - of_one) / (1 - e - of_one)
     q = np.clip(q, FLOOR * of_one, 1 - 1e-6)
     log_odds = np.log((1 - q) * of_one / (q * (1 - e)))
-    shift = brentq(lambda t: expit(log_odds + t).sum() - e * len(y), -100, 100)
     p = np.full(len(codes), e)
-    p[rows] = expit(log_odds + shift)
+    p[rows] = expit(log_odds)
+    if p[rows].sum() < e * len(y):
+        p[rows] = expit(log_odds + brentq(lambda t: expit(log_odds + t).sum() - e * len(y), 0, 100))
     return p, e
 
 
