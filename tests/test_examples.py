@@ -31,3 +31,12 @@ def test_clusters_on_a_learned_metric_agree_better_with_the_classes():
 def test_a_table_is_predicted():
     pytest.importorskip("pandas")
     assert all(mean > 0.35 for mean in names_of("tables/plot_columns.py")["r2"].values())
+
+
+def test_wrong_labels_are_found_and_better_left_out():
+    names = names_of("tables/plot_wrong_labels.py")
+    n_wrong = names["flipped"].sum()
+    assert names["hits"][n_wrong - 1] >= 0.8 * n_wrong
+    assert abs(names["found"].n_issues - n_wrong) <= 0.3 * n_wrong
+    scores = names["scores"]
+    assert scores["the listed ones left out"] >= scores["as many at random left out"]

@@ -11,6 +11,7 @@ _ELSEWHERE = {
     "NCARegressor": "tables",
     "Procrustes": "vectors",
     "TableEncoder": "tables",
+    "label_issues": "tables",
 }
 TYPE_CHECKING = False  # that of typing, which takes time to load
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .tables import NCAClassifier as NCAClassifier
     from .tables import NCARegressor as NCARegressor
     from .tables import TableEncoder as TableEncoder
+    from .tables import label_issues as label_issues
     from .vectors import EmbeddingAdapter as EmbeddingAdapter
     from .vectors import Procrustes as Procrustes
 

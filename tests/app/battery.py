@@ -529,6 +529,74 @@ MODELS = {
     "a model that is a device": (2, "is no file", "t.csv", PLAIN, "predict /dev/zero new.csv"),
     "a model that is inspected": (0, "24 rows", "t.csv", PLAIN, "inspect model.safetensors"),
 }
+CHECK = "check t.csv --target kind"
+CHECKED = {
+    "a table that is checked": (0, "probably", "t.csv", PLAIN, CHECK),
+    "a class of a single row that is checked": (
+        0,
+        "share their kind with no other, so that none votes: 23 (b)",
+        "t.csv",
+        csv(*"a" * 12, *"d" * 11, "b"),
+        CHECK,
+    ),
+    "a class for every row that is checked": (2, "single row", "t.csv", csv(*range(N)), CHECK),
+    "one class that is checked": (2, "one class", "t.csv", csv("a"), CHECK),
+    "labels that are missing where all is checked": (
+        0,
+        "(16 labelled)",
+        "t.csv",
+        csv("", "a", "b"),
+        CHECK,
+    ),
+    "real numbers that are checked": (2, "cut them into", "t.csv", csv(0.5, 1.5), CHECK),
+    "dates that are checked": (
+        2,
+        "such as the month.",
+        "t.csv",
+        csv(*(f"2024-01-{i:02}" for i in range(1, 7))),
+        CHECK,
+    ),
+    "sparse rows that are checked": (
+        0,
+        "2 sparse features",
+        "t.npz",
+        {**PARTS, "kind": np.array(KINDS)},
+        "check t.npz --target kind",
+    ),
+    "identifiers that are checked": (
+        0,
+        "ignored",
+        "t.csv",
+        csv(name=[f"person {i}" for i in range(N)]),
+        CHECK,
+    ),
+    "gaps that are checked": (0, "kept", "t.csv", csv(more=["", *range(1, N)]), CHECK),
+    "markup that is checked": (
+        0,
+        "Report",
+        "t.csv",
+        csv("<script>alert(1)</script>", "\x1b[31mred"),
+        f"{CHECK} --report r.html",
+    ),
+    "groups that are checked": (0, "4 groups", "t.csv", csv(who="abcd"), f"{CHECK} --groups who"),
+    "groups that are the checked target": (
+        2,
+        "two columns",
+        "t.csv",
+        PLAIN,
+        f"{CHECK} --groups kind",
+    ),
+    "no target that is checked": (2, "--target", "t.csv", PLAIN, "check t.csv"),
+    "no row to print": (2, "at least 1", "t.csv", PLAIN, f"{CHECK} --rows 0"),
+    "a table that is checked and missing": (2, "no such file", "t.csv", PLAIN, "check nope.csv"),
+    "a checked table from standard input": (
+        0,
+        "24 rows",
+        "t.csv",
+        PLAIN,
+        "$ nearkin check - --target kind < t.csv",
+    ),
+}
 NEW = "predict model.safetensors t.csv"
 ROWS = {
     "new rows": (0, "label,vote", "t.csv", "size\n1\n", NEW),

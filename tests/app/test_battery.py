@@ -34,6 +34,7 @@ GROUPS = (
         "PARQUET",
         "NPZ",
         "MODELS",
+        "CHECKED",
         "ROWS",
         "OPTIONS",
     ),

@@ -62,6 +62,8 @@ CASES = [
     (COMPARE, "--json", ".json", ["t.csv"]),
     (COMPARE, "--save", ".safetensors", ["t.csv"]),
     (COMPARE, "--picture", ".png", ["t.csv"]),
+    ("check t.csv --target kind", "--report", ".html", ["t.csv"]),
+    ("check t.csv --target kind", "--json", ".json", ["t.csv"]),
     ("compare many --target kind --dask", "--save", ".safetensors", ["many/part.parquet"]),
     ("compare many --target kind --dask", "--picture", ".png", ["many/part.parquet"]),
     ("adapt many --label kind", "--save", ".safetensors", ["many/part.parquet"]),

@@ -1,5 +1,5 @@
-"""The command line: `nearkin compare`, `predict`, `transform`, `inspect`, and for vectors `adapt`,
-`export`.
+"""The command line: `nearkin compare`, `check`, `predict`, `transform`, `inspect`, and for vectors
+`adapt`, `export`.
 
 Results go to standard output, progress, remarks and errors to standard error. What help and refused
 options need is here and in the modules of options, and nothing else is loaded for it.
@@ -97,6 +97,16 @@ def add_reading(add: Add) -> None:
         type=_separator,
     )
     add("--decimal", "the decimal mark of its numbers (default: found)", choices=[".", ","])
+
+
+def _add_missing(add: Add) -> None:
+    add(
+        "--missing",
+        "what counts as missing in every column, beside the empty cell (default: NA, ?, -, #N/A "
+        "and the like in columns of numbers; of words, the empty cell alone)",
+        "VALUE",
+        nargs="+",
+    )
 
 
 def _separator(text: str) -> str:
@@ -205,13 +215,7 @@ def compare(add: Add) -> None:
     )
     add("--groups", "keep rows of one group on one side of every split", "COLUMN")
     add("--keep-twins", "split identical and nearly identical rows like others")
-    add(
-        "--missing",
-        "what counts as missing in every column, beside the empty cell (default: NA, ?, -, #N/A "
-        "and the like in columns of numbers; of words, the empty cell alone)",
-        "VALUE",
-        nargs="+",
-    )
+    _add_missing(add)
     add(
         "--refuse-missing",
         "refuse features with missing cells (default: filled by medians of the training rows, and "
@@ -255,6 +259,44 @@ def compare(add: Add) -> None:
         type=_positive,
     )
     _add_dask(add)
+
+
+@command
+def check(add: Add) -> None:
+    """Show rows of a table whose label is probably wrong, contradictory twins, rows far from all
+    others.
+
+    Every row is labelled by rows that are near it in a space that was learned without it (NCA
+    tables); the less they vote for its given label, the earlier the row comes. The probability that
+    the label is wrong assumes that labels were replaced at random, as often as those of the rows
+    with the surest votes: so of all classes alike, and where classes overlap everywhere, too often.
+    Expected is the number of wrong labels among the first rows.
+
+    Contradictory twins are equal in all features, and have different labels. Far rows are compared
+    by all columns, with numbers in standard deviations. Columns that only tell rows apart, that
+    predict the target alone, or that look like groups of rows are named, as by compare.
+
+    Row numbers are those of pandas.read_csv: the first row is 0. Nothing is changed in the table.
+
+    For example:
+      nearkin check measurements.csv --target species
+      nearkin check measurements.csv --target species --report species.html --rows 30
+      nearkin check scans.parquet --target diagnosis --groups patient --json scans.json
+    """
+    add("table", TABLE, "TABLE")
+    add("--target", "the labels (NPZ: by default y; bundled sets need none)", "COLUMN")
+    add(
+        "--unlabelled",
+        "what the target holds in rows without a label, beside empty cells",
+        "VALUE",
+    )
+    add("--groups", "label rows by rows of other groups, such as other patients", "COLUMN")
+    _add_missing(add)
+    add_reading(add)
+    add("--rows", "how many rows are printed (default: 10)", "N", type=at_least(1), default=10)
+    add("--report", "write a page (.html) that needs no network", "FILE")
+    add("--json", "write all that was found (.json)", "FILE")
+    add("--seed", "seed of what is drawn of many rows (default: 0)", type=at_least(0), default=0)
 
 
 @command
@@ -439,6 +481,7 @@ NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # The option whose value may stand alone behind a command's files by mistake.
 MEANT = {
     "compare": "--target",
+    "check": "--target",
     "adapt": "--label",
     "predict": "-o",
     "transform": "-o",

@@ -1,4 +1,6 @@
-"""What each command does, step by step; those of `adapt` and `export` have files of their own."""
+"""What each command does, step by step; those of `adapt`, `check` and
+`export` have files of their own.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from ..tables import NumberColumn
 from . import console
 from .adapt import adapt as adapt
 from .adapter_file import SavedAdapter, is_adapter, load_adapter
+from .check import check as check
 from .export import export as export
 from .model import (
     NAMED_VOTERS,

@@ -28,7 +28,7 @@ from .words import WORDING, Summary, span, stated_p
 FEW = 10
 SECONDS_A_LINE = 10.0  # of progress, where no bar can be drawn
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold"}
-LEFT = ("method", "vectors", "verdict")  # columns of text
+LEFT = ("method", "vectors", "verdict", "label", "probably", "nearest rows")  # columns of text
 # below the head, and above the references
 FRAME = box.Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")
 
@@ -69,9 +69,10 @@ def print_grid(lines: Sequence[dict[str, str]], spared: Sequence[str]) -> None:
         side: Literal["left", "right"] = "left" if name in LEFT else "right"
         grid.add_column(name, justify=side, min_width=width)
     for line, after in zip(lines, [*lines[1:], lines[0]], strict=True):
-        ends = line["verdict"] != "reference" == after["verdict"]
+        verdict = line.get("verdict", "")
+        ends = verdict != "reference" == after.get("verdict")
         cells = [line[name] for name in widths]
-        grid.add_row(*cells, style=STYLES.get(line["verdict"], ""), end_section=ends)
+        grid.add_row(*cells, style=STYLES.get(verdict, ""), end_section=ends)
     console.print(grid, "")
 
 

@@ -77,7 +77,7 @@ def compare_table(options: argparse.Namespace) -> int:
     if n_rows > QUICK_ROWS and table.groups is None:
         quick = {"choice_rows": quick.get("choice_rows")}
     outputs = Outputs(quiet=options.quiet, stderr=False)
-    outputs.note(_facts(table), *(f"  {note}" for note in table.notes))
+    outputs.note(facts_of(table), *(f"  {note}" for note in table.notes))
     with _fits(table.name, options.quiet) as progress:
         check_spread(table.X, table.feature_names)
         comparison = compare(
@@ -158,7 +158,7 @@ def _fits(name: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
-def _facts(table: Table) -> str:
+def facts_of(table: Table) -> str:
     """Return what was read."""
     n, p = table.X.shape
     n_labelled, n_columns = len(table.labels), len(table.encoder.columns_)

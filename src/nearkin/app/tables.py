@@ -240,6 +240,7 @@ def read_table(
     task: str = CLASSIFICATION.name,
     unlabelled: str | None = None,
     reading: Reading = AS_FOUND,
+    classes_only: bool = False,
 ) -> Table:
     """Return the table in a file, or a bundled one, to learn from.
 
@@ -263,6 +264,8 @@ def read_table(
         What the target holds in rows without a label, beside missing values.
     reading : Reading, optional
         How the file is read, where this is not found in it.
+    classes_only : bool, default=False
+        Whether the command, `check`, knows no regression; a class may have a single row then.
     """
     if is_bundled(source) and (
         groups or unlabelled or target not in (None, "target") or task == REGRESSION.name
@@ -278,7 +281,9 @@ def read_table(
                 f"{file.path}: --target and --groups both name {shown(target)}: give two columns."
             )
         columns = file.read(labels=[target, groups] if groups else [target])
-        y, remarks = read_target(file, columns.labels[target], target, task, unlabelled)
+        y, remarks = read_target(
+            file, columns.labels[target], target, task, unlabelled, classes_only
+        )
         notes, group = [*columns.notes, *remarks], None
         if groups:
             group, remarks = _merged(file, columns.labels[groups], groups, "group")
@@ -387,10 +392,16 @@ def number_encoder(names: list[str]) -> TableEncoder:
 
 MIN_ROWS = 4
 NUMBERS = "give --task regression to predict numbers"
+DAYS_COUNTED = ", or numbers, such as days, and --task regression"
 
 
 def read_target(
-    file: Reader, y: np.ndarray, target: str, task: str, unlabelled: str | None
+    file: Reader,
+    y: np.ndarray,
+    target: str,
+    task: str,
+    unlabelled: str | None,
+    classes_only: bool = False,
 ) -> tuple[np.ndarray, list[str]]:
     """Return the target, classes or numbers, None or NaN where a row has none, and remarks."""
     if unlabelled is not None:
@@ -414,7 +425,7 @@ def read_target(
         known, remarks = _as_numbers(file, known, target, rows)
         no_label = np.nan
     else:
-        known = _as_classes(file, known, target)
+        known = _as_classes(file, known, target, classes_only)
     if len(rows) == len(y):
         return known, remarks
     y = np.full(len(y), no_label)
@@ -472,7 +483,7 @@ def _as_numbers(
             y, remarks = target_numbers(target, y, file.decimal)
         except RejectColumn:
             texts = y.astype(str).tolist()
-            _refuse_dates(file, target, texts)
+            _refuse_dates(file, target, texts, DAYS_COUNTED)
             odd = [read_number(text, file.decimal) is None for text in texts]
             row = int(np.argmax(odd))
             cell = f"{shown(y.tolist()[row])} {file.place(int(rows[row]))}"
@@ -488,23 +499,23 @@ def _as_numbers(
     return y, remarks
 
 
-def _refuse_dates(file: Reader, target: str, texts: list[str]) -> None:
+def _refuse_dates(file: Reader, target: str, texts: list[str], or_else: str) -> None:
     with suppress(RejectColumn):
         DateColumn.learn(target, Text(texts, np.arange(len(texts))), Rules())
         raise TableError(
             f"{file.path}: {shown(target)} holds dates ({shown(texts[0])}): give classes, such as "
-            "the month, or numbers, such as days, and --task regression."
+            f"the month{or_else}."
         )
 
 
-def _as_classes(file: Reader, y: np.ndarray, target: str) -> np.ndarray:
-    """Return the classes; refuse dates, and single rows."""
-    y = check_classes(file.path, target, y)
+def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) -> np.ndarray:
+    """Return the classes; refuse dates, and single rows where the classes are to be compared on."""
+    y = check_classes(file.path, target, y, "" if classes_only else f"{NUMBERS}, or ")
     classes, sizes = np.unique(y, return_counts=True)
     if classes.dtype.kind == "U":
-        _refuse_dates(file, target, classes.tolist())
+        _refuse_dates(file, target, classes.tolist(), "" if classes_only else DAYS_COUNTED)
     alone = classes[sizes == 1].tolist()
-    if alone:
+    if alone and not classes_only:
         found, it = f"a single row of {shown(target)} has the class", "it"
         if len(alone) > 1:
             found, it = f"single rows of {shown(target)} have the classes", "them"
@@ -515,7 +526,9 @@ def _as_classes(file: Reader, y: np.ndarray, target: str) -> np.ndarray:
     return y
 
 
-def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
+def check_classes(
+    path: Path, target: str, y: np.ndarray, remedy: str = f"{NUMBERS}, or "
+) -> np.ndarray:
     """Return the labels, whole numbers as integers.
 
     Real numbers, long text, and a single class are refused.
@@ -527,7 +540,7 @@ def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
     if y.dtype.kind == "f":
         if ((y != np.rint(y)) | (np.abs(y) >= 2**53)).any():
             raise TableError(
-                f"{column} holds real numbers, no classes: {NUMBERS}, or cut them into classes."
+                f"{column} holds real numbers, no classes: {remedy}cut them into classes."
             )
         y = y.astype(np.int64)
     if (y == y[0]).all():

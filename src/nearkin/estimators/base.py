@@ -301,10 +301,10 @@ def best_setting(scores: Any) -> int:
 
 
 def inner_folds(
-    X: Any, y: np.ndarray, n_splits: int = N_SPLITS
+    X: Any, y: np.ndarray, n_splits: int = N_SPLITS, rng: np.random.Generator | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the rows of the training and of the test part of every fold. Nothing is drawn: there
-    is no seed.
+    """Return the rows of the training and of the test part of every fold. Nothing is drawn, unless
+    a generator is given.
 
     Rows sorted by class, and within a class by their distance from the mean of all rows, are dealt
     to the folds in turn. So a fold has its share of every class, of its central rows and of its
@@ -318,6 +318,8 @@ def inner_folds(
         Classes as numbers; -1 for no label; the same number for all rows of a continuous target.
     n_splits : int
         Number of folds, fewer where there are fewer rows to test.
+    rng : Generator, optional
+        Shuffles the rows of each class before they are dealt, for other folds of the same rows.
 
     Returns
     -------
@@ -326,6 +328,11 @@ def inner_folds(
         holds every class. Empty where there are no others.
     """
     order, codes, sizes = _by_class(X, y)
+    if rng is not None:
+        place_of_class = np.empty(len(sizes), dtype=int)
+        place_of_class[codes[order]] = np.arange(len(order))
+        order = rng.permutation(order)
+        order = order[np.argsort(place_of_class[codes[order]], kind="stable")]
     order = order[(sizes[codes[order]] > 1) & (y[order] != -1)]
     n_splits = min(n_splits, len(order))
     tests = [np.sort(order[fold::n_splits]) for fold in range(n_splits)]

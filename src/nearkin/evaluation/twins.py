@@ -4,8 +4,6 @@ split.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -15,9 +13,9 @@ from scipy.stats import false_discovery_control, sem
 from scipy.stats import t as student
 from sklearn.preprocessing import StandardScaler
 
-from .._blocks import densified, near_origin, row_blocks
+from .._blocks import densified, near_origin
 from .._validation import as_rows
-from ..neighbors import EXACT
+from ..neighbors import EXACT, identical_rows
 from ..tables.gaps import filled
 
 # A near-twin is nearer than a tenth of the distance to the 10th nearest row: so at most 10 distinct
@@ -193,31 +191,9 @@ def _means_by_group(number: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.bincount(group, values) / sizes
 
 
-def identical_rows(X: Any) -> np.ndarray:
-    """Return groups of rows that are equal in every feature (n,), by 128-bit hashes."""
-    X = as_rows(X)
-    if issparse(X):
-        X = X.copy()
-        X.eliminate_zeros()
-    numbers: dict[bytes, int] = {}
-    groups = np.empty(X.shape[0], dtype=np.intp)
-    for block in row_blocks(*X.shape):
-        for i, content in enumerate(_contents(X[block]), start=block.start):
-            groups[i] = numbers.setdefault(blake2b(content, digest_size=16).digest(), len(numbers))
-    return groups
-
-
 def n_with_twin(groups: np.ndarray) -> int:
     """Return how many rows share their group with another."""
     return int((np.bincount(groups)[groups] > 1).sum())
-
-
-def _contents(X: Any) -> Iterator[bytes]:
-    """Yield the bytes of each row; 0 and -0 are the same."""
-    if not issparse(X):
-        return (row.tobytes() for row in X + X.dtype.type(0))
-    ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)
-    return (X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in ends)
 
 
 def _scaled(X: Any, scale: bool) -> Any:

@@ -14,6 +14,7 @@ neighbours transformer, or among distances that are given; `approximate.py` appr
 """
 
 from .approximate import ApproximateSearch, choose_search, searcher
+from .identical import identical_rows
 from .lists import (
     EXACT,
     Index,
@@ -36,6 +37,7 @@ __all__ = [
     "closest_listed",
     "closest_pairs",
     "first",
+    "identical_rows",
     "nearest",
     "nearest_other_class",
     "nearest_same_class",

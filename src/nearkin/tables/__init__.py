@@ -4,6 +4,7 @@
 `gaps` what becomes of missing cells, and `encoder` makes rows of numbers of all; `bins` makes
 features of these in which a linear map can bend, `members` learns such maps, `votes` predicts by
 mapped rows, `predictors` do all of it, and `held_out` says how far to trust them.
+mapped rows, `predictors` do all of it, and `issues` finds rows to look at.
 """
 
 from .bins import (
@@ -34,6 +35,7 @@ from .columns import (
 from .encoder import TableEncoder
 from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
 from .held_out import Drift
+from .issues import FarRows, LabelIssues, label_issues
 from .numbers import read_number
 from .predictors import NCAClassifier, NCARegressor
 
@@ -50,7 +52,9 @@ __all__ = [
     "DateColumn",
     "Drift",
     "Encodings",
+    "FarRows",
     "Feature",
+    "LabelIssues",
     "Levels",
     "NCAClassifier",
     "NCARegressor",
@@ -66,6 +70,7 @@ __all__ = [
     "indicated_features",
     "indicator_names",
     "is_table",
+    "label_issues",
     "read_number",
     "target_numbers",
     "with_seasons",

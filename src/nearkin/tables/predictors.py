@@ -426,6 +426,7 @@ class TablePredictor(
         y: Any,
         features: Sequence[Feature] | None = None,
         folds: Sequence[TrainTest] | None = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn from rows that a `TableEncoder` has encoded; all other methods take such rows then,
         too.
@@ -442,8 +443,10 @@ class TablePredictor(
         folds : sequence of (training rows, test rows), default=None
             Of the members, in place of `n_members` folds that are cut here: such as keep the rows
             of a group together. They hold all rows, or of more than 2,000 about so many.
+        sample_weight : array of shape (n,), default=None
+            As in `fit`.
         """
-        return self._fit(X, y, features=features, folds=folds)
+        return self._fit(X, y, sample_weight, features, folds)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return rows in the learned space.

@@ -1,0 +1,482 @@
+"""Rows to look at: labels that are probably wrong, contradictory twins, far rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.sparse import issparse
+from scipy.special import expit
+from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from .._blocks import row_blocks
+from .._messages import shown
+from .._validation import as_rows, check_integer, encode_labels, is_missing, known_labels
+from ..estimators.base import MAX_ROWS, inner_folds
+from ..neighbors import EXACT, identical_rows
+from .bins import features_of, is_table
+from .columns import Feature
+from .encoder import TableEncoder
+from .gaps import filled
+from .predictors import NCAClassifier, TrainTest
+
+ROUNDS = 2  # of fits of up to 2,000 rows: in the second, doubtful rows count less
+LEAST_WEIGHT = 0.02  # of a doubtful row
+CROSS_FITS = 3  # folds of more rows
+FOLDS = 5  # of each of these fits
+SURE_SHARE = 0.5  # of the rows, by whose votes the share of wrong labels is estimated
+FLOOR = 0.05  # of the probability of the given label, in shares of a wrong label
+LEAST_WRONG = 0.1  # labels, where no sure vote contradicts one
+MOST_RANDOM = 0.9  # labels, as a share of those that would be wrong if all were drawn at random
+MIN_LISTED, MAX_LISTED = 100, 1000  # rows whose neighbours are found
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class FarRows:
+    """Rows that lie far from all others.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (r,)
+        The farthest first.
+    ratios : ndarray of shape (r,)
+        The distance to the fifth nearest other row, over its median.
+    columns : ndarray of int of shape (r,)
+        The column of the table in which the row differs most from these five.
+    """
+
+    rows: np.ndarray
+    ratios: np.ndarray
+    columns: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class LabelIssues:
+    """What `label_issues` has found in a table of n rows with a label, of C classes.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (C,)
+    rows : ndarray of int of shape (n,)
+        The numbers of the rows, from 0: first the one whose label is most probably wrong.
+    labels, predicted : ndarray of shape (n,)
+        In this order the given label, and that with the largest held-out vote.
+    probabilities : ndarray of shape (n,)
+        That the given label is wrong; descending but for ties.
+    votes : ndarray of shape (n, C)
+        The held-out votes; NaN for rows that are `alone`.
+    neighbors : ndarray of int of shape (n_listed, n_neighbors)
+        For the first rows, as many as are probably wrong, but between 100 and 1,000, the numbers of
+        their nearest rows in the learned space, without themselves; with groups of other groups.
+    neighbor_labels : ndarray of shape (n_listed, n_neighbors)
+    flip_rate : float
+        The estimated share of wrong labels.
+    alone : ndarray of int
+        Rows that no other row (of another group) shares the label with: nothing votes for it. Their
+        probability is the flip rate.
+    twins : list of ndarray of int
+        Rows that are equal in all features but not in their labels, a group each; first those in
+        which the fewest rows contradict the most.
+    far : FarRows
+        Whether they have a label or not.
+    """
+
+    classes: np.ndarray
+    rows: np.ndarray
+    labels: np.ndarray
+    predicted: np.ndarray
+    probabilities: np.ndarray
+    votes: np.ndarray
+    neighbors: np.ndarray
+    neighbor_labels: np.ndarray
+    flip_rate: float
+    alone: np.ndarray
+    twins: list[np.ndarray]
+    far: FarRows
+
+    @property
+    def expected(self) -> np.ndarray:
+        """Return the expected number of wrong labels among the first 1, 2, ..., n rows."""
+        return np.cumsum(self.probabilities)
+
+    @property
+    def n_issues(self) -> int:
+        """Return the expected number of wrong labels, rounded: so many of the first rows are worth
+        a look.
+        """
+        return round(float(self.probabilities.sum()))
+
+    def to_frame(self) -> Any:
+        """Return the ranking as a pandas DataFrame with the columns row, label, predicted,
+        probability and expected.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "row": self.rows,
+                "label": self.labels,
+                "predicted": self.predicted,
+                "probability": self.probabilities,
+                "expected": self.expected,
+            }
+        )
+
+
+def label_issues(
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    n_neighbors: int = 5,
+    features: Sequence[Feature] | None = None,
+    random_state: Any = 0,
+    progress: Progress | None = None,
+) -> LabelIssues:
+    r"""Rank the rows of a table by how probably their label is wrong.
+
+    Every row is labelled by maps and votes of `NCAClassifier` that have not seen it, and the lower
+    the vote V for its given label, the earlier it comes. The probability is that of a label which
+    was replaced at random: with the probability e, by each other of C classes alike. The votes are
+    taken for the distribution of the labels as given, so that the true one, t, has
+
+    .. math:: P(t = y) = q = \frac{V - e/(C-1)}{1 - e - e/(C-1)}, \quad
+       P(\text{wrong} \mid y) = \frac{(1 - q) \, e/(C-1)}{q \, (1 - e) + (1 - q) \, e/(C-1)},
+
+    where q is at least a twentieth of e / (C - 1): votes are not that exact. If fewer than n e
+    labels are then expected to be wrong, the odds of all rows are multiplied by one number, such
+    that so many are. The share e is that of the rows whose label is another one than the vote's
+    among the half with the surest votes: it assumes that classes do not overlap there [1]_. Where
+    they overlap everywhere, it comes out too large.
+
+    Parameters
+    ----------
+    X : data frame (pandas, polars or pyarrow), array or sparse matrix of shape (n, p)
+    y : str, or array of shape (n,)
+        The labels, or the name of their column in a data frame. Rows without one (None, NaN) are
+        left out of the ranking.
+    groups : array of shape (n,), default=None
+        Groups of rows that belong together, such as those of one patient: a row is labelled by rows
+        of other groups.
+    n_neighbors : int, default=5
+        How many of the nearest rows are named.
+    features : sequence of p Feature, default=None
+        Where X was encoded by `TableEncoder(missing="keep")`: `nearkin.tables.features_of` it.
+    random_state : int, RandomState or None, default=0
+        Seed of the folds, and of what else is drawn for more than 2,000 rows.
+    progress : callable, default=None
+        Called as `progress(fits that are done, fits in all)`.
+
+    Returns
+    -------
+    LabelIssues
+
+    Raises
+    ------
+    ValueError
+        If labels are real numbers, mix strings and numbers or form a single class, and for what
+        `NCAClassifier.fit` refuses.
+
+    Notes
+    -----
+    Up to 2,000 rows: the held-out votes of two fits are averaged, with other folds; in the second
+    every row has the weight of the first vote for its label, at least .02. More rows: three folds,
+    each labelled by a fit to the others. So it takes two or three times as long as
+    `NCAClassifier.fit`.
+
+    Identical rows are not kept together: a copy of a row with the same label speaks for that label.
+    Give `groups` where copies mean nothing.
+
+    References
+    ----------
+    .. [1] Curtis G. Northcutt, Lu Jiang and Isaac L. Chuang, "Confident Learning: Estimating
+       Uncertainty in Dataset Labels", Journal of Artificial Intelligence Research 70, 2021: noise
+       by classes, estimated from confident rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from nearkin import label_issues
+    >>> flowers = load_iris(as_frame=True).frame
+    >>> flowers.loc[[3, 80], "target"] = [1, 0]
+    >>> found = label_issues(flowers, "target")
+    >>> sorted(found.rows[:2].tolist())
+    [3, 80]
+    >>> found.to_frame().head(2).sort_values("row")["predicted"].tolist()
+    [0, 1]
+    """
+    X, y = _with_labels(X, y)
+    if is_table(X):
+        encoder = TableEncoder("keep").fit(X)
+        X, features = encoder.transform(X), features_of(encoder)
+    X = as_rows(X, missing=True)
+    check_consistent_length(X, y, groups)
+    labelled = np.flatnonzero(~is_missing(y))
+    classes, codes = encode_labels(known_labels(y, labelled))
+    n, n_classes = len(labelled), len(classes)
+    k = min(check_integer(n_neighbors, "n_neighbors", 1), n - 1)
+    group_codes = None
+    if groups is not None:
+        group_codes = np.unique(np.asarray(groups)[labelled], return_inverse=True)[1]
+        if group_codes.max() == 0:
+            raise ValueError("groups holds one group: a row is labelled by rows of others.")
+    voted = (_by_members if n <= MAX_ROWS else _by_folds)(
+        X[labelled], codes, group_codes, features, random_state, progress
+    )
+    votes = np.full((n, n_classes), np.nan)
+    votes[voted.rows] = voted.votes
+    p, e = wrong_labels(votes, codes)
+    alone = np.isnan(votes[:, 0])
+    given = np.where(alone, np.inf, votes[np.arange(n), codes])
+    order = np.lexsort((given, -p))
+    predicted = np.where(alone, codes, np.where(alone[:, None], 0.0, votes).argmax(axis=1))
+    n_listed = min(n, MAX_LISTED, max(MIN_LISTED, round(p.sum())))
+    neighbors = voted.neighbors(order[:n_listed], k)
+    return LabelIssues(
+        classes=classes,
+        rows=labelled[order],
+        labels=classes[codes[order]],
+        predicted=classes[predicted[order]],
+        probabilities=p[order],
+        votes=votes[order],
+        neighbors=labelled[neighbors],
+        neighbor_labels=classes[codes[neighbors]],
+        flip_rate=e,
+        alone=labelled[alone],
+        twins=[labelled[rows] for rows in contradictory_twins(X[labelled], codes)],
+        far=far_rows(X, features),
+    )
+
+
+def _with_labels(X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Return rows and labels, where these may be a column."""
+    if not isinstance(y, str):
+        return X, column_or_1d(np.asarray(y), warn=True)
+    if hasattr(X, "to_pandas"):  # polars, pyarrow
+        X = X.to_pandas()
+    if not hasattr(X, "columns"):
+        raise ValueError(f"y={shown(y)} names a column, and X is no data frame: give the labels.")
+    if y not in X.columns:
+        raise ValueError(f"X has no column {shown(y)}: y is the name of one, or the labels.")
+    return X.drop(columns=[y]), np.asarray(X[y])
+
+
+# Held-out votes for every row, and the rows that are near it.
+
+
+@dataclass(frozen=True)
+class Voted:
+    """Votes (r, C) for some rows, by rows that were held out of their maps; and a function of rows
+    and k that returns their k nearest other rows.
+    """
+
+    rows: np.ndarray
+    votes: np.ndarray
+    neighbors: Callable[[np.ndarray, int], np.ndarray]
+
+
+def _by_members(
+    X: Any,
+    y: np.ndarray,
+    groups: np.ndarray | None,
+    features: Sequence[Feature] | None,
+    random_state: Any,
+    progress: Progress | None,
+) -> Voted:
+    """Return the mean of the held-out votes of several fits to all rows."""
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+    total, weights = np.zeros((len(y), y.max() + 1)), None
+    for done in range(1, ROUNDS + 1):
+        folds = _folds(X, y, groups, FOLDS, rng)
+        model = NCAClassifier(random_state=random_state)
+        model.fit_encoded(X, y, features, folds, weights)
+        rows = model.held_out_rows_
+        total[rows] += model.held_out_votes_
+        weights = np.ones(len(y))
+        weights[rows] = np.maximum(total[rows, y[rows]] / done, LEAST_WEIGHT)
+        if progress:
+            progress(done, ROUNDS)
+    own = np.arange(len(y)) if groups is None else groups
+
+    def neighbors(queries: np.ndarray, k: int) -> np.ndarray:
+        return _nearest_others(model, X[queries], k, own, own[queries])
+
+    # nothing votes for a class that is in no training part, or for rows that were never held out
+    voted = np.concatenate([test[np.isin(y[test], y[train])] for train, test in folds])
+    return Voted(voted, total[voted] / ROUNDS, neighbors)
+
+
+def _by_folds(
+    X: Any,
+    y: np.ndarray,
+    groups: np.ndarray | None,
+    features: Sequence[Feature] | None,
+    random_state: Any,
+    progress: Progress | None,
+) -> Voted:
+    """Return the votes of fits to all folds but that of a row."""
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+    folds, fits = _folds(X, y, groups, CROSS_FITS, rng), []
+    fold_of, votes = np.full(len(y), 0), np.full((len(y), y.max() + 1), np.nan)
+    for number, (train, test) in enumerate(folds):
+        model = NCAClassifier(random_state=random_state).fit_encoded(X[train], y[train], features)
+        found = np.zeros((len(test), votes.shape[1]))
+        found[:, model.classes_] = model.predict_proba(X[test])
+        votes[test] = np.where(np.isin(y[test], model.classes_)[:, None], found, np.nan)
+        fold_of[test] = number
+        fits.append(model)
+        if progress:
+            progress(number + 1, len(folds))
+
+    def neighbors(queries: np.ndarray, k: int) -> np.ndarray:
+        out = np.empty((len(queries), k), dtype=int)
+        for number, (train, _) in enumerate(folds):
+            at = np.flatnonzero(fold_of[queries] == number)
+            if len(at):
+                rows = queries[at]
+                # a row that is alone in its class is a training row of its own fold
+                out[at] = train[_nearest_others(fits[number], X[rows], k, train, rows)]
+        return out
+
+    rows = np.flatnonzero(~np.isnan(votes[:, 0]))
+    return Voted(rows, votes[rows], neighbors)
+
+
+def _nearest_others(
+    model: NCAClassifier, X: Any, k: int, own: np.ndarray, own_of_queries: np.ndarray
+) -> np.ndarray:
+    """Return the k training rows that are nearest to each of some rows and have another number in
+    `own` than these; where there are fewer, then those that have the same.
+    """
+    n_found = min(len(own), k + np.unique(own, return_counts=True)[1].max())
+    found = model.kneighbors(X, n_found, return_distance=False)
+    others_first = np.argsort(own[found] == own_of_queries[:, None], axis=1, kind="stable")
+    return np.take_along_axis(found, others_first[:, :k], axis=1)
+
+
+def _folds(
+    X: Any, y: np.ndarray, groups: np.ndarray | None, n_splits: int, rng: np.random.Generator
+) -> list[TrainTest]:
+    """Return folds with about the same share of every class: drawn, or such as split no group."""
+    if groups is None:
+        return inner_folds(filled(X), y, n_splits, rng)
+    splitter = StratifiedGroupKFold(min(n_splits, groups.max() + 1))
+    return list(splitter.split(y, y, groups))
+
+
+def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the probability that each label is wrong, and the share of wrong labels: see
+    `label_issues`.
+
+    Parameters
+    ----------
+    votes : ndarray of shape (n, C)
+        Held-out probabilities of the classes; NaN in rows without one.
+    codes : ndarray of int of shape (n,)
+        The classes of the given labels.
+    """
+    rows = np.flatnonzero(~np.isnan(votes[:, 0]))
+    V, y = votes[rows], codes[rows]
+    disputed = (V.argmax(axis=1) != y)[np.argsort(-V.max(axis=1), kind="stable")]
+    e = disputed[: max(1, round(SURE_SHARE * len(y)))].mean()
+    # labels drawn at random are right once in C
+    e = float(np.clip(e, LEAST_WRONG / len(y), MOST_RANDOM * (1 - 1 / votes.shape[1])))
+    of_one = e / (votes.shape[1] - 1)
+    q = (V[np.arange(len(y)), y] - of_one) / (1 - e - of_one)
+    q = np.clip(q, FLOOR * of_one, 1 - 1e-6)
+    log_odds = np.log((1 - q) * of_one / (q * (1 - e)))
+    p = np.full(len(codes), e)
+    p[rows] = expit(log_odds)
+    if p[rows].sum() < e * len(y):
+        p[rows] = expit(log_odds + brentq(lambda t: expit(log_odds + t).sum() - e * len(y), 0, 100))
+    return p, e
+
+
+def contradictory_twins(X: Any, y: np.ndarray) -> list[np.ndarray]:
+    """Return groups of rows that are equal in all features, and not all of one class: first those
+    in which the fewest rows contradict the most.
+    """
+    twins = identical_rows(filled(X))
+    order = np.argsort(twins, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(twins[order])) + 1)
+    groups = [rows for rows in groups if len(rows) > 1 and (y[rows] != y[rows[0]]).any()]
+
+    def contradicting(rows: np.ndarray) -> tuple[float, int]:
+        largest = np.bincount(y[rows]).max()
+        return 1 - largest / len(rows), -len(rows)
+
+    return sorted(groups, key=contradicting)
+
+
+# Rows far from all others.
+
+FAR_NEIGHBORS = 5
+FEWEST_ROWS = 20
+WHISKER, LEAST_FACTOR = 3.0, 2.0
+COMPARED_ROWS = 10_000
+
+
+def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
+    """Return rows whose fifth nearest other row is far: of the logarithms of these distances those
+    beyond three interquartile ranges above the third quartile, "far out" by Tukey (1977), and at
+    least twice that quartile.
+
+    Distances are those of the table, with numbers in standard deviations and values of a category 0
+    or 1, not those of a learned space, to which columns that do not tell classes apart mean
+    nothing. Of more than 10,000 rows these are compared with so many that are drawn, and those that
+    are far then with all. Sparse rows are not looked at, nor fewer than 20.
+    """
+    nothing = FarRows(np.empty(0, dtype=int), np.empty(0), np.empty(0, dtype=int))
+    n, p = X.shape
+    if issparse(X) or n < FEWEST_ROWS:
+        return nothing
+    gaps = np.flatnonzero(np.isnan(X).any(axis=0))
+    columns = np.arange(p) if features is None else np.array([f.column for f in features])
+    levels = [] if features is None else [j for j, f in enumerate(features) if f.is_level]
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers near 1e308
+        Z = filled(X).astype(np.float64)
+        units = Z.std(axis=0)
+        units[levels] = 1
+        units[p:] = 1  # what says where a cell was missing
+        Z = (Z - Z.mean(axis=0)) / np.where(units > 0, units, 1)
+    Z = Z[:, np.isfinite(Z).all(axis=0)]
+    of_column = np.append(columns, columns[gaps])
+
+    def nearest(rows: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return distances to the fifth nearest of some others, and the numbers of all five."""
+        index, k = EXACT.index(Z[others], FAR_NEIGHBORS + 1), FAR_NEIGHBORS + 1
+        distances, found = np.empty(len(rows)), np.empty((len(rows), FAR_NEIGHBORS), dtype=int)
+        for block in row_blocks(len(rows), k):
+            d, near = index(Z[rows[block]], k)
+            d[others[near] == rows[block, None]] = -1  # the row itself comes first
+            order = np.argsort(d, axis=1, kind="stable")[:, 1:]
+            distances[block] = np.take_along_axis(d, order, axis=1)[:, -1]
+            found[block] = others[np.take_along_axis(near, order, axis=1)]
+        return distances, found
+
+    everyone = np.arange(n)
+    others = everyone
+    if n > COMPARED_ROWS:
+        others = np.sort(np.random.default_rng(0).choice(n, COMPARED_ROWS, replace=False))
+    distances, found = nearest(everyone, others)
+    apart = distances[distances > 0]
+    if len(apart) < FEWEST_ROWS:
+        return nothing
+    low, median, high = np.quantile(np.log(apart), [0.25, 0.5, 0.75])
+    limit = np.exp(high + max(WHISKER * (high - low), np.log(LEAST_FACTOR)))
+    far = np.flatnonzero(distances > limit)
+    if n > COMPARED_ROWS and len(far):
+        distances[far], found[far] = nearest(far, everyone)
+        far = far[distances[far] > limit]
+    far = far[np.argsort(-distances[far], kind="stable")]
+    squares = np.mean((Z[far, None] - Z[found[far]]) ** 2, axis=1)
+    sums = np.zeros((len(far), of_column.max() + 1))
+    np.add.at(sums.T, of_column, squares.T)
+    return FarRows(far, distances[far] / np.exp(median), sums.argmax(axis=1))

@@ -1,0 +1,145 @@
+"""`nearkin check`: rows whose label is probably wrong, twins, far rows; on the console, as JSON, and
+as a page.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nearkin.app.cli import main
+
+N, FLIPPED = 90, [4, 17, 33, 48, 62]
+NAMES = np.array(["barley", "wheat", "rye"])
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Three classes that do not overlap; five wrong labels, a contradictory twin, a far row."""
+    rng, y = np.random.default_rng(0), np.arange(N) % 3
+    X = rng.standard_normal((N, 4)).round(3)
+    X[:, 0] += 7 * y
+    X[:, 1] += 7 * (y == 1)
+    X[20, 3] = 300
+    y[FLIPPED] = (y[FLIPPED] + 1) % 3
+    frame = pd.DataFrame(X, columns=["length", "width", "weight", "height"])
+    frame = frame.assign(plot=[f"plot {i}" for i in range(N)], kind=NAMES[y])
+    twin = frame.iloc[[8]].assign(kind="barley", plot="plot 90")
+    return pd.concat([frame, twin], ignore_index=True)
+
+
+@pytest.fixture
+def here(frame, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame.to_csv("grain.csv", index=False)
+    return tmp_path
+
+
+def grid(out):
+    """Return the lines of the table that was printed, as lists of cells."""
+    return [line.split() for line in out.splitlines() if re.match(r" *\d", line)]
+
+
+def test_what_is_found_is_printed_and_written(here, capsys, frame):
+    before = (here / "grain.csv").read_bytes()
+    outputs = ["--report", "grain.html", "--json", "grain.json"]
+    assert main(["check", "grain.csv", "--target", "kind", *outputs]) == 0
+    out, err = capsys.readouterr()
+    assert "grain: 91 rows, 4 features, 3 classes" in out
+    assert "plot" in re.search("ignored.*", out).group()
+    lines = grid(out)
+    assert len(lines) == 10
+    assert sorted(int(line[0]) for line in lines[:6]) == sorted([*FLIPPED, 90])
+    assert (
+        "equal in all features but not in kind: 2 rows in 1 group: 8 (rye) and 90 (barley)" in out
+    )
+    assert re.search(r"Far from all others: row 20 \([\d.]+ times .*, above all in height\)", out)
+    assert "Report: grain.html\nJSON: grain.json\n" in out
+    assert re.fullmatch(r"checked: \d fits in [\d.]+ s\n", err)
+    assert (here / "grain.csv").read_bytes() == before
+    assert sorted(path.name for path in here.iterdir()) == ["grain.csv", "grain.html", "grain.json"]
+
+    found = json.loads((here / "grain.json").read_text())
+    for line, one in zip(lines, found["rows"], strict=False):
+        assert line[:3] == [str(one["row"]), one["label"], one["predicted"]]
+        assert line[3] == f"{min(max(100 * one['probability'], 1), 99):.0f}%"
+        assert line[4] == f"{one['expected']:.1f}"
+        near = [f"{near['row']} {near['label']}" for near in one["neighbors"][:3]]
+        assert " ".join(line[5:]) == ", ".join(near)
+        assert one["label"] == frame["kind"][one["row"]]
+        assert one["name"] == frame["plot"][one["row"]]
+        assert one["row"] not in [near["row"] for near in one["neighbors"]]
+    for text in found["sentences"]:
+        assert text in out
+    assert found["twins"] == {
+        "groups": 1,
+        "rows": 2,
+        "first": [[{"row": 8, "label": "rye"}, {"row": 90, "label": "barley"}]],
+    }
+    assert [far["row"] for far in found["far"]["first"]] == [20]
+    assert found["table"]["left_out"] == [
+        {"column": "plot", "reason": found["table"]["left_out"][0]["reason"]}
+    ]
+    assert found["expected"] == pytest.approx(6, abs=2)
+
+    guide = Path(__file__).parents[2] / "docs" / "guide" / "checking.md"
+    documented = set(re.findall("`([a-z_]+)`", guide.read_text().partition("## The JSON")[2]))
+    inside = {*found["table"], *found["rows"][0], *found["twins"], *found["far"]["first"][0]}
+    assert {*found, *inside} <= documented
+
+    page = (here / "grain.html").read_text()
+    assert "<script" not in page
+    assert page.count("<tr") > 25
+    assert "plot 90" in page
+    assert found["sentences"][0] in page
+
+
+def test_rows_are_numbered_as_in_the_file(here, capsys):
+    """Empty rows among them count; they have no label."""
+    lines = (here / "grain.csv").read_text().splitlines()
+    lines[3:3] = [",,,,,", ",,,,,"]
+    (here / "gaps.csv").write_text("\n".join(lines) + "\n")
+    assert main(["check", "gaps.csv", "--target", "kind", "-q", "--rows", "6"]) == 0
+    rows = {int(line[0]) for line in grid(capsys.readouterr().out)}
+    assert rows == {row + 2 for row in [*FLIPPED, 90]}
+    frame = pd.read_csv("gaps.csv", skip_blank_lines=False)
+    assert frame["plot"][92] == "plot 90"
+
+
+def test_a_table_without_wrong_labels(here, capsys, frame):
+    clean = frame.iloc[:N].copy()
+    clean["kind"] = NAMES[np.arange(N) % 3]
+    clean.drop(columns="plot").to_csv("clean.csv", index=False)
+    assert main(["check", "clean.csv", "--target", "kind", "--rows", "3"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"No label is probably wrong: expected are 0\.\d of 90\.", out)
+    assert "twins" not in out
+    assert len(grid(out)) == 3
+
+
+@pytest.mark.slow
+def test_groups_and_unlabelled_rows(here, capsys, frame):
+    cells = frame.assign(field=np.arange(91) // 7)
+    cells.loc[5::10, "kind"] = "unknown"
+    cells.to_csv("fields.csv", index=False)
+    options = ["--groups", "field", "--unlabelled", "unknown", "--json", "f.json"]
+    assert main(["check", "fields.csv", "--target", "kind", *options]) == 0
+    found = json.loads((here / "f.json").read_text())
+    assert found["table"]["labelled"] == 82
+    assert found["table"]["groups"] == 13
+    assert {one["row"] for one in found["rows"]} == {*cells.index[cells["kind"] != "unknown"]}
+    field = cells["field"]
+    for one in found["rows"]:
+        assert all(field[near["row"]] != field[one["row"]] for near in one["neighbors"])
+
+
+@pytest.mark.slow
+def test_a_column_that_predicts_the_target_is_named(here, capsys, frame):
+    frame.assign(code=frame["kind"].str[0]).to_csv("leak.csv", index=False)
+    assert main(["check", "leak.csv", "--target", "kind", "--json", "leak.json"]) == 0
+    assert "suspicious: code" in capsys.readouterr().out
+    found = json.loads((here / "leak.json").read_text())
+    assert [one["column"] for one in found["table"]["suspicious"]] == ["code"]

@@ -1,0 +1,232 @@
+"""Labels that are probably wrong, contradictory twins and far rows: what is found where the truth
+is known.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from nearkin import label_issues
+from nearkin.tables import issues
+from nearkin.tables.issues import contradictory_twins, far_rows, wrong_labels
+
+N, FLIPPED = 90, [4, 17, 33, 48, 62, 85]
+
+
+def blobs(seed=0, n=N):
+    """Return rows of three classes that do not overlap, and their labels."""
+    rng, y = np.random.default_rng(seed), np.arange(n) % 3
+    X = rng.standard_normal((n, 4))
+    X[:, 0] += 7 * y
+    X[:, 1] += 7 * (y == 1)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def flipped():
+    """Rows, labels of which six are wrong, the right ones, and what is found."""
+    X, y = blobs()
+    wrong = y.copy()
+    wrong[FLIPPED] = (y[FLIPPED] + 1) % 3
+    return X, wrong, y, label_issues(X, wrong)
+
+
+def test_flipped_labels_come_first(flipped):
+    _, wrong, y, found = flipped
+    assert sorted(found.rows[:6].tolist()) == FLIPPED
+    np.testing.assert_array_equal(found.predicted[:6], y[found.rows[:6]])
+    np.testing.assert_array_equal(found.labels, wrong[found.rows])
+    assert sorted(found.rows.tolist()) == list(range(N))
+    assert (np.diff(found.probabilities) <= 1e-12).all()
+    assert 4 <= found.n_issues <= 8
+    np.testing.assert_allclose(found.expected, np.cumsum(found.probabilities))
+
+
+def test_neighbours_are_near_rows_of_the_right_class(flipped):
+    _, wrong, y, found = flipped
+    assert found.neighbors.shape == (N, 5)
+    assert (found.neighbors != found.rows[:, None]).all()
+    np.testing.assert_array_equal(found.neighbor_labels, wrong[found.neighbors])
+    assert np.mean(y[found.neighbors] == y[found.rows][:, None]) > 0.95
+
+
+def test_the_frame_holds_the_ranking(flipped):
+    frame = flipped[3].to_frame()
+    assert frame.columns.tolist() == ["row", "label", "predicted", "probability", "expected"]
+    assert sorted(frame["row"][:6]) == FLIPPED
+
+
+def test_names_of_classes_do_not_matter(flipped):
+    X, wrong, _, found = flipped
+    names = np.array(["rye", "barley", "wheat"], dtype=object)  # in another order
+    renamed = label_issues(X, names[wrong])
+    assert sorted(renamed.rows[:6].tolist()) == FLIPPED
+    assert renamed.classes.tolist() == ["barley", "rye", "wheat"]
+    np.testing.assert_array_equal(renamed.labels, names[wrong][renamed.rows])
+    np.testing.assert_allclose(
+        renamed.probabilities[:6].sum(), found.probabilities[:6].sum(), atol=0.1
+    )
+
+
+def test_the_order_of_rows_does_not_matter(flipped):
+    X, wrong, _, found = flipped
+    order = np.random.default_rng(1).permutation(N)
+    other = label_issues(X[order], wrong[order])
+    assert sorted(order[other.rows[:6]].tolist()) == FLIPPED
+    assert other.flip_rate == pytest.approx(found.flip_rate, abs=0.02)
+
+
+def test_a_column_of_a_data_frame_holds_the_labels(flipped):
+    X, wrong, _, _ = flipped
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.array(["u", "v", "w"])[wrong])
+    frame.index += 1000  # rows are numbered from 0 all the same
+    found = label_issues(frame, "kind")
+    assert sorted(found.rows[:6].tolist()) == FLIPPED
+    polars = pytest.importorskip("polars")
+    same = label_issues(polars.from_pandas(frame), "kind")
+    np.testing.assert_array_equal(same.rows, found.rows)
+
+
+def test_rows_without_a_label_are_left_out(flipped):
+    X, wrong, _, _ = flipped
+    labels = wrong.astype(object)
+    empty = np.arange(N) % 5 == 1
+    labels[empty] = None
+    found = label_issues(X, labels)
+    alone = label_issues(X[~empty], wrong[~empty])
+    assert sorted(found.rows.tolist()) == np.flatnonzero(~empty).tolist()
+    np.testing.assert_array_equal(found.rows, np.flatnonzero(~empty)[alone.rows])
+    np.testing.assert_array_equal(found.neighbors, np.flatnonzero(~empty)[alone.neighbors])
+    np.testing.assert_allclose(found.probabilities, alone.probabilities)
+
+
+def test_a_row_alone_in_its_class_has_no_vote():
+    X, y = blobs(n=45)
+    labels = np.array(["a", "b", "c"], dtype=object)[y]
+    labels[20] = "bb"
+    found = label_issues(X, labels)
+    assert found.alone.tolist() == [20]
+    at = found.rows.tolist().index(20)
+    assert found.probabilities[at] == found.flip_rate
+    assert found.predicted[at] == "bb"
+    assert np.isnan(found.votes[at]).all()
+    assert (found.neighbor_labels[at] == "c").all()
+
+
+@pytest.mark.parametrize("n", [4, 5, 8])
+def test_few_rows(n):
+    X, y = blobs(n=n)
+    found = label_issues(X, y % 2)
+    assert sorted(found.rows.tolist()) == list(range(n))
+    assert found.neighbors.shape == (n, min(5, n - 1))
+    assert np.isfinite(found.probabilities).all()
+
+
+def test_more_rows_are_labelled_by_the_other_folds(flipped, monkeypatch):
+    X, wrong, _, _ = flipped
+    monkeypatch.setattr(issues, "MAX_ROWS", 60)
+    labels = wrong.copy()
+    labels[10] = 3  # alone
+    done = []
+    found = label_issues(X, labels, progress=lambda *fits: done.append(fits))
+    assert done == [(1, 3), (2, 3), (3, 3)]
+    assert sorted(found.rows[:6].tolist()) == FLIPPED
+    assert found.alone.tolist() == [10]
+    assert (found.neighbors != found.rows[:, None]).all()
+    np.testing.assert_allclose(np.nansum(found.votes, axis=1)[found.rows != 10], 1)
+
+
+@pytest.mark.parametrize("most", [2000, 60])
+def test_groups_do_not_label_themselves(monkeypatch, most):
+    """A patient of five equal rows with a wrong label would confirm itself."""
+    X, y = blobs()
+    groups = np.repeat(np.arange(N // 5), 5)
+    X[:, 3] = groups  # tells groups apart
+    y = groups % 3
+    X[:, 0] = 7 * y + 0.1 * X[:, 2]
+    X[:, 1] = 7 * (y == 1)
+    wrong = y.copy()
+    wrong[groups == 7] = (y[groups == 7] + 1) % 3
+    monkeypatch.setattr(issues, "MAX_ROWS", most)
+    found = label_issues(X, wrong, groups=groups)
+    assert (groups[found.rows[:5]] == 7).all()
+    assert (groups[found.neighbors] != groups[found.rows][:, None]).all()
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "says"),
+    [
+        (pd.DataFrame({"a": range(9)}), "kind", "X has no column 'kind'"),
+        (np.zeros((9, 2)), "kind", "X is no data frame"),
+        (np.arange(18.0).reshape(9, 2), np.linspace(0, 1, 9), "y holds real numbers"),
+        (np.arange(18.0).reshape(9, 2), np.zeros(9), "at least two classes"),
+        (np.arange(18.0).reshape(9, 2), np.arange(9), "every class has a single row"),
+        (np.arange(18.0).reshape(9, 2), np.arange(8) % 2, "inconsistent numbers of samples"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused(X, y, says):
+    with pytest.raises(ValueError, match=says):
+        label_issues(X, y)
+
+
+def test_one_group_is_refused():
+    X, y = blobs(n=12)
+    with pytest.raises(ValueError, match="groups holds one group"):
+        label_issues(X, y, groups=np.zeros(12))
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("rate", [0.05, 0.2])
+def test_the_expected_number_is_right_where_its_assumptions_hold(n_classes, rate):
+    """Votes that are the distribution of given labels, of classes that overlap here and there."""
+    rng, n = np.random.default_rng(3), 4000
+    shares = rng.dirichlet(np.full(n_classes, 0.2), size=n)
+    shares[: n // 2] = np.eye(n_classes)[rng.integers(n_classes, size=n // 2)]
+    true = (shares.cumsum(axis=1) > rng.random(n)[:, None]).argmax(axis=1)
+    given = np.where(rng.random(n) < rate, (true + rng.integers(1, n_classes, n)) % n_classes, true)
+    votes = (1 - rate) * shares + rate / (n_classes - 1) * (1 - shares)
+    p, e = wrong_labels(votes, given)
+    wrong = given != true
+    assert e == pytest.approx(rate, abs=0.03)
+    assert p.sum() == pytest.approx(wrong.sum(), rel=0.2)
+    first = np.argsort(-p, kind="stable")[: wrong.sum()]
+    assert p[first].sum() == pytest.approx(wrong[first].sum(), rel=0.15)
+
+
+def test_a_lower_vote_is_never_less_suspicious():
+    votes = np.linspace(0, 1, 50)[:, None] * [1, -1] + [0, 1]
+    p, _ = wrong_labels(votes, np.zeros(50, dtype=int))
+    assert (np.diff(p) <= 0).all()
+    assert ((p >= 0) & (p <= 1)).all()
+
+
+def test_twins_that_contradict_each_other():
+    X = np.arange(20.0).reshape(10, 2)
+    X[[1, 2, 3, 4]] = X[0]
+    X[6] = X[5]
+    X[8] = X[7]
+    X[7:9, 0] = np.nan  # alike in what is missing
+    y = np.array([0, 0, 0, 1, 0, 1, 1, 0, 1, 1])
+    found = contradictory_twins(X, y)
+    assert [rows.tolist() for rows in found] == [[0, 1, 2, 3, 4], [7, 8]]
+
+
+def test_far_rows_and_the_column_that_takes_them_there():
+    X = np.random.default_rng(0).standard_normal((200, 6))
+    assert len(far_rows(X).rows) == 0
+    X[30, 4] = 40
+    X[70] = -9
+    found = far_rows(X)
+    assert sorted(found.rows.tolist()) == [30, 70]
+    assert found.columns[found.rows == 30] == 4
+    assert (found.ratios > 2).all()
+    assert len(far_rows(csr_array(X)).rows) == len(far_rows(X[:15]).rows) == 0
+
+
+def test_far_rows_among_many_are_compared_with_all(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    X[:6] = X[0] + 30  # six that are near each other are not far from all others
+    X[6, 1] = -50
+    monkeypatch.setattr(issues, "COMPARED_ROWS", 40)
+    assert far_rows(X).rows.tolist() == [6]
