@@ -14,6 +14,7 @@ from nearkin.evaluation import holm
 
 COVERAGE, LEAST_COVERAGE, MANY_ROWS = 0.9, 0.85, 300
 LEVELS = np.arange(1, 20) / 20
+OURS_EMPTY = f"{OURS}, empty allowed"
 MAPIE = {f"{FOREST} + MAPIE, {score.upper()}": score for score in ("lac", "aps")}
 QUANTILE_FOREST, QUANTILE_BOOSTING = "quantile-forest", f"{BOOSTING}, quantiles"
 FLIPPED = (5, 10, 20)  # percent of the labels
@@ -30,7 +31,7 @@ N_DRIFT_FITS, DRIFT_DRAWS = 20, 10
 FIT_LIMITS, PREDICT_LIMIT, MEMORY_LIMIT = {1000: 2, 20_000: 40, 200_000: 300}, 2, 2000
 
 HEAD = f"""\
-# Sets, intervals, labels and drift
+# Decisions: sets, intervals, labels, drift
 
 What `NCAClassifier` and `NCARegressor` ("{OURS}") say beside the label, against packages that people use for it. The
 tables and their halves are those of [Tables](tables.md); all methods have their defaults. Written by the commands at the
@@ -45,8 +46,9 @@ SETS = f"""\
 ### Sets of labels
 
 `NCAClassifier.predict_set(X, coverage={COVERAGE})` against split-conformal sets of MAPIE with a {FOREST} that gives a
-fifth of the training rows to the calibration: scores "LAC" (MAPIE's default; such a set may be empty) and "APS"
-(adaptive, as ours). Five stratified folds, each row is tested once; of tables with more than 2,000 rows one fold. A good
+fifth of the training rows to the calibration: scores "LAC" (MAPIE's default) and "APS" (adaptive). A set by LAC may be
+empty, ours only with `allow_empty=True`; as a decision needs a label, sizes are ranked a second time with each empty set
+counted as one label. Five stratified folds, each row is tested once; of tables with more than 2,000 rows one fold. A good
 set covers the true label in {100 * COVERAGE:.0f} % of the rows, and is small."""
 INTERVALS = f"""\
 ### Intervals and quantiles
@@ -124,12 +126,12 @@ def ours_first(names: Any) -> list[str]:
     return sorted(names, key=lambda name: name != OURS)
 
 
-def against(values: pd.DataFrame, sign: int) -> dict[str, str]:
+def against(values: pd.DataFrame, sign: int, ours: str = OURS) -> dict[str, str]:
     """Return the p-values of differences to ours, by Holm."""
-    rivals = [name for name in values if name != OURS]
-    if OURS not in values or not rivals:
+    rivals = [name for name in values if name != ours]
+    if ours not in values or not rivals:
         return {}
-    tests = holm([signed_rank(sign * (values[OURS] - values[name]).to_numpy()) for name in rivals])
+    tests = holm([signed_rank(sign * (values[ours] - values[name]).to_numpy()) for name in rivals])
     return dict(zip(rivals, map(p_text, tests), strict=True))
 
 
@@ -140,25 +142,41 @@ def mean_ranks(values: pd.DataFrame, sign: int) -> dict[str, float]:
 def sets_text(done: pd.DataFrame) -> list[str]:
     found = sums(done, ["covered", "size", "empty"])
     n_rows = done.groupby(["table", "method"])["rows"].sum().unstack().max(axis=1)
-    places, tests = mean_ranks(found["size"], -1), against(found["size"], -1)
+    covered, size = found["covered"], found["size"]
+    rivals = [name for name in size if name in MAPIE]
+    compared = [
+        (values[[ours, *rivals]], ours)
+        for values, ours in ((size, OURS_EMPTY), (size + found["empty"], OURS))
+        if ours in values
+    ]
+    cells: dict[str, list[str]] = {name: [] for name in size}
+    for values, ours in compared:
+        places, tests = mean_ranks(values, -1), against(values, -1, ours)
+        for name in size:
+            cells[name] += [
+                f"{values[name].mean():.2f}" if name in values else "",
+                f"{places[name]:.2f}" if name in values else "",
+                tests.get(name, ""),
+            ]
     rows = [
         [
             name,
-            *coverage_cells(found["covered"][name], n_rows),
-            f"{found['size'][name].mean():.2f}",
-            f"{places[name]:.2f}",
-            tests.get(name, ""),
+            *coverage_cells(covered[name], n_rows),
             f"{100 * found['empty'][name].mean():.1f} %",
+            *cells[name],
         ]
-        for name in found["size"]
+        for name in size
     ]
-    header = ["mean size", "rank, size", "p, size", "empty"]
-    each = pair_table(found["covered"], found["size"], n_rows)
+    header = [
+        text
+        for values, ours in compared
+        for text in ("mean size" if ours == OURS_EMPTY else "no less than 1", "rank", "p")
+    ]
     return [
         SETS,
-        table(["method", *COVERAGE_HEADER, *header], rows),
+        table(["method", *COVERAGE_HEADER, "empty", *header], rows),
         "Coverage and mean size (tested rows):",
-        each,
+        pair_table(covered, size, n_rows),
     ]
 
 

@@ -35,10 +35,10 @@ HEAD = """\
 tables with columns of numbers and text and on five sets of scikit-learn. Written by the commands at the end, nothing
 by hand.
 
-- Ten folds, stratified by class, with a fixed seed: {folds}. Of tables with more than 2,000 rows all rows, but only
-  {large_folds}. All methods have the same folds: one that a method lacks is left out for all, and named below. A
-  method that fails on every fold of a table has the last rank there, and means are those of the tables on which no
-  method fails.
+- Ten folds, stratified by class, with a fixed seed: {folds}. Of tables with more than
+  2,000 rows all rows, but only {large_folds}. All methods have the same folds: one that a
+  method lacks is left out for all, and named below. A method that fails on every fold of a table has the last rank
+  there, and means are those of the tables on which no method fails.
 - Every method has its defaults, but for the SVM: three inner folds of at most 2,000 training rows choose its C and
   gamma; its probabilities are libsvm's. "linear" is logistic regression, or ridge regression. {realmlp} and {tabm}
   are networks with the tuned defaults of pytabkit, on one thread of the processor; {realmlp} smooths labels by
@@ -435,7 +435,8 @@ def calibration(found: pd.DataFrame, pictures: Path) -> list[str]:
     draw_reliability(shown, pictures.with_name(name))
     parts = [CALIBRATION.format(n=len(scores["ece"])), ranked(scores)]
     if OURS in scores["ece"]:
-        parts += [better(scores)]
+        over = scores["log_loss"][[OURS, *(name for name in CALIBRATED if name in scores["ece"])]]
+        parts += [better({"ece": scores["ece"], "log_loss": over})]
     return [*parts, f"![Reliability](../images/{pictures.parent.name}/{name})"]
 
 
