@@ -111,7 +111,7 @@ def document(
 
 def folds_text(frame: pd.DataFrame) -> dict[str, str]:
     """Say how many folds of tables with up to 2,000 rows, and of larger ones, were run."""
-    whole = frame[frame["seconds"] == 0]
+    whole = frame[(frame["seconds"] == 0) & (frame["method"] != OURS)]
     n_folds = whole.groupby(whole["rows"] > SMALL)["fold"].nunique()
     small, large = n_folds.get(False, 0), n_folds.get(True, 0)
     return {
@@ -131,12 +131,39 @@ def half_text(found: pd.DataFrame, methods: Sequence[str], pictures: Path) -> li
         ("Classes", found[found["classes"] > 0], ["accuracy", "log_loss"]),
         ("Numbers", found[found["classes"] == 0], ["r2"]),
     ):
-        shown = shared(some, methods)
+        slow = few_folds(some, methods)
+        shown = shared(some, [name for name in methods if name not in slow])
         if len(shown):
             parts += section(f"### {title}", shown, main, pictures)
+            parts += with_slow(some, methods, slow, main)
             rest = some[(some["status"] == "ok") & ~some["table"].isin(shown["table"])]
             parts += lacking(rest, main[0])
     return [*parts, missing_text(found, methods)]
+
+
+def few_folds(found: pd.DataFrame, methods: Sequence[str]) -> list[str]:
+    """Return the methods with fewer than three quarters of the folds of that with the most."""
+    n_fits = found[found["status"] == "ok"].groupby("method").size()
+    return [name for name in methods if 0 < n_fits.get(name, 0) < 0.75 * n_fits.max()]
+
+
+def with_slow(
+    some: pd.DataFrame, methods: Sequence[str], slow: Sequence[str], main: Sequence[str]
+) -> list[str]:
+    """Return ranks and means of all methods, slow ones included, on the folds that these have."""
+    shown = shared(some, methods)
+    slow = [name for name in slow if name in set(shown["method"])]
+    if not slow:
+        return []
+    scores = {measure: by_table(shown, measure) for measure in main}
+    n_folds = len(shown[["table", "fold"]].drop_duplicates())
+    parts = [
+        f"{' and '.join(slow)} did not run on all of these folds. All methods on the {n_folds} folds of "
+        f"{shown['table'].nunique()} tables that {'it has' if len(slow) == 1 else 'they have'}:",
+        ranked(scores),
+        *by_size(shown, scores),
+    ]
+    return [*parts, better(scores)] if OURS in scores[main[0]] else parts
 
 
 def shared(found: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
@@ -343,7 +370,7 @@ def better(scores: dict[str, pd.DataFrame]) -> str:
             f"{OURS} is worse than {', '.join(names[1])}" if names[1] else "",
             f"no difference is shown to {', '.join(names[2])}" if names[2] else "",
         )
-        least = min(holm([signed_rank(np.ones(len(values)))] * len(found)))
+        least = min(holm([signed_rank(np.arange(1, len(values) + 1))] * len(found)))
         if least >= SIGNIFICANCE:
             texts += (
                 f"{len(values)} tables could not show one: even a win on all has p = {p_text(least)}",
@@ -427,7 +454,9 @@ def calibration(found: pd.DataFrame, pictures: Path) -> list[str]:
     some = some[some["status"] != "ok"].pipe(
         lambda failed: some[~some["table"].isin(failed["table"])]
     )
-    shown = shared(some[some["reliability"].notna()], [*METHODS, *CALIBRATED])
+    some = some[some["reliability"].notna()]
+    slow = few_folds(some, list(METHODS))
+    shown = shared(some, [name for name in (*METHODS, *CALIBRATED) if name not in slow])
     if shown.empty:
         return []
     scores = {key: by_table(shown, key) for key in ("ece", "log_loss")}
@@ -435,8 +464,10 @@ def calibration(found: pd.DataFrame, pictures: Path) -> list[str]:
     draw_reliability(shown, pictures.with_name(name))
     parts = [CALIBRATION.format(n=len(scores["ece"])), ranked(scores)]
     if OURS in scores["ece"]:
-        over = scores["log_loss"][[OURS, *(name for name in CALIBRATED if name in scores["ece"])]]
-        parts += [better({"ece": scores["ece"], "log_loss": over})]
+        parts += [better({"ece": scores["ece"]})]
+        after = [name for name in CALIBRATED if name in scores["ece"]]
+        if after:
+            parts += [better({"log_loss": scores["log_loss"][[OURS, *after]]})]
     return [*parts, f"![Reliability](../images/{pictures.parent.name}/{name})"]
 
 
