@@ -208,7 +208,7 @@ def doubts(method: str, X: pd.DataFrame, labels: np.ndarray) -> tuple[np.ndarray
     model = METHODS[CLEANLAB_MODELS[method]](True, words_of(X))
     inner = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0)
     P = cross_val_predict(model, X, codes, cv=inner, method="predict_proba")
-    flagged[find_label_issues(codes, P, return_indices_ranked_by="self_confidence")] = True
+    flagged[find_label_issues(codes, P, n_jobs=1)] = True
     return -get_label_quality_scores(codes, P), flagged
 
 
