@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import process_time
@@ -11,7 +12,14 @@ import numpy as np
 import pandas as pd
 from catboost import CatBoostClassifier, CatBoostRegressor
 from lightgbm import LGBMClassifier, LGBMRegressor
+from pytabkit import (
+    RealMLP_TD_Classifier,
+    RealMLP_TD_Regressor,
+    TabM_D_Classifier,
+    TabM_D_Regressor,
+)
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -35,6 +43,8 @@ TUNED_ROWS = 2000  # of the training rows, at most: by them C and gamma of the S
 GRID = {"C": [0.1, 1, 10, 100], "gamma": [0.003, 0.01, 0.03, 0.1, 0.3]}
 # probability of the true class in the log loss, so that a single row cannot decide a table
 SMALLEST = 1e-4
+# of the largest probability, in the expected calibration error (Guo et al., ICML 2017)
+N_RELIABILITY_BINS = 15
 
 # (classify, the names of the columns of text, parameters) -> an estimator
 Build = Callable[..., Any]
@@ -120,11 +130,29 @@ def catboost(classify: bool, words: Sequence[str], **parameters: Any) -> Any:
     return model(cat_features=list(words), **fixed, **parameters)
 
 
+def network(classifier: Any, regressor: Any) -> Build:
+    """Return a builder of a network of pytabkit, with its defaults, on one thread."""
+    fixed = {"device": "cpu", "n_threads": 1, "verbosity": 0}
+    # its trainer names the devices that it finds at every fit
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    return categorical(classifier, regressor, random_state=0, **fixed)
+
+
+def calibrated(build: Build, method: str) -> Build:
+    """Return a builder of a classifier that is calibrated on five inner folds."""
+
+    def build_calibrated(classify: bool, words: Sequence[str]) -> Any:
+        return CalibratedClassifierCV(build(classify, words), method=method)
+
+    return build_calibrated
+
+
 def nca(classify: bool, words: Sequence[str], **parameters: Any) -> Any:
     return (NCAClassifier if classify else NCARegressor)(random_state=0, **parameters)
 
 
 OURS, FOREST, BOOSTING = "nearkin NCA", "random forest", "HistGradientBoosting"
+REALMLP, TABM = "RealMLP-TD", "TabM"
 TREES = (FOREST, "extra trees", BOOSTING, "XGBoost", "LightGBM", "CatBoost")
 
 forest = encoded(RandomForestClassifier, RandomForestRegressor, scale=False, random_state=0)
@@ -148,6 +176,14 @@ METHODS: dict[str, Build] = {  # with their defaults, cheap ones first
     OURS: nca,
     "RBF SVM": encoded(partial(GridSVM, True), partial(GridSVM, False), scale=True),
     "CatBoost": catboost,
+    REALMLP: network(RealMLP_TD_Classifier, RealMLP_TD_Regressor),
+    TABM: network(TabM_D_Classifier, TabM_D_Regressor),
+}
+# classifiers whose probabilities are calibrated afterwards: they are compared by probabilities only
+CALIBRATED: dict[str, Build] = {
+    f"{name}, {method}": calibrated(METHODS[name], method)
+    for name in (FOREST, BOOSTING)
+    for method in ("isotonic", "temperature")
 }
 
 
@@ -254,6 +290,19 @@ def probabilities(model: Any, X: pd.DataFrame, known: np.ndarray, n_classes: int
 
 def log_loss(P: np.ndarray, y: np.ndarray) -> float:
     return float(-np.log(np.maximum(P[np.arange(len(y)), y], SMALLEST)).mean())
+
+
+def reliability(P: np.ndarray, y: np.ndarray) -> list[list[float]]:
+    """Return of every bin of the largest probability: rows, sum of this probability, hits.
+
+    The bins have equal widths. By sums, because bins of several folds can be added.
+    """
+    top, right = P.max(axis=1), P.argmax(axis=1) == y
+    place = np.minimum((top * N_RELIABILITY_BINS).astype(int), N_RELIABILITY_BINS - 1)
+    sums = (
+        np.bincount(place, weights, N_RELIABILITY_BINS) for weights in (np.ones(len(y)), top, right)
+    )
+    return [[round(float(value), 6) for value in one] for one in sums]
 
 
 def fitted(

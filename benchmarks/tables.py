@@ -1,13 +1,13 @@
 """Predictors for tables: 48 tables, ten folds, with defaults and tuned; written to
 docs/measured/tables.md.
 
-    pip install lightgbm xgboost catboost
+    pip install lightgbm xgboost catboost pytabkit
     NEARKIN_DATA=folder python benchmarks/tables.py
     NEARKIN_DATA=folder python benchmarks/tables.py --tuned --half held-out --seconds 30
     python benchmarks/tables.py --write docs/measured/tables.md
 
-Of tables with more than 2,000 rows all rows, but only the first two of the ten folds: CatBoost
-would need hours. Every fit has a process of its own and one thread. Its results are appended to a
+Of tables with more than 2,000 rows all rows, but only the first two of the ten folds: CatBoost and
+the networks would need hours. Every fit has a process of its own and one thread. Its results are appended to a
 file, a JSON line a fit, and a run that was stopped goes on where it was; the document is written
 from this file, nothing by hand.
 """
@@ -25,6 +25,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from itertools import product
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -35,7 +36,7 @@ import pandas as pd
 import sklearn.datasets
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold, StratifiedKFold
-from table_methods import METHODS, SPACES, fitted, log_loss, tuned
+from table_methods import CALIBRATED, METHODS, SPACES, fitted, log_loss, reliability, tuned
 from table_report import document
 from threadpoolctl import threadpool_limits
 
@@ -57,7 +58,9 @@ HALVES = {
 }
 N_FOLDS = 10
 SMALL = 2000  # rows; of larger tables two folds are run
-PACKAGES = ("nearkin", "numpy", "scipy", "sklearn", "pandas", "lightgbm", "xgboost", "catboost")
+PACKAGES = (
+    "nearkin", "numpy", "scipy", "scikit-learn", "pandas", "lightgbm", "xgboost", "catboost", "pytabkit", "torch",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,12 @@ def scores(predicted: np.ndarray, y: np.ndarray, n_classes: int) -> dict[str, An
             "squares": float(np.sum((y - y.mean()) ** 2)),
         }
     accuracy = float(np.mean(predicted.argmax(axis=1) == y))
-    return {"accuracy": accuracy, "log_loss": log_loss(predicted, y), "auc": mean_auc(predicted, y)}
+    return {
+        "accuracy": accuracy,
+        "log_loss": log_loss(predicted, y),
+        "auc": mean_auc(predicted, y),
+        "reliability": reliability(predicted, y),
+    }
 
 
 def memory(field: str) -> int:
@@ -126,7 +134,7 @@ def measured(
         predict, best, n_tried = tuned(method, X, y, table.n_classes, seconds)
         found = {"chosen": best, "tried": n_tried}
     else:
-        predict = fitted(METHODS[method], {}, X, y, table.n_classes)
+        predict = fitted((METHODS | CALIBRATED)[method], {}, X, y, table.n_classes)
     fit_seconds, grown = time.process_time() - start, memory("VmHWM") - before
     start = time.process_time()
     predicted = predict(table.X.iloc[test].reset_index(drop=True))
@@ -175,12 +183,12 @@ def jobs(options: argparse.Namespace) -> Iterator[tuple[int, str, str]]:
     """Yield fold, method and table: half after half, fold after fold, so that a run may be stopped
     after any fold.
     """
-    known = SPACES if options.tuned else METHODS
+    known = SPACES if options.tuned else METHODS | CALIBRATED
     methods = [name for name in options.methods or known if name in known]
     for half, names in HALVES.items():
         if options.half in (half, None):
             chosen = [name for name in names if name in (options.tables or names)]
-            yield from product(range(2 if options.tuned else N_FOLDS), methods, chosen)
+            yield from product(range(2 if options.tuned else options.folds), methods, chosen)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -191,12 +199,14 @@ def run(options: argparse.Namespace) -> None:
     seconds = options.seconds if options.tuned else 0
     stamp = {
         "date": time.strftime("%Y-%m-%d"),
-        "versions": {name: __import__(name).__version__ for name in PACKAGES},
+        "versions": {name: version(name) for name in PACKAGES},
     }
     for fold, method, name in jobs(options):
         table = read(name)
         small = len(table.X) <= SMALL
         if (method, name, fold, seconds) in done or not (small or (fold < 2 and not options.tuned)):
+            continue
+        if method in CALIBRATED and not table.n_classes:
             continue
         facts = {"rows": len(table.X), "columns": table.X.shape[1], "classes": table.n_classes}
         found = apart(options.limit, measured, method, table, *table.folds()[fold], seconds)
@@ -217,10 +227,17 @@ def run(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--methods", nargs="+", choices=METHODS, metavar="METHOD", help=f"of {', '.join(METHODS)}"
+        "--methods",
+        nargs="+",
+        choices=METHODS | CALIBRATED,
+        metavar="METHOD",
+        help=f"of {', '.join(METHODS | CALIBRATED)}",
     )
     parser.add_argument("--tables", nargs="+", metavar="TABLE", help="only these")
     parser.add_argument("--half", choices=HALVES, help="of the tables")
+    parser.add_argument(
+        "--folds", type=int, default=N_FOLDS, help="how many of the ten (default: all of them)"
+    )
     parser.add_argument(
         "--tuned",
         action="store_true",
