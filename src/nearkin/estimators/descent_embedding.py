@@ -264,9 +264,11 @@ class UnitRows(Scale):
     X: Any
 
     @classmethod
-    def of(cls, X: Any, m: int | None = None, dtype: Any = None) -> UnitRows:
+    def of(
+        cls, X: Any, m: int | None = None, dtype: Any = None, n_rows: int = PERPLEXITY_ROWS
+    ) -> UnitRows:
         """Return the rows of X; for a map to m dimensions and p > n in coordinates of the span of
-        the rows, unless X can stay sparse.
+        the rows, unless X can stay sparse. The unit is estimated from `n_rows`.
         """
         n, p = X.shape
         if m is not None and p > n and not (issparse(X) and m < p):
@@ -280,7 +282,7 @@ class UnitRows(Scale):
             # far from the origin the first mean is rounded
             X = X - X.mean(axis=0, dtype=np.float64).astype(dtype)
         X = X.astype(dtype, copy=False)
-        unit = unit_distance(X)
+        unit = unit_distance(X, n_rows)
         return cls(unit, space, X.shape, X / X.dtype.type(unit))
 
     def take(self, rows: Any) -> Any:

@@ -78,17 +78,10 @@ class Bins(NamedTuple):
         """Return the bins of numbers, at quantiles or, where y is given, of a tree."""
         known = ~np.isnan(x)
         has_missing, x = not known.all(), x[known]
-        edges, counts = np.unique(x, return_counts=True)
+        edges = np.unique(x)
         if len(edges) > n_bins + 1:
             if y is None:
-                # a value of many rows, such as 0, is an edge, and so are those beside it: what the
-                # column has beyond "as most" or "otherwise" is cut at quantiles of the others
-                (at,) = np.nonzero(counts > len(x) / n_bins)
-                beside = np.clip(np.concatenate([at - 1, at, at + 1]), 0, len(edges) - 1)
-                others = np.repeat(np.delete(edges, at), np.delete(counts, at))
-                n_left = max(n_bins - len(np.unique(beside)), 1)
-                found = np.quantile(others, np.linspace(0, 1, n_left + 1))
-                found = np.concatenate([found, edges[[0, -1]], edges[beside]])
+                found = np.quantile(x, np.linspace(0, 1, n_bins + 1))
             else:
                 is_real = type_of_target(y[known]) == "continuous"
                 tree = (DecisionTreeRegressor if is_real else DecisionTreeClassifier)(

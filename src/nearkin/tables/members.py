@@ -11,11 +11,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.linear_model import Ridge
 
 from .._blocks import blas_in_one_thread, row_blocks
 from ..descent import Status, adam, lbfgs
-from ..estimators.descent_embedding import UnitRows, directions, penalty
+from ..estimators.descent_embedding import UNIT_ROWS, UnitRows, directions, penalty
 from ..linalg import eigh, svd
 from ..objectives.kernel_regression import Loss, prediction_loss
 from .votes import Expert, HeldOut, Part, Prediction, SoftVote, experts
@@ -25,8 +24,7 @@ ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
 WORSE = 1.02  # of the lowest held-out loss: the path ends there
 # of the norm of the init: a map that the penalty has shrunk so far is no init for the next
 COLLAPSED = 0.2
-RIDGE = 1e-3
-MAX_ITER, TOL = 20, 1e-4  # a map that is stopped early has overfitted less
+MAX_ITER, TOL = 12, 1e-4  # a map that is stopped early has overfitted less
 STEPS, ANCHORS, ROWS = 300, 256, 4096  # of the stochastic descent
 MOST_VOTERS = 20_000  # for the rows that are held out, after each round of it
 # variance of the embedded rows, in units in which a vote falls by the factor e from 0 to 1
@@ -76,22 +74,11 @@ class Member:
     part.
     """
 
-    def __init__(
-        self,
-        rows: LabelledRows,
-        train: np.ndarray,
-        test: np.ndarray,
-        m: int,
-        Z: np.ndarray | None = None,
-    ) -> None:
+    def __init__(self, rows: LabelledRows, train: np.ndarray, test: np.ndarray, m: int) -> None:
         self.training, self.queries = rows.subset(train), rows.X[test]
-        self.unit_rows = UnitRows.of(self.training.X, dtype=np.float32)
-        if Z is None:
-            B = directions("pca", self.unit_rows.X, min(m, len(train) - 1, rows.X.shape[1]))
-            self.B = self.init = self.unit_rows.scaled(B, alpha=0.0)
-        else:
-            nearest = Ridge(RIDGE * len(train)).fit(self.unit_rows.X, Z)
-            self.B = self.init = nearest.coef_.reshape(Z.shape[1], -1)
+        self.unit_rows = UnitRows.of(self.training.X, dtype=np.float32, n_rows=UNIT_ROWS)
+        B = directions("pca", self.unit_rows.X, min(m, len(train) - 1, rows.X.shape[1]))
+        self.B = self.init = self.unit_rows.scaled(B, alpha=0.0)
 
     def descend(self, alpha: float) -> np.ndarray:
         """Go on to the map for a penalty; return it as a map of the features."""
@@ -177,7 +164,6 @@ def member_path(
     m: int,
     alphas: Sequence[float],
     distance: str,
-    like: LearnedMap | None = None,
     stop: Callable[[Callable[[], LearnedMap]], bool] = lambda found: False,
 ) -> LearnedMap:
     """Learn a map for each fold and penalty; choose the penalty by the votes for held-out rows.
@@ -189,8 +175,7 @@ def member_path(
     After each penalty `stop` is called with a function that returns what there is to be found so
     far; True ends the path, and so does an interrupt, once there is something.
     """
-    Z = [None] * len(folds) if like is None else [part[1] for part in like.held_out.parts]
-    members = [Member(rows, *fold, m, init) for fold, init in zip(folds, Z, strict=True)]
+    members = [Member(rows, train, test, m) for train, test in folds]
     tested = rows.subset(np.concatenate([test for _, test in folds]))
     unit = float(np.mean([member.unit_rows.unit for member in members]))
     n_voters = float(np.mean([len(train) for train, _ in folds]))

@@ -64,6 +64,7 @@ TrainTest = tuple[np.ndarray, np.ndarray]
 
 # of the encodings that are mixed, the first one first: it finds the penalty for all
 BINS = (8, 1, 32)
+BEFORE = 3.2  # times that penalty: where the others begin
 ROUNDS = 5  # of stochastic descent, at most
 HELD_OUT = 2000  # rows, at most, that stochastic descent leaves out
 EFFECT_ROWS = 20_000  # rows, at most, by which the effect of a column is measured
@@ -154,7 +155,6 @@ class TablePredictor(
                     self.n_components,
                     alphas,
                     self.distance,
-                    learned[0] if learned else None,
                     report,
                 )
                 learned.append(found)
@@ -173,8 +173,8 @@ class TablePredictor(
                 status = Status.INTERRUPTED
             if status is not Status.CONVERGED:
                 break
-            # the other encodings begin with the space and the penalty of the first
-            alphas = [alpha for alpha in alphas if alpha <= found.alpha]
+            # the other encodings need about the same penalty
+            alphas = [alpha for alpha in alphas if alpha <= BEFORE * found.alpha]
         self._set_held_out(final if len(folds) == 1 else learned, folds)
         self._set_maps(final, X)
         self._keep_held_out(X, features)
@@ -638,7 +638,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     alpha : float or "auto", default="auto"
         Weight of the penalty. "auto" begins with 4.5 and goes on to 1.5, 0.5, 0.17, ..., 0.006,
         every descent from the map before, until the held-out loss rises by 2 %; the weight with the
-        lowest is taken. The other encodings begin with it.
+        lowest is taken. The other encodings begin one step before it.
     n_members : int, default=3
         Folds, at least 2. The cost grows with their number.
     distance : {"auto", "squared", "plain"}, default="auto"

@@ -4,6 +4,7 @@ nearest. Rows that were held out choose among them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -16,13 +17,14 @@ from .._blocks import parallel_map, row_blocks
 from .._validation import check_choice, check_positive
 from ..linalg import eigh
 from ..objectives.kernel_regression import LEAST, Loss, squared_error
-from ..objectives.stochastic import TILE_ROWS
+from ..objectives.stochastic import TILE_ROWS, exponentiate
 
 TEMPERATURES = (0.016, 0.025, 0.04, 0.063, 0.1, 0.16, 0.25, 0.4, 0.63, 1.0, 1.6)
 DISTANCES = ("auto", "squared", "plain")
 NEAREST, DIRECTIONS = 150, 10  # of a local line
 # a tile stays in the second cache of a core, and is a matrix product of a good size
 TILE_COLUMNS = 1024
+MANY_VOTERS, NEAREST_VOTERS = 50_000, 2000
 # of local lines: their spreads over the temperature, and their penalties
 WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
 # of a mixture: the temperatures of its votes, the steps of the search for its shares, and the
@@ -60,43 +62,73 @@ class SoftVote:
         """Return `sum_j p_j y_j` for embedded queries, float64 of shape (n_queries, q); p_j times
         weights, if given.
         """
-        out = np.empty((len(queries), Y.shape[1]))
-        origin, scale = Z.mean(axis=0), Z.dtype.type(self.temperature**-0.5)
-        Q, Z = (queries - origin) * scale, (Z - origin) * scale
-        # (Q, 1, |q|^2) and (-2Z, |z|^2, 1)', whose product holds the squared distances
-        Q2, Z2 = (np.sum(rows * rows, axis=1, keepdims=True) for rows in (Q, Z))
-        Q = np.hstack([Q, np.ones_like(Q2), Q2])
-        Z = np.hstack([-2 * Z, Z2, np.ones_like(Z2)]).T
-        Y = np.hstack([Y, np.ones_like(Y[:, :1])])
-        log_weights = None if weights is None else np.log(weights)
+        return vote_at_once([self], queries, Z, Y, weights)[0]
 
-        def vote(rows: slice) -> None:
-            """Sum exp(-cost) (y, 1) over tiles, relative to the largest term so far.
-
-            No term of a tile falls below exp(-60), 1e-26 of it: products of smaller numbers become
-            subnormal, which is ten times slower.
-            """
-            sums, least = np.zeros((1, 1)), np.inf
-            for columns in row_blocks(Z.shape[1], 1, TILE_COLUMNS):
-                costs = Q[rows] @ Z[:, columns]
-                if self.distance == "plain":
-                    np.sqrt(np.maximum(costs, 0, out=costs), out=costs)
-                    costs *= 2
-                if log_weights is not None:
-                    costs -= log_weights[columns].astype(costs.dtype)
-                lower = np.minimum(least, costs.min(axis=1, keepdims=True))
-                sums = sums * np.exp(lower - least, dtype=np.float64)
-                least = lower
-                np.maximum(np.subtract(least, costs, out=costs), -60, out=costs)
-                sums = sums + np.exp(costs, out=costs) @ Y[columns]
-            out[rows] = sums[:, :-1] / sums[:, -1:]
-
-        parallel_map(vote, row_blocks(len(Q), 1, TILE_ROWS), len(Q) * Z.shape[1])
-        return out
+    def logits(self, squares: np.ndarray) -> np.ndarray:
+        """Return the logarithms of the weights at squared distances, in a new array."""
+        if self.distance == "plain":
+            logits = np.sqrt(squares)
+            logits *= -2 / self.temperature**0.5
+            return logits
+        return squares * squares.dtype.type(-1 / self.temperature)
 
     def rescaled(self, temperature: float) -> SoftVote:
         """Return the same vote for rows that were divided by the root of a temperature."""
         return replace(self, temperature=self.temperature / temperature)
+
+
+def vote_at_once(
+    votes: Sequence[SoftVote],
+    queries: np.ndarray,
+    Z: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the predictions of several votes in one space, (n_votes, n_queries, q).
+
+    Of more than 50,000 rows the nearest 2,000 vote.
+    """
+    origin = Z.mean(axis=0)
+    Q, Z = queries - origin, Z - origin
+    with_ones = np.hstack([Y, np.ones_like(Y[:, :1])])
+    log_weights = None if weights is None else np.log(weights).astype(Z.dtype)
+    out = np.empty((len(votes), len(Q), Y.shape[1]))
+    if len(Z) > MANY_VOTERS:
+        index = NearestNeighbors(n_neighbors=NEAREST_VOTERS, algorithm="brute").fit(Z)
+        for rows in row_blocks(len(Q), NEAREST_VOTERS * with_ones.shape[1]):
+            distances, near = index.kneighbors(Q[rows])
+            for vote, predicted in zip(votes, out, strict=True):
+                logits = vote.logits(distances**2)
+                if log_weights is not None:
+                    logits += log_weights[near]
+                exponentiate(logits)
+                sums = np.einsum("ij,ijc->ic", logits, with_ones[near])
+                predicted[rows] = sums[:, :-1] / sums[:, -1:]
+        return out
+    # (Q, 1, |q|^2) and (-2Z, |z|^2, 1)', whose product holds the squared distances
+    Q2, Z2 = (np.sum(rows * rows, axis=1, keepdims=True) for rows in (Q, Z))
+    Q = np.hstack([Q, np.ones_like(Q2), Q2])
+    Z = np.hstack([-2 * Z, Z2, np.ones_like(Z2)]).T
+
+    def add_tiles(rows: slice) -> None:
+        """Sum exp(logit) (y, 1) over tiles, relative to the largest term so far."""
+        sums, top = [np.zeros((1, 1)) for _ in votes], [np.full((1, 1), -np.inf) for _ in votes]
+        for columns in row_blocks(Z.shape[1], 1, TILE_COLUMNS):
+            squares = np.maximum(Q[rows] @ Z[:, columns], 0)
+            for k, vote in enumerate(votes):
+                logits = vote.logits(squares)
+                if log_weights is not None:
+                    logits += log_weights[columns]
+                of_tile = exponentiate(logits)
+                higher = np.maximum(top[k], of_tile)
+                sums[k] = sums[k] * np.exp(top[k] - higher, dtype=np.float64)
+                sums[k] = sums[k] + np.exp(of_tile - higher) * (logits @ with_ones[columns])
+                top[k] = higher
+        for k, total in enumerate(sums):
+            out[k, rows] = total[:, :-1] / total[:, -1:]
+
+    parallel_map(add_tiles, row_blocks(len(Q), 1, TILE_ROWS), len(Q) * Z.shape[1])
+    return out
 
 
 @dataclass(frozen=True)
@@ -190,8 +222,16 @@ class Mixture:
     ) -> np.ndarray:
         """Return the mean of the experts' predictions by their shares, (n_queries, q)."""
         total = np.zeros((len(queries), Y.shape[1]))
+        votes = defaultdict[tuple[int, int], dict[SoftVote, float]](dict)
         for expert in self.experts:
-            total += expert.share * expert.predict(queries, Z, Y, weights)
+            if isinstance(expert.predictor, SoftVote):
+                votes[expert.axes][expert.predictor] = expert.share
+            else:
+                total += expert.share * expert.predict(queries, Z, Y, weights)
+        for axes, shares in votes.items():
+            own = slice(*axes)
+            predicted = vote_at_once(list(shares), queries[:, own], Z[:, own], Y, weights)
+            total += np.tensordot(list(shares.values()), predicted, axes=1)
         return total
 
     @classmethod
@@ -304,7 +344,8 @@ def experts(held_out: HeldOut, distance: str, temperature: float) -> list[Predic
     """
     tried = DISTANCES[1:] if distance == "auto" else (distance,)
     votes = [SoftVote(T, name) for name in tried for T in MIXED_TEMPERATURES]
-    found = [Prediction(vote, held_out.predict(vote)) for vote in votes]
+    parts = [vote_at_once(votes, *part) for part in held_out.parts]
+    found = list(map(Prediction, votes, np.concatenate(parts, axis=1)))
     if held_out.loss is squared_error:
         lines = [LocalLines(temperature * width, ridge) for width in WIDTHS for ridge in RIDGES]
         of_lines = [Prediction(one, held_out.predict(one)) for one in lines]
