@@ -713,8 +713,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     Callbacks of scikit-learn are called after each penalty of each encoding, and after its
     stochastic gradient.
 
-    More than 2,000 rows: a fifth, at most 2,000, are held out of all that is learned, in place of
-    the folds. A first map is learned from 2,000 of the others. Then stochastic gradient (Adam with
+    More than 2,000 rows: a fifth, at most 2,000, are held out of all that is learned, and choose in
+    place of the folds. A first map is learned from 2,000 of the others. Then stochastic gradient (Adam with
     one scale for all entries) goes on with all n of these, in up to 5 rounds: the penalty of the
     first map, then a third of it, and so on, until the held-out loss rises; a given `alpha`, and
     the encodings after the first, take one round. A round has 300 max(1, n / 4096)^(1/4) steps,
