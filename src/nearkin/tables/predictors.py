@@ -714,12 +714,12 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     stochastic gradient.
 
     More than 2,000 rows: a fifth, at most 2,000, are held out of all that is learned, and choose in
-    place of the folds. A first map is learned from 2,000 of the others. Then stochastic gradient (Adam with
-    one scale for all entries) goes on with all n of these, in up to 5 rounds: the penalty of the
-    first map, then a third of it, and so on, until the held-out loss rises; a given `alpha`, and
-    the encodings after the first, take one round. A round has 300 max(1, n / 4096)^(1/4) steps,
-    each of which draws max(4096, sqrt(250 n)) rows and predicts 256 of them by the rest. The
-    held-out rows then find the shares, and all rows vote.
+    place of the folds. A first map is learned from 2,000 of the others. Then stochastic gradient
+    (Adam with one scale for all entries) goes on with all n of these, in up to 5 rounds: the
+    penalty of the first map, then a third of it, and so on, until the held-out loss rises; a given
+    `alpha`, and the encodings after the first, take one round. A round has 300 max(1, n /
+    4096)^(1/4) steps, each of which draws max(4096, sqrt(250 n)) rows and predicts 256 of them by
+    the rest. The held-out rows then find the shares, and all rows vote.
 
     Cost: O(s^2 m + s r m) for an iteration of each member, with s rows, at most 2,000, and r
     encoded features; up to 20 iterations for each of up to 7 penalties of each encoding. With more
