@@ -40,3 +40,15 @@ def test_wrong_labels_are_found_and_better_left_out():
     assert abs(names["found"].n_issues - n_wrong) <= 0.3 * n_wrong
     scores = names["scores"]
     assert scores["the listed ones left out"] >= scores["as many at random left out"]
+
+
+def test_sets_and_intervals_cover_what_they_promise():
+    pytest.importorskip("pandas")
+    names = names_of("tables/plot_sets_and_intervals.py")
+    for coverage, share in names["covered"].items():
+        assert share >= coverage - 0.02
+    for coverage, share in names["within"].items():
+        assert abs(share - coverage) <= 0.08
+    unfamiliar = names["unfamiliar"]
+    assert unfamiliar["as in training"] <= 0.08
+    assert unfamiliar["turned by 90 degrees"] >= 0.95

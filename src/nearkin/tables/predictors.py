@@ -458,8 +458,8 @@ class TablePredictor(
         Returns
         -------
         Z : ndarray of shape (n, m)
-            Along the principal axes of the training rows, the longest first; up to 2,000 of these
-            in float64, else in float32.
+            The spaces of the encodings side by side, each along the principal axes of the training
+            rows, the longest first; up to 2,000 of these in float64, else in float32.
         """
         X = self._cells(X)
         return self.encoder_.transform(X) @ self.components_.T
@@ -488,12 +488,13 @@ class TablePredictor(
         Returns
         -------
         arrays : dict of str to ndarray
-            "components", (m, r) of the features of a `BinnedEncoder`; for sparse rows (m, p) of
-            these as they are, with an "offset" (m,) of zeros; "effects", `feature_effects_`; and
-            "class_weights" (n_classes,), where classes were weighted.
+            "components", (m, r) of the features of the `Encodings`; for sparse rows (m, p) of these
+            as they are, with an "offset" (m,) of zeros; "effects", `feature_effects_`;
+            "class_weights" (n_classes,), where classes were weighted; and those of the held-out
+            rows, whose names begin with "held_out".
         states : dict of str to dict
-            Of numbers and texts, which JSON can hold: "bins", of the `BinnedEncoder`, empty for
-            sparse rows, and "soft_vote", of the vote.
+            Of numbers and texts, which JSON can hold: "bins", of the `Encodings`, empty for sparse
+            rows, and "soft_vote", of the mixture.
         """
         check_is_fitted(self, "components_")
         arrays = {"components": self.components_, "effects": self.feature_effects_}
@@ -572,8 +573,11 @@ class TablePredictor(
         return self.encoder_.curves(self.components_)
 
     def kneighbors(self, X: Any, n_neighbors: int = 5, *, return_distance: bool = True) -> Any:
-        """Return the nearest training rows in the learned space: of equal weights, those with the
-        largest votes.
+        """Return the nearest training rows in the learned space; of equal weights, they tend to
+        have the largest votes.
+
+        Squared distances are the sums of those in the spaces of the encodings, which are scaled by
+        their shares of a prediction.
 
         Parameters
         ----------
@@ -640,7 +644,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         every descent from the map before, until the held-out loss rises by 2 %; the weight with the
         lowest is taken. The other encodings begin one step before it.
     n_members : int, default=3
-        Folds, at least 2. The cost grows with their number.
+        Folds, at least 2, of up to 2,000 rows; of more there is one member. The cost grows with
+        their number.
     distance : {"auto", "squared", "plain"}, default="auto"
         In the vote: of two distances by the held-out loss, or one of them. A plain distance has the
         longer tail.
@@ -675,10 +680,11 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         How far each column of the table moves the rows about their mean, as the root of the mean
         square; 0 for columns that are left out.
     held_out_rows_ : ndarray of int of shape (n_held_out,)
-        The rows of `fit`, all or of many up to 2,000, each of which was held out by one member.
+        The rows of `fit`, each of which was held out by one member; of more than 2,000 rows a
+        fifth, at most 2,000, which were held out of all that is learned.
     held_out_votes_ : ndarray of shape (n_held_out, n_classes)
-        The votes of that member's training rows for them, by the penalty and the mixture that these
-        votes chose.
+        The votes of that member's training rows for them, or of all rows that were not held out, by
+        the penalty and the mixture that these votes chose.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -699,17 +705,27 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     or a count, is one feature over its deviation, without bins, and a column of its own in the
     penalty.
 
-    An interrupt (Ctrl-C) leaves the best map so far, once there is one. Callbacks of scikit-learn
-    are called after each penalty, and after the stochastic gradient.
+    The shares of the experts are found by expectation maximization, 100 steps from equal shares,
+    which overfits less than the maximum; those below 0.04 become 0. An encoding that is left
+    without a share is dropped.
 
-    More than 2,000 rows: all of the above on about 2,000, then 300 steps of stochastic gradient
-    (Adam with one scale for all entries) on all but 1,000, by which T and the distance are chosen
-    again. A step predicts 256 rows drawn by 3,840 others.
+    An interrupt (Ctrl-C) leaves the best so far, the encodings that are learned, once there is one.
+    Callbacks of scikit-learn are called after each penalty of each encoding, and after its
+    stochastic gradient.
+
+    More than 2,000 rows: a fifth, at most 2,000, are held out of all that is learned, and choose in
+    place of the folds. A first map is learned from 2,000 of the others. Then stochastic gradient
+    (Adam with one scale for all entries) goes on with all n of these, in up to 5 rounds: the
+    penalty of the first map, then a third of it, and so on, until the held-out loss rises; a given
+    `alpha`, and the encodings after the first, take one round. A round has 300 max(1, n /
+    4096)^(1/4) steps, each of which draws max(4096, sqrt(250 n)) rows and predicts 256 of them by
+    the rest. The held-out rows then find the shares, and all rows vote.
 
     Cost: O(s^2 m + s r m) for an iteration of each member, with s rows, at most 2,000, and r
-    encoded features; up to 40 iterations for each of up to 7 penalties; with more rows O(n r)
-    beside. A prediction costs O(n m) for each new row. Computed in float32, the vote in float64 for
-    up to 2,000 rows.
+    encoded features; up to 20 iterations for each of up to 7 penalties of each encoding. With more
+    than 2,000 rows, O(b r m) beside for each step, with the b rows that it draws, and O(n r m) for
+    the encoded rows. A prediction costs O(k n m) for each new row, with k experts, at most 25.
+    Computed in float32, the vote in float64 for up to 2,000 rows.
 
     References
     ----------
@@ -889,7 +905,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
     Parameters
     ----------
     n_components, n_bins, alpha, n_members, distance, random_state
-        See `NCAClassifier`; three members by default: more did not predict numbers better.
+        See `NCAClassifier`.
 
     Attributes
     ----------
@@ -900,7 +916,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
     held_out_rows_, held_out_votes_
         See `NCAClassifier`; the votes are numbers, of shape (n_held_out,).
     line_share_ : float
-        The share of local lines in a prediction: 0, 0.25, 0.5, 0.75 or 1.
+        The share of local lines in a prediction, 0 to 1.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -911,10 +927,12 @@ class NCARegressor(RegressorMixin, TablePredictor):
 
     Notes
     -----
-    Where it lowers the held-out error by more than one standard error, the weighted mean is mixed
-    with a line through the nearest 150 rows: a ridge regression along the 10 principal directions
-    of the learned space, with weights exp(-d^2 / c) and c among 1, 2 and 5. Predictions never leave
-    the range of the known numbers.
+    In the space of each encoding the mixture has one more expert than for classes, a line through
+    the nearest 150 rows: a ridge regression along the 10 principal directions of the space, with
+    weights exp(-d^2 / (c T)) at the best temperature T. The held-out rows choose c among 1, 2 and 5
+    and the ridge among 0.1 and 1. The shares of all experts minimize the held-out squared error,
+    and small ones are dropped, as for classes. Predictions never leave the range of the known
+    numbers.
 
     Cost: as `NCAClassifier`.
 
@@ -974,7 +992,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
         return self.vote_.line_share
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the weighted mean of the numbers of all training rows, or its mixture with local
+        """Return the mixture of weighted means of the numbers of all training rows, and of local
         lines, shape (n,).
         """
         return self.vote(self.transform(X))
