@@ -24,7 +24,8 @@ ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
 WORSE = 1.02  # of the lowest held-out loss: the path ends there
 # of the norm of the init: a map that the penalty has shrunk so far is no init for the next
 COLLAPSED = 0.2
-MAX_ITER, TOL = 12, 1e-4  # a map that is stopped early has overfitted less
+# a map that is stopped early has overfitted less; from the init it has farther to go
+MAX_ITER, FIRST_ITER, TOL = 12, 30, 1e-4
 STEPS, ANCHORS, ROWS = 300, 256, 4096  # of the stochastic descent
 MOST_VOTERS = 20_000  # for the rows that are held out, after each round of it
 # variance of the embedded rows, in units in which a vote falls by the factor e from 0 to 1
@@ -92,7 +93,9 @@ class Member:
             return value / n + cost, gradient / n + slope
 
         collapsed = np.linalg.norm(self.B) < COLLAPSED * np.linalg.norm(self.init)
-        found = lbfgs(loss, self.init if collapsed else self.B, max_iter=MAX_ITER, tol=TOL)
+        start = self.init if collapsed else self.B
+        max_iter = FIRST_ITER if start is self.init else MAX_ITER
+        found = lbfgs(loss, start, max_iter=max_iter, tol=TOL)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         self.B = found.x
