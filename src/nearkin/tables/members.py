@@ -25,7 +25,7 @@ WORSE = 1.02  # of the lowest held-out loss: the path ends there
 # of the norm of the init: a map that the penalty has shrunk so far is no init for the next
 COLLAPSED = 0.2
 # a map that is stopped early has overfitted less; from the init it has farther to go
-MAX_ITER, FIRST_ITER, TOL = 12, 30, 1e-4
+MAX_ITER, FIRST_ITER, TOL = 12, 20, 1e-4
 STEPS, ANCHORS, ROWS = 300, 256, 4096  # of the stochastic descent
 MOST_VOTERS = 20_000  # for the rows that are held out, after each round of it
 # variance of the embedded rows, in units in which a vote falls by the factor e from 0 to 1
