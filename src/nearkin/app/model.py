@@ -474,6 +474,8 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         columns = list(dict.fromkeys(feature.column for feature in features_of(table.encoder)))
         model.arrays["effects"] = model.arrays["effects"][columns]
         model.arrays["spectrum"] = Z.var(axis=0)
+        # new rows come as often as those of the table, even where classes were weighted
+        model.arrays["held_out_weights"] = np.ones(len(model.arrays["held_out_places"]))
     return with_voters(model, Z, table.in_file(rows), protocol.y[rows])
 
 

@@ -214,11 +214,11 @@ def warning_notes(warnings: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 def unfamiliar_note(rows: list[int], n_rows: int) -> list[str]:
     """Return a remark on rows that are unlike those learned from; none without any."""
-    of_all = f"{len(rows):,} of {counted(n_rows, 'row')}"
+    are = "is" if len(rows) == 1 else "are"
     return note(
-        f"unfamiliar, so not to be relied upon, {of_all} (counted from 0, the least familiar "
-        "first)",
-        [f"{row}" for row in rows],
+        f"{len(rows):,} of {counted(n_rows, 'row')} {are} unfamiliar: do not rely on what is "
+        "predicted of them; by number (the first is 0), the least familiar first",
+        [str(row) for row in rows],
     )
 
 

@@ -3,8 +3,8 @@
 `cells` reads a table as numbers and texts; `numbers` and `columns` decide what each column becomes,
 `gaps` what becomes of missing cells, and `encoder` makes rows of numbers of all; `bins` makes
 features of these in which a linear map can bend, `members` learns such maps, `votes` predicts by
-mapped rows, and `predictors` do all of it. `held_out` says how far to trust them, and `issues` finds
-rows to look at.
+mapped rows, and `predictors` do all of it. `held_out` says how far to trust them, and `issues`
+finds rows to look at.
 """
 
 from .bins import (
