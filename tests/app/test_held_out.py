@@ -125,7 +125,9 @@ def test_unfamiliar_rows_are_named(here, capsys):
     err = capsys.readouterr().err
     assert " of 500 rows are unfamiliar: do not rely on " in err
     np.testing.assert_allclose(out["familiarity"][strange], 1 / (N + 1), rtol=1e-5)
-    named = err.partition("least familiar first: ")[2].partition("\n")[0].split(" and ")[0].split(", ")
+    named = (
+        err.partition("least familiar first: ")[2].partition("\n")[0].split(" and ")[0].split(", ")
+    )
     assert set(map(int, named)) <= set(strange) | set(np.flatnonzero(out["familiarity"] < 0.0034))
 
 
