@@ -158,7 +158,7 @@ def test_a_file_larger_than_memory(sound, path, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"format": 9}, "was written by a newer nearkin (format 9): install"),
+        ({"format": 10}, "was written by a newer nearkin (format 10): install"),
         ({"format": 4}, "is no nearkin model of this version (format 4): make it again"),
         ({"more": 1}, "unexpected keyword argument 'more'"),
         ({"adapter": {}, "format": 1}, "is an adapter of vectors, which labels nothing"),

@@ -27,7 +27,7 @@ from nearkin.app.saved_file import saved_parts, write_parts
 from nearkin.app.tables import read_rows, read_table
 from nearkin.evaluation import RAW, Vote, all_methods, compare
 from nearkin.plotting import ColumnsDisplay
-from nearkin.tables.votes import LocalLines, Mixture, SoftVote
+from nearkin.tables.votes import Expert, LocalLines, Mixture, SoftVote
 
 from .winners import FOR_SPARSE_ROWS, HARD, METHODS, N_ROWS, SOFT, fitted, winner, write_tables
 
@@ -184,9 +184,12 @@ def test_a_regression_by_all_rows(folder, again):
     data = read_table(str(folder / "words table.csv"), "width", task="regression")
     methods = {method.name: method for method in all_methods("regression")}
     comparison, pipeline = fitted(methods["NCA tables"], data)
-    plain = SoftVote(distance="plain")
-    for vote in (plain, Mixture(plain, LocalLines(2.0, 0.1), 0.25)):
-        pipeline[-1].vote_ = vote
+    plain, axes = SoftVote(distance="plain"), (0, len(pipeline[-1].components_))
+    for experts in (
+        [Expert(plain, axes, 1.0)],
+        [Expert(plain, axes, 0.75), Expert(LocalLines(2.0, 0.1), axes, 0.25)],
+    ):
+        pipeline[-1].vote_ = Mixture(tuple(experts))
         model = again(learned_model(comparison, data))
         np.testing.assert_allclose(
             predict(model, data.X)["value"], pipeline.predict(data.X), rtol=1e-6, atol=1e-8

@@ -296,6 +296,27 @@ class TestFamiliarity:
         cells = rng.normal(size=(2000, 4))
         assert kstest(held_out(cells[:1000]).familiarity(cells[1000:]), "uniform").pvalue > 0.001
 
+    @pytest.mark.parametrize("n_held_out", [30, 150, 1000])
+    @pytest.mark.parametrize("n", [1, 20, 500])
+    def test_chance_makes_few_rows_unfamiliar(self, n_held_out, n):
+        rng, alarms = np.random.default_rng(n), 0
+        rows = held_out(np.zeros((n_held_out, 1)))
+        for _ in range(400):
+            distances = rng.random(n_held_out + n)
+            own, new = np.sort(distances[n:]), distances[:n]
+            p = (1 + n_held_out - np.searchsorted(own, new)) / (n_held_out + 1)
+            alarms += len(rows.unfamiliar(p)) > 0
+        assert alarms <= binom.ppf(0.999, 400, 0.05)
+
+    def test_what_is_unfamiliar(self):
+        rows, p = held_out(np.zeros((999, 1))), np.linspace(0.02, 1, 500)
+        assert rows.unfamiliar(p).tolist() == []
+        p[10:15] = 0.001  # farther than all that were held out
+        assert rows.unfamiliar(p).tolist() == [*range(10, 15)]
+        p[:5] = 0.008
+        p[100:130] = 0.008
+        assert rows.unfamiliar(p).tolist() == [*range(10, 15), *range(5), *range(100, 130)]
+
     def test_equal_rows_are_familiar(self):
         cells = np.repeat(np.eye(3), 20, axis=0)
         assert held_out(cells).familiarity(np.eye(3)).tolist() == [1, 1, 1]
@@ -406,7 +427,7 @@ class TestArrays:
         model = NCAClassifier(alpha=1.5).fit(X, np.arange(60) % 3)
         kept = model._held_out
         answers = model._Y.argmax(axis=1)
-        again = HeldOutRows.from_arrays(kept.to_arrays(), kept.features, model._Z, answers)
+        again = HeldOutRows.from_arrays(kept.to_arrays(), kept.features, model._Z, answers, 3)
         P = model.predict_proba(X)
         for rows in (again, pickle.loads(pickle.dumps(kept))):
             np.testing.assert_array_equal(rows.familiarity(X), kept.familiarity(X))
@@ -427,7 +448,7 @@ class TestArrays:
         rows = held_out(np.ones((2, 1)))
         arrays = rows.to_arrays() | {name: wrong}
         with pytest.raises(ValueError, match="held-out rows"):
-            HeldOutRows.from_arrays(arrays, rows.features, np.zeros((2, 1)), np.zeros(2))
+            HeldOutRows.from_arrays(arrays, rows.features, np.zeros((2, 1)), np.zeros(2), None)
 
 
 class TestErrors:

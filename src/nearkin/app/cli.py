@@ -151,6 +151,15 @@ def _positive(text: str) -> float:
     return value
 
 
+def _coverage(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(
+            f"must be between 0 and 1, such as 0.9 for 90 %, got {text}"
+        )
+    return value
+
+
 @command
 def compare(add: Add) -> None:
     """Rank methods of nearest neighbours on held-out rows.
@@ -308,10 +317,14 @@ def predict(add: Add) -> None:
     of the five nearest voters, in NPZ of all. CSV holds six digits of the shares and distances,
     other formats all.
 
+    Models of NCA tables also say how familiar each row is: the share of training rows that are at
+    least as far from the others. A small one says not to rely on the prediction.
+
     For example:
       nearkin predict scans.safetensors new.csv -o labels.csv
       nearkin predict scans.safetensors new.csv --id patient -o labels.csv
       nearkin predict scans.safetensors new.parquet | head
+      nearkin predict scans.safetensors new.csv --coverage 0.9 --drift -o labels.csv
     """
     _add_model_and_tables(add)
     add(
@@ -320,6 +333,18 @@ def predict(add: Add) -> None:
         "100,000 voters and more), or chosen by their number",
         choices=["exact", "approximate", "auto"],
         default="exact",
+    )
+    add(
+        "--coverage",
+        "NCA tables: add the labels that hold the true one for this share of rows like those "
+        "learned from (of numbers: low and high)",
+        "SHARE",
+        type=_coverage,
+    )
+    add(
+        "--drift",
+        "NCA tables: say whether TABLE as a whole still looks like the rows learned from, and "
+        "which columns have moved",
     )
 
 

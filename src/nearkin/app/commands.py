@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from .._blocks import row_blocks
 from .._messages import counted, note, quoted
 from ..plotting import ColumnsDisplay, FeatureDisplay, SpectrumDisplay
-from ..tables import NumberColumn
+from ..tables import HeldOutRows, NumberColumn
 from . import console
 from .adapt import adapt as adapt
 from .adapter_file import SavedAdapter, is_adapter, load_adapter
@@ -27,6 +27,7 @@ from .model import (
     Model,
     embed,
     far_features,
+    joined_labels,
     load_model,
     with_voters,
 )
@@ -50,6 +51,7 @@ from .readers import TableError, find_name, one_line
 from .table_comparison import compare_table
 from .tables import read_rows, reading
 from .vectors import read_vectors
+from .words import drift_finding, few_rows_note, unfamiliar_note
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -70,13 +72,19 @@ def predict(options: argparse.Namespace) -> int:
     """Label new rows, or predict their numbers, with the rows that vote for it."""
 
     def columns(model: Model, X: Any, suffix: str, progress: Any) -> dict[str, Any]:
-        found = predict_rows(model, X, progress, options.search)
+        found = predict_rows(model, X, progress, options.search, options.coverage)
         if suffix == ".npz":
             return found
-        for name in ("nearest", "distance"):
-            for rank, column in enumerate(found.pop(name).T[:NAMED_VOTERS], 1):
-                found[f"{name}_{rank}"] = column
-        return found
+        columns: dict[str, Any] = {}
+        for name, cells in found.items():
+            if name in ("nearest", "distance"):
+                for rank, column in enumerate(cells.T[:NAMED_VOTERS], 1):
+                    columns[f"{name}_{rank}"] = column
+            elif name == "label_set":
+                columns["labels"] = joined_labels(cells, model.classes)
+            else:
+                columns[name] = cells
+        return columns
 
     return _apply(options, columns)
 
@@ -130,6 +138,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     model = load_model(options.model)
     done = "mapped"
     if is_prediction:
+        _require_held_out(options, model)
         done = "labelled" if model.classes else "predicted"
     read = partial(
         read_rows,
@@ -165,6 +174,8 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         one_line(options.table),
     ):
         columns = compute(model, X, suffix, partial(progress, f"rows {done}"))
+        if is_prediction and model.held_out_rows is not None:
+            _say_what_is_unlike(options, outputs, model.held_out_rows, X, columns)
     if empty.any():
         columns = with_empty_rows(columns, empty)
     if options.id is not None:
@@ -174,6 +185,40 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         columns = {"row": np.arange(len(empty))} | columns
     done = f"{counted(len(empty), 'row')} {done} by {model.method}"
     return _write(options, outputs, output, suffix, columns, done)
+
+
+def _require_held_out(options: argparse.Namespace, model: Model) -> None:
+    """Refuse options that need held-out rows where a model has none."""
+    given = ["--coverage"] * (options.coverage is not None) + ["--drift"] * options.drift
+    if not given or model.held_out_rows is not None:
+        return
+    if model.soft_vote:
+        raise TableError(
+            f"{options.model}: {given[0]} needs held-out rows, which nearkin {model.version} did "
+            "not save: make the model again with `nearkin compare TABLE --save model.safetensors`."
+        )
+    raise TableError(
+        f"{options.model}: {given[0]} needs held-out rows, which only models of NCA tables have, "
+        f"and this one is of {model.method}: make one with `nearkin compare TABLE --methods "
+        "nca-tables --save model.safetensors`."
+    )
+
+
+def _say_what_is_unlike(
+    options: argparse.Namespace,
+    outputs: Outputs,
+    held_out: HeldOutRows,
+    X: Any,
+    columns: dict[str, Any],
+) -> None:
+    """Say which predicted rows are unlike those learned from, and on request whether all are."""
+    rows = held_out.unfamiliar(columns["familiarity"])
+    outputs.note(*unfamiliar_note(rows.tolist(), len(columns["familiarity"])))
+    if options.coverage is not None:
+        ends = 1 if "label" in columns else 2
+        outputs.note(*few_rows_note(len(held_out.places), options.coverage, ends))
+    if options.drift:  # a result, which is not kept back with --quiet
+        console.say(drift_finding(held_out.drift(X), X.shape[0]), stderr=True)
 
 
 def _transform_vectors(options: argparse.Namespace) -> int:

@@ -113,6 +113,9 @@ def describe(model: Model, path: Path) -> None:
         f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the file "
         f"has {size}"
     )
+    if model.held_out_rows is not None:
+        rows = counted(len(model.held_out_rows.places), "held-out row")
+        say(f"It keeps {rows}: predict has familiarities, and takes --coverage and --drift")
     if "spectrum" in model.arrays:
         what = "Variances along the axes" if model.soft_vote else "Eigenvalues"
         say(f"{what}: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")

@@ -30,6 +30,7 @@ from ..neighbors import searcher
 from ..plotting import feature_stretch
 from ..tables import (
     Encodings,
+    HeldOutRows,
     NCAClassifier,
     NCARegressor,
     TableEncoder,
@@ -93,8 +94,9 @@ class Model:
         m), their coordinates; "rows" (v,), their row numbers in the file, where empty rows count;
         "answers" (v,), positions of their labels in `classes`, or their numbers; "spectrum"; and
         with a `soft_vote` "effects" (c,), how far each column moves the rows, as the root of the
-        mean square, and "class_weights" (n_classes,), times which a class counts when a row is
-        labelled, where classes were weighted. "groups" are hashes of the names of the groups,
+        mean square, "class_weights" (n_classes,), times which a class counts when a row is
+        labelled, where classes were weighted, and "held_out_...", what `HeldOutRows` needs, not in
+        models of version 0.2. "groups" are hashes of the names of the groups,
         ascending. The voters of raw features, and the rows of a graph, may be a csr_array.
     graph : dict
         Numbers of `GraphExtension` and its `HeatGraph`; empty for a linear map.
@@ -147,6 +149,13 @@ class Model:
         """Return the predictor for tables whose rows all vote, where there is a `soft_vote`."""
         kind = NCAClassifier if self.classes else NCARegressor
         return kind.from_arrays(self.arrays, vars(self), features_of(self.encoder), self.classes)
+
+    @property
+    def held_out_rows(self) -> HeldOutRows | None:
+        """Return the training rows with votes of maps that have not seen them, where there are any:
+        there are with a `soft_vote`, but for models of version 0.2.
+        """
+        return self.predictor.held_out if self.soft_vote else None
 
     @cached_property
     def _bins(self) -> Encodings:
@@ -283,11 +292,16 @@ def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
 
 
 def predict(
-    model: Model, X: Any, progress: Progress = ignore, search: str = "exact"
+    model: Model,
+    X: Any,
+    progress: Progress = ignore,
+    search: str = "exact",
+    coverage: float | None = None,
 ) -> dict[str, np.ndarray]:
     """Return answers and nearest voters of n encoded rows.
 
-    An approximate `search` builds its lists first.
+    An approximate `search` builds its lists first. A `coverage` is for models with held-out rows
+    only.
 
     Returns
     -------
@@ -300,9 +314,14 @@ def predict(
         `gaussian_weights`. "nearest", of shape (n, k), are row numbers of the nearest voters in
         their table (the first is 0), nearest first, and "distance" is how far they are in the
         learned space.
+
+        With a coverage the answers are followed by "label_set", bool of shape (n, n_classes), or by
+        "low" and "high": the labels, or the interval, that hold the true one for this share of the
+        rows. Of models with held-out rows "familiarity" comes next, see
+        `nearkin.NCAClassifier.familiarity`.
     """
     index = searcher(search, model.n_voters).index(model.arrays["voters"], model.n_neighbors)
-    n_rows, classes = X.shape[0], np.array(model.classes)
+    n_rows, classes, held_out = X.shape[0], np.array(model.classes), model.held_out_rows
     width = max(model.n_neighbors + len(classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
     found: list[dict[str, np.ndarray]] = []
     for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
@@ -312,6 +331,11 @@ def predict(
             votes = model.predictor.vote(Z)
         else:
             votes = model.vote.predict(far, model.arrays["answers"][near], len(classes))
+        further: dict[str, np.ndarray] = {}
+        if coverage is not None:
+            further = covered(model, Z, votes, coverage)
+        if held_out is not None:
+            further["familiarity"] = held_out.familiarity(X[block])
         if model.classes:
             label = (votes * model.arrays.get("class_weights", 1.0)).argmax(axis=1)
             share = votes[np.arange(len(votes)), label]
@@ -324,9 +348,30 @@ def predict(
                 }
         else:
             answer = {"value": votes}
+        answer |= further
         found.append(answer | {"nearest": model.arrays["rows"][near], "distance": far})
         progress(block.stop, n_rows)
     return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+
+
+def covered(model: Model, Z: Any, votes: np.ndarray, coverage: float) -> dict[str, np.ndarray]:
+    """Return the sets of labels of embedded rows with votes, or the intervals of their numbers."""
+    held_out = model.held_out_rows
+    assert held_out is not None
+    if not model.classes:
+        tail = (1 - coverage) / 2
+        ends = held_out.quantiles(Z, votes, np.array([tail, 1 - tail]))
+        return dict(zip(("low", "high"), ends.T, strict=True))
+    # where classes were weighted, so were the votes for the held-out rows
+    votes = votes * model.arrays.get("class_weights", 1.0)
+    votes /= votes.sum(axis=1, keepdims=True)
+    return {"label_set": held_out.label_sets(votes, coverage, by_class=False, allow_empty=False)}
+
+
+def joined_labels(label_sets: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
+    """Return sets of labels, bool of shape (n, n_classes), as texts such as "cat | dog"."""
+    names = np.array([str(name) for name in classes], dtype=object)
+    return np.array([" | ".join(names[labels]) for labels in label_sets], dtype=object)
 
 
 # From what a comparison has fitted to a `Model`: what `nearkin compare --save` keeps.
@@ -429,6 +474,8 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         columns = list(dict.fromkeys(feature.column for feature in features_of(table.encoder)))
         model.arrays["effects"] = model.arrays["effects"][columns]
         model.arrays["spectrum"] = Z.var(axis=0)
+        # new rows come as often as those of the table, even where classes were weighted
+        model.arrays["held_out_weights"] = np.ones(len(model.arrays["held_out_places"]))
     return with_voters(model, Z, table.in_file(rows), protocol.y[rows])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._messages import counted, format_p, listed
+from .._messages import counted, format_p, listed, note, shown
 from ..evaluation import (
     RARE,
     SIGNIFICANCE,
@@ -21,6 +21,7 @@ from ..evaluation import (
     first_repeat,
     leader,
 )
+from ..tables import Drift
 
 # How each score is written: in a column, in a sentence, as a difference.
 
@@ -206,6 +207,53 @@ def warning_notes(warnings: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     for meaning, counts in found.values():
         fits = counted(sum(counts.values()), "fit")
         yield f"{listed([*counts])} ({fits}) {meaning.rstrip('.')}."
+
+
+# What held-out rows say of new ones.
+
+
+def unfamiliar_note(rows: list[int], n_rows: int) -> list[str]:
+    """Return a remark on rows that are unlike those learned from; none without any."""
+    are = "is" if len(rows) == 1 else "are"
+    return note(
+        f"{len(rows):,} of {counted(n_rows, 'row')} {are} unfamiliar: do not rely on what is "
+        "predicted of them; by number (the first is 0), the least familiar first",
+        [str(row) for row in rows],
+    )
+
+
+def few_rows_note(n_held_out: int, coverage: float, n_ends: int) -> list[str]:
+    """Return a remark where held-out rows are too few for a coverage: of sets, which have one end,
+    or of intervals, which have two.
+    """
+    needed = int(np.ceil(n_ends / (1 - coverage) - 1e-9)) - 1
+    if n_held_out >= needed:
+        return []
+    what = "all sets hold all labels" if n_ends == 1 else "intervals are infinite"
+    return [
+        f"a coverage of {coverage:g} needs {counted(needed, 'held-out row')}, the model has "
+        f"{n_held_out:,}: {what}"
+    ]
+
+
+def drift_finding(drift: Drift, n_rows: int) -> str:
+    """Return whether new rows look like those learned from, and which columns have moved."""
+    rows = counted(n_rows, "new row")
+    if not drift.has_drifted:
+        least = min([drift.familiarity, *drift.columns.values()])
+        return (
+            f"No drift is shown: the {rows} look like those learned from (smallest p "
+            f"{stated_p(least)} after Holm)."
+        )
+    moved = [f"{shown(name)} (p {stated_p(drift.columns[name])})" for name in drift.moved]
+    columns = f"{counted(len(moved), 'column')} moved: {listed(moved)}"
+    if not moved:
+        columns = "no column moved by itself"
+    return (
+        f"Drift: the {rows} do not look like those learned from; {columns}; all columns together: "
+        f"p {stated_p(drift.familiarity)} (all after Holm). Whether predictions are worse, only "
+        "labels of new rows can show."
+    )
 
 
 # A comparison in sentences that may be quoted: never more than is shown.

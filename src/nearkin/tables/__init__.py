@@ -34,7 +34,7 @@ from .columns import (
 )
 from .encoder import TableEncoder
 from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
-from .held_out import Drift
+from .held_out import Drift, HeldOutRows
 from .issues import FarRows, LabelIssues, label_issues
 from .numbers import read_number
 from .predictors import NCAClassifier, NCARegressor
@@ -54,6 +54,7 @@ __all__ = [
     "Encodings",
     "FarRows",
     "Feature",
+    "HeldOutRows",
     "LabelIssues",
     "Levels",
     "NCAClassifier",

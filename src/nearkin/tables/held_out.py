@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
-from scipy.stats import chi2_contingency, fisher_exact, ks_2samp
+from scipy.stats import betabinom, chi2_contingency, fisher_exact, ks_2samp
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
@@ -152,6 +152,8 @@ def weighted_quantiles(W: np.ndarray, values: np.ndarray, q: np.ndarray) -> np.n
 NEAREST = 5
 VARIES = 1e-12  # a smaller deviation, relative to the mean, is rounding
 MOST_DEVIATIONS = 1e6  # from the mean: squares of more are lost
+UNFAMILIAR = 0.01  # a row of this familiarity, or less
+CHANCE = 0.025  # of so many of them, at either of two levels, where no row is unlike the others
 
 
 @dataclass(frozen=True)
@@ -435,6 +437,31 @@ class HeldOutRows:
         at = np.searchsorted(self._own_distances[order], self._distances(cells), side="left")
         return (1 + (total - nearer[at])) / (1 + total)
 
+    def unfamiliar(self, familiarity: np.ndarray) -> np.ndarray:
+        """Return which rows to call unfamiliar, the least familiar first; none where chance
+        explains as many.
+
+        They are those of a familiarity of at most 0.01, if these are too many, or else those that
+        are farther than every held-out row. Of n rows that are exchangeable with n_h held-out ones,
+        the number with a p-value of at most k / (n_h + 1) has the beta-binomial distribution of n
+        draws with the parameters k and n_h + 1 - k. It is too large with a chance of at most 2.5 %,
+        so with 5 % at any of the two levels. Weights of rows do not count in it.
+
+        Parameters
+        ----------
+        familiarity : ndarray of shape (n,)
+
+        Returns
+        -------
+        ndarray of int of shape (number of unfamiliar rows,)
+        """
+        n, total = len(familiarity), len(self.places) + 1
+        for k in (int(UNFAMILIAR * total), 1):
+            found = np.flatnonzero(familiarity <= k / total + ROUNDING)
+            if k and betabinom.sf(len(found) - 1, n, k, total - k) <= CHANCE:
+                return found[np.argsort(familiarity[found], kind="stable")]
+        return np.empty(0, dtype=int)
+
     def drift(self, cells: Any) -> Drift:
         """Return whether encoded rows (n, p) look like the held-out rows; all of these count
         alike.
@@ -469,9 +496,11 @@ class HeldOutRows:
         features: Sequence[Feature],
         voters: np.ndarray,
         answers: np.ndarray,
+        n_classes: int | None,
     ) -> HeldOutRows:
         """Return the rows of arrays that `to_arrays` wrote, for all rows that vote, (n, m), and the
-        positions of their classes or their numbers, (n,); raise an error where they do not fit.
+        positions of their classes or, where `n_classes` is None, their numbers, (n,); raise an
+        error where they do not fit.
         """
         places, votes = arrays["held_out_places"], arrays["held_out_votes"]
         weights, n = arrays["held_out_weights"], len(places)
@@ -480,12 +509,14 @@ class HeldOutRows:
         else:
             parts = tuple(arrays[f"held_out_{part}"] for part in ("data", "indices", "indptr"))
             cells = csr_array(parts, shape=(n, len(features)))
+            cells.check_format(full_check=True)
         fits = [
             n > 1
             and places.dtype.kind in "iu"
             and bool(np.isin(places, np.arange(len(voters))).all()),
             cells.shape == (n, len(features)),
-            len(votes) == n and bool(np.isfinite(votes).all()),
+            votes.shape == ((n,) if n_classes is None else (n, n_classes)),
+            bool(np.isfinite(votes).all()),
             weights.shape == (n,) and bool((np.isfinite(weights) & (weights > 0)).all()),
         ]
         if not all(fits):

@@ -352,6 +352,13 @@ class TablePredictor(
     def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
         """Return what `_encode_targets` was given: the numbers of classes, or numbers."""
 
+    @property
+    def held_out(self) -> HeldOutRows | None:
+        """Return what is known of the held-out rows, for new rows that are encoded and mapped
+        already; None before `fit`, and of a model that was saved by version 0.2.
+        """
+        return getattr(self, "_held_out", None)
+
     def familiarity(self, X: Any) -> np.ndarray:
         """Return how familiar each row is: the share of training rows that are at least as far from
         the others.
@@ -550,7 +557,11 @@ class TablePredictor(
         predictor._Y = predictor._encode_targets(arrays["answers"])
         if "held_out_votes" in arrays:  # not in models of version 0.2
             predictor._held_out = HeldOutRows.from_arrays(
-                arrays, features, predictor._Z, arrays["answers"]
+                arrays,
+                features,
+                predictor._Z,
+                arrays["answers"],
+                len(classes) if classes else None,
             )
         return predictor
 
