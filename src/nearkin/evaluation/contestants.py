@@ -269,14 +269,14 @@ class PredictorWithVote:
 
     method: Method
 
-    def fit(self, fold: Fold, *, own_folds: bool = False, **params: Any) -> tuple[Any, np.ndarray]:
+    def fit(self, fold: Fold, *, own_folds: bool = False) -> tuple[Any, np.ndarray]:
         """Return the predictor and the positions of the training rows that it learned from.
 
         Its members are learned on folds of the protocol, which keep groups and twins together, or
         on its own.
         """
         protocol, predictor = fold.protocol, clone(self.method.estimator)
-        predictor.set_params(random_state=protocol.random_state, **params)
+        predictor.set_params(random_state=protocol.random_state)
         folds = [] if own_folds else protocol.member_folds(fold.rows, predictor.n_members)
         learned = fold.sample(self.method.most_rows)
         for train, test in folds:
@@ -293,7 +293,7 @@ class PredictorWithVote:
         """Return what its members, learned on the inner folds, say of the rows that these hold
         out.
         """
-        return self._choice(fold, *self.fit(fold, **self.method.quick))
+        return self._choice(fold, *self.fit(fold))
 
     def _choice(self, fold: Fold, predictor: Any, learned: np.ndarray) -> Choice:
         vote, rows = OwnVote(len(learned)), fold.rows[learned[predictor.held_out_rows_]]
@@ -309,7 +309,7 @@ class PredictorWithVote:
         """Return the outcome: one fit serves the choice, the prediction and the picture."""
         X = fold.protocol.X
         start = time.perf_counter()
-        predictor, learned = self.fit(fold, **self.method.quick)
+        predictor, learned = self.fit(fold)
         seconds = time.perf_counter() - start
         Z, Z_queries = predictor.transform(X[fold.rows]), predictor.transform(X[fold.queries])
         return outcome(
@@ -323,7 +323,7 @@ class PredictorWithVote:
         )
 
     def pipeline(self, fold: Fold, _: Choice | None = None) -> tuple[Pipeline, np.ndarray]:
-        """Return the predictor with all its members, and the rows that vote: it has no settings.
+        """Return the predictor and the rows that vote: it has no settings.
 
         Its members are learned on folds of its own, unless some rows belong together.
         """

@@ -5,7 +5,7 @@ no maps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,9 +82,6 @@ class Method:
         it takes the features of the table unscaled and with their gaps, has no settings, and the
         rows that it learned from vote its own way. The inner folds are those of its members:
         `held_out_votes_` score it for the automatic choice.
-    quick : dict
-        Parameters on the folds of a comparison, where many fits are made; the choice that is kept
-        has the others.
     unlabelled : bool
         Whether it also learns from rows without a label: y is then the number of the class or -1;
         of a target of numbers NaN.
@@ -97,7 +94,6 @@ class Method:
     most_rows: int = MOST_ROWS
     max_components: Callable[[int, int], int] = lambda p, n_classes: p
     own_vote: bool = False
-    quick: Params = field(default_factory=dict)
     unlabelled: bool = False
 
     def cuts(self, n_components: int) -> list[int]:

@@ -64,6 +64,7 @@ TrainTest = tuple[np.ndarray, np.ndarray]
 
 # of the encodings that are mixed, the first one first: it finds the penalty for all
 BINS = (8, 1, 32)
+MIXED_ROWS = 200_000  # of more, the first encoding alone is learned
 BEFORE = 3.2  # times that penalty: where the others begin
 ROUNDS = 5  # of stochastic descent, at most
 HELD_OUT = 2000  # rows, at most, that stochastic descent leaves out
@@ -149,14 +150,7 @@ class TablePredictor(
         for encoder in self.encoder_.encoders:
             rows = LabelledRows.of(encoder, X, Y, self._loss, weights)
             try:
-                found = member_path(
-                    rows,
-                    folds,
-                    self.n_components,
-                    alphas,
-                    self.distance,
-                    report,
-                )
+                found = member_path(rows, folds, self.n_components, alphas, self.distance, report)
                 learned.append(found)
                 final.append(found)
                 status = found.status
@@ -265,7 +259,9 @@ class TablePredictor(
         if issparse(X):
             self.encoder_: Any = Encodings([SparseEncoder().fit(X)])
         else:
-            bins = BINS if isinstance(self.n_bins, str) else (self.n_bins,)
+            bins: tuple[int, ...] = BINS if len(X) <= MIXED_ROWS else BINS[:1]
+            if not isinstance(self.n_bins, str):
+                bins = (self.n_bins,)
             encoders = [BinnedEncoder(n_bins).fit(X, features=features) for n_bins in bins]
             # where numbers have few values, more bins are the same bins
             widths = [len(encoder.groups_) for encoder in encoders]
@@ -611,9 +607,7 @@ class TablePredictor(
         return (distances, self._rows[found]) if return_distance else self._rows[found]
 
 
-# On the folds of a comparison three members are fitted, in half the time, on the three inner folds
-# that `evaluation.Protocol.member_folds` cuts; the choice that is kept has the default number.
-COMPARED = {"own_vote": True, "nested": False, "most_rows": 100_000, "quick": {"n_members": 3}}
+COMPARED = {"own_vote": True, "nested": False, "most_rows": 100_000}
 
 
 class NCAClassifier(ClassifierMixin, TablePredictor):
@@ -649,7 +643,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     n_bins : int or "auto", default="auto"
         Bins of a number, at most: see `nearkin.tables.PiecewiseLinearEncoder`. "auto" mixes the
         encodings with 8 bins, 1 and 32; where numbers have so few values that some are the same,
-        fewer. An integer takes one encoding.
+        fewer, and of more than 200,000 rows only the first. An integer takes one encoding.
     alpha : float or "auto", default="auto"
         Weight of the penalty. "auto" begins with 4.5 and goes on to 1.5, 0.5, 0.17, ..., 0.006,
         every descent from the map before, until the held-out loss rises by 2 %; the weight with the
