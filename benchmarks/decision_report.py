@@ -108,6 +108,12 @@ def document(lines: Sequence[dict[str, Any]]) -> str:
     return "\n\n".join([*parts, end_text(frame)])
 
 
+def complete(done: pd.DataFrame) -> pd.DataFrame:
+    """Return what all methods have: the same folds, shares or classes of a table."""
+    n_methods = done["method"].nunique()
+    return done[done.groupby(["table", "part"])["method"].transform("nunique") == n_methods]
+
+
 def missing(part: pd.DataFrame) -> list[str]:
     failed = part[part["status"] != "ok"].groupby(["method", "table", "status"]).size()
     lines = [
@@ -117,9 +123,9 @@ def missing(part: pd.DataFrame) -> list[str]:
 
 
 def sums(done: pd.DataFrame, keys: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Return means over rows of what was summed: tables by methods, of tables that all have."""
+    """Return means over rows of what was summed: tables by methods."""
     added = done.groupby(["table", "method"])[["rows", *keys]].sum()
-    means = {key: (added[key] / added["rows"]).unstack().dropna() for key in keys}
+    means = {key: (added[key] / added["rows"]).unstack() for key in keys}
     return {key: values[ours_first(values)] for key, values in means.items()}
 
 
@@ -141,6 +147,7 @@ def mean_ranks(values: pd.DataFrame, sign: int) -> dict[str, float]:
 
 
 def sets_text(done: pd.DataFrame) -> list[str]:
+    done = complete(done)
     ours = done[done["method"] == OURS]
     allowed = pd.DataFrame(list(ours.get("empty_allowed", [])), ours.index)
     done = pd.concat([done, ours.assign(method=OURS_EMPTY, **allowed)])
@@ -210,6 +217,7 @@ def pair_table(covered: pd.DataFrame, size: pd.DataFrame, n_rows: pd.Series) -> 
 
 
 def intervals_text(done: pd.DataFrame) -> list[str]:
+    done = complete(done)
     found = sums(done, ["covered", "width", "pinball"])
     n_rows = done.groupby(["table", "method"])["rows"].sum().unstack().max(axis=1)
     pinball = found["pinball"]
@@ -254,9 +262,7 @@ def level_error(done: pd.DataFrame, tables: pd.Index) -> float:
 
 
 def labels_text(done: pd.DataFrame) -> list[str]:
-    n_methods = done["method"].nunique()
-    done = done[done.groupby(["table", "part"])["method"].transform("nunique") == n_methods]
-    parts = [LABELS]
+    done, parts = complete(done), [LABELS]
     if len(set(done["table"])) >= 20:
         parts += [MORE]
     values = done.pivot_table(index=["table", "part"], columns="method", values="precision")
@@ -316,9 +322,7 @@ def score_table(values: pd.DataFrame) -> str:
 
 
 def unknown_text(done: pd.DataFrame) -> list[str]:
-    n_methods = done["method"].nunique()
-    done = done[done.groupby(["table", "part"])["method"].transform("nunique") == n_methods]
-    values = done.groupby(["table", "method"])["auroc"].mean().unstack()
+    values = complete(done).groupby(["table", "method"])["auroc"].mean().unstack()
     values = values[ours_first(values)]
     places, tests = mean_ranks(values, 1), against(values, 1)
     rows = [

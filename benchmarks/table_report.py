@@ -81,7 +81,7 @@ The expected calibration error (ECE; Guo et al., ICML 2017) of a table: rows of 
 equal width by their largest probability, and the distance between the mean probability of a bin and its share of right
 predictions is averaged over rows. Small tables have errors of some points even if all probabilities are right. The
 methods with "isotonic" and "temperature" are calibrated by `CalibratedClassifierCV` on five inner folds. Tables on
-which one of them has no result are left out: it refuses classes with fewer than five rows."""
+which one of the methods has no result are left out."""
 NEMENYI = """\
 Critical difference of Nemenyi's test at 5 % (Demsar, JMLR 7, 2006): {difference:.1f} ranks. Methods whose mean ranks
 are further apart differ significantly. Of the others it remains open: {n} tables show large differences only."""
