@@ -544,8 +544,10 @@ def end_text(frame: pd.DataFrame) -> str:
         }
     )
     dates = sorted(set(frame["date"]))
+    n_folds = 1 + frame.loc[frame["seconds"] == 0, "fold"].max()
     return (
-        f"## Commands\n\n    pip install lightgbm xgboost catboost pytabkit\n    {RUN}\n{''.join(tuned)}    "
+        "## Commands\n\n    pip install lightgbm xgboost catboost pytabkit\n"
+        f"    {RUN}{f' --folds {n_folds}' if n_folds < 10 else ''}\n{''.join(tuned)}    "
         "python benchmarks/tables.py --write docs/measured/tables.md\n\nRun on "
         f"{dates[0]}{f' to {dates[-1]}' if dates[1:] else ''}, on two shared cores of an x86-64 "
         f"machine, with {'; or '.join(versions)}."
