@@ -371,6 +371,10 @@ class TestClassifier:
         mixed, one = NCAClassifier().fit(frame, y), NCAClassifier(n_bins=5).fit(frame, y)
         assert [encoder.n_bins for encoder in one.encoder_.encoders] == [5]
         assert len({expert.axes for expert in mixed.vote_.experts}) > 1
+        assert one.encoding_shares_ == {"5 bins": pytest.approx(1)}
+        assert set(mixed.encoding_shares_) <= {"8 bins", "straight lines", "32 bins"}
+        shares = list(mixed.encoding_shares_.values())
+        assert shares == sorted(shares, reverse=True)
         assert sum(expert.share for expert in mixed.vote_.experts) == pytest.approx(1)
         # curves are those of all encodings together: how a row moves with a number
         moved = frame.assign(size=np.minimum(frame["size"] + 0.5, frame["size"].max()))

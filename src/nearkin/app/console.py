@@ -113,6 +113,11 @@ def describe(model: Model, path: Path) -> None:
         f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the file "
         f"has {size}"
     )
+    if model.soft_vote:
+        shares = model.predictor.encoding_shares_
+        if len(shares) > 1:
+            mixed = listed([f"{name} {share:.0%}" for name, share in shares.items()])
+            say(f"Numbers are encoded in {len(shares)} ways, which are mixed: {mixed}")
     if model.held_out_rows is not None:
         rows = counted(len(model.held_out_rows.places), "held-out row")
         say(f"It keeps {rows}: predict has familiarities, and takes --coverage and --drift")

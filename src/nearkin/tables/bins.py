@@ -615,6 +615,14 @@ class Encodings:
         self.groups_ = np.concatenate([encoder.groups_ for encoder in encoders])
 
     @property
+    def names(self) -> list[str]:
+        """Return how each encoding takes numbers."""
+        if self.is_sparse:
+            return ["as they are"]
+        bins = [encoder.n_bins for encoder in self.encoders]
+        return ["straight lines" if n == 1 else f"{n} bins" for n in bins]
+
+    @property
     def is_sparse(self) -> bool:
         """Return whether they take sparse rows."""
         return isinstance(self.encoders[0], SparseEncoder)

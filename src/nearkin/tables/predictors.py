@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import asdict
@@ -315,6 +316,18 @@ class TablePredictor(
             moved = encoded[:, own] @ self.components_[:, own].T
             effects[column] = np.sqrt(moved.var(axis=0, dtype=np.float64).sum())
         return effects
+
+    @property
+    def encoding_shares_(self) -> dict[str, float]:
+        """Return the share of each encoding in a prediction, the largest first, by how it takes
+        numbers: "8 bins", "straight lines", "32 bins"; of sparse rows "as they are".
+        """
+        check_is_fitted(self, "vote_")
+        shares = defaultdict[tuple[int, int], float](float)
+        for expert in self.vote_.experts:
+            shares[expert.axes] += expert.share
+        names = self.encoder_.names if hasattr(self, "encoder_") else ["as they are"]
+        return dict(zip(names, shares.values(), strict=True))
 
     def _set_held_out(self, learned: Sequence[LearnedMap], folds: Sequence[TrainTest]) -> Self:
         """Set what the votes of the members say of the rows that they have not seen."""
@@ -672,6 +685,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     encoder_ : Encodings
         What makes the features that the maps take of the numbers and indicators of a table, in the
         order of the encodings' shares.
+    encoding_shares_ : dict of str to float
+        The share of each encoding in a prediction, by its name: "8 bins", "straight lines",
+        "32 bins".
     vote_ : Mixture
         The experts: temperature and distance of each, its axes, and its share of a prediction;
         `nearkin.tables.votes`.
@@ -914,7 +930,9 @@ class NCARegressor(RegressorMixin, TablePredictor):
 
     Attributes
     ----------
-    components_, temperature_, distance_, alpha_, encoder_, vote_, feature_effects_
+    components_, encoder_, encoding_shares_, vote_, temperature_, distance_, alpha_
+        See `NCAClassifier`.
+    feature_effects_
         See `NCAClassifier`.
     alpha_scores_ : dict of float to float
         Minus the held-out squared error of every penalty that was tried, over the variance of y.
