@@ -91,9 +91,9 @@ class ColumnsDisplay(Display):
     direction in which they differ most, and a thin one along the second; dotted is a missing value.
     Where both are flat, rows that differ are alike; where one is steep, a small difference sets
     them apart. Values of a category are points, the largest along the first direction first;
-    months, weekdays and hours, of a date, keep their order. Where encodings are mixed, the curves are
-    those of all together, each as long as its share makes it. A vote from a distance of 1 has about
-    1/e of the weight of one from the same place (1/e^2 of votes by the plain distance).
+    months, weekdays and hours, of a date, keep their order. Where encodings are mixed, the curves
+    are those of all together, each as long as its share makes it. A vote from a distance of 1 has
+    about 1/e of the weight of one from the same place (1/e^2 of votes by the plain distance).
     """
 
     effects: np.ndarray  # `feature_effects_`
