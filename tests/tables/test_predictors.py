@@ -269,6 +269,13 @@ class TestMixture:
         )
 
     @pytest.mark.parametrize("loss", [log_loss, squared_error])
+    def test_many_equal_experts_share(self, loss):
+        Y = np.eye(2)[self.rng.integers(2, size=60)]
+        for predicted in (Y, 0.8 * Y + 0.1):
+            shares = mixture_shares(np.array([predicted] * 40), HeldOut([], Y, loss))
+            assert shares.sum() == pytest.approx(1)
+
+    @pytest.mark.parametrize("loss", [log_loss, squared_error])
     def test_weights_are_those_of_copies(self, loss):
         Y = np.eye(2)[self.rng.integers(2, size=60)]
         predicted = np.clip(Y + self.rng.normal(size=(3, 60, 2)) / 3, 0.05, 0.95)

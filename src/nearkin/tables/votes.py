@@ -382,7 +382,7 @@ def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
         root = np.sqrt(weights / weights.sum())[:, None]
         errors = ((predicted - held_out.Y) * root).reshape(len(predicted), -1)
         # with sum(s) = 1 the error of the mixture is that of the errors: a row holds the sum to 1
-        firm = 1e3 * np.abs(errors).max() + 1e-12
+        firm = 1e3 * max(np.abs(errors).max(), 1.0)
         system = np.vstack([errors.T, np.full(len(errors), firm)])
         shares = nnls(system, np.append(np.zeros(errors.shape[1]), firm))[0]
     else:
@@ -392,5 +392,6 @@ def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
             posterior = shares[:, None] * probabilities
             posterior /= posterior.sum(axis=0)
             shares = posterior @ weights / weights.sum()
-    shares = np.where(shares < SMALLEST_SHARE * shares.sum(), 0, shares)
+    least = min(SMALLEST_SHARE * shares.sum(), shares.max())
+    shares = np.where(shares < least, 0, shares)
     return shares / shares.sum()
