@@ -15,6 +15,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from nearkin import NCAClassifier, label_issues
 
@@ -73,8 +76,9 @@ plt.show()
 # %%
 # Without the listed rows
 # -----------------------
-# A model learned without the rows that are listed first is compared with one that lacks as many
-# rows drawn at random, and with one of all rows, on new rows whose labels are right.
+# A nearest neighbour, which believes every label, is compared on new rows whose labels are right:
+# without the rows that are listed first, without as many drawn at random, and with all.
+# ``NCAClassifier`` itself averages over many rows and bears wrong labels well: it needs no cleaning.
 drawn = np.isin(np.arange(len(given)), rng.choice(len(given), found.n_issues, replace=False))
 scores = {}
 for what, kept in (
@@ -83,7 +87,8 @@ for what, kept in (
     ("the listed ones left out", ~flagged),
 ):
     rows = given[kept]
-    model = NCAClassifier().fit(rows.drop(columns="target"), rows.target)
+    model = make_pipeline(StandardScaler(), KNeighborsClassifier(1))
+    model.fit(rows.drop(columns="target"), rows.target)
     scores[what] = model.score(new.drop(columns="target"), new.target)
     print(f"{what}: {scores[what]:.1%} of new rows right")
 

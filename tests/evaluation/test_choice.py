@@ -184,13 +184,11 @@ class TestThePredictorForTablesIsChosen:
             assert not set(groups[train]) & set(groups[test])
 
     @pytest.mark.slow
-    def test_it_is_fitted_once_more_with_all_members(self):
+    def test_it_is_fitted_once_more_on_all_rows(self):
         X, y = hidden(90, p=4)
-        method = Method(
-            "tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False, quick={"n_members": 2}
-        )
+        method = Method("tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False)
         found = compare(X, y, methods=[method], references=[], n_splits=2, n_repeats=1)
-        assert (found.winner_method, found.winner[-1].n_members) == ("tables", 5)
+        assert (found.winner_method, found.winner[-1].n_members) == ("tables", 3)
         np.testing.assert_array_equal(found.winner_rows, np.arange(90))
 
 

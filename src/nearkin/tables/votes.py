@@ -24,7 +24,7 @@ DISTANCES = ("auto", "squared", "plain")
 NEAREST, DIRECTIONS = 150, 10  # of a local line
 # a tile stays in the second cache of a core, and is a matrix product of a good size
 TILE_COLUMNS = 1024
-MANY_VOTERS, NEAREST_VOTERS = 50_000, 2000
+MANY_VOTERS, NEAREST_VOTERS = 50_000, 200
 # of local lines: their spreads over the temperature, and their penalties
 WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
 # of a mixture: the temperatures of its votes, the steps of the search for its shares, and the
@@ -86,7 +86,7 @@ def vote_at_once(
 ) -> np.ndarray:
     """Return the predictions of several votes in one space, (n_votes, n_queries, q).
 
-    Of more than 50,000 rows the nearest 2,000 vote.
+    Of more than 50,000 rows the nearest 200 vote.
     """
     origin = Z.mean(axis=0)
     Q, Z = queries - origin, Z - origin
