@@ -167,11 +167,9 @@ class TestThePredictorForTablesIsChosen:
         X, y = hidden(90, p=4)
         groups = np.arange(90) // 3
         protocol = protocol_of(X, y, groups=groups)
-        method = Method(
-            "tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False, quick={"n_members": 3}
-        )
+        method = Method("tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False)
         rows = np.arange(90)
-        predictor, _ = PredictorWithVote(method).fit(Fold(protocol, rows), **method.quick)
+        predictor, _ = PredictorWithVote(method).fit(Fold(protocol, rows))
         assert sorted(predictor.held_out_rows_) == list(rows)
         choice = contestant(method).choose(Fold(protocol, rows))
         votes = np.empty((90, 2))

@@ -78,7 +78,7 @@ def test_a_fold_is_what_the_predictor_says_of_the_frame(comparison):
     (train, test), result = comparison.folds[0], comparison["NCA tables"]
     features, kind = frame.drop(columns="kind"), frame["kind"]
     X = comparison.encoder.transform(features)
-    members = comparison.protocol.member_folds(train)
+    members = comparison.protocol.member_folds(train, 2)
     members = [
         (np.searchsorted(train, part), np.searchsorted(train, held_out))
         for part, held_out in members
