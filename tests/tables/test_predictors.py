@@ -590,3 +590,54 @@ def test_many_rows_go_on_by_stochastic_gradient(monkeypatch):
     assert classes.score(X[500:], y[500:] > 0.5) > 0.85
     again = NCARegressor(4, alpha=0.05, random_state=0).fit(X[:500], y[:500])
     np.testing.assert_array_equal(again.predict(X[500:]), model.predict(X[500:]))
+
+
+def test_encodings_are_mixed_by_the_same_rows(monkeypatch):
+    """Also where the folds of a comparison are given, and many rows go on by gradient."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = np.sin(3 * X[:, 0]) > 0
+    monkeypatch.setattr(predictors, "MAX_ROWS", 200)
+    monkeypatch.setattr(members, "STEPS", 5)
+    refined, held = predictors.refined, []
+
+    def recorded(*arguments):
+        held.append(arguments[2])
+        return refined(*arguments)
+
+    monkeypatch.setattr(predictors, "refined", recorded)
+    some = np.arange(150)
+    folds = [(np.setdiff1d(some, test), test) for test in some.reshape(3, 50)]
+    model = NCAClassifier(2, random_state=0).fit_encoded(X, y, folds=folds)
+    assert len(held) == 3
+    assert len(held[0]) == 120  # a fifth
+    for rows in held[1:]:
+        np.testing.assert_array_equal(rows, held[0])
+    assert sorted(model.held_out_rows_) == some.tolist()
+    assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("by_members", [True, False])
+def test_an_interrupt_leaves_out_what_is_not_finished(monkeypatch, by_members):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.sin(3 * X[:, 0]) > 0
+    monkeypatch.setattr(predictors, "MAX_ROWS", 100)
+    monkeypatch.setattr(members, "STEPS", 5)
+    name = "member_path" if by_members else "refined"
+    original, calls = getattr(predictors, name), []
+
+    def interrupted(*arguments):
+        calls.append(name)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(predictors, name, interrupted)
+    some = np.arange(90)
+    folds = [(np.setdiff1d(some, test), test) for test in some.reshape(3, 30)]
+    model = NCAClassifier(2, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit_encoded(X, y, folds=folds)
+    assert len(model.encoder_.encoders) == 1
+    assert model.predict(X).shape == y.shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from copy import copy
 from dataclasses import asdict
 from numbers import Real
@@ -68,9 +68,13 @@ BINS = (8, 1, 32)
 MIXED_ROWS = 200_000  # of more, the first encoding alone is learned
 BEFORE = 3.2  # times that penalty: where the others begin
 ROUNDS = 5  # of stochastic descent, at most
-HELD_OUT = 2000  # rows, at most, that stochastic descent leaves out
 EFFECT_ROWS = 20_000  # rows, at most, by which the effect of a column is measured
 FEWEST = 4  # rows: two to learn from, in each of two folds
+
+
+def n_held(rows: Sized) -> int:
+    """Return how many of many rows are held out of all that is learned."""
+    return min(MAX_ROWS, len(rows) // 5)
 
 
 class TablePredictor(
@@ -131,45 +135,7 @@ class TablePredictor(
             weights = of_class if weights is None else weights * of_class
         weights = None if weights is None else weights / weights.mean()
         self._Y, self._weights = Y, weights
-        if folds is None:
-            folds = self._folds(self.encoder_.encoders[0].transform(X), codes)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        alphas: Sequence[float] = ALPHAS
-        if not isinstance(self.alpha, str):
-            alphas = (float(self.alpha),)
-        learned: list[LearnedMap] = []  # of each encoding, by the members
-        final: list[LearnedMap] = []  # and what all rows have made of it
-        status = Status.CONVERGED
-
-        def report(found: Callable[[], LearnedMap]) -> bool:
-            def attributes() -> dict[str, Any]:
-                maps = [*final, found()]
-                return dict(vars(copy(self)._set_maps(maps, X)._set_held_out(maps, folds)))
-
-            return task.iteration(attributes)
-
-        for encoder in self.encoder_.encoders:
-            rows = LabelledRows.of(encoder, X, Y, self._loss, weights)
-            try:
-                found = member_path(rows, folds, self.n_components, alphas, self.distance, report)
-                learned.append(found)
-                final.append(found)
-                status = found.status
-                if len(rows) > MAX_ROWS and status is Status.CONVERGED:
-                    held = folds[0][1] if len(folds) == 1 else rng.permutation(len(rows))[:HELD_OUT]
-                    lower = [found.alpha / 3**step for step in range(ROUNDS)]
-                    if len(final) > 1 or not isinstance(self.alpha, str):
-                        lower = [final[0].alpha]  # the other encodings need the same
-                    final[-1] = refined(found, rows, held, self.n_components, lower, rng)
-                    report(lambda: final[-1])
-            except KeyboardInterrupt:
-                if not learned:
-                    raise
-                status = Status.INTERRUPTED
-            if status is not Status.CONVERGED:
-                break
-            # the other encodings need about the same penalty
-            alphas = [alpha for alpha in alphas if alpha <= BEFORE * found.alpha]
+        learned, final, folds, status = self._learn_maps(X, codes, folds, task)
         self._set_held_out(final if len(folds) == 1 else learned, folds)
         self._set_maps(final, X)
         self._keep_held_out(X, features)
@@ -178,6 +144,64 @@ class TablePredictor(
         task.end()
         return self
 
+    def _learn_maps(
+        self, X: Any, codes: np.ndarray, folds: Sequence[TrainTest] | None, task: FitTask
+    ) -> tuple[list[LearnedMap], list[LearnedMap], Sequence[TrainTest], Status]:
+        """Return a map of each encoding by the members, what stochastic gradient on many rows has
+        made of these, the folds, and how it ended; an encoding after the first that is not finished
+        is left out.
+        """
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        alphas: Sequence[float] = ALPHAS
+        if not isinstance(self.alpha, str):
+            alphas = (float(self.alpha),)
+        learned: list[LearnedMap] = []
+        final: list[LearnedMap] = []
+        held = None
+
+        for encoder in self.encoder_.encoders:
+            rows = LabelledRows.of(encoder, X, self._Y, self._loss, self._weights)
+            if folds is None:
+                folds = self._folds(rows.X, codes)
+            if held is None:  # the same rows for all encodings, whose votes are mixed by them
+                held = (
+                    folds[0][1] if len(folds) == 1 else rng.permutation(len(rows))[: n_held(rows)]
+                )
+
+            def report(found: Callable[[], LearnedMap], folds: Any = folds) -> bool:
+                def attributes() -> dict[str, Any]:
+                    maps = final or [found()]
+                    return dict(vars(copy(self)._set_maps(maps, X)._set_held_out(maps, folds)))
+
+                return task.iteration(attributes)
+
+            try:
+                found = member_path(rows, folds, self.n_components, alphas, self.distance, report)
+            except KeyboardInterrupt:
+                if not final:
+                    raise
+                return learned, final, folds, Status.INTERRUPTED
+            status, refined_map = found.status, found
+            if len(rows) > MAX_ROWS and status is Status.CONVERGED:
+                lower = [found.alpha / 3**step for step in range(ROUNDS)]
+                if final or not isinstance(self.alpha, str):
+                    lower = [(final or [found])[0].alpha]  # the other encodings need the same
+                try:
+                    refined_map = refined(found, rows, held, self.n_components, lower, rng)
+                except KeyboardInterrupt:
+                    status = Status.INTERRUPTED
+            if not final or status is Status.CONVERGED:
+                learned.append(found)
+                final.append(refined_map)
+            if status is not Status.CONVERGED:
+                return learned, final, folds, status
+            if len(rows) > MAX_ROWS:
+                report(lambda: final[0])
+            # the other encodings need about the same penalty
+            alphas = [alpha for alpha in alphas if alpha <= BEFORE * found.alpha]
+        assert folds is not None
+        return learned, final, folds, Status.CONVERGED
+
     def _folds(self, encoded: Any, codes: np.ndarray) -> list[TrainTest]:
         """Return the folds of the members; of more than 2,000 rows one, of about as many to learn
         from, and of others that are held out.
@@ -185,7 +209,7 @@ class TablePredictor(
         n = len(codes)
         if n <= MAX_ROWS:
             return inner_folds(encoded, codes, self.n_members)
-        held = sample_rows(encoded, codes, min(MAX_ROWS, n // 5))
+        held = sample_rows(encoded, codes, n_held(codes))
         rest = np.setdiff1d(np.arange(n), held)
         return [(rest[sample_rows(encoded[rest], codes[rest], MAX_ROWS)], held)]
 
