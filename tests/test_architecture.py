@@ -13,7 +13,16 @@ import pytest
 import nearkin
 from benchmarks.size import PACKAGE, circles, files, imports
 
-LEAVES = {"_blocks", "_callbacks", "_messages", "_validation", "datasets", "linalg", "testing"}
+LEAVES = {
+    "_blocks",
+    "_callbacks",
+    "_messages",
+    "_statistics",
+    "_validation",
+    "datasets",
+    "linalg",
+    "testing",
+}
 # A module imports from the layers below its own: graphs never see solvers, solvers never see data.
 GRAPHS = LEAVES | {"neighbors", "graphs"}
 SOLVERS = GRAPHS | {"scatter", "spectral", "objectives", "descent"}

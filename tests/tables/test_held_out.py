@@ -363,7 +363,7 @@ def mixed(n, rng):
 
 class TestDrift:
     def test_holm(self):
-        np.testing.assert_allclose(holm(np.array([0.04, 0.01, 0.5, 0.03])), [0.09, 0.04, 0.5, 0.09])
+        np.testing.assert_allclose(holm([0.04, 0.01, 0.5, 0.03]), [0.09, 0.04, 0.5, 0.09])
 
     def test_few_alarms_without_drift(self):
         rng, alarms = np.random.default_rng(5), 0

@@ -11,6 +11,7 @@ Rows may lack a label: the others are held out and vote, as if alone; methods th
 all rows do so, and are ranked beside those that cannot.
 """
 
+from .._statistics import holm
 from ..graphs import joined_groups
 from ..vectors.judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from ..vectors.retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
@@ -32,7 +33,7 @@ from .scores import (
     Vote,
     named_task,
 )
-from .statistics import SIGNIFICANCE, PairedTest, corrected_resampled_t_test, holm, status_of
+from .statistics import SIGNIFICANCE, PairedTest, corrected_resampled_t_test, status_of
 from .twins import n_with_twin, twin_groups
 from .views import (
     HeldOutMap,

@@ -21,11 +21,12 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from .._statistics import holm
 from ..estimators import SpectralEmbedding
 from .methods import RAW, Method, Params, Reference
 from .protocol import Fold, Protocol
 from .scores import CLASSIFICATION, SCORES, OwnVote, Vote
-from .statistics import holm, paired_test_by_rows, status_of
+from .statistics import paired_test_by_rows, status_of
 
 # What a method may raise on a table that does not suit it: it is skipped then, with the reason.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)

@@ -13,13 +13,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from .._statistics import holm
 from ..tables import TableEncoder
 from .contestants import CHOICE, Outcome, Skipped, automatic
 from .methods import RAW, Method, Params, Reference
 from .protocol import NO_ROWS, Protocol, TrainTest, first_repeat
 from .ranking_html import comparison_html
 from .scores import OwnVote, Score, Task, Vote
-from .statistics import PairedTest, detectable_difference, holm, paired_test, status_of
+from .statistics import PairedTest, detectable_difference, paired_test, status_of
 
 Found = dict[str, Any]  # by name of the method an Outcome, or Skipped
 # in which results of equal score are listed

@@ -173,15 +173,6 @@ def detectable_difference(standard_error: float, dof: float, n_comparisons: int 
     return float(critical + student.ppf(0.8, dof)) * standard_error
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's step-down corrected p-values, in the order given."""
-    order = np.argsort(p_values)
-    steps = np.array(p_values)[order] * np.arange(len(p_values), 0, -1)
-    corrected = np.empty(len(p_values))
-    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return corrected.tolist()
-
-
 def in_sequence(tests: dict[Name, PairedTest]) -> dict[Name, float]:
     """Return p-values that hold together for tests in an order that was fixed before.
 

@@ -21,6 +21,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._blocks import row_blocks
+from .._statistics import holm
 from .._validation import check_number
 from .columns import Feature
 
@@ -239,15 +240,6 @@ class Drift:
     familiarity: float
     columns: dict[str, float]
     moved: list[str]
-
-
-def holm(p: np.ndarray) -> np.ndarray:
-    """Return p-values adjusted by Holm's method."""
-    order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted
 
 
 def same_distribution(x: np.ndarray, y: np.ndarray, alternative: str = "two-sided") -> float:
@@ -469,7 +461,7 @@ class HeldOutRows:
         tests = list(column_tests(self.cells, cells, self.features))
         # one-sided: training rows among the new ones find themselves, which is no drift
         of_rows = same_distribution(self._own_distances, self._distances(cells), "greater")
-        adjusted = holm(np.array([of_rows, *(test.p_value for test in tests)])).tolist()
+        adjusted = holm([of_rows, *(test.p_value for test in tests)])
         columns: dict[str, float] = {}
         for test, p_value in zip(tests, adjusted[1:], strict=True):
             columns[test.column] = min(p_value, columns.get(test.column, 1.0))
