@@ -359,19 +359,31 @@ class HeldOutRows:
         quantile below the median downwards, the others upwards (Romano, Patterson and Candes,
         "Conformalized Quantile Regression", 2019).
         """
-        own = self._own_quantiles(np.arange(len(self.Z)), self._n_neighbors, q)
-        shifts = [
-            conformal_quantile(above, level, self.weights)
-            if level >= 0.5
-            else -conformal_quantile(-above, 1 - level, self.weights)
-            for level, above in zip(q, (self._errors[:, None] - own).T, strict=True)
-        ]
         out = np.empty((len(Z), len(q)))
         for rows in row_blocks(len(Z), len(self.Z)):
             D2 = euclidean_distances(Z[rows], self.Z, squared=True)
             W = local_weights(D2, self.weights, self._n_neighbors)
             out[rows] = weighted_quantiles(W, self._errors, q)
-        return np.sort(predicted[:, None] + out + np.array(shifts), axis=1)
+        return np.sort(predicted[:, None] + out + self._shifts(q), axis=1)
+
+    def _shifts(self, q: np.ndarray) -> np.ndarray:
+        """Return by how much each level is moved; found once for the same levels."""
+        levels = tuple(q.tolist())
+        if levels not in self._known_shifts:
+            own = self._own_quantiles(np.arange(len(self.Z)), self._n_neighbors, q)
+            self._known_shifts[levels] = np.array(
+                [
+                    conformal_quantile(above, level, self.weights)
+                    if level >= 0.5
+                    else -conformal_quantile(-above, 1 - level, self.weights)
+                    for level, above in zip(q, (self._errors[:, None] - own).T, strict=True)
+                ]
+            )
+        return self._known_shifts[levels]
+
+    @cached_property
+    def _known_shifts(self) -> dict[tuple[float, ...], np.ndarray]:
+        return {}
 
     @property
     def _errors(self) -> np.ndarray:
