@@ -113,7 +113,7 @@ def describe(model: Model, path: Path) -> None:
         f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the file "
         f"has {size}"
     )
-    if model.soft_vote:
+    if model.bins:
         shares = model.predictor.encoding_shares_
         if len(shares) > 1:
             mixed = listed([f"{name} {share:.0%}" for name, share in shares.items()])

@@ -346,12 +346,11 @@ class TablePredictor(
         """Return the share of each encoding in a prediction, the largest first, by how it takes
         numbers: "8 bins", "straight lines", "32 bins"; of sparse rows "as they are".
         """
-        check_is_fitted(self, "vote_")
+        check_is_fitted(self, ["vote_", "encoder_"])
         shares = defaultdict[tuple[int, int], float](float)
         for expert in self.vote_.experts:
             shares[expert.axes] += expert.share
-        names = self.encoder_.names if hasattr(self, "encoder_") else ["as they are"]
-        return dict(zip(names, shares.values(), strict=True))
+        return dict(zip(self.encoder_.names, shares.values(), strict=True))
 
     def _set_held_out(self, learned: Sequence[LearnedMap], folds: Sequence[TrainTest]) -> Self:
         """Set what the votes of the members say of the rows that they have not seen."""
