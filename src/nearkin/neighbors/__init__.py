@@ -13,7 +13,7 @@ j.
 neighbours transformer, or among distances that are given; `approximate.py` approximately.
 """
 
-from .approximate import ApproximateSearch, choose_search, searcher
+from .approximate import ApproximateSearch, choose_search, nearest_candidates, searcher
 from .identical import identical_rows
 from .lists import (
     EXACT,
@@ -39,6 +39,7 @@ __all__ = [
     "first",
     "identical_rows",
     "nearest",
+    "nearest_candidates",
     "nearest_other_class",
     "nearest_same_class",
     "neighbor_lists",

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.sparse import issparse
 
 from .._blocks import blas_in_one_thread, row_blocks
 from ..descent import Status, adam, lbfgs
@@ -24,8 +23,8 @@ ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
 WORSE = 1.02  # of the lowest held-out loss: the path ends there
 # of the norm of the init: a map that the penalty has shrunk so far is no init for the next
 COLLAPSED = 0.2
-# a map that is stopped early has overfitted less; from the init it has farther to go
-MAX_ITER, FIRST_ITER, TOL = 12, 20, 1e-4
+THIN = 0.01  # of the longest direction of a map: shorter ones are left out of what follows
+MAX_ITER, TOL = 12, 1e-4  # a map that is stopped early has overfitted less
 STEPS, ANCHORS, ROWS = 300, 256, 4096  # of the stochastic descent
 MOST_VOTERS = 20_000  # for the rows that are held out, after each round of it
 # variance of the embedded rows, in units in which a vote falls by the factor e from 0 to 1
@@ -70,36 +69,48 @@ class LabelledRows:
         return LabelledRows(self.X[rows], self.Y[rows], self.groups, self.loss, weights)
 
 
+def start_of(X: Any, m: int) -> tuple[float, np.ndarray]:
+    """Return the typical distance of neighbouring rows, and a map (at most m, r) of rows in this
+    unit, with which a descent begins: to their first principal components.
+    """
+    rows = UnitRows.of(X, dtype=np.float32, n_rows=UNIT_ROWS)
+    B = directions("pca", rows.X, min(m, X.shape[0] - 1))
+    return rows.unit, rows.scaled(B, alpha=0.0)
+
+
 class Member:
     """A map that is learned from the training part of a fold, and judged by the votes for its test
-    part.
+    part. The descent begins with `init`, a map of rows in a `unit`.
     """
 
-    def __init__(self, rows: LabelledRows, train: np.ndarray, test: np.ndarray, m: int) -> None:
+    def __init__(
+        self,
+        rows: LabelledRows,
+        train: np.ndarray,
+        test: np.ndarray,
+        unit: float,
+        init: np.ndarray,
+    ) -> None:
         self.training, self.queries = rows.subset(train), rows.X[test]
-        self.unit_rows = UnitRows.of(self.training.X, dtype=np.float32, n_rows=UNIT_ROWS)
-        B = directions("pca", self.unit_rows.X, min(m, len(train) - 1, rows.X.shape[1]))
-        self.B = self.init = self.unit_rows.scaled(B, alpha=0.0)
+        self.unit, self.X = unit, self.training.X / np.float32(unit)
+        self.B = self.init = init
 
     def descend(self, alpha: float) -> np.ndarray:
         """Go on to the map for a penalty; return it as a map of the features."""
         n, rows = len(self.training), self.training
 
         def loss(B: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = prediction_loss(
-                B, self.unit_rows.X, rows.Y, rows.loss, weights=rows.weights
-            )
+            value, gradient = prediction_loss(B, self.X, rows.Y, rows.loss, weights=rows.weights)
             cost, slope = penalty(B, alpha, n, rows.groups)
             return value / n + cost, gradient / n + slope
 
         collapsed = np.linalg.norm(self.B) < COLLAPSED * np.linalg.norm(self.init)
         start = self.init if collapsed else self.B
-        max_iter = FIRST_ITER if start is self.init else MAX_ITER
-        found = lbfgs(loss, start, max_iter=max_iter, tol=TOL)
+        found = lbfgs(loss, start, max_iter=MAX_ITER, tol=TOL)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        self.B = found.x
-        return self.unit_rows.components(found.x).astype(np.float32)
+        self.B = along_own_axes(found.x, THIN)
+        return (self.B / self.unit).astype(np.float32)
 
     def embedded(self, A: np.ndarray) -> Part:
         """Return the test part and the training part in the learned space, and what the latter
@@ -135,7 +146,7 @@ class LearnedMap:
     scores : dict of float to float
         Minus the mean held-out loss of every penalty.
     unit : float
-        The mean typical distance of the members.
+        The typical distance of neighbouring rows.
     n_voters : float
         How many rows voted for one that was held out, in the mean.
     status : Status
@@ -178,9 +189,10 @@ def member_path(
     After each penalty `stop` is called with a function that returns what there is to be found so
     far; True ends the path, and so does an interrupt, once there is something.
     """
-    members = [Member(rows, train, test, m) for train, test in folds]
+    learned_from = np.unique(np.concatenate([train for train, _ in folds]))
+    unit, init = start_of(rows.X[learned_from], m)
+    members = [Member(rows, train, test, unit, init) for train, test in folds]
     tested = rows.subset(np.concatenate([test for _, test in folds]))
-    unit = float(np.mean([member.unit_rows.unit for member in members]))
     n_voters = float(np.mean([len(train) for train, _ in folds]))
     points: list[PathPoint] = []
 
@@ -223,9 +235,16 @@ def merged(maps: Sequence[np.ndarray]) -> np.ndarray:
     """Return the map whose metric is the mean of those of some maps, along its principal
     directions.
     """
-    _, s, Vt = svd(np.vstack(maps).astype(np.float64) / len(maps) ** 0.5, full_matrices=False)
-    kept = s >= 1e-6 * s[0]
-    return (s[kept, None] * Vt[kept]).astype(np.float32)
+    return along_own_axes(np.vstack(maps) / len(maps) ** 0.5, 1e-6).astype(np.float32)
+
+
+def along_own_axes(A: np.ndarray, least: float) -> np.ndarray:
+    """Return the rows of a map turned to its principal directions, the longest first; those shorter
+    than `least` times the first are left out.
+    """
+    _, s, Vt = svd(A.astype(np.float64), full_matrices=False)
+    kept = s >= least * s[0]
+    return s[kept, None] * Vt[kept]
 
 
 def refined(
@@ -257,10 +276,7 @@ def refined(
     def estimate(A: np.ndarray, alpha: float) -> tuple[float, np.ndarray]:
         drawn = rows.subset(rest[rng.choice(n, n_drawn, replace=False)])
         n_anchors = min(ANCHORS, n_drawn)
-        X = drawn.X if issparse(drawn.X) else drawn.X - drawn.X.mean(axis=0)
-        value, gradient = prediction_loss(
-            A.astype(np.float32), X, drawn.Y, rows.loss, n_anchors, drawn.weights
-        )
+        value, gradient = prediction_loss(A, drawn.X, drawn.Y, rows.loss, n_anchors, drawn.weights)
         cost, slope = penalty(A, alpha * found.unit**2, n, rows.groups)
         return value / n_anchors + cost, gradient / n_anchors + slope
 
@@ -268,6 +284,7 @@ def refined(
     losses: list[float] = []
     A = found.components[:m] / np.float32(found.temperature**0.5)
     for alpha in alphas:
+        A = along_own_axes(A, THIN).astype(np.float32)
         length = STEP * float(np.linalg.norm(A))
         descent = adam(
             lambda A, t, alpha=alpha: estimate(A, alpha),  # type: ignore[misc]

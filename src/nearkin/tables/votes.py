@@ -7,15 +7,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import nnls
-from sklearn.neighbors import NearestNeighbors
 
 from .._blocks import parallel_map, row_blocks
 from .._validation import check_choice, check_positive
 from ..linalg import eigh
+from ..neighbors import nearest_candidates
 from ..objectives.kernel_regression import LEAST, Loss, squared_error
 from ..objectives.stochastic import TILE_ROWS, exponentiate
 
@@ -25,6 +26,7 @@ NEAREST, DIRECTIONS = 150, 10  # of a local line
 # a tile stays in the second cache of a core, and is a matrix product of a good size
 TILE_COLUMNS = 1024
 MANY_VOTERS, NEAREST_VOTERS = 50_000, 200
+SEARCHED_AT_ONCE = 8192  # rows that 256 queries are compared with
 # of local lines: their spreads over the temperature, and their penalties
 WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
 # of a mixture: the temperatures of its votes, the steps of the search for its shares, and the
@@ -94,16 +96,18 @@ def vote_at_once(
     log_weights = None if weights is None else np.log(weights).astype(Z.dtype)
     out = np.empty((len(votes), len(Q), Y.shape[1]))
     if len(Z) > MANY_VOTERS:
-        index = NearestNeighbors(n_neighbors=NEAREST_VOTERS, algorithm="brute").fit(Z)
-        for rows in row_blocks(len(Q), NEAREST_VOTERS * with_ones.shape[1]):
-            distances, near = index.kneighbors(Q[rows])
+
+        def add_nearest(rows: slice) -> None:
+            squares, near = nearest_voters(Q[rows], Z, NEAREST_VOTERS)
             for vote, predicted in zip(votes, out, strict=True):
-                logits = vote.logits(distances**2)
+                logits = vote.logits(squares)
                 if log_weights is not None:
                     logits += log_weights[near]
                 exponentiate(logits)
                 sums = np.einsum("ij,ijc->ic", logits, with_ones[near])
                 predicted[rows] = sums[:, :-1] / sums[:, -1:]
+
+        parallel_map(add_nearest, row_blocks(len(Q), 1, TILE_ROWS), len(Q) * len(Z))
         return out
     # (Q, 1, |q|^2) and (-2Z, |z|^2, 1)', whose product holds the squared distances
     Q2, Z2 = (np.sum(rows * rows, axis=1, keepdims=True) for rows in (Q, Z))
@@ -131,6 +135,16 @@ def vote_at_once(
     return out
 
 
+def nearest_voters(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the squared distances of some queries to their k nearest rows of Z, in any order, and
+    the numbers of these, both of shape (n_queries, k).
+    """
+    tiles = ((np.arange(len(Z))[rows], Z[rows]) for rows in row_blocks(len(Z), 1, SEARCHED_AT_ONCE))
+    near = nearest_candidates(queries, tiles, k)
+    apart = Z[near] - queries[:, None]
+    return np.einsum("ijm,ijm->ij", apart, apart), near
+
+
 @dataclass(frozen=True)
 class LocalLines:
     """A line for each query, fitted to its nearest rows with the weights `exp(-d^2 / spread)`.
@@ -156,31 +170,48 @@ class LocalLines:
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the lines at the queries, (n_queries, 1), within the range of the numbers Y."""
-        apart = (Z - Z.mean(axis=0)).astype(np.float64)
-        V = eigh(apart.T @ apart)[1][:, -DIRECTIONS:]
-        index = NearestNeighbors(n_neighbors=min(NEAREST, len(Z)), algorithm="brute").fit(Z)
-        out = np.empty((len(queries), 1))
-        for rows in row_blocks(len(queries), NEAREST * V.shape[1]):
-            distances, near = index.kneighbors(queries[rows])
-            p = np.exp((distances[:, :1] ** 2 - distances**2) / self.spread)[:, :, None]
-            if weights is not None:
-                p *= weights[near][:, :, None]
-            p /= p.sum(axis=1, keepdims=True)
-            # ridge regressions of Y on B, both about their weighted means; at the query B is 0
-            B = (Z[near] - queries[rows, None]) @ V
-            origin = np.sum(p * B, axis=1, keepdims=True)
-            centre = np.sum(p * Y[near], axis=1, keepdims=True)
-            weighted = np.swapaxes(p * (B - origin), 1, 2)
-            H = weighted @ (B - origin)
-            least = self.ridge * np.trace(H, axis1=1, axis2=2) / H.shape[1] + 1e-9
-            H = H + least[:, None, None] * np.eye(H.shape[1])
-            slope = np.linalg.solve(H, weighted @ (Y[near] - centre))
-            out[rows] = (centre - origin @ slope)[:, 0]
-        return np.clip(out, Y.min(), Y.max())
+        return lines_at_once([self], queries, Z, Y, weights)[0]
 
     def rescaled(self, temperature: float) -> LocalLines:
         """Return the same lines for rows that were divided by the root of a temperature."""
         return replace(self, spread=self.spread / temperature)
+
+
+def lines_at_once(
+    lines: Sequence[LocalLines],
+    queries: np.ndarray,
+    Z: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the predictions of several local lines in one space, (n_lines, n_queries, 1)."""
+    apart = (Z - Z.mean(axis=0)).astype(np.float64)
+    V = eigh(apart.T @ apart)[1][:, -DIRECTIONS:]
+    out = np.empty((len(lines), len(queries), 1))
+
+    def add_lines(rows: slice) -> None:
+        squares, near = nearest_voters(queries[rows], Z, min(NEAREST, len(Z)))
+        excess = squares - squares.min(axis=1, keepdims=True)
+        along = (Z[near] - queries[rows, None]) @ V
+        for spread, same in groupby(zip(lines, out, strict=True), lambda one: one[0].spread):
+            p = np.exp(-excess / spread)[:, :, None]
+            if weights is not None:
+                p *= weights[near][:, :, None]
+            p /= p.sum(axis=1, keepdims=True)
+            # ridge regressions of Y on B, both about their weighted means; at the query it is 0
+            origin = np.sum(p * along, axis=1, keepdims=True)
+            centre = np.sum(p * Y[near], axis=1, keepdims=True)
+            B = along - origin
+            weighted = np.swapaxes(p * B, 1, 2)
+            H, to_targets = weighted @ B, weighted @ (Y[near] - centre)
+            unit = np.trace(H, axis1=1, axis2=2)[:, None, None] / H.shape[1]
+            for line, predicted in same:
+                least = (line.ridge * unit + 1e-9) * np.eye(H.shape[1])
+                slope = np.linalg.solve(H + least, to_targets)
+                predicted[rows] = (centre - origin @ slope)[:, 0]
+
+    parallel_map(add_lines, row_blocks(len(queries), 1, TILE_ROWS), len(queries) * len(Z))
+    return np.clip(out, Y.min(), Y.max())
 
 
 @dataclass(frozen=True)
@@ -348,7 +379,8 @@ def experts(held_out: HeldOut, distance: str, temperature: float) -> list[Predic
     found = list(map(Prediction, votes, np.concatenate(parts, axis=1)))
     if held_out.loss is squared_error:
         lines = [LocalLines(temperature * width, ridge) for width in WIDTHS for ridge in RIDGES]
-        of_lines = [Prediction(one, held_out.predict(one)) for one in lines]
+        parts = [lines_at_once(lines, *part) for part in held_out.parts]
+        of_lines = map(Prediction, lines, np.concatenate(parts, axis=1))
         found.append(min(of_lines, key=lambda one: held_out.losses(one.values).mean()))
     return found
 
