@@ -23,10 +23,13 @@ ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
 WORSE = 1.02  # of the lowest held-out loss: the path ends there
 # of the norm of the init: a map that the penalty has shrunk so far is no init for the next
 COLLAPSED = 0.2
-THIN = 0.01  # of the longest direction of a map: shorter ones are left out of what follows
+# shorter directions of a map, in lengths of the longest, are room to grow: a descent has as many of
+# them as of longer ones, and some more
+THIN, SPARE = 0.03, 4
 MAX_ITER, TOL = 12, 1e-4  # a map that is stopped early has overfitted less
-STEPS, ANCHORS, ROWS = 300, 256, 4096  # of the stochastic descent
-MOST_VOTERS = 20_000  # for the rows that are held out, after each round of it
+# of the stochastic descent: steps of a round, up to how many rows; rows of a step
+STEPS, STEPS_UP_TO, ANCHORS, ROWS = 300, 10_000, 256, 4096
+MOST_VOTERS = 10_000  # for the rows that are held out, after each round of it
 # variance of the embedded rows, in units in which a vote falls by the factor e from 0 to 1
 FLAT = 1e-4
 STEP = 0.03  # first length of a step, in norms of the map
@@ -109,7 +112,7 @@ class Member:
         found = lbfgs(loss, start, max_iter=MAX_ITER, tol=TOL)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        self.B = along_own_axes(found.x, THIN)
+        self.B = without_idle(found.x)
         return (self.B / self.unit).astype(np.float32)
 
     def embedded(self, A: np.ndarray) -> Part:
@@ -235,16 +238,25 @@ def merged(maps: Sequence[np.ndarray]) -> np.ndarray:
     """Return the map whose metric is the mean of those of some maps, along its principal
     directions.
     """
-    return along_own_axes(np.vstack(maps) / len(maps) ** 0.5, 1e-6).astype(np.float32)
+    return along_own_axes(np.vstack(maps) / len(maps) ** 0.5).astype(np.float32)
 
 
-def along_own_axes(A: np.ndarray, least: float) -> np.ndarray:
-    """Return the rows of a map turned to its principal directions, the longest first; those shorter
-    than `least` times the first are left out.
+def along_own_axes(A: np.ndarray) -> np.ndarray:
+    """Return the rows of a map turned to its principal directions, the longest first, without those
+    that are zero.
     """
     _, s, Vt = svd(A.astype(np.float64), full_matrices=False)
-    kept = s >= least * s[0]
+    kept = s >= 1e-6 * s[0]
     return s[kept, None] * Vt[kept]
+
+
+def without_idle(A: np.ndarray) -> np.ndarray:
+    """Return a map along its own axes, with the longer ones and as many short ones, and 4 more:
+    a descent takes less time, and more of them may grow.
+    """
+    A = along_own_axes(A)
+    lengths = np.linalg.norm(A, axis=1)
+    return A[: 2 * np.count_nonzero(lengths >= THIN * lengths[0]) + SPARE]
 
 
 def refined(
@@ -256,55 +268,63 @@ def refined(
     rng: np.random.Generator,
 ) -> LearnedMap:
     """Go on with the members' map by stochastic gradient on all rows but those held out, one round
-    for each penalty, until the loss of the held-out rows rises.
+    for each penalty, until the loss of the held-out rows rises; then half a round on all rows.
 
     A step draws rows, of which the first 256 are predicted by the others: of n rows
 
-        max(4096, sqrt(250 n))    in    300 max(1, n / 4096)^(1/4)    steps of a round.
+        max(4096, sqrt(250 n))    in    300 max(1, n / 10000)^(1/4)    steps of a round.
     """
     tested, rest = rows.subset(held), np.setdiff1d(np.arange(len(rows)), held)
-    n = len(rest)
-    n_drawn = min(n, max(ROWS, int((250 * n) ** 0.5)))
-    n_steps = int(STEPS * max(1.0, n / ROWS) ** 0.25)
-    some = rest[:: -(-n // MOST_VOTERS)]
+    n_steps = int(STEPS * max(1.0, len(rest) / STEPS_UP_TO) ** 0.25)
+    some = rest[:: -(-len(rest) // MOST_VOTERS)]
 
     def in_space(A: np.ndarray, voters: np.ndarray) -> HeldOut:
         others = rows.subset(voters)
         part = tested.X @ A.T, others.X @ A.T, others.Y, others.weights
         return HeldOut([part], tested.Y, tested.loss, tested.weights)
 
-    def estimate(A: np.ndarray, alpha: float) -> tuple[float, np.ndarray]:
-        drawn = rows.subset(rest[rng.choice(n, n_drawn, replace=False)])
+    def descend(A: np.ndarray, alpha: float, among: np.ndarray, first: int = 0) -> np.ndarray:
+        """Take a round's steps from the first on, by some of the rows."""
+        n = len(among)
+        n_drawn = min(n, max(ROWS, int((250 * n) ** 0.5)))
         n_anchors = min(ANCHORS, n_drawn)
-        value, gradient = prediction_loss(A, drawn.X, drawn.Y, rows.loss, n_anchors, drawn.weights)
-        cost, slope = penalty(A, alpha * found.unit**2, n, rows.groups)
-        return value / n_anchors + cost, gradient / n_anchors + slope
+
+        def estimate(A: np.ndarray, t: int) -> tuple[float, np.ndarray]:
+            drawn = rows.subset(among[rng.choice(n, n_drawn, replace=False)])
+            value, gradient = prediction_loss(
+                A, drawn.X, drawn.Y, rows.loss, n_anchors, drawn.weights
+            )
+            cost, slope = penalty(A, alpha * found.unit**2, n, rows.groups)
+            return value / n_anchors + cost, gradient / n_anchors + slope
+
+        A = without_idle(A)
+        length = STEP * float(np.linalg.norm(A))
+        descent = adam(
+            estimate,
+            A,
+            n_batches=n_steps - first,
+            max_iter=1,
+            tol=TOL,
+            step=lambda t: length * (1 - (first + t) / n_steps),
+        )
+        if descent.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return descent.x.astype(np.float32)
 
     points: list[LearnedMap] = []
     losses: list[float] = []
     A = found.components[:m] / np.float32(found.temperature**0.5)
     for alpha in alphas:
-        A = along_own_axes(A, THIN).astype(np.float32)
-        length = STEP * float(np.linalg.norm(A))
-        descent = adam(
-            lambda A, t, alpha=alpha: estimate(A, alpha),  # type: ignore[misc]
-            A,
-            n_batches=n_steps,
-            max_iter=1,
-            tol=TOL,
-            step=lambda t, length=length: length * (1 - t / n_steps),  # type: ignore[misc]
-        )
-        if descent.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        A = descent.x.astype(np.float32)
-        loss, vote = in_space(A, some).best_vote()
+        A = descend(A, alpha, rest)
+        loss, vote = in_space(A, some).best_vote(points[-1].temperature if points else 1.0)
         T = vote.temperature
         points.append(replace(found, components=A, temperature=T, alpha=alpha, n_voters=len(rows)))
         losses.append(loss)
         if loss > min(losses):
             break
     best = points[int(np.argmin(losses))]
-    return replace(best, held_out=in_space(best.components, rest))
+    A = descend(best.components, best.alpha, np.arange(len(rows)), n_steps // 2)
+    return replace(best, components=A, held_out=in_space(best.components, rest))
 
 
 @dataclass(frozen=True)
