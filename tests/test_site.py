@@ -120,6 +120,7 @@ def test_every_public_name_has_its_place():
 
 chromium = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")
 SHOWN = [path for path in PAGES if "_static" not in path.parts]
+SHARES = 4  # of the pages, which workers look at side by side
 WRITTEN = [path for path in SHOWN if not {"generated", "genindex.html"} & set(path.parts)]
 
 # What is too wide: the window, or a box around the heading of the page, which scrolls with all that
@@ -175,11 +176,16 @@ FAULTS = """
 """
 
 
+def test_many_pages_are_shown():
+    assert len(SHOWN) > 100
+
+
 @chromium
-def test_pages_fit_a_screen_and_can_be_read():
+@pytest.mark.parametrize("share", range(SHARES))
+def test_pages_fit_a_screen_and_can_be_read(share):
     too_wide, faults = {}, {}
     with Browser() as browser:
-        for path in SHOWN:
+        for path in SHOWN[share::SHARES]:
             name = path.relative_to(SITE).as_posix()
             browser.open(path, width=1280)
             browser.evaluate(
@@ -197,7 +203,6 @@ def test_pages_fit_a_screen_and_can_be_read():
             assert not [
                 address for address in browser.requests if not address.startswith("file:")
             ], path
-    assert len(SHOWN) > 100
     assert not too_wide
     assert not faults
 

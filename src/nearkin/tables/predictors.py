@@ -762,11 +762,12 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     (Adam with one scale for all entries) goes on with all n of these, in up to 5 rounds: the
     penalty of the first map, then a third of it, and so on, until the held-out loss rises; a given
     `alpha`, and the encodings after the first, take one round. A round has 300 max(1, n /
-    4096)^(1/4) steps, each of which draws max(4096, sqrt(250 n)) rows and predicts 256 of them by
-    the rest. The held-out rows then find the shares, and all rows vote.
+    10000)^(1/4) steps, each of which draws max(4096, sqrt(250 n)) rows and predicts 256 of them by
+    the rest. The held-out rows then find the shares; half a round more is learned from all rows,
+    and all vote.
 
     Cost: O(s^2 m + s r m) for an iteration of each member, with s rows, at most 2,000, and r
-    encoded features; up to 20 iterations for each of up to 7 penalties of each encoding. With more
+    encoded features; up to 12 iterations for each of up to 7 penalties of each encoding. With more
     than 2,000 rows, O(b r m) beside for each step, with the b rows that it draws, and O(n r m) for
     the encoded rows. A prediction costs O(k n m) for each new row, with k experts, at most 25.
     Computed in float32, the vote in float64 for up to 2,000 rows.
