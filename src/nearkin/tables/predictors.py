@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Sequence, Sized
 from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -157,50 +157,60 @@ class TablePredictor(
             alphas = (float(self.alpha),)
         learned: list[LearnedMap] = []
         final: list[LearnedMap] = []
-        held = None
+        members: Sequence[TrainTest] = folds or ()
+        held = np.empty(0, dtype=int)
+
+        def report(found: Callable[[], LearnedMap]) -> bool:
+            def attributes() -> dict[str, Any]:
+                maps = final or [found()]
+                return dict(vars(copy(self)._set_maps(maps, X)._set_held_out(maps, members)))
+
+            return task.iteration(attributes)
 
         for encoder in self.encoder_.encoders:
             rows = LabelledRows.of(encoder, X, self._Y, self._loss, self._weights)
-            if folds is None:
-                folds = self._folds(rows.X, codes)
-            if held is None:  # the same rows for all encodings, whose votes are mixed by them
-                held = (
-                    folds[0][1] if len(folds) == 1 else rng.permutation(len(rows))[: n_held(rows)]
-                )
-
-            def report(found: Callable[[], LearnedMap], folds: Any = folds) -> bool:
-                def attributes() -> dict[str, Any]:
-                    maps = final or [found()]
-                    return dict(vars(copy(self)._set_maps(maps, X)._set_held_out(maps, folds)))
-
-                return task.iteration(attributes)
-
+            if not final:  # the same rows for all encodings, whose votes are mixed by them
+                members = folds or self._folds(rows.X, codes)
+                one_fold = len(members) == 1
+                held = members[0][1] if one_fold else rng.permutation(len(rows))[: n_held(rows)]
             try:
-                found = member_path(rows, folds, self.n_components, alphas, self.distance, report)
+                found = member_path(rows, members, self.n_components, alphas, self.distance, report)
             except KeyboardInterrupt:
                 if not final:
                     raise
-                return learned, final, folds, Status.INTERRUPTED
-            status, refined_map = found.status, found
-            if len(rows) > MAX_ROWS and status is Status.CONVERGED:
-                lower = [found.alpha / 3**step for step in range(ROUNDS)]
-                if final or not isinstance(self.alpha, str):
-                    lower = [(final or [found])[0].alpha]  # the other encodings need the same
-                try:
-                    refined_map = refined(found, rows, held, self.n_components, lower, rng)
-                except KeyboardInterrupt:
-                    status = Status.INTERRUPTED
-            if not final or status is Status.CONVERGED:
+                return learned, final, members, Status.INTERRUPTED
+            last = found
+            if len(rows) > MAX_ROWS and found.status is Status.CONVERGED:
+                last = self._refined(found, rows, held, final, rng)
+            if not final or last.status is Status.CONVERGED:
                 learned.append(found)
-                final.append(refined_map)
-            if status is not Status.CONVERGED:
-                return learned, final, folds, status
-            if len(rows) > MAX_ROWS:
+                final.append(last)
+            if last.status is not Status.CONVERGED:
+                return learned, final, members, last.status
+            if last is not found:
                 report(lambda: final[0])
             # the other encodings need about the same penalty
             alphas = [alpha for alpha in alphas if alpha <= BEFORE * found.alpha]
-        assert folds is not None
-        return learned, final, folds, Status.CONVERGED
+        return learned, final, members, Status.CONVERGED
+
+    def _refined(
+        self,
+        found: LearnedMap,
+        rows: LabelledRows,
+        held: np.ndarray,
+        before: Sequence[LearnedMap],
+        rng: np.random.Generator,
+    ) -> LearnedMap:
+        """Return what stochastic gradient on many rows makes of an encoding's map; after that of
+        another encoding it takes the same penalty.
+        """
+        penalties = [found.alpha / 3**step for step in range(ROUNDS)]
+        if before or not isinstance(self.alpha, str):
+            penalties = [(before or [found])[0].alpha]
+        try:
+            return refined(found, rows, held, self.n_components, penalties, rng)
+        except KeyboardInterrupt:
+            return replace(found, status=Status.INTERRUPTED)
 
     def _folds(self, encoded: Any, codes: np.ndarray) -> list[TrainTest]:
         """Return the folds of the members; of more than 2,000 rows one, of about as many to learn
