@@ -446,10 +446,10 @@ def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarr
 
     Parameters
     ----------
-    Q : ndarray of shape (b, d), float32
+    Q : ndarray of shape (b, d)
         Queries. Distances are rounded relative to how far queries and candidates are from the mean
         of the queries.
-    tiles : iterable of integer array of shape (t,) and ndarray of shape (t, d), float32
+    tiles : iterable of integer array of shape (t,) and ndarray of shape (t, d)
         Numbers of candidates, and the candidates: about 2048 at a time, quickest where the nearer
         ones come first.
     k : int

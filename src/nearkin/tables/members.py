@@ -11,9 +11,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._blocks import blas_in_one_thread, row_blocks
+from .._blocks import blas_in_one_thread, densified, row_blocks
 from ..descent import Status, adam, lbfgs
-from ..estimators.descent_embedding import UNIT_ROWS, UnitRows, directions, penalty
+from ..estimators.descent_embedding import (
+    UNIT_ROWS,
+    UnitRows,
+    directions,
+    penalty,
+    unit_distance,
+)
 from ..linalg import eigh, svd
 from ..objectives.kernel_regression import Loss, prediction_loss
 from .votes import Expert, HeldOut, Part, Prediction, SoftVote, experts
@@ -23,9 +29,9 @@ ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
 WORSE = 1.02  # of the lowest held-out loss: the path ends there
 # of the norm of the init: a map that the penalty has shrunk so far is no init for the next
 COLLAPSED = 0.2
-# shorter directions of a map, in lengths of the longest, are room to grow: a descent has as many of
-# them as of longer ones, and some more
-THIN, SPARE = 0.03, 4
+# Of the axes of a map: which are short, in lengths of the longest; with how many of these a descent
+# begins; and how long one is that is added.
+SHORT, SPARE, ADDED = 0.03, 6, 0.01
 MAX_ITER, TOL = 12, 1e-4  # a map that is stopped early has overfitted less
 # of the stochastic descent: steps of a round, up to how many rows; rows of a step
 STEPS, STEPS_UP_TO, ANCHORS, ROWS = 300, 10_000, 256, 4096
@@ -78,7 +84,7 @@ def start_of(X: Any, m: int) -> tuple[float, np.ndarray]:
     """
     rows = UnitRows.of(X, dtype=np.float32, n_rows=UNIT_ROWS)
     B = directions("pca", rows.X, min(m, X.shape[0] - 1))
-    return rows.unit, rows.scaled(B, alpha=0.0)
+    return rows.unit, B / unit_distance(rows.embedding(B), UNIT_ROWS)
 
 
 class Member:
@@ -95,7 +101,7 @@ class Member:
         init: np.ndarray,
     ) -> None:
         self.training, self.queries = rows.subset(train), rows.X[test]
-        self.unit, self.X = unit, self.training.X / np.float32(unit)
+        self.unit, self.X = unit, densified(self.training.X) / np.float32(unit)
         self.B = self.init = init
 
     def descend(self, alpha: float) -> np.ndarray:
@@ -108,11 +114,11 @@ class Member:
             return value / n + cost, gradient / n + slope
 
         collapsed = np.linalg.norm(self.B) < COLLAPSED * np.linalg.norm(self.init)
-        start = self.init if collapsed else self.B
+        start = self.init if collapsed else with_room(self.B, self.init)
         found = lbfgs(loss, start, max_iter=MAX_ITER, tol=TOL)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        self.B = without_idle(found.x)
+        self.B = found.x
         return (self.B / self.unit).astype(np.float32)
 
     def embedded(self, A: np.ndarray) -> Part:
@@ -140,9 +146,10 @@ class LearnedMap:
     Attributes
     ----------
     components : ndarray of shape (at most m times members, r)
-        The map whose metric is the mean of the members'.
+        The map whose metric is the mean of the members', or what stochastic gradient made of it.
     held_out : HeldOut
-        Rows that were held out, in the learned spaces of the members.
+        Rows that were held out, in the learned spaces of the members, or in that of stochastic
+        gradient before its half round on all rows.
     temperature : float
         The best one of their votes by squared distances, those of NCA's objective.
     alpha : float
@@ -150,6 +157,8 @@ class LearnedMap:
         Minus the mean held-out loss of every penalty.
     unit : float
         The typical distance of neighbouring rows.
+    init : ndarray of shape (at most m, r)
+        With which the descents began, of rows in this unit.
     n_voters : float
         How many rows voted for one that was held out, in the mean.
     status : Status
@@ -164,6 +173,7 @@ class LearnedMap:
     alpha: float
     scores: dict[float, float]
     unit: float
+    init: np.ndarray
     n_voters: float
     status: Status
     distance: str
@@ -210,6 +220,7 @@ def member_path(
             best.alpha,
             scores,
             unit,
+            init,
             n_voters,
             status,
             distance,
@@ -242,21 +253,26 @@ def merged(maps: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def along_own_axes(A: np.ndarray) -> np.ndarray:
-    """Return the rows of a map turned to its principal directions, the longest first, without those
-    that are zero.
+    """Return a map whose metric is the same, and whose rows are orthogonal, the longest first,
+    without those of no length; of a map that is 0, all.
     """
     _, s, Vt = svd(A.astype(np.float64), full_matrices=False)
     kept = s >= 1e-6 * s[0]
     return s[kept, None] * Vt[kept]
 
 
-def without_idle(A: np.ndarray) -> np.ndarray:
-    """Return a map along its own axes, with the longer ones and as many short ones, and 4 more:
-    a descent takes less time, and more of them may grow.
+def with_room(A: np.ndarray, init: np.ndarray) -> np.ndarray:
+    """Return a map along its own axes, from which a descent begins: the long ones, and 6 short ones
+    that may grow, but not more in all than `init` has.
+
+    Where it has fewer short ones, the first rows of `init`, shortened, stand in. More would only
+    take time.
     """
     A = along_own_axes(A)
-    lengths = np.linalg.norm(A, axis=1)
-    return A[: 2 * np.count_nonzero(lengths >= THIN * lengths[0]) + SPARE]
+    lengths, of_init = np.linalg.norm(A, axis=1), np.linalg.norm(init, axis=1, keepdims=True)
+    n = min(int(np.sum(lengths >= SHORT * lengths[0])) + SPARE, len(init))
+    added = (ADDED * lengths[0] * init / of_init)[: max(n - len(A), 0)]
+    return np.vstack([A[:n], added])
 
 
 def refined(
@@ -268,7 +284,8 @@ def refined(
     rng: np.random.Generator,
 ) -> LearnedMap:
     """Go on with the members' map by stochastic gradient on all rows but those held out, one round
-    for each penalty, until the loss of the held-out rows rises; then half a round on all rows.
+    for each penalty, until the loss of the held-out rows rises; then half a round on all rows. An
+    interrupt ends it there, once there is a round.
 
     A step draws rows, of which the first 256 are predicted by the others: of n rows
 
@@ -297,7 +314,7 @@ def refined(
             cost, slope = penalty(A, alpha * found.unit**2, n, rows.groups)
             return value / n_anchors + cost, gradient / n_anchors + slope
 
-        A = without_idle(A)
+        A = with_room(A, found.init)
         length = STEP * float(np.linalg.norm(A))
         descent = adam(
             estimate,
@@ -313,18 +330,26 @@ def refined(
 
     points: list[LearnedMap] = []
     losses: list[float] = []
-    A = found.components[:m] / np.float32(found.temperature**0.5)
-    for alpha in alphas:
-        A = descend(A, alpha, rest)
-        loss, vote = in_space(A, some).best_vote(points[-1].temperature if points else 1.0)
-        T = vote.temperature
-        points.append(replace(found, components=A, temperature=T, alpha=alpha, n_voters=len(rows)))
-        losses.append(loss)
-        if loss > min(losses):
-            break
-    best = points[int(np.argmin(losses))]
-    A = descend(best.components, best.alpha, np.arange(len(rows)), n_steps // 2)
-    return replace(best, components=A, held_out=in_space(best.components, rest))
+    A, T = found.components[:m] / np.float32(found.temperature**0.5), 1.0
+    status = Status.CONVERGED
+    try:
+        for alpha in alphas:
+            A = descend(A, alpha, rest)
+            loss, vote = in_space(A, some).best_vote(T)
+            T = vote.temperature
+            points.append(replace(found, components=A, temperature=T, alpha=alpha))
+            losses.append(loss)
+            if loss > min(losses):
+                break
+        best = points[int(np.argmin(losses))]
+        A = descend(best.components, best.alpha, np.arange(len(rows)), n_steps // 2)
+    except KeyboardInterrupt:
+        if not points:
+            raise
+        status, best = Status.INTERRUPTED, points[int(np.argmin(losses))]
+        A = best.components
+    held_out = in_space(best.components, rest)
+    return replace(best, components=A, held_out=held_out, n_voters=len(rows), status=status)
 
 
 @dataclass(frozen=True)

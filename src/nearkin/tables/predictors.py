@@ -73,7 +73,7 @@ FEWEST = 4  # rows: two to learn from, in each of two folds
 
 
 def n_held(rows: Sized) -> int:
-    """Return how many of many rows are held out of all that is learned."""
+    """Return how many of many rows are held out, until half a round of steps ends the fit."""
     return min(MAX_ROWS, len(rows) // 5)
 
 
@@ -157,40 +157,41 @@ class TablePredictor(
             alphas = (float(self.alpha),)
         learned: list[LearnedMap] = []
         final: list[LearnedMap] = []
-        members: Sequence[TrainTest] = folds or ()
+        members: Sequence[TrainTest] = ()
         held = np.empty(0, dtype=int)
 
         def report(found: Callable[[], LearnedMap]) -> bool:
             def attributes() -> dict[str, Any]:
                 maps = final or [found()]
-                return dict(vars(copy(self)._set_maps(maps, X)._set_held_out(maps, members)))
+                said = learned if learned and len(members) > 1 else maps
+                return dict(vars(copy(self)._set_maps(maps, X)._set_held_out(said, members)))
 
             return task.iteration(attributes)
 
-        for encoder in self.encoder_.encoders:
-            rows = LabelledRows.of(encoder, X, self._Y, self._loss, self._weights)
-            if not final:  # the same rows for all encodings, whose votes are mixed by them
-                members = folds or self._folds(rows.X, codes)
-                one_fold = len(members) == 1
-                held = members[0][1] if one_fold else rng.permutation(len(rows))[: n_held(rows)]
-            try:
+        try:
+            for encoder in self.encoder_.encoders:
+                rows = LabelledRows.of(encoder, X, self._Y, self._loss, self._weights)
+                if not final:  # the same rows for all encodings, whose votes are mixed by them
+                    members = self._folds(rows.X, codes) if folds is None else folds
+                    one_fold = len(members) == 1
+                    held = members[0][1] if one_fold else rng.permutation(len(rows))[: n_held(rows)]
                 found = member_path(rows, members, self.n_components, alphas, self.distance, report)
-            except KeyboardInterrupt:
-                if not final:
-                    raise
-                return learned, final, members, Status.INTERRUPTED
-            last = found
-            if len(rows) > MAX_ROWS and found.status is Status.CONVERGED:
-                last = self._refined(found, rows, held, final, rng)
-            if not final or last.status is Status.CONVERGED:
-                learned.append(found)
-                final.append(last)
-            if last.status is not Status.CONVERGED:
-                return learned, final, members, last.status
-            if last is not found:
-                report(lambda: final[0])
-            # the other encodings need about the same penalty
-            alphas = [alpha for alpha in alphas if alpha <= BEFORE * found.alpha]
+                last = found
+                if len(rows) > MAX_ROWS and found.status is Status.CONVERGED:
+                    last = self._refined(found, rows, held, final, rng)
+                if not final or last.status is Status.CONVERGED:
+                    learned.append(found)
+                    final.append(last)
+                if last.status is not Status.CONVERGED:
+                    return learned, final, members, last.status
+                if last is not found and report(lambda: final[0]):
+                    return learned, final, members, Status.STOPPED
+                # the other encodings need about the same penalty
+                alphas = [alpha for alpha in alphas if alpha <= BEFORE * found.alpha]
+        except KeyboardInterrupt:
+            if not final:
+                raise
+            return learned, final, members, Status.INTERRUPTED
         return learned, final, members, Status.CONVERGED
 
     def _refined(
@@ -735,7 +736,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         square; 0 for columns that are left out.
     held_out_rows_ : ndarray of int of shape (n_held_out,)
         The rows of `fit`, each of which was held out by one member; of more than 2,000 rows a
-        fifth, at most 2,000, which were held out of all that is learned.
+        fifth, at most 2,000, which were held out until the last half round of steps.
     held_out_votes_ : ndarray of shape (n_held_out, n_classes)
         The votes of that member's training rows for them, or of all rows that were not held out, by
         the penalty and the mixture that these votes chose.
@@ -767,7 +768,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     Callbacks of scikit-learn are called after each penalty of each encoding, and after its
     stochastic gradient.
 
-    More than 2,000 rows: a fifth, at most 2,000, are held out of all that is learned, and choose in
+    More than 2,000 rows: a fifth, at most 2,000, are held out until the last half round, and choose in
     place of the folds. A first map is learned from 2,000 of the others. Then stochastic gradient
     (Adam with one scale for all entries) goes on with all n of these, in up to 5 rounds: the
     penalty of the first map, then a third of it, and so on, until the held-out loss rises; a given
@@ -926,8 +927,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
         Promised is the share over all rows that are exchangeable with the training rows, not for
         each row, nor where rows have moved (see `drift`). It is approximate: the held-out rows have
-        also chosen penalty and temperature, and were judged by the votes of one member, with fewer
-        rows, where new rows are judged by all; the one makes sets a little too small, the other too
+        also chosen penalty and temperature, and were judged by the votes of one member (of more than
+        2,000 rows: of a map that had not learned from them), with fewer rows, where new rows are
+        judged by all; the one makes sets a little too small, the other too
         large.
 
         References
@@ -1098,8 +1100,9 @@ class NCARegressor(RegressorMixin, TablePredictor):
 
         Promised is the share over all rows that are exchangeable with the training rows, not for
         each row, nor where rows have moved (see `drift`). It is approximate: the held-out rows have
-        also chosen penalty, temperature and b, and their errors are those of one member, with fewer
-        rows, where new rows are predicted by all. `sample_weight` of `fit` counts in all of it.
+        also chosen penalty, temperature and b, and their errors are those of one member (of more
+        than 2,000 rows: of a map that had not learned from them), with fewer rows, where new rows
+        are predicted by all. `sample_weight` of `fit` counts in all of it.
 
         Cost: O((n + n_held_out) n_held_out (m + k)), with n_held_out at most about 2,000.
 

@@ -27,6 +27,7 @@ NEAREST, DIRECTIONS = 150, 10  # of a local line
 TILE_COLUMNS = 1024
 MANY_VOTERS, NEAREST_VOTERS = 50_000, 200
 SEARCHED_AT_ONCE = 8192  # rows that 256 queries are compared with
+VOTED_AT_ONCE = 2**22  # numbers that the nearest voters of some queries vote about
 # of local lines: their spreads over the temperature, and their penalties
 WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
 # of a mixture: the temperatures of its votes, the steps of the search for its shares, and the
@@ -98,16 +99,18 @@ def vote_at_once(
     if len(Z) > MANY_VOTERS:
 
         def add_nearest(rows: slice) -> None:
-            squares, near = nearest_voters(Q[rows], Z, NEAREST_VOTERS)
+            squares, near = squares_to_nearest(Q[rows], Z, NEAREST_VOTERS)
+            voted = with_ones[near]
             for vote, predicted in zip(votes, out, strict=True):
                 logits = vote.logits(squares)
                 if log_weights is not None:
                     logits += log_weights[near]
                 exponentiate(logits)
-                sums = np.einsum("ij,ijc->ic", logits, with_ones[near])
+                sums = np.einsum("ij,ijc->ic", logits, voted)
                 predicted[rows] = sums[:, :-1] / sums[:, -1:]
 
-        parallel_map(add_nearest, row_blocks(len(Q), 1, TILE_ROWS), len(Q) * len(Z))
+        height = min(TILE_ROWS, VOTED_AT_ONCE // (NEAREST_VOTERS * with_ones.shape[1]) + 1)
+        parallel_map(add_nearest, row_blocks(len(Q), 1, height), len(Q) * len(Z))
         return out
     # (Q, 1, |q|^2) and (-2Z, |z|^2, 1)', whose product holds the squared distances
     Q2, Z2 = (np.sum(rows * rows, axis=1, keepdims=True) for rows in (Q, Z))
@@ -135,7 +138,7 @@ def vote_at_once(
     return out
 
 
-def nearest_voters(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def squares_to_nearest(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the squared distances of some queries to their k nearest rows of Z, in any order, and
     the numbers of these, both of shape (n_queries, k).
     """
@@ -187,12 +190,13 @@ def lines_at_once(
     """Return the predictions of several local lines in one space, (n_lines, n_queries, 1)."""
     apart = (Z - Z.mean(axis=0)).astype(np.float64)
     V = eigh(apart.T @ apart)[1][:, -DIRECTIONS:]
+    ZV = Z @ V
     out = np.empty((len(lines), len(queries), 1))
 
     def add_lines(rows: slice) -> None:
-        squares, near = nearest_voters(queries[rows], Z, min(NEAREST, len(Z)))
+        squares, near = squares_to_nearest(queries[rows], Z, min(NEAREST, len(Z)))
         excess = squares - squares.min(axis=1, keepdims=True)
-        along = (Z[near] - queries[rows, None]) @ V
+        along = ZV[near] - (queries[rows] @ V)[:, None]
         for spread, same in groupby(zip(lines, out, strict=True), lambda one: one[0].spread):
             p = np.exp(-excess / spread)[:, :, None]
             if weights is not None:
