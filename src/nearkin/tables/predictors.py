@@ -768,8 +768,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     Callbacks of scikit-learn are called after each penalty of each encoding, and after its
     stochastic gradient.
 
-    More than 2,000 rows: a fifth, at most 2,000, are held out until the last half round, and choose in
-    place of the folds. A first map is learned from 2,000 of the others. Then stochastic gradient
+    More than 2,000 rows: a fifth, at most 2,000, are held out until the last half round, and choose
+    in place of the folds. A first map is learned from 2,000 of the others. Then stochastic gradient
     (Adam with one scale for all entries) goes on with all n of these, in up to 5 rounds: the
     penalty of the first map, then a third of it, and so on, until the held-out loss rises; a given
     `alpha`, and the encodings after the first, take one round. A round has 300 max(1, n /
@@ -927,10 +927,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
         Promised is the share over all rows that are exchangeable with the training rows, not for
         each row, nor where rows have moved (see `drift`). It is approximate: the held-out rows have
-        also chosen penalty and temperature, and were judged by the votes of one member (of more than
-        2,000 rows: of a map that had not learned from them), with fewer rows, where new rows are
-        judged by all; the one makes sets a little too small, the other too
-        large.
+        also chosen penalty and temperature, and were judged by the votes of one member (of more
+        than 2,000 rows: of a map that had not learned from them), with fewer rows, where new rows
+        are judged by all; the one makes sets a little too small, the other too large.
 
         References
         ----------
