@@ -45,7 +45,7 @@ fig, axes = plt.subplots(2, 6, figsize=(9, 3.9), layout="constrained")
 for ax, row in zip(axes.flat, largest, strict=True):
     ax.imshow(X_new[row].reshape(8, 8), cmap="Greys")
     ax.set(xticks=[], yticks=[])
-    ax.set_title(" or ".join(str(label) for label in model.classes_[sets[row]]), fontsize=11)
+    ax.set_title(", ".join(str(label) for label in model.classes_[sets[row]]), fontsize=11)
     is_covered = sets[row, y_new[row]]
     ax.set_xlabel(f"is {y_new[row]}", color="black" if is_covered else COLORS[1])
 fig.suptitle("What may it be? The images with the largest sets (coverage 99%)")
