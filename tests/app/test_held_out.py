@@ -31,10 +31,10 @@ def drawn(n, seed):
     return frame
 
 
-def saved(folder, name, task="classification"):
+def saved(folder, name, task="classification", seed=0):
     """Save a model of NCA tables that predicts a column from the features."""
     target = "price" if task == "regression" else "kind"
-    frame = drawn(N, 0)
+    frame = drawn(N, seed)
     frame.drop(columns={"price", "kind"} - {target}).to_csv(folder / "t.csv", index=False)
     table = read_table(str(folder / "t.csv"), target, task=task)
     method = {method.name: method for method in all_methods(task, balanced=True)}[name]
@@ -68,18 +68,26 @@ def predicted(*options):
     return pd.read_csv("out.csv")
 
 
-@pytest.mark.parametrize("here", ["classes", "balanced"], indirect=True)
-def test_sets_of_labels(here):
+@pytest.mark.parametrize(
+    ("here", "name"),
+    [("classes", "NCA tables"), ("balanced", "NCA tables balanced")],
+    indirect=["here"],
+)
+def test_sets_of_labels(here, name):
     out = predicted("--coverage", ".8")
     columns = out.columns.tolist()
     assert columns[columns.index("labels") + 1] == "familiarity"
     sets, kinds = out["labels"].str.split(" | ", regex=False), drawn(500, 1)["kind"]
     assert all(label in labels for label, labels in zip(out["label"], sets, strict=True))
-    covered = [kind in labels for kind, labels in zip(kinds, sets, strict=True)]
-    # by 300 held-out rows it has a standard deviation of .035 (30 draws)
-    assert abs(np.mean(covered) - 0.8) < 0.12
     assert 1 < sets.map(len).mean() < 2.5
     assert predicted().columns.tolist() == [name for name in columns if name != "labels"]
+    # the coverage by 300 held-out rows varies by .035 from one training table to the next
+    covered = [[kind in labels for kind, labels in zip(kinds, sets, strict=True)]]
+    for seed in (2, 3, 4):
+        saved(here, name, seed=seed)
+        sets = predicted("--coverage", ".8")["labels"].str.split(" | ", regex=False)
+        covered.append([kind in labels for kind, labels in zip(kinds, sets, strict=True)])
+    assert abs(np.mean(covered) - 0.8) < 0.06
 
 
 @pytest.mark.parametrize("here", ["numbers"], indirect=True)

@@ -34,7 +34,7 @@ def test_votes_of_the_nearest_are_those_of_all_where_the_others_are_far(monkeypa
     several = [SoftVote(0.05), SoftVote(0.02)]
     all_vote = votes.vote_at_once(several, queries, Z, Y, weights)
     monkeypatch.setattr(votes, "MANY_VOTERS", 1000)
-    monkeypatch.setattr(votes, "VOTED_AT_ONCE", 5000)  # blocks of some queries
+    monkeypatch.setattr(votes, "SEARCHED_AT_ONCE", 2**19)  # blocks of four queries
     some_vote = votes.vote_at_once(several, queries, Z, Y, weights)
     np.testing.assert_allclose(some_vote, all_vote, atol=1e-6)
 

@@ -27,7 +27,6 @@ NEAREST, DIRECTIONS = 150, 10  # of a local line
 TILE_COLUMNS = 1024
 MANY_VOTERS, NEAREST_VOTERS = 50_000, 200
 SEARCHED_AT_ONCE = 8192  # rows that 256 queries are compared with
-VOTED_AT_ONCE = 2**22  # numbers that the nearest voters of some queries vote about
 # of local lines: their spreads over the temperature, and their penalties
 WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
 # of a mixture: the temperatures of its votes, the steps of the search for its shares, and the
@@ -109,8 +108,8 @@ def vote_at_once(
                 sums = np.einsum("ij,ijc->ic", logits, voted)
                 predicted[rows] = sums[:, :-1] / sums[:, -1:]
 
-        height = min(TILE_ROWS, VOTED_AT_ONCE // (NEAREST_VOTERS * with_ones.shape[1]) + 1)
-        parallel_map(add_nearest, row_blocks(len(Q), 1, height), len(Q) * len(Z))
+        width = max(SEARCHED_AT_ONCE, NEAREST_VOTERS * with_ones.shape[1])
+        parallel_map(add_nearest, row_blocks(len(Q), width), len(Q) * len(Z))
         return out
     # (Q, 1, |q|^2) and (-2Z, |z|^2, 1)', whose product holds the squared distances
     Q2, Z2 = (np.sum(rows * rows, axis=1, keepdims=True) for rows in (Q, Z))
@@ -142,7 +141,8 @@ def squares_to_nearest(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.n
     """Return the squared distances of some queries to their k nearest rows of Z, in any order, and
     the numbers of these, both of shape (n_queries, k).
     """
-    tiles = ((np.arange(len(Z))[rows], Z[rows]) for rows in row_blocks(len(Z), 1, SEARCHED_AT_ONCE))
+    blocks = row_blocks(len(Z), 1, SEARCHED_AT_ONCE)
+    tiles = ((np.arange(rows.start, rows.stop), Z[rows]) for rows in blocks)
     near = nearest_candidates(queries, tiles, k)
     apart = Z[near] - queries[:, None]
     return np.einsum("ijm,ijm->ij", apart, apart), near
@@ -214,7 +214,7 @@ def lines_at_once(
                 slope = np.linalg.solve(H + least, to_targets)
                 predicted[rows] = (centre - origin @ slope)[:, 0]
 
-    parallel_map(add_lines, row_blocks(len(queries), 1, TILE_ROWS), len(queries) * len(Z))
+    parallel_map(add_lines, row_blocks(len(queries), SEARCHED_AT_ONCE), len(queries) * len(Z))
     return np.clip(out, Y.min(), Y.max())
 
 
