@@ -72,9 +72,9 @@ class TestEmbedding:
         train, test = next(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
         display = EmbeddingDisplay.from_estimator(estimator, X, y, ax=ax)
         Z = estimator.fit(X[train], y[train]).transform(X)[:, :2]
-        accuracy = KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[test], y[test])
+        accuracy = KNeighborsClassifier(5).fit(Z[train], y[train]).score(Z[test], y[test])
         assert display.score == accuracy
-        assert ax.get_title() == f"DNE in 2-D: 3-NN right in {accuracy:.1%} of 60 held-out rows"
+        assert ax.get_title() == f"DNE in 2-D: 5-NN right in {accuracy:.1%} of 60 held-out rows"
         drawn = np.concatenate([points.get_offsets() for points in ax.collections])
         np.testing.assert_allclose(np.sort(drawn[:, 0]), np.sort(Z[test][:, 0]))
 
@@ -144,9 +144,9 @@ class TestNumbers:
         display, (X, _) = self.display(ax), wine()
         train, test = next(KFold(3, shuffle=True, random_state=0).split(X))
         Z = make_pipeline(StandardScaler(), PCA(2)).fit(X[train, :12]).transform(X[:, :12])
-        expected = KNeighborsRegressor(3).fit(Z[train], X[train, 12]).score(Z[test], X[test, 12])
+        expected = KNeighborsRegressor(5).fit(Z[train], X[train, 12]).score(Z[test], X[test, 12])
         assert display.score == pytest.approx(expected)
-        assert ax.get_title() == f"$x_{{ in 2-D: 3-NN at R² {expected:.3f} on 60 held-out rows"
+        assert ax.get_title() == f"$x_{{ in 2-D: 5-NN at R² {expected:.3f} on 60 held-out rows"
         ax.figure.savefig(io.BytesIO())
 
     def test_an_unknown_task(self, ax):
