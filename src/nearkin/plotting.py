@@ -461,10 +461,11 @@ N_PLAIN = 600  # rows that are drawn in full size; dots of more shrink, and beco
 N_VECTORS = 2000  # of more, the dots are one picture in an SVG or PDF file
 DOT, LEAST_DOT = 22, 1.5  # in square points
 OPACITY, LEAST_OPACITY = 0.75, 0.4
-STAR = 6  # times as large as a dot
+STAR, RING = 6, 3  # times as large as a dot
 MAX_PUSHES = 300  # of names that overlap
 ROWS_A_LAYER, MAX_LAYERS = 100, 12
-DOT_CONTRAST, TEXT_CONTRAST = 1.5, 4.5  # at least
+MARKER_AREAS = (1, 0.85, 1.3, 0.8, 1.3, 1.4, 1.4, 2.2)  # so that all look equally large
+TEXT_CONTRAST, DOT_CONTRAST, DOT_CONTRAST_ON_DARK = 4.5, 1.5, 5  # at least
 # Okabe and Ito's yellow, which an outline makes visible, and three of Tol's muted scheme.
 NEW_COLORS = ("#F0E442", "#882255", "#999933", "#44AA99")  # of classes that only new rows have
 
@@ -543,8 +544,9 @@ def contrast(color: np.ndarray, other: np.ndarray) -> float:
 class EmbeddingDisplay(Display):
     """A 2-D map of held-out rows, with the score of a k-NN vote in that map as its title.
 
-    Up to twelve classes are listed in a legend, more are named at their medians. Dots of many rows
-    are small and transparent, and lie in random order, so that no class hides another.
+    Up to twelve classes are listed in a legend (of more than 2,000 rows, seven); more are named at
+    the medians of their rows. Dots of many rows are small and transparent, and lie in random order,
+    so that no class hides another. Colours adapt to the background of the axes.
 
     Parameters
     ----------
@@ -705,18 +707,25 @@ class EmbeddingDisplay(Display):
 
     @property
     def _are_named(self) -> bool:
-        """Whether classes are named where they lie, as a legend would be long."""
-        return self._has_classes and len(np.unique(self.labels)) > MAX_LEGEND
+        """Whether classes are named where they lie: a legend would be long, or it would rest on
+        markers that are too small to be told apart.
+        """
+        n_classes = len(np.unique(self.labels)) if self._has_classes else 0
+        at_most = MAX_LEGEND if self._n_dots <= N_VECTORS else len(COLORS)
+        return n_classes > at_most
+
+    @property
+    def _n_dots(self) -> int:
+        return len(self.embedding) + (0 if self.unlabelled is None else len(self.unlabelled))
 
     def _draw(self, ax: Any) -> None:
         self._ground = Ground.of(ax)
-        n_unlabelled = 0 if self.unlabelled is None else len(self.unlabelled)
-        self._dots = dots(len(self.embedding) + n_unlabelled)
+        self._dots = dots(self._n_dots)
         if self._has_classes:
             self._draw_classes(ax)
         else:
             self._draw_numbers(ax)
-        if n_unlabelled:
+        if self._n_dots > len(self.embedding):
             self._draw_unlabelled(ax)
         if self.wrong is not None:
             self._draw_rings(ax)
@@ -756,19 +765,19 @@ class EmbeddingDisplay(Display):
             marks = self._codes[layer] % len(MARKERS)
             for mark in np.unique(marks):
                 rows = layer[marks == mark]
-                style = self._dots | {"c": colors[self._codes[rows]], "marker": MARKERS[mark]}
-                ax.scatter(*self._points[rows].T, **style)
+                style = self._dots | _marker(mark, self._dots["s"])
+                ax.scatter(*self._points[rows].T, c=colors[self._codes[rows]], **style)
         if not self._are_named:
             for label, number in self._numbers.items():
-                marker = MARKERS[number % len(MARKERS)]
-                self._list(ax, str(label), facecolors=colors[number], marker=marker)
+                self._list(ax, str(label), facecolors=colors[number], **_marker(number, DOT))
 
     def _color(self, number: int) -> np.ndarray:
         """Return the colour of a class; those that only new rows have follow the others."""
         n_before = number - self._n_classes
         if n_before >= 0:
             return _rgb(NEW_COLORS[n_before % len(NEW_COLORS)])
-        return self._ground.readable(COLORS[number % len(COLORS)], DOT_CONTRAST)
+        least = DOT_CONTRAST_ON_DARK if self._ground.ink.any() else DOT_CONTRAST
+        return self._ground.readable(COLORS[number % len(COLORS)], least)
 
     def _draw_numbers(self, ax: Any) -> None:
         self._points = self._in_picture(self.embedding, self.labels)
@@ -786,11 +795,11 @@ class EmbeddingDisplay(Display):
         self._list(ax, "no label", facecolors=grey)
 
     def _draw_rings(self, ax: Any) -> None:
-        rings = {"facecolors": "none", "edgecolors": self._ground.ink, "linewidths": 0.9}
-        size = 3 * self._dots["s"] + 10
+        rings = {"facecolors": "none", "edgecolors": self._ground.ink, "linewidths": 0.7}
+        size = RING * self._dots["s"]
         points = self._points[np.asarray(self.wrong, dtype=bool)]
         ax.scatter(*points.T, s=size, rasterized=self._dots["rasterized"], zorder=1.5, **rings)
-        self._list(ax, "the vote is wrong", **rings | {"s": 3 * DOT + 10})
+        self._list(ax, "the vote is wrong", s=RING * DOT, **rings)
 
     def _write_title(self, ax: Any) -> None:
         from matplotlib import rcParams
@@ -802,7 +811,7 @@ class EmbeddingDisplay(Display):
         if name == "accuracy":
             score = f"right in {write(self.score)} of"
         dimension, n = self.embedding.shape[1], len(self.embedding)
-        text = f"{self.name} in {dimension}-D: {self.vote} {score} {n} held-out rows"
+        text = f"{self.name} in {dimension}-D: {self.vote} {score} {n:,} held-out rows"
         pad = rcParams["axes.titlepad"]
         if self.full_score is None:
             ax.set_title(text, parse_math=False)
@@ -823,21 +832,24 @@ class EmbeddingDisplay(Display):
         ax.scatter([], [], label=shortened(text), **{"s": DOT, "linewidths": 0} | style)
 
     def _draw_legend(self, ax: Any) -> None:
-        """List what is to be listed: beside the picture, or beneath where classes are named."""
+        """List classes beside the picture, or beneath it what is listed without them."""
+        from matplotlib import rcParams
         from matplotlib.transforms import offset_copy
 
         handles, _ = ax.get_legend_handles_labels()
         if not handles:
             return
         place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
-        if self._are_named:
-            beneath = offset_copy(ax.transAxes, ax.figure, y=-18, units="points")
+        if self._are_named or not self._has_classes:
+            lower = -1.8 * rcParams["font.size"]
+            beneath = offset_copy(ax.transAxes, ax.figure, y=lower, units="points")
             place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "ncols": len(handles)}
             place["bbox_transform"] = beneath
         ground = self._ground
         legend = ax.legend(
             **place,
             facecolor=tuple(ground.color),
+            framealpha=1,
             edgecolor="none",
             labelcolor=tuple(ground.ink),
             frameon=contrast(ground.color, ground.page) > 1.05,
@@ -851,19 +863,20 @@ class EmbeddingDisplay(Display):
 
         sizes, labels = np.bincount(self._codes), list(self._numbers)
         named = np.sort(np.argsort(-sizes, kind="stable")[:MAX_NAMED])
-        halo = [withStroke(linewidth=2.5, foreground=self._ground.color)]
+        halo = [withStroke(linewidth=3, foreground=self._ground.color)]
+        size, length = ("medium", 24) if len(named) <= 30 else ("small", 18)
         names = []
         for number in named:
             median = np.median(self._points[self._codes == number], axis=0)
             name = ax.annotate(
-                shortened(str(labels[number])),
+                shortened(str(labels[number]), length),
                 median,
                 (0, 0),
                 textcoords="offset points",
                 ha="center",
                 va="center",
                 color=self._ground.readable(self._color(number), TEXT_CONTRAST),
-                fontsize="medium" if len(named) <= 30 else "small",
+                fontsize=size,
                 path_effects=halo,
                 parse_math=False,
                 zorder=4,
@@ -916,6 +929,11 @@ def dots(n: int) -> dict[str, Any]:
         "rasterized": n > N_VECTORS,
         "linewidths": 0,
     }
+
+
+def _marker(number: int, size: float) -> dict[str, Any]:
+    mark = number % len(MARKERS)
+    return {"marker": MARKERS[mark], "s": size * MARKER_AREAS[mark]}
 
 
 def _separate(ax: Any, names: list[Any]) -> None:
