@@ -456,13 +456,13 @@ def feature_stretch(components: np.ndarray) -> np.ndarray:
 # A display of a map: held-out rows, few or many, of few classes or many, on a page of any colour.
 
 MAX_LEGEND = 12  # classes; of more each is named where it lies
-MAX_NAMED = 100
+MANY_NAMES, MAX_NAMED = 30, 100  # more than so many are written small; at most
 N_PLAIN = 600  # rows that are drawn in full size; dots of more shrink, and become more transparent
 N_VECTORS = 2000  # of more, the dots are one picture in an SVG or PDF file
 DOT, LEAST_DOT = 22, 1.5  # in square points
 OPACITY, LEAST_OPACITY = 0.75, 0.4
 STAR, RING = 6, 3  # times as large as a dot
-MAX_PUSHES = 300  # of names that overlap
+N_ANGLES = 16  # in which a name is moved off another
 ROWS_A_LAYER, MAX_LAYERS = 100, 12
 MARKER_AREAS = (1, 0.85, 1.3, 0.8, 1.3, 1.4, 1.4, 2.2)  # so that all look equally large
 TEXT_CONTRAST, DOT_CONTRAST, DOT_CONTRAST_ON_DARK = 4.5, 1.5, 5  # at least
@@ -862,21 +862,22 @@ class EmbeddingDisplay(Display):
         from matplotlib.patheffects import withStroke
 
         sizes, labels = np.bincount(self._codes), list(self._numbers)
-        named = np.sort(np.argsort(-sizes, kind="stable")[:MAX_NAMED])
+        named = np.argsort(-sizes, kind="stable")[:MAX_NAMED]
         halo = [withStroke(linewidth=3, foreground=self._ground.color)]
-        size, length = ("medium", 24) if len(named) <= 30 else ("small", 18)
+        few = len(named) <= MANY_NAMES
         names = []
         for number in named:
             median = np.median(self._points[self._codes == number], axis=0)
             name = ax.annotate(
-                shortened(str(labels[number]), length),
+                shortened(str(labels[number]), 24 if few else 18),
                 median,
                 (0, 0),
                 textcoords="offset points",
                 ha="center",
                 va="center",
                 color=self._ground.readable(self._color(number), TEXT_CONTRAST),
-                fontsize=size,
+                fontsize="large" if few else "small",
+                fontweight="bold" if few else "normal",
                 path_effects=halo,
                 parse_math=False,
                 zorder=4,
@@ -967,33 +968,33 @@ def _separate(ax: Any, names: list[Any]) -> None:
 
 
 def separated(at: np.ndarray, sizes: np.ndarray, within: np.ndarray) -> np.ndarray:
-    """Return centres of boxes, near those given, so that the boxes do not overlap where that is
+    """Return centres of boxes, near those given, such that no two boxes overlap where that is
     feasible.
 
-    Every two that overlap push each other along the axis on which they overlap less, for at most
-    `MAX_PUSHES` times. It takes O(n^2) for a time.
+    One box after the other takes the nearest place that is free, on circles about its own; one that
+    finds none stays. For n boxes it takes O(n^2) for each of some thousand places.
 
     Parameters
     ----------
     at, sizes : array of shape (n, 2)
-        Centres of the boxes; widths and heights.
+        Centres of the boxes, the most important first; widths and heights.
     within : array of shape (2, 2)
-        Two corners of a box that holds all, lower left and upper right.
+        The lower left and the upper right corner of what holds all.
     """
-    centres, reach = at.astype(float), (sizes[:, None] + sizes) / 2
-    order = np.arange(len(at))
-    sides = np.where(order[:, None] > order, 1, -1)[:, :, None]  # of boxes at the same place
-    for _ in range(MAX_PUSHES):
-        apart = centres[:, None] - centres
-        overlap = reach - np.abs(apart)
-        least = overlap.min(axis=2, keepdims=True)
-        pushed = (least > 1e-3) & (overlap == least)
-        pushed[order, order] = False
-        if not pushed.any():
-            break
-        away = np.where(apart == 0, sides, np.sign(apart))
-        centres += 0.5 * np.sum(pushed * overlap * away, axis=1)
-        centres = np.clip(centres, within[0] + sizes / 2, within[1] - sizes / 2)
+    radii = np.arange(0, np.linalg.norm(within[1] - within[0]), sizes[:, 1].min() / 2)
+    angles = np.linspace(0, 2 * np.pi, N_ANGLES, endpoint=False) + np.pi / 2
+    circles = radii[:, None, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+    moves = circles.reshape(-1, 2)  # the shortest first
+    lower, upper = within[0] + sizes / 2, within[1] - sizes / 2
+    centres = np.clip(at, lower, upper)
+    for number in range(1, len(at)):
+        places = centres[number] + moves
+        reach = (sizes[:number] + sizes[number]) / 2
+        apart = np.abs(places[:, None] - centres[:number]) >= reach
+        inside = (places >= lower[number]) & (places <= upper[number])
+        free = inside.all(axis=1) & apart.any(axis=2).all(axis=1)
+        if free.any():
+            centres[number] = places[free.argmax()]
     return centres
 
 
