@@ -462,7 +462,7 @@ N_VECTORS = 2000  # of more, the dots are one picture in an SVG or PDF file
 DOT, LEAST_DOT = 22, 1.5  # in square points
 OPACITY, LEAST_OPACITY = 0.75, 0.4
 STAR, RING = 6, 3  # times as large as a dot
-N_ANGLES = 16  # in which a name is moved off another
+N_ANGLES, FROM_FRAME = 16, 4  # directions in which a name is moved off others; least distance
 ROWS_A_LAYER, MAX_LAYERS = 100, 12
 MARKER_AREAS = (1, 0.85, 1.3, 0.8, 1.3, 1.4, 1.4, 2.2)  # so that all look equally large
 TEXT_CONTRAST, DOT_CONTRAST, DOT_CONTRAST_ON_DARK = 4.5, 1.5, 5  # at least
@@ -632,8 +632,7 @@ class EmbeddingDisplay(Display):
             For the title; None takes the name of the (last) class.
         """
         y = np.asarray(y)
-        is_classification = named_task(task) == CLASSIFICATION
-        if mark_errors and not is_classification:
+        if mark_errors and named_task(task) != CLASSIFICATION:
             raise ValueError(
                 f"mark_errors=True rings rows whose class the vote gets wrong, and task={task!r} "
                 "has no classes: leave it out."
@@ -749,8 +748,9 @@ class EmbeddingDisplay(Display):
     @property
     def _place_without_label(self) -> float:
         """Beneath the first class, or the least number."""
-        low = np.min(self.labels) - 0.1 * np.ptp(self.labels) if not self._has_classes else -1
-        return float(low)
+        if self._has_classes:
+            return -1.0
+        return float(np.min(self.labels) - 0.1 * np.ptp(self.labels))
 
     def _draw_classes(self, ax: Any) -> None:
         """Draw layers of random rows, one over the other, so that no class hides another."""
@@ -843,7 +843,11 @@ class EmbeddingDisplay(Display):
         if self._are_named or not self._has_classes:
             lower = -1.8 * rcParams["font.size"]
             beneath = offset_copy(ax.transAxes, ax.figure, y=lower, units="points")
-            place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "ncols": len(handles)}
+            place = {
+                "loc": "upper center",
+                "bbox_to_anchor": (0.5, 0),
+                "ncols": min(len(handles), 5),
+            }
             place["bbox_transform"] = beneath
         ground = self._ground
         legend = ax.legend(
@@ -876,7 +880,7 @@ class EmbeddingDisplay(Display):
                 ha="center",
                 va="center",
                 color=self._ground.readable(self._color(number), TEXT_CONTRAST),
-                fontsize="large" if few else "small",
+                fontsize="medium" if few else "small",
                 fontweight="bold" if few else "normal",
                 path_effects=halo,
                 parse_math=False,
@@ -886,6 +890,7 @@ class EmbeddingDisplay(Display):
         _separate(ax, names)
 
     def _draw_stars(self, ax: Any, Z: np.ndarray, y: np.ndarray) -> None:
+        """Draw new rows, and list what the legend does not have yet."""
         from matplotlib.patheffects import withStroke
 
         ground = self._ground
@@ -933,6 +938,7 @@ def dots(n: int) -> dict[str, Any]:
 
 
 def _marker(number: int, size: float) -> dict[str, Any]:
+    """Return the marker of a class, as large as a dot of this size looks."""
     mark = number % len(MARKERS)
     return {"marker": MARKERS[mark], "s": size * MARKER_AREAS[mark]}
 
@@ -946,7 +952,7 @@ def _separate(ax: Any, names: list[Any]) -> None:
         layout.execute(ax.figure.canvas.figure)
     boxes = np.array([name.get_window_extent().bounds for name in names])
     at, sizes = boxes[:, :2] + boxes[:, 2:] / 2, boxes[:, 2:]
-    axes = ax.get_window_extent()
+    axes = ax.get_window_extent().padded(-FROM_FRAME)
     moves = separated(at, sizes, np.array([axes.min, axes.max])) - at
     points = moves * 72 / ax.figure.dpi
     for name, move in zip(names, points, strict=True):
