@@ -3,6 +3,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import load_iris, load_wine
 from sklearn.decomposition import PCA
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -10,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from nearkin import DNE, LPP, NCAClassifier, NCARegressor, plotting
+from nearkin import DNE, LPP, TDL, NCAClassifier, NCARegressor, plotting
 from nearkin.evaluation import SCORES as SCORES_OF
 from nearkin.evaluation import Method, Vote, compare, default_references, protocol
 from nearkin.plotting import (
@@ -72,9 +73,9 @@ class TestEmbedding:
         train, test = next(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
         display = EmbeddingDisplay.from_estimator(estimator, X, y, ax=ax)
         Z = estimator.fit(X[train], y[train]).transform(X)[:, :2]
-        accuracy = KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[test], y[test])
+        accuracy = KNeighborsClassifier(5).fit(Z[train], y[train]).score(Z[test], y[test])
         assert display.score == accuracy
-        assert ax.get_title() == f"DNE in 2-D: 3-NN right in {accuracy:.1%} of 60 held-out rows"
+        assert ax.get_title() == f"DNE in 2-D: 5-NN right in {accuracy:.1%} of 60 held-out rows"
         drawn = np.concatenate([points.get_offsets() for points in ax.collections])
         np.testing.assert_allclose(np.sort(drawn[:, 0]), np.sort(Z[test][:, 0]))
 
@@ -131,6 +132,354 @@ class TestEmbedding:
         EmbeddingDisplay.from_estimator(LPP(2), X, np.arange(300) % 30, ax=ax)
         assert ax.get_legend() is None
 
+    def test_of_few_training_rows_all_vote(self, ax):
+        X, y = wine()
+        split = np.array([0, 1, 70, 71]), np.arange(80, 100)
+        EmbeddingDisplay.from_estimator(PCA(2), X, y, split=split, ax=ax)
+        assert ax.get_title().startswith("PCA in 2-D: 4-NN right")
+
+
+def shown(Z, labels, **options):
+    """Return a display of coordinates whose score does not matter."""
+    return EmbeddingDisplay(Z, labels, 0.5, Vote(5), "map", **options)
+
+
+def clouds(n_classes, n, spread=10.0):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % n_classes
+    return spread * rng.normal(size=(n_classes, 2))[y] + rng.normal(size=(n, 2)), y
+
+
+def legend_texts(ax):
+    legend = ax.get_legend()
+    return [] if legend is None else [text.get_text() for text in legend.get_texts()]
+
+
+def dots_of(ax):
+    """Return the collections that hold points: in the legend are some without."""
+    return [points for points in ax.collections if len(points.get_offsets())]
+
+
+class TestManyClasses:
+    def names(self, ax):
+        return [text for text in ax.texts if text.get_text()]
+
+    def test_each_is_named_at_its_median_in_its_colour(self, ax):
+        Z, y = clouds(20, 400)
+        shown(Z, y).plot(ax=ax)
+        names = {int(text.get_text()): text for text in self.names(ax)}
+        assert sorted(names) == list(range(20))
+        for number, text in names.items():
+            np.testing.assert_allclose(text.xy, np.median(Z[y == number], axis=0))
+        assert names[0].get_color() == pytest.approx(matplotlib.colors.to_rgb(COLORS[0]))
+        assert all(text.get_path_effects() for text in names.values())
+
+    @pytest.mark.parametrize("n_classes", [13, 60, 77])
+    def test_names_do_not_overlap_and_stay_inside(self, n_classes):
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(9, 7), layout="constrained").subplots()
+        Z, y = clouds(n_classes, 10 * n_classes, spread=2.0)
+        display = shown(Z, np.array([f"$class_{{ {number}" for number in y])).plot(ax=ax)
+        display.figure_.canvas.draw()
+        names = self.names(display.ax_)
+        boxes = [matplotlib.text.Text.get_window_extent(text) for text in names]
+        assert len(boxes) == n_classes
+        for number, box in enumerate(boxes):
+            assert not any(box.shrunk(0.98, 0.98).overlaps(other) for other in boxes[:number])
+            ground = display.ax_.bbox.padded(2)
+            assert ground.contains(box.x0, box.y0)
+            assert ground.contains(box.x1, box.y1)
+
+    def test_of_very_many_the_largest_are_named(self, ax):
+        Z, y = clouds(150, 600)
+        shown(np.vstack([Z, Z[:7]]), np.append(y, np.full(7, 149)), task="classification").plot(
+            ax=ax
+        )
+        names = [text.get_text() for text in self.names(ax)]
+        assert len(names) == plotting.MAX_NAMED
+        assert "149" in names
+
+    def test_where_markers_are_small_classes_that_share_a_colour_are_named(self, ax):
+        for n, n_names in ((500, 0), (3000, 10)):
+            ax.clear()
+            shown(*clouds(10, n)).plot(ax=ax)
+            assert len(self.names(ax)) == n_names
+            assert len(legend_texts(ax)) == 10 - n_names
+
+    def test_names_of_strips(self, ax):
+        Z, y = clouds(20, 400)
+        shown(Z[:, :1], y).plot(ax=ax)
+        for text in self.names(ax):
+            assert text.xy[1] == pytest.approx(int(text.get_text()), abs=0.3)
+
+
+def test_boxes_are_separated_if_there_is_room():
+    rng = np.random.default_rng(0)
+    at, sizes = np.full((12, 2), 50.0), rng.uniform(5, 15, size=(12, 2))
+    within = np.array([[0, 0], [100, 100]])
+    found = plotting.separated(at, sizes, within)
+    apart = np.abs(found[:, None] - found) >= (sizes[:, None] + sizes) / 2
+    assert (apart.any(axis=2) | np.eye(12, dtype=bool)).all()
+    assert ((found - sizes / 2 >= 0) & (found + sizes / 2 <= 100)).all()
+    np.testing.assert_array_equal(found[0], at[0])
+    far = np.array([[10.0, 10], [90, 90]])
+    np.testing.assert_array_equal(plotting.separated(far, sizes[:2], within), far)
+    crowded = plotting.separated(far * 0 + 50, np.full((2, 2), 90.0), within)
+    np.testing.assert_array_equal(crowded, 50)
+
+
+class TestManyRows:
+    def test_dots_shrink_and_an_svg_file_stays_small(self, ax):
+        dots = {}
+        for n in (300, 50_000):
+            ax.clear()
+            shown(*clouds(7, n)).plot(ax=ax)
+            dots[n] = dots_of(ax)[0]
+            assert all(points.get_rasterized() == (n > 300) for points in dots_of(ax))
+        assert dots[50_000].get_sizes()[0] < 3 < dots[300].get_sizes()[0]
+        assert dots[50_000].get_alpha() < dots[300].get_alpha()
+        file = io.BytesIO()
+        ax.figure.savefig(file, format="svg")
+        assert len(file.getvalue()) < 1_500_000
+
+    def test_no_class_lies_over_all_others(self, ax):
+        shown(*clouds(3, 1200, spread=0.0)).plot(ax=ax)
+        colors = [tuple(points.get_facecolor()[0][:3]) for points in dots_of(ax)]
+        assert len(set(colors)) == 3
+        last_of_first = max(at for at, color in enumerate(colors) if color == colors[0])
+        assert last_of_first > len(colors) - 4  # in the last layer
+
+    def test_all_rows_are_drawn_once(self, ax):
+        Z, y = clouds(9, 5000)
+        shown(Z, y).plot(ax=ax)
+        drawn = np.concatenate([points.get_offsets() for points in ax.collections])
+        np.testing.assert_array_equal(np.sort(drawn[:, 0]), np.sort(Z[:, 0]))
+
+
+class TestUnlabelledAndWrong:
+    def test_rows_without_a_label_are_grey_beneath_the_others(self, ax):
+        X, y = wine()
+        order = np.random.default_rng(0).permutation(len(X))
+        train, test, beside = order[:60], order[60:120], order[120:]
+        estimator = make_pipeline(StandardScaler(), TDL(2))
+        display = EmbeddingDisplay.from_estimator(
+            estimator, X, y, split=(train, test), unlabelled=beside, ax=ax
+        )
+        np.testing.assert_allclose(display.unlabelled, display.estimator_.transform(X[beside]))
+        lowest = min(dots_of(ax), key=lambda points: points.get_zorder())
+        assert len(lowest.get_offsets()) == len(beside)
+        np.testing.assert_allclose(
+            lowest.get_facecolor()[0, :3], matplotlib.colors.to_rgb(GREY), atol=1e-6
+        )
+        assert legend_texts(ax) == ["0", "1", "2", "no label"]
+        assert "60 held-out rows" in ax.get_title()
+
+    @pytest.mark.parametrize("n_components", [1, 2])
+    def test_rows_whose_vote_is_wrong_are_ringed(self, ax, n_components):
+        X, y = wine()
+        display = EmbeddingDisplay.from_estimator(PCA(n_components), X, y, mark_errors=True, ax=ax)
+        train, test = next(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+        Z = PCA(n_components).fit(X[train]).transform(X)
+        votes = KNeighborsClassifier(5).fit(Z[train], y[train]).predict(Z[test])
+        np.testing.assert_array_equal(display.wrong, votes != y[test])
+        rings = dots_of(ax)[-1]
+        assert len(rings.get_facecolor()) == 0
+        np.testing.assert_allclose(rings.get_offsets()[:, 0], Z[test][votes != y[test], 0])
+        dots = np.concatenate([points.get_offsets() for points in dots_of(ax)[:-1]])
+        assert set(map(tuple, rings.get_offsets())) <= set(map(tuple, dots))
+        assert legend_texts(ax)[-1] == "the vote is wrong"
+
+    def test_with_many_classes_only_these_are_listed(self, ax):
+        Z, y = clouds(20, 100)
+        shown(Z, y, wrong=y == 3, unlabelled=Z[:9] + 1).plot(ax=ax)
+        assert legend_texts(ax) == ["no label", "the vote is wrong"]
+
+    def test_numbers_are_not_wrong(self):
+        with pytest.raises(ValueError, match="mark_errors=True rings rows whose class"):
+            EmbeddingDisplay.from_estimator(PCA(2), *wine(), task="regression", mark_errors=True)
+
+
+class Shadow(TransformerMixin, BaseEstimator):
+    """The first columns of a space that it knows."""
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def space(self, X):
+        return X[:, :6]
+
+    def transform(self, X):
+        return self.space(X)[:, :2]
+
+
+class TestAllDimensions:
+    def expected(self, transform, X, y, voter):
+        train, test = next(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+        H = transform(X[train], X)
+        return voter.fit(H[train], y[train]).score(H[test], y[test])
+
+    def test_of_more_components_the_second_line_has_the_score_in_all(self, ax):
+        X, y = load_iris(return_X_y=True)
+        display = EmbeddingDisplay.from_estimator(PCA(4), X, y, ax=ax)
+        expected = self.expected(
+            lambda train, X: PCA(4).fit(train).transform(X), X, y, KNeighborsClassifier(5)
+        )
+        assert (display.full_score, display.full_dimension) == (expected, 4)
+        assert [text.get_text() for text in ax.texts] == [f"in all 4 dimensions: {expected:.1%}"]
+        title, below = ax.title.get_window_extent(), ax.texts[0].get_window_extent()
+        assert below.y1 <= title.y0 + 2
+
+    @pytest.mark.parametrize(
+        "last", [Shadow(), make_pipeline(Shadow()), make_pipeline(PCA(9), Shadow())]
+    )
+    def test_of_an_estimator_with_a_space_of_its_own(self, ax, last):
+        X, y = wine()
+        display = EmbeddingDisplay.from_estimator(
+            make_pipeline(StandardScaler(), PCA(9), last), X, y, ax=ax
+        )
+        expected = self.expected(
+            lambda train, X: make_pipeline(StandardScaler(), PCA(9)).fit(train).transform(X)[:, :6],
+            X,
+            y,
+            KNeighborsClassifier(5),
+        )
+        assert (display.full_score, display.full_dimension) == (pytest.approx(expected), 6)
+
+    def test_a_plane_loses_nothing_of_itself(self, ax):
+        display = EmbeddingDisplay.from_estimator(PCA(2), *wine(), ax=ax)
+        assert display.full_score is None
+        assert len(ax.texts) == 0
+
+    def test_without_a_number_of_dimensions_and_of_numbers(self, ax):
+        Z, y = clouds(3, 60)
+        shown(Z, y * 1.0, task="regression", full_score=0.75).plot(ax=ax)
+        assert [text.get_text() for text in ax.texts] == ["in all dimensions: 0.750"]
+
+
+class TestGround:
+    @pytest.mark.parametrize("ground", ["black", "#14181e", "white", "#e5e5e5", COLORS[0]])
+    @pytest.mark.parametrize("n_classes", [7, 20])
+    def test_all_that_is_drawn_stands_out(self, ax, ground, n_classes):
+        Z, y = clouds(n_classes, 200)
+        ax.set_facecolor(ground)
+        shown(Z, y, unlabelled=Z[:9], wrong=y == 1).plot(ax=ax)
+        below = np.array(matplotlib.colors.to_rgb(ground))
+        for points in dots_of(ax):
+            rings = len(points.get_facecolor()) == 0
+            colors = points.get_edgecolor() if rings else points.get_facecolor()
+            assert all(plotting.contrast(color, below) >= 1.5 for color in colors[:, :3])
+        assert all(plotting.contrast(text.get_color(), below) >= 4.5 for text in ax.texts)
+
+    def test_on_a_dark_page_black_is_white(self):
+        import matplotlib.pyplot as plt
+
+        Z, y = clouds(7, 70)
+        with plt.style.context("dark_background"):
+            display = shown(Z, y, unlabelled=Z[:3]).plot()
+        colors = {tuple(points.get_facecolor()[0, :3]) for points in dots_of(display.ax_)}
+        assert (1, 1, 1) in colors
+        assert (0, 0, 0) not in colors
+        plt.close(display.figure_)
+
+    def test_what_is_transparent_lies_on_the_page(self, ax):
+        ax.set_facecolor("none")
+        ax.figure.set_facecolor("black")
+        np.testing.assert_array_equal(plotting.Ground.of(ax).ink, 1)
+        ax.figure.set_facecolor("none")
+        np.testing.assert_array_equal(plotting.Ground.of(ax).ink, 0)
+        with matplotlib.rc_context({"text.color": "white"}):
+            np.testing.assert_array_equal(plotting.Ground.of(ax).ink, 1)
+
+    def test_a_legend_on_another_ground_than_the_page_has_that_of_the_axes(self, ax):
+        Z, y = clouds(7, 70)
+        for ground, framed in (("white", False), ("black", True)):
+            ax.clear()
+            ax.set_facecolor(ground)
+            shown(Z, y).plot(ax=ax)
+            legend = ax.get_legend()
+            assert legend.get_frame_on() == framed
+            texts = [text.get_color() for text in legend.get_texts()]
+            assert all(plotting.contrast(_rgb(text), _rgb(ground)) > 20 for text in texts)
+
+    def test_contrast_of_black_and_white(self):
+        assert plotting.contrast(np.zeros(3), np.ones(3)) == pytest.approx(21)
+        assert plotting.contrast(np.ones(3), np.ones(3)) == 1
+
+
+class TestNewRows:
+    def stars(self, ax):
+        return [points for points in dots_of(ax) if points.get_zorder() == 3]
+
+    def test_new_rows_are_placed_by_the_estimator(self, ax):
+        pd = pytest.importorskip("pandas")
+        X, y = wine()
+        frame = pd.DataFrame(X).rename(columns=str)
+        estimator = make_pipeline(StandardScaler().set_output(transform="pandas"), PCA(5))
+        display = EmbeddingDisplay.from_estimator(estimator, frame, y, ax=ax)
+        assert display.add(frame[:4]) is display
+        train, _ = next(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+        expected = estimator.fit(frame.iloc[train]).transform(frame[:4])[:, :2]
+        (stars,) = self.stars(ax)
+        np.testing.assert_allclose(stars.get_offsets(), expected)
+        assert legend_texts(ax) == ["0", "1", "2", "new"]
+        neutral, outline = stars.get_facecolor()[:, :3], stars.get_edgecolor()[:, :3]
+        np.testing.assert_array_equal(neutral, np.ones((4, 3)))
+        np.testing.assert_array_equal(outline, 0)
+
+    def test_a_star_has_the_colour_of_its_class_and_a_new_class_its_own(self, ax):
+        X, y = load_iris(return_X_y=True)
+        names = np.array(["a", "b", "c"])[y]
+        display = EmbeddingDisplay.from_estimator(PCA(2), X, names, ax=ax)
+        display.add(X[:5], np.array(["c", None, "x", "y", "x"], dtype=object)).add(X[:1], ["y"])
+        first, second = (star.get_facecolor()[:, :3] for star in self.stars(ax))
+        np.testing.assert_allclose(first[0], _rgb(COLORS[2]))
+        np.testing.assert_allclose(first[1], 1)
+        np.testing.assert_array_equal(first[2], first[4])
+        np.testing.assert_array_equal(first[3], second[0])
+        assert len({tuple(color) for color in first}) == 4
+        assert legend_texts(ax) == ["a", "b", "c", "new", "new: x", "new: y"]
+
+    def test_of_one_dimension_and_drawn_anew(self, ax):
+        X, y = wine()
+        display = EmbeddingDisplay.from_estimator(PCA(1), X, y, ax=ax)
+        display.add(X[:3]).add(X[:2], [2, 7])
+        heights = [star.get_offsets()[:, 1] for star in self.stars(ax)]
+        np.testing.assert_allclose(heights[0], -1, atol=0.3)
+        np.testing.assert_allclose(heights[1], [2, 3], atol=0.3)
+        ax.clear()
+        assert legend_texts(display.plot(ax=ax).ax_) == ["0", "1", "2"]
+        assert legend_texts(display.add(X[:1]).ax_)[-1] == "new"
+
+    @pytest.mark.parametrize("n_components", [1, 2])
+    def test_numbers(self, ax, n_components):
+        X, _ = wine()
+        display = EmbeddingDisplay.from_estimator(
+            PCA(n_components), X[:, :12], X[:, 12], task="regression", ax=ax
+        )
+        scale = ax.collections[0]
+        display.add(X[:3, :12], [400, 900, np.nan])
+        (star,) = self.stars(ax)
+        np.testing.assert_allclose(star.get_facecolor()[:2], scale.to_rgba([400, 900]))
+        np.testing.assert_allclose(star.get_facecolor()[2], 1)
+        if n_components == 1:
+            np.testing.assert_allclose(star.get_offsets()[:2, 1], [400, 900])
+            assert star.get_offsets()[2, 1] < X[:, 12].min()
+        assert legend_texts(ax) == ["new"]
+
+    def test_refusals_name_the_remedy(self, ax):
+        Z, y = clouds(3, 30)
+        with pytest.raises(ValueError, match=r"make it with EmbeddingDisplay\.from_estimator"):
+            shown(Z, y).plot(ax=ax).add(Z)
+        display = EmbeddingDisplay.from_estimator(PCA(2), *wine(), ax=ax)
+        with pytest.raises(ValueError, match="y_new has 1 label for 2 rows of X_new"):
+            display.add(wine()[0][:2], [1])
+
+
+def _rgb(color):
+    return np.array(matplotlib.colors.to_rgb(color))
+
 
 class TestNumbers:
     def display(self, ax, n_components=2):
@@ -144,9 +493,9 @@ class TestNumbers:
         display, (X, _) = self.display(ax), wine()
         train, test = next(KFold(3, shuffle=True, random_state=0).split(X))
         Z = make_pipeline(StandardScaler(), PCA(2)).fit(X[train, :12]).transform(X[:, :12])
-        expected = KNeighborsRegressor(3).fit(Z[train], X[train, 12]).score(Z[test], X[test, 12])
+        expected = KNeighborsRegressor(5).fit(Z[train], X[train, 12]).score(Z[test], X[test, 12])
         assert display.score == pytest.approx(expected)
-        assert ax.get_title() == f"$x_{{ in 2-D: 3-NN at R² {expected:.3f} on 60 held-out rows"
+        assert ax.get_title() == f"$x_{{ in 2-D: 5-NN at R² {expected:.3f} on 60 held-out rows"
         ax.figure.savefig(io.BytesIO())
 
     def test_an_unknown_task(self, ax):

@@ -10,14 +10,15 @@ something is drawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._validation import check_integer, known_labels
+from ._messages import counted
+from ._validation import check_integer, is_missing, known_labels
 from .evaluation import CLASSIFICATION, Comparison, RankingRow, Vote, held_out_map, named_task
 from .evaluation import SCORES as SCORES_OF
 from .linalg import svd
@@ -277,7 +278,7 @@ def _draw_levels(ax: Any, levels: Levels) -> None:
     ax.set_xticks(range(len(order)), names, parse_math=False, fontsize="small", **slanted)
 
 
-# Displays of spectra, maps of held-out rows, rankings and features.
+# Displays of spectra, rankings and features.
 
 # From dark blue to yellow in even steps, for colour-blind readers and in grey, too; both ends are
 # outlined to be seen.
@@ -304,7 +305,6 @@ STATUS_COLORS = {
     "unclear": COLORS[0],
     "reference": GREY,
 }
-MAX_LEGEND = 24
 MAX_BARS = 30
 
 
@@ -342,128 +342,6 @@ class SpectrumDisplay(Display):
         twin.set_ylabel(label)
         ax.legend(handles=[*ax.collections, line], loc="best")
         self.cumulative_ax_ = twin
-
-
-@dataclass(eq=False, repr=False)
-class EmbeddingDisplay(Display):
-    """A 2-D map of held-out rows, with the score of a k-NN vote in that map as its title.
-
-    Parameters
-    ----------
-    embedding : array of shape (n, 1) or (n, 2)
-        Held-out rows; one dimension is drawn as a strip for each class, or against the numbers.
-    labels : array of shape (n,)
-        Classes, shown by colours and markers, or numbers, shown by a scale of colours.
-    score : float
-        Of the vote of the training rows on these, in the same coordinates.
-    vote : Vote
-    name : str
-    task : {"classification", "regression"}, default="classification"
-        Whether the labels are classes or numbers.
-    score_name : str, default=None
-        One of `SCORES`; None takes accuracy, of numbers R².
-    """
-
-    embedding: np.ndarray
-    labels: np.ndarray
-    score: float
-    vote: Vote
-    name: str
-    task: str = CLASSIFICATION.name
-    score_name: str | None = None
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: BaseEstimator,
-        X: Any,
-        y: Any,
-        *,
-        task: str = CLASSIFICATION.name,
-        split: Any = None,
-        unlabelled: Any = (),
-        n_neighbors: int = 3,
-        name: str | None = None,
-        ax: Any = None,
-    ) -> EmbeddingDisplay:
-        """Learn a clone of the estimator on some rows, map the others and draw these.
-
-        Parameters
-        ----------
-        estimator : transformer
-            E.g. `make_pipeline(StandardScaler(), DNE(2))`. Of more components the first two are
-            drawn, and scored.
-        X : array or sparse matrix of shape (n, p)
-        y : array of shape (n,)
-        task : {"classification", "regression"}, default="classification"
-            Whether y holds classes or numbers.
-        split : pair of integer arrays, default=None
-            Training rows and held-out rows, e.g. a fold of a comparison; None draws a third to be
-            held out.
-        unlabelled : integer array, default=()
-            Rows without a label to learn from, too; it takes a split.
-        n_neighbors : int, default=3
-            k of the vote.
-        name : str, default=None
-            For the title; None takes the name of the (last) class.
-        """
-        y = np.asarray(y)
-        if split is None:  # a fold, which unlike a shuffled split also serves classes of few rows
-            folds = named_task(task).splitter(3, shuffle=True, random_state=0)
-            split = next(folds.split(y, y))
-        rows = np.asarray(unlabelled, dtype=int)
-        seen = held_out_map(estimator, X, y, split, n_neighbors, task=task, unlabelled=rows)
-        name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
-        labels = known_labels(y, seen.rows)
-        return cls(seen.embedding, labels, seen.score, Vote(n_neighbors), name, task).plot(ax=ax)
-
-    def _draw(self, ax: Any) -> None:
-        Z, is_plane = self.embedding, self.embedding.shape[1] > 1
-        if named_task(self.task) == CLASSIFICATION:
-            other_axis = "class"
-            self._plot_classes(ax)
-            ax.set(yticks=[])
-        else:
-            other_axis = "target"
-            heights = Z[:, 1] if is_plane else self.labels
-            style = {"s": 26, "linewidths": 0.4, "edgecolors": "#555555"}
-            points = ax.scatter(Z[:, 0], heights, c=self.labels, cmap=SEQUENTIAL, **style)
-            ax.figure.colorbar(points, ax=ax, label="target")
-            ax.set(yticks=[] if is_plane else ax.get_yticks())
-        ax.set(xlabel="dimension 1", ylabel="dimension 2" if is_plane else other_axis, xticks=[])
-        name = self.score_name or next(iter(SCORES_OF[self.task]))
-        factor, title, _ = SCORES[name]
-        text = f"{self.score:.1%}" if factor == 100 else f"{self.score:.3f}"
-        score = f"at {title if title.isupper() else title.lower()} {text} on"
-        if name == "accuracy":
-            score = f"right in {text} of"
-        ax.set_title(
-            f"{self.name} in {Z.shape[1]}-D: {self.vote} {score} {len(Z)} held-out rows",
-            parse_math=False,
-        )
-
-    def _plot_classes(self, ax: Any) -> None:
-        classes = np.unique(self.labels)
-        for number, label in enumerate(classes):
-            Z = self.embedding[self.labels == label]
-            if Z.shape[1] > 1:
-                heights = Z[:, 1]
-            else:
-                heights = number + np.random.default_rng(0).uniform(-0.3, 0.3, len(Z))
-            ax.scatter(
-                Z[:, 0],
-                heights,
-                s=22,
-                linewidths=0,
-                alpha=0.75,
-                label=shortened(str(label)),
-                color=COLORS[number % len(COLORS)],
-                marker=MARKERS[number % len(MARKERS)],
-            )
-        if len(classes) <= MAX_LEGEND:
-            legend = ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-            for text in legend.get_texts():
-                text.set_parse_math(False)
 
 
 @dataclass(eq=False, repr=False)
@@ -573,6 +451,557 @@ def feature_stretch(components: np.ndarray) -> np.ndarray:
     """
     length = np.linalg.norm(components, axis=0)
     return length / max(np.sqrt(np.mean(length**2)), np.finfo(float).tiny)
+
+
+# A display of a map: held-out rows, few or many, of few classes or many, on a page of any colour.
+
+MAX_LEGEND = 12  # classes; of more each is named where it lies
+MANY_NAMES, MAX_NAMED = 30, 100  # more than so many are written small; at most
+N_PLAIN = 600  # rows that are drawn in full size; dots of more shrink, and become more transparent
+N_VECTORS = 2000  # of more, the dots are one picture in an SVG or PDF file
+DOT, LEAST_DOT = 22, 1.5  # in square points
+OPACITY, LEAST_OPACITY = 0.75, 0.4
+STAR, RING = 6, 3  # times as large as a dot
+N_ANGLES, FROM_FRAME = 16, 4  # directions in which a name is moved off others; least distance
+ROWS_A_LAYER, MAX_LAYERS = 100, 12
+MARKER_AREAS = (1, 0.85, 1.3, 0.8, 1.3, 1.4, 1.4, 2.2)  # so that all look equally large
+TEXT_CONTRAST, DOT_CONTRAST, DOT_CONTRAST_ON_DARK = 4.5, 1.5, 5  # at least
+# Okabe and Ito's yellow, which an outline makes visible, and three of Tol's muted scheme.
+NEW_COLORS = ("#F0E442", "#882255", "#999933", "#44AA99")  # of classes that only new rows have
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a picture is drawn on, and colours that stand out from it.
+
+    Colours are RGB arrays, from 0 to 1.
+
+    Attributes
+    ----------
+    color, page : ndarray of shape (3,)
+        Of the axes, and of the figure around them.
+    """
+
+    color: np.ndarray
+    page: np.ndarray
+
+    @classmethod
+    def of(cls, ax: Any) -> Ground:
+        """Return that of some axes; what is transparent is taken to lie on a page on which
+        matplotlib's texts can be read.
+        """
+        from matplotlib import rcParams
+
+        beneath = 1.0 - _rgb(rcParams["text.color"]).round()
+        page = _rgb(ax.figure.get_facecolor(), beneath)
+        return cls(_rgb(ax.get_facecolor(), page), page)
+
+    @property
+    def ink(self) -> np.ndarray:
+        """Black, or white where that stands out more."""
+        black, white = np.zeros(3), np.ones(3)
+        return max(black, white, key=lambda ink: contrast(ink, self.color))
+
+    @property
+    def grey(self) -> np.ndarray:
+        """On white as `GREY`."""
+        return self.mixed(self.color, 1 - _rgb(GREY)[0])
+
+    def mixed(self, color: Any, share: float) -> np.ndarray:
+        """Return a colour with a share of ink."""
+        return (1 - share) * _rgb(color) + share * self.ink
+
+    def readable(self, color: Any, least: float) -> np.ndarray:
+        """Return a colour with as much ink as its contrast needs to be `least`; black turns into
+        ink.
+        """
+        if not _rgb(color).any():
+            return self.ink
+        mixtures = [self.mixed(color, share) for share in np.linspace(0, 1, 21)]
+        enough = [mixed for mixed in mixtures if contrast(mixed, self.color) >= least]
+        return enough[0] if enough else self.ink
+
+
+def _rgb(color: Any, beneath: Any = 1.0) -> np.ndarray:
+    """Return a colour of matplotlib, which may be transparent, as it looks on another."""
+    from matplotlib.colors import to_rgba
+
+    *rgb, opacity = to_rgba(color)
+    return opacity * np.array(rgb) + (1 - opacity) * beneath
+
+
+def contrast(color: np.ndarray, other: np.ndarray) -> float:
+    """Return the contrast of two colours, from 1 to 21 (WCAG 2.2: 4.5 for texts, 3 for large
+    ones).
+    """
+    channels = np.array([color, other])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    darker, lighter = np.sort(linear @ [0.2126, 0.7152, 0.0722])
+    return float((lighter + 0.05) / (darker + 0.05))
+
+
+@dataclass(eq=False, repr=False)
+class EmbeddingDisplay(Display):
+    """A 2-D map of held-out rows, with the score of a k-NN vote in that map as its title.
+
+    Up to twelve classes are listed in a legend (of more than 2,000 rows, seven); more are named at
+    the medians of their rows. Dots of many rows are small and transparent, and lie in random order,
+    so that no class hides another. Colours adapt to the background of the axes.
+
+    Parameters
+    ----------
+    embedding : array of shape (n, 1) or (n, 2)
+        Held-out rows; one dimension is drawn as a strip for each class, or against the numbers.
+    labels : array of shape (n,)
+        Classes, shown by colours and markers, or numbers, shown by a scale of colours.
+    score : float
+        Of the vote of the training rows on these, in the same coordinates.
+    vote : Vote
+    name : str
+    task : {"classification", "regression"}, default="classification"
+        Whether the labels are classes or numbers.
+    score_name : str, default=None
+        One of `SCORES`; None takes accuracy, of numbers R².
+    unlabelled : array of shape (n_u, 1) or (n_u, 2), default=None
+        Rows without a label, drawn in grey beneath the others.
+    wrong : boolean array of shape (n,), default=None
+        Rows to be ringed, as the vote is wrong.
+    full_score : float, default=None
+        The score in all dimensions of the space that the plane shows, for a second line.
+    full_dimension : int, default=None
+        How many these are.
+
+    Attributes
+    ----------
+    estimator_ : transformer or None
+        The map, fitted to the training rows, if `from_estimator` made the display.
+    ax_, figure_ : matplotlib Axes and Figure
+    """
+
+    embedding: np.ndarray
+    labels: np.ndarray
+    score: float
+    vote: Vote
+    name: str
+    task: str = CLASSIFICATION.name
+    score_name: str | None = None
+    unlabelled: np.ndarray | None = None
+    wrong: np.ndarray | None = None
+    full_score: float | None = None
+    full_dimension: int | None = None
+    estimator_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        X: Any,
+        y: Any,
+        *,
+        task: str = CLASSIFICATION.name,
+        split: Any = None,
+        unlabelled: Any = (),
+        n_neighbors: int = 5,
+        mark_errors: bool = False,
+        name: str | None = None,
+        ax: Any = None,
+    ) -> EmbeddingDisplay:
+        """Learn a clone of the estimator on some rows, map the others and draw these.
+
+        Parameters
+        ----------
+        estimator : transformer
+            E.g. `make_pipeline(StandardScaler(), DNE(2))`. Of more components the first two are
+            drawn, and scored; the score in all of them is the second line. Where the (last step of
+            the) estimator has a method `space(X)` that returns the rows in a space of its own,
+            (n, m), the second line is the score there.
+        X : array or sparse matrix of shape (n, p)
+        y : array of shape (n,)
+        task : {"classification", "regression"}, default="classification"
+            Whether y holds classes or numbers.
+        split : pair of integer arrays, default=None
+            Training rows and held-out rows, e.g. a fold of a comparison; None draws a third to be
+            held out.
+        unlabelled : integer array, default=()
+            Rows without a label to learn from, too, drawn in grey; it takes a split.
+        n_neighbors : int, default=5
+            k of the vote; of fewer training rows all vote.
+        mark_errors : bool, default=False
+            Whether to ring the rows for which the vote is wrong; of classes only.
+        name : str, default=None
+            For the title; None takes the name of the (last) class.
+        """
+        y = np.asarray(y)
+        if mark_errors and named_task(task) != CLASSIFICATION:
+            raise ValueError(
+                f"mark_errors=True rings rows whose class the vote gets wrong, and task={task!r} "
+                "has no classes: leave it out."
+            )
+        if split is None:  # a fold, which unlike a shuffled split also serves classes of few rows
+            folds = named_task(task).splitter(3, shuffle=True, random_state=0)
+            split = next(folds.split(y, y))
+        rows = np.asarray(unlabelled, dtype=int)
+        seen = held_out_map(estimator, X, y, split, n_neighbors, task=task, unlabelled=rows)
+        labels = known_labels(y, seen.rows)
+        display = cls(
+            seen.embedding,
+            labels,
+            seen.score,
+            seen.vote,
+            name or type(getattr(estimator, "_final_estimator", estimator)).__name__,
+            task,
+            unlabelled=seen.unlabelled,
+            wrong=np.asarray(seen.predictions != labels) if mark_errors else None,
+            full_score=seen.full_score,
+            full_dimension=seen.full_dimension,
+        )
+        display.estimator_ = seen.fitted
+        return display.plot(ax=ax)
+
+    def add(self, X_new: Any, y_new: Any = None) -> Self:
+        """Draw new rows into the finished picture, as stars with an outline.
+
+        Parameters
+        ----------
+        X_new : array, sparse matrix or data frame of shape (n_new, p)
+            Rows as the estimator was fitted to; it places them.
+        y_new : array of shape (n_new,), default=None
+            Their labels, None or NaN where one is missing. A star has the colour of its class, or
+            its number; one of a class that is not in the picture gets a colour of its own, and one
+            without a label has the colour of the background.
+
+        Returns
+        -------
+        EmbeddingDisplay
+            This one.
+        """
+        if self.estimator_ is None:
+            raise ValueError(
+                "add needs the fitted map to place new rows, and this display has coordinates "
+                "only: make it with EmbeddingDisplay.from_estimator(estimator, X, y)."
+            )
+        Z = np.asarray(self.estimator_.transform(X_new))[:, :2]
+        y = np.full(len(Z), None) if y_new is None else np.asarray(y_new)
+        if len(y) != len(Z):
+            raise ValueError(
+                f"y_new has {counted(len(y), 'label')} for {counted(len(Z), 'row')} of X_new: "
+                "give one for each, None where it is missing."
+            )
+        self._draw_stars(self.ax_, Z, y)
+        return self
+
+    # How it is drawn.
+
+    @property
+    def _size(self) -> tuple[float, float] | None:
+        return (9.0, 7.0) if self._are_named else None
+
+    @property
+    def _is_plane(self) -> bool:
+        return self.embedding.shape[1] > 1
+
+    @property
+    def _has_classes(self) -> bool:
+        return named_task(self.task) == CLASSIFICATION
+
+    @property
+    def _are_named(self) -> bool:
+        """Whether classes are named where they lie: a legend would be long, or it would rest on
+        markers that are too small to be told apart.
+        """
+        n_classes = len(np.unique(self.labels)) if self._has_classes else 0
+        at_most = MAX_LEGEND if self._n_dots <= N_VECTORS else len(COLORS)
+        return n_classes > at_most
+
+    @property
+    def _n_dots(self) -> int:
+        return len(self.embedding) + (0 if self.unlabelled is None else len(self.unlabelled))
+
+    def _draw(self, ax: Any) -> None:
+        self._ground = Ground.of(ax)
+        self._dots = dots(self._n_dots)
+        if self._has_classes:
+            self._draw_classes(ax)
+        else:
+            self._draw_numbers(ax)
+        if self._n_dots > len(self.embedding):
+            self._draw_unlabelled(ax)
+        if self.wrong is not None:
+            self._draw_rings(ax)
+        other_axis = "class" if self._has_classes else "target"
+        ax.set(xlabel="dimension 1", ylabel="dimension 2" if self._is_plane else other_axis)
+        ax.set(xticks=[], yticks=[] if self._is_plane or self._has_classes else ax.get_yticks())
+        self._write_title(ax)
+        self._draw_legend(ax)
+        self._n_stars = 0
+        if self._are_named:
+            self._name_classes(ax)
+
+    def _in_picture(self, Z: np.ndarray, places: Any) -> np.ndarray:
+        """Return points (n, 2): in one dimension, a class has its place, and a number."""
+        if self._is_plane:
+            return Z
+        spread = 0.3 * self._has_classes
+        jitter = np.random.default_rng(0).uniform(-spread, spread, len(Z))
+        return np.column_stack([Z[:, 0], places + jitter])
+
+    @property
+    def _place_without_label(self) -> float:
+        """Beneath the first class, or the least number."""
+        if self._has_classes:
+            return -1.0
+        return float(np.min(self.labels) - 0.1 * np.ptp(self.labels))
+
+    def _draw_classes(self, ax: Any) -> None:
+        """Draw layers of random rows, one over the other, so that no class hides another."""
+        classes, self._codes = np.unique(self.labels, return_inverse=True)
+        self._numbers = {label: number for number, label in enumerate(classes.tolist())}
+        self._n_classes = len(classes)
+        self._points = self._in_picture(self.embedding, self._codes)
+        colors = np.array([self._color(number) for number in range(len(classes))])
+        order = np.random.default_rng(0).permutation(len(self._codes))
+        n_layers = np.clip(len(order) // ROWS_A_LAYER, 1, MAX_LAYERS)
+        for layer in np.array_split(order, n_layers):
+            marks = self._codes[layer] % len(MARKERS)
+            for mark in np.unique(marks):
+                rows = layer[marks == mark]
+                style = self._dots | _marker(mark, self._dots["s"])
+                ax.scatter(*self._points[rows].T, c=colors[self._codes[rows]], **style)
+        if not self._are_named:
+            for label, number in self._numbers.items():
+                self._list(ax, str(label), facecolors=colors[number], **_marker(number, DOT))
+
+    def _color(self, number: int) -> np.ndarray:
+        """Return the colour of a class; those that only new rows have follow the others."""
+        n_before = number - self._n_classes
+        if n_before >= 0:
+            return _rgb(NEW_COLORS[n_before % len(NEW_COLORS)])
+        least = DOT_CONTRAST_ON_DARK if self._ground.ink.any() else DOT_CONTRAST
+        return self._ground.readable(COLORS[number % len(COLORS)], least)
+
+    def _draw_numbers(self, ax: Any) -> None:
+        self._points = self._in_picture(self.embedding, self.labels)
+        outline = self._ground.mixed(self._ground.color, 2 / 3)
+        style = dict(self._dots)
+        if len(self.labels) <= N_VECTORS:
+            style |= {"linewidths": 0.4, "edgecolors": outline, "alpha": 1}
+        self._scale = ax.scatter(*self._points.T, c=self.labels, cmap=SEQUENTIAL, **style)
+        ax.figure.colorbar(self._scale, ax=ax, label="target").solids.set_alpha(1)
+
+    def _draw_unlabelled(self, ax: Any) -> None:
+        points = self._in_picture(np.asarray(self.unlabelled), self._place_without_label)
+        grey = self._ground.grey
+        ax.scatter(*points.T, color=grey, zorder=0.5, **self._dots)
+        self._list(ax, "no label", facecolors=grey)
+
+    def _draw_rings(self, ax: Any) -> None:
+        rings = {"facecolors": "none", "edgecolors": self._ground.ink, "linewidths": 0.7}
+        size = RING * self._dots["s"]
+        points = self._points[np.asarray(self.wrong, dtype=bool)]
+        ax.scatter(*points.T, s=size, rasterized=self._dots["rasterized"], zorder=1.5, **rings)
+        self._list(ax, "the vote is wrong", s=RING * DOT, **rings)
+
+    def _write_title(self, ax: Any) -> None:
+        from matplotlib import rcParams
+
+        name = self.score_name or next(iter(SCORES_OF[self.task]))
+        factor, title, _ = SCORES[name]
+        write = "{:.1%}".format if factor == 100 else "{:.3f}".format
+        score = f"at {title if title.isupper() else title.lower()} {write(self.score)} on"
+        if name == "accuracy":
+            score = f"right in {write(self.score)} of"
+        dimension, n = self.embedding.shape[1], len(self.embedding)
+        text = f"{self.name} in {dimension}-D: {self.vote} {score} {n:,} held-out rows"
+        pad = rcParams["axes.titlepad"]
+        if self.full_score is None:
+            ax.set_title(text, parse_math=False)
+            return
+        ax.set_title(text, parse_math=False, pad=pad + 1.5 * rcParams["font.size"])
+        number = "" if self.full_dimension is None else f"{self.full_dimension} "
+        ax.annotate(
+            f"in all {number}dimensions: {write(self.full_score)}",
+            (0.5, 1),
+            (0, pad),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="center",
+        )
+
+    def _list(self, ax: Any, text: str, **style: Any) -> None:
+        """Add an entry to the legend, whose dot has the full size."""
+        ax.scatter([], [], label=shortened(text), **{"s": DOT, "linewidths": 0} | style)
+
+    def _draw_legend(self, ax: Any) -> None:
+        """List classes beside the picture, or beneath it what is listed without them."""
+        from matplotlib import rcParams
+        from matplotlib.transforms import offset_copy
+
+        handles, _ = ax.get_legend_handles_labels()
+        if not handles:
+            return
+        place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+        if self._are_named or not self._has_classes:
+            lower = -1.8 * rcParams["font.size"]
+            beneath = offset_copy(ax.transAxes, ax.figure, y=lower, units="points")
+            place = {
+                "loc": "upper center",
+                "bbox_to_anchor": (0.5, 0),
+                "ncols": min(len(handles), 5),
+            }
+            place["bbox_transform"] = beneath
+        ground = self._ground
+        legend = ax.legend(
+            **place,
+            facecolor=tuple(ground.color),
+            framealpha=1,
+            edgecolor="none",
+            labelcolor=tuple(ground.ink),
+            frameon=contrast(ground.color, ground.page) > 1.05,
+        )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+
+    def _name_classes(self, ax: Any) -> None:
+        """Write the names of classes, of very many the largest, at the medians of their rows."""
+        from matplotlib.patheffects import withStroke
+
+        sizes, labels = np.bincount(self._codes), list(self._numbers)
+        named = np.argsort(-sizes, kind="stable")[:MAX_NAMED]
+        halo = [withStroke(linewidth=3, foreground=self._ground.color)]
+        few = len(named) <= MANY_NAMES
+        names = []
+        for number in named:
+            median = np.median(self._points[self._codes == number], axis=0)
+            name = ax.annotate(
+                shortened(str(labels[number]), 24 if few else 18),
+                median,
+                (0, 0),
+                textcoords="offset points",
+                ha="center",
+                va="center",
+                color=self._ground.readable(self._color(number), TEXT_CONTRAST),
+                fontsize="medium" if few else "small",
+                fontweight="bold" if few else "normal",
+                path_effects=halo,
+                parse_math=False,
+                zorder=4,
+            )
+            names.append(name)
+        _separate(ax, names)
+
+    def _draw_stars(self, ax: Any, Z: np.ndarray, y: np.ndarray) -> None:
+        """Draw new rows, and list what the legend does not have yet."""
+        from matplotlib.patheffects import withStroke
+
+        ground = self._ground
+        style = {
+            "marker": "*",
+            "edgecolors": ground.ink,
+            "linewidths": 0.9,
+            "path_effects": [withStroke(linewidth=2.8, foreground=ground.color)],
+        }
+        if not self._n_stars:
+            self._list(ax, "new", facecolors=ground.color, s=STAR * DOT, **style)
+        self._n_stars += len(Z)
+        known = ~is_missing(y)
+        places = np.full(len(Z), self._place_without_label)
+        colors = np.tile(ground.color, (len(Z), 1))
+        if self._has_classes:
+            before = len(self._numbers)
+            numbers = np.array([self._number(label) for label in y[known].tolist()], dtype=int)
+            palette = np.array([self._color(number) for number in self._numbers.values()])
+            places[known], colors[known] = numbers, palette[numbers]
+            for label in list(self._numbers)[before:]:
+                color = self._color(self._numbers[label])
+                self._list(ax, f"new: {label}", facecolors=color, s=STAR * DOT, **style)
+        else:
+            places[known] = y[known]
+            colors[known] = self._scale.to_rgba(places[known])[:, :3]
+        size = STAR * dots(self._n_stars)["s"]
+        ax.scatter(*self._in_picture(Z, places).T, s=size, c=colors, zorder=3, **style)
+        self._draw_legend(ax)
+
+    def _number(self, label: Any) -> int:
+        """Return the number of a class; one that is not in the picture gets the next."""
+        return self._numbers.setdefault(label, len(self._numbers))
+
+
+def dots(n: int) -> dict[str, Any]:
+    """Return the style of n dots: of many, small and transparent."""
+    many = max(n / N_PLAIN, 1)
+    return {
+        "s": max(DOT * many**-0.55, LEAST_DOT),
+        "alpha": max(OPACITY * many**-0.15, LEAST_OPACITY),
+        "rasterized": n > N_VECTORS,
+        "linewidths": 0,
+    }
+
+
+def _marker(number: int, size: float) -> dict[str, Any]:
+    """Return the marker of a class, as large as a dot of this size looks."""
+    mark = number % len(MARKERS)
+    return {"marker": MARKERS[mark], "s": size * MARKER_AREAS[mark]}
+
+
+def _separate(ax: Any, names: list[Any]) -> None:
+    """Move annotations that overlap, in the layout that the figure has now, and tie those that are
+    moved off their points to them.
+    """
+    layout = ax.figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(ax.figure.canvas.figure)
+    boxes = np.array([name.get_window_extent().bounds for name in names])
+    at, sizes = boxes[:, :2] + boxes[:, 2:] / 2, boxes[:, 2:]
+    axes = ax.get_window_extent().padded(-FROM_FRAME)
+    moves = separated(at, sizes, np.array([axes.min, axes.max])) - at
+    points = moves * 72 / ax.figure.dpi
+    for name, move in zip(names, points, strict=True):
+        name.xyann = move
+    for number in np.flatnonzero((2 * np.abs(moves) > sizes).any(axis=1)):
+        ax.annotate(
+            "",
+            names[number].xy,
+            points[number],
+            textcoords="offset points",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": names[number].get_color(),
+                "linewidth": 0.8,
+                "shrinkA": 0,
+                "shrinkB": 0,
+            },
+        )
+
+
+def separated(at: np.ndarray, sizes: np.ndarray, within: np.ndarray) -> np.ndarray:
+    """Return centres of boxes, near those given, such that no two boxes overlap where that is
+    feasible.
+
+    One box after the other takes the nearest place that is free, on circles about its own; one that
+    finds none stays. For n boxes it takes O(n^2) for each of some thousand places.
+
+    Parameters
+    ----------
+    at, sizes : array of shape (n, 2)
+        Centres of the boxes, the most important first; widths and heights.
+    within : array of shape (2, 2)
+        The lower left and the upper right corner of what holds all.
+    """
+    radii = np.arange(0, np.linalg.norm(within[1] - within[0]), sizes[:, 1].min() / 2)
+    angles = np.linspace(0, 2 * np.pi, N_ANGLES, endpoint=False) + np.pi / 2
+    circles = radii[:, None, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+    moves = circles.reshape(-1, 2)  # the shortest first
+    lower, upper = within[0] + sizes / 2, within[1] - sizes / 2
+    centres = np.clip(at, lower, upper)
+    for number in range(1, len(at)):
+        places = centres[number] + moves
+        reach = (sizes[:number] + sizes[number]) / 2
+        apart = np.abs(places[:, None] - centres[:number]) >= reach
+        inside = (places >= lower[number]) & (places <= upper[number])
+        free = inside.all(axis=1) & apart.any(axis=2).all(axis=1)
+        if free.any():
+            centres[number] = places[free.argmax()]
+    return centres
 
 
 __all__ = [

@@ -102,7 +102,22 @@ def test_held_out_map(comparison):
     distances = np.linalg.norm(Z_test[:, None] - Z_train[None], axis=2)
     np.testing.assert_array_equal(seen.neighbors, train[np.argsort(distances, axis=1)[:, :3]])
     votes = [np.bincount(y[near]).argmax() for near in seen.neighbors]
+    np.testing.assert_array_equal(seen.predictions, votes)
     assert seen.score == pytest.approx(np.mean(votes == y[test]))
+    np.testing.assert_allclose(seen.fitted.transform(X[test])[:, :2], seen.embedding)
+
+
+def test_held_out_map_has_the_score_in_all_dimensions_if_there_are_more(comparison):
+    train, test = comparison.folds[0]
+    for n_components in (1, 2, 5):
+        mapping = make_pipeline(StandardScaler(), PCA(n_components))
+        seen = held_out_map(mapping, X, y, (train, test), n_neighbors=3)
+        if n_components < 3:
+            assert (seen.full_score, seen.full_dimension) == (None, None)
+            continue
+        Z = mapping.fit(X[train]).transform(X)
+        expected = KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[test], y[test])
+        assert (seen.full_score, seen.full_dimension) == (expected, 5)
 
 
 def test_first_map_is_that_of_the_first_fold_with_its_vote(comparison):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import accuracy_score, confusion_matrix, r2_score
+from sklearn.pipeline import Pipeline
 
 from .._validation import known_labels
 from .contestants import FAILURES, MapWithVote, contestant
@@ -37,6 +38,15 @@ class HeldOutMap:
     score : float
         Of the vote of these neighbours on these rows: accuracy, or R².
     vote : Vote
+    predictions : ndarray of shape (n,), default=None
+        Of this vote, for these rows.
+    unlabelled : ndarray of shape (n_u, 1) or (n_u, 2), default=None
+        Coordinates of the rows without a label.
+    full_score, full_dimension : float and int, default=None
+        The same for the same vote in all dimensions of the space that the plane shows; None where
+        the plane is that space.
+    fitted : estimator, default=None
+        The map, which places other rows.
     """
 
     embedding: np.ndarray
@@ -44,6 +54,11 @@ class HeldOutMap:
     neighbors: np.ndarray
     score: float
     vote: Vote
+    predictions: np.ndarray | None = None
+    unlabelled: np.ndarray | None = None
+    full_score: float | None = None
+    full_dimension: int | None = None
+    fitted: Any = None
 
 
 def score_by_dimension(
@@ -239,19 +254,48 @@ def held_out_map(
 ) -> HeldOutMap:
     """Learn a clone of `mapping` on a fold, and return its held-out rows in two dimensions.
 
-    `unlabelled` are row numbers to learn from, too, as `Protocol.beside` has them.
+    `unlabelled` are row numbers to learn from, too, as `Protocol.beside` has them. Of few training
+    rows all vote.
     """
     (train, test), target, y = fold, named_task(task), np.asarray(y)
     X = getattr(X, "iloc", X)  # to take rows of a data frame or of an array
-    labels = known_labels(y, train)
+    labels, truth = known_labels(y, train), known_labels(y, test)
     rows, targets, none = np.append(train, unlabelled), labels, np.nan
     if len(unlabelled):
         if target == CLASSIFICATION:
             targets, none = np.unique(labels, return_inverse=True)[1], -1
         targets = np.append(targets, np.full(len(unlabelled), none))
     fitted = clone(mapping).fit(X[rows], targets)
-    Z, queries = (np.asarray(fitted.transform(X[some]))[:, :2] for some in (train, test))
-    vote = Vote(n_neighbors).estimator(target).fit(Z, labels)
-    neighbors = train[vote.kneighbors(queries, return_distance=False)]
-    score = float(vote.score(queries, known_labels(y, test)))
-    return HeldOutMap(queries, test, neighbors, score, Vote(n_neighbors))
+    (Z, space), (queries, queries_in_space) = (_plane_and_space(fitted, X[some]) for some in fold)
+    (vote,) = possible_votes([Vote(n_neighbors)], len(train))
+    voters = vote.estimator(target).fit(Z, labels)
+    predictions = voters.predict(queries)
+    measure = accuracy_score if target == CLASSIFICATION else r2_score
+    seen = HeldOutMap(
+        embedding=queries,
+        rows=test,
+        neighbors=train[voters.kneighbors(queries, return_distance=False)],
+        score=float(measure(truth, predictions)),
+        vote=vote,
+        predictions=predictions,
+        unlabelled=np.asarray(fitted.transform(X[unlabelled]))[:, :2] if len(unlabelled) else None,
+        fitted=fitted,
+    )
+    if space.shape[1] == Z.shape[1]:
+        return seen
+    full_score = vote.estimator(target).fit(space, labels).score(queries_in_space, truth)
+    return replace(seen, full_score=float(full_score), full_dimension=space.shape[1])
+
+
+def _plane_and_space(fitted: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows in the plane of a fitted map, (n, 1) or (n, 2), and in the space that it shows,
+    (n, m).
+
+    The plane is the first two columns of `transform(X)`. The space is `space(X)` of the last step
+    where it has this method, as a map has that learns a space before it takes it to the plane;
+    else all columns.
+    """
+    Z, last = np.asarray(fitted.transform(X)), fitted
+    while isinstance(last, Pipeline):
+        X, last = last[:-1].transform(X) if len(last) > 1 else X, last[-1]
+    return Z[:, :2], np.asarray(last.space(X)) if hasattr(last, "space") else Z
