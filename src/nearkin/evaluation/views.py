@@ -143,10 +143,9 @@ def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
 
 
 def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
-    """Return the held-out rows of the first fold in two dimensions of a method, with its vote; for a
-    predictor for tables as `first_picture` does.
+    """Return the held-out rows of the first fold in two dimensions of a method, with its vote.
 
-    The map is learned from its training rows.
+    The map is learned from its training rows. Of a predictor for tables it is `first_picture`.
     """
     fold, method, params = _on_first_fold(comparison, result)
     if method.own_vote:
@@ -211,7 +210,7 @@ def _learned_space(
 
 
 def _seen(fold: Fold, Z: np.ndarray, queries: np.ndarray, vote: Vote) -> HeldOutMap:
-    """Return the held-out rows of a fold, voted for by the training rows in the same coordinates."""
+    """Return the held-out rows of a fold in some coordinates, with a vote of the training rows."""
     (vote,) = possible_votes([vote], len(fold.rows))
     near = nearest_voters(Z, queries, vote.n_neighbors)[1]
     score = _score(fold, Z, queries, vote)
