@@ -1,68 +1,77 @@
-"""The log-likelihood of t-distributed NCA is what it is defined as, and its gradient the slope."""
+"""The two terms of t-distributed NCA are what they are defined as, and their gradients the slopes."""
 
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
+from scipy.sparse import csr_array
 
-from nearkin.objectives.stochastic import SameClass, TargetKernel
-from nearkin.objectives.t_nca import student_log_likelihood
+from nearkin.objectives.t_nca import log_mass, log_similarity
 
-N = 30
 RNG = np.random.default_rng(0)
-Z = RNG.normal(size=(N, 2))
-WEIGHTS = {
-    "classes": SameClass(RNG.integers(0, 4, N)),
-    "a class of one row": SameClass(np.r_[0, 1, np.arange(N - 2) % 2]),
-    "numbers": TargetKernel(RNG.normal(size=N), 0.5),
-}
-every_weight = pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
+Z, Y = RNG.normal(size=(20, 2)), RNG.normal(size=(30, 2))
+W = RNG.uniform(size=(20, 30)) * (RNG.uniform(size=(20, 30)) < 0.3)
+W[3] = 0  # a row without a right neighbour
 
 
-def defined(Z, w, n_anchors):
-    """The definition, a sum over pairs."""
-    k = 1 / (1 + np.sum((Z[:, None] - Z[None]) ** 2, axis=2))
-    np.fill_diagonal(k, 0)
-    right = (w * k).sum(axis=1)[:n_anchors]
-    possible = right > 0
-    return np.log(right[possible] / k.sum(axis=1)[:n_anchors][possible]).sum()
+def weights(Z, Y):
+    return 1 / (1 + np.sum((Z[:, None] - Y[None]) ** 2, axis=2))
 
 
-@every_weight
-@pytest.mark.parametrize("n_anchors", [None, 11])
-def test_value_and_gradient(weights, n_anchors):
-    every = np.arange(N)
-    w = weights.weights(every[:, None], every[None], float)
-    value, gradient = student_log_likelihood(Z, weights, n_anchors)
-    assert value == pytest.approx(defined(Z, w, n_anchors))
-    wrong = check_grad(
-        lambda z: student_log_likelihood(z.reshape(N, 2), weights, n_anchors)[0],
-        lambda z: student_log_likelihood(z.reshape(N, 2), weights, n_anchors)[1].ravel(),
-        Z.ravel(),
+def similarity(Z, Y):
+    return log_similarity(Z, Y, csr_array(W))
+
+
+def own_mass(Z):
+    value, from_anchors, from_others = log_mass(Z, Z, own=True)
+    return value, from_anchors + from_others
+
+
+def slope_error(function, X):
+    shape = X.shape
+    return check_grad(
+        lambda x: function(x.reshape(shape))[0],
+        lambda x: function(x.reshape(shape))[1].ravel(),
+        X.ravel(),
     )
-    assert wrong < 1e-5 * np.linalg.norm(gradient)
 
 
-def test_rows_alone_in_their_class_are_left_out():
-    alone = SameClass(np.arange(5))
-    value, gradient = student_log_likelihood(Z[:5], alone)
-    assert value == 0
-    np.testing.assert_array_equal(gradient, 0)
+def test_the_similarity_of_right_neighbours():
+    expected = (W * weights(Z, Y)).sum(axis=1)
+    assert similarity(Z, Y)[0] == pytest.approx(np.log(expected[expected > 0]).sum())
 
 
-@every_weight
-def test_rotation_and_shift_change_nothing(weights):
+def test_the_mass_of_all():
+    K = weights(Z, Y)
+    assert log_mass(Z, Y)[0] == pytest.approx(np.log(K.sum(axis=1)).sum())
+    K = weights(Z, Z) - np.eye(20)
+    assert own_mass(Z)[0] == pytest.approx(np.log(K.sum(axis=1)).sum())
+
+
+@pytest.mark.parametrize("term", [similarity, log_mass])
+def test_gradients(term):
+    assert slope_error(lambda Z: term(Z, Y)[:2], Z) < 1e-5
+    assert slope_error(lambda Y: term(Z, Y)[::2], Y) < 1e-5
+
+
+def test_gradient_where_anchors_are_the_others():
+    assert slope_error(own_mass, Z) < 1e-5
+
+
+@pytest.mark.parametrize("term", [similarity, log_mass])
+def test_rotation_and_shift_change_nothing(term):
     rotation = np.linalg.qr(RNG.normal(size=(2, 2)))[0]
-    value, gradient = student_log_likelihood(Z, weights)
-    moved, slope = student_log_likelihood(Z @ rotation + 3.0, weights)
+    value, *gradients = term(Z, Y)
+    moved, *slopes = term(Z @ rotation + 3.0, Y @ rotation + 3.0)
     assert moved == pytest.approx(value)
-    np.testing.assert_allclose(slope, gradient @ rotation, atol=1e-9)
+    for slope, gradient in zip(slopes, gradients, strict=True):
+        np.testing.assert_allclose(slope, gradient @ rotation, atol=1e-9)
 
 
-@every_weight
-def test_tiles_and_float32_add_up(weights, monkeypatch):
-    whole = student_log_likelihood(Z, weights)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tiles_add_up(monkeypatch, dtype):
+    value, gradient = own_mass(Z)
     monkeypatch.setattr("nearkin.objectives.t_nca.tile_height", lambda n: 7)
-    for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-4)):
-        value, gradient = student_log_likelihood(Z.astype(dtype), weights)
-        assert value == pytest.approx(whole[0], rel=tolerance)
-        np.testing.assert_allclose(gradient, whole[1], rtol=0, atol=tolerance * 10)
+    tolerance = 1e-12 if dtype is np.float64 else 1e-4
+    tiled, slope = own_mass(Z.astype(dtype))
+    assert tiled == pytest.approx(value, rel=tolerance)
+    np.testing.assert_allclose(slope, gradient, rtol=0, atol=10 * tolerance)

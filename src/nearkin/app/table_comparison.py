@@ -25,7 +25,7 @@ from ..evaluation import (
     all_methods,
     compare,
     extend,
-    first_map,
+    first_picture,
     leader,
     score_by_dimension,
 )
@@ -197,11 +197,19 @@ def _draw(comparison: Comparison, table: Table, path: Path) -> None:
     displays: list[Any] = [RankingDisplay(comparison)]
     # on every fold, not on the first alone
     if name != RAW and name in [result.name for result in comparison.results]:
-        seen = first_map(comparison, answer)
-        labels = known_labels(table.y, seen.rows)
-        score = comparison.score.name
+        seen = first_picture(comparison, answer)
         displays.append(
-            EmbeddingDisplay(seen.embedding, labels, seen.score, seen.vote, name, table.task, score)
+            EmbeddingDisplay(
+                seen.embedding,
+                known_labels(table.y, seen.rows),
+                seen.score,
+                seen.vote,
+                f"t-NCA of {name}",
+                table.task,
+                comparison.score.name,
+                full_score=seen.full_score,
+                full_dimension=seen.full_dimension,
+            )
         )
     draw_displays(f"compare {table.name}", displays, path)
 

@@ -22,9 +22,9 @@ from .._blocks import parallel_map, row_blocks
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import check_choice, check_integer, check_number, validate_rows
 from ..descent import DescentResult, OnIteration, Status, adam, lbfgs
-from ..neighbors import squares_to_nearest
-from ..objectives.stochastic import PairWeights, Value
-from ..objectives.t_nca import student_log_likelihood
+from ..neighbors import nearest, nearest_same_class, squares_to_nearest
+from ..objectives.stochastic import PairWeights, SameClass, Value
+from ..objectives.t_nca import log_mass, log_similarity
 from .base import Embedding
 from .descent_embedding import FLOAT64_ROWS, directions, unit_distance
 from .descents import ALL_PAIRS_ROWS
@@ -59,10 +59,12 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
     neighbours:
 
         1/n sum_i log q_i - alpha/n sum_i ||u_i - z_i||^2
-        q_i = sum_(j in C_i) k_ij / sum_(j != i) k_ij        k_ij = 1 / (1 + ||z_i - z_j||^2)
+        q_i = sum_(j in N_i) k_ij / sum_(j != i) k_ij        k_ij = 1 / (1 + ||z_i - z_j||^2)
 
-    C_i are the rows of the class of row i. So a row lies between classes where its neighbours are
-    of several, and labels that mean nothing give a picture in which unseen rows lie mixed.
+    N_i are the k nearest rows of the class of row i in the space, so that classes do not shrink to
+    points: a row is pulled by its neighbours of the same class, and pushed by all others. It lies
+    between classes where its neighbours are of several, and labels that mean nothing give a picture
+    in which unseen rows lie mixed.
 
     Parameters
     ----------
@@ -74,10 +76,10 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         take `NCAClassifier()` or `NCARegressor()`. "passthrough" takes X itself, which then should
         be a learned space.
     target : {"classes", "continuous"}, default="classes"
-        What y holds: labels, or real numbers, for which w_ij of `NCA` takes the place of the sum
-        over C_i. An `estimator` that is given needs a setting of its own.
+        What y holds: labels, or real numbers. Then N_i are the 3 k nearest rows, each counted by
+        the weight w_ij of `NCA`. An `estimator` that is given needs a setting of its own.
     n_neighbors : int, default=15
-        k, by which a row is placed. More give a smoother picture.
+        k, of the placement and of N_i. More give a smoother picture.
     n_landmarks : "auto" or int, default="auto"
         How many training rows, drawn at random, have positions and are neighbours; "auto" takes all
         up to 50,000. The space is learned from all rows.
@@ -128,9 +130,9 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
     Descents begin with the means of the classes, placed by t-SNE, and around each the two principal
     directions within classes. Without classes, with two principal directions of all rows.
 
-    Cost beside that of the space: neighbours among l^2 pairs; an iteration of L-BFGS takes O(l^2),
-    a step of stochastic gradient O(512 max(4096, sqrt(250 l))). A new row is compared with all
-    landmarks, O(l r). Memory is O(l (r + k)).
+    Cost beside that of the space: neighbours among l^2 pairs; an iteration of L-BFGS takes O(l^2 +
+    l k), a step of stochastic gradient O(512 max(4096, sqrt(250 l))). A new row is compared with
+    all landmarks, O(l r). Memory is O(l (r + k)).
 
     KeyboardInterrupt, or a callback, ends the descent; the positions so far are kept, and the
     interrupt is raised again.
@@ -139,6 +141,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
     ----------
     M. R. Min, L. van der Maaten, Z. Yuan, A. Bonner, Z. Zhang: Deep Supervised t-Distributed
     Embedding. Proceedings of the 27th International Conference on Machine Learning (2010) 791-798.
+    There a deep network is the map, and N_i is the whole class.
 
     Examples
     --------
@@ -209,18 +212,19 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         self.bandwidth_ = unit_distance(H, mean_perplexity=PERPLEXITY)
         k = min(self.n_neighbors, len(H) - 1)
         S = placement(H, H, self.bandwidth_, k, own=True)
+        W = right_neighbors(H, pair_weights, k)
         U = initial_positions(H, pair_weights.codes, self.n_components)
         on_iteration = partial(task.iteration, lambda U: vars(self) | {"positions_": U})
         if len(rows) <= EXACT_ROWS:
             found = lbfgs(
-                partial(self._loss, S, pair_weights),
+                partial(self._loss, S, W),
                 U,
                 max_iter=ITERATIONS if isinstance(self.max_iter, str) else self.max_iter,
                 tol=self.tol,
                 on_iteration=on_iteration,
             )
         else:
-            found = self._by_minibatches(S, pair_weights, U, rng, on_iteration)
+            found = self._by_minibatches(S, W, U, rng, on_iteration)
         return self._set_positions(found, S, H.dtype, task)
 
     def _learn_space(self, X: Any, y: Any, rng: Any) -> tuple[np.ndarray, PairWeights]:
@@ -252,36 +256,22 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
             )
         return X, pair_weights
 
-    def _loss(
-        self,
-        S: csr_array,
-        pair_weights: PairWeights,
-        U: np.ndarray,
-        rows: Any = slice(None),
-        n_anchors: int | None = None,
-    ) -> Value:
-        """Return the loss of positions and its gradient: of all landmarks, or estimated from some
-        rows of S, the first of which are anchors.
-        """
-        Z, own = S @ U, U[rows]
-        dtype = np.float64 if len(Z) <= FLOAT64_ROWS else np.float32
-        centred = (Z - Z.mean(axis=0)).astype(dtype)
-        value, slope = student_log_likelihood(centred, pair_weights, n_anchors)
-        n, apart = n_anchors or len(Z), own - Z
-        pull = 2 * self.alpha / len(Z) * apart
-        gradient = S.T @ (-slope / n - pull)
-        gradient[rows] += pull
-        return -value / n + self.alpha * float(np.sum(apart**2)) / len(Z), gradient
+    def _loss(self, S: csr_array, W: csr_array, U: np.ndarray) -> Value:
+        """Return the loss of positions, and its gradient."""
+        Z = S @ U
+        rows = about_mean(Z)
+        similarity, *pulls = log_similarity(rows, rows, W)
+        mass, *pushes = log_mass(rows, rows, own=True)
+        slope = (sum(pushes) - sum(pulls)) / len(Z)
+        cost, from_cost = self._penalty(S, np.arange(len(U)), U, Z)
+        return (mass - similarity) / len(Z) + cost, S.T @ slope + from_cost
 
     def _by_minibatches(
-        self,
-        S: csr_array,
-        pair_weights: PairWeights,
-        init: np.ndarray,
-        rng: Any,
-        on_iteration: OnIteration,
+        self, S: csr_array, W: csr_array, init: np.ndarray, rng: Any, on_iteration: OnIteration
     ) -> DescentResult:
-        """Descend by steps that shrink to nothing, each by the anchors among some landmarks."""
+        """Descend by steps that shrink to nothing. A step is for some anchors, all their right
+        neighbours, and some other landmarks that stand for all.
+        """
         n = len(init)
         n_drawn = min(n, max(EXACT_ROWS, int((250 * n) ** 0.5)))
         n_iter = int(STEPS / ROUND * max(1.0, n / 10_000) ** 0.25)
@@ -291,7 +281,19 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
 
         def estimate(U: np.ndarray, t: int) -> Value:
             drawn = rng.choice(n, n_drawn, replace=False)
-            return self._loss(S[drawn], pair_weights.subset(drawn), U, drawn, ANCHORS)
+            anchors, others = drawn[:ANCHORS], drawn[ANCHORS:]
+            near, places = np.unique(W[anchors].indices, return_inverse=True)
+            rows = np.concatenate([anchors, near, others])
+            S_rows = S[rows]
+            Z = S_rows @ U
+            ends = np.cumsum([len(anchors), len(near)])
+            z, z_near, z_others = np.split(about_mean(Z), ends)
+            right = csr_array((W[anchors].data, places, W[anchors].indptr))
+            similarity, pull, pull_near = log_similarity(z, z_near, right)
+            mass, push, push_others = log_mass(z, z_others)
+            slope = np.concatenate([push - pull, -pull_near, push_others]) / len(anchors)
+            cost, from_cost = self._penalty(S_rows, rows, U, Z)
+            return (mass - similarity) / len(anchors) + cost, S_rows.T @ slope + from_cost
 
         return adam(
             estimate,
@@ -302,6 +304,16 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
             step=lambda t: length * (1 - t / n_steps),
             on_iteration=on_iteration,
         )
+
+    def _penalty(self, S: csr_array, rows: np.ndarray, U: np.ndarray, Z: np.ndarray) -> Value:
+        """Return `alpha mean ||u_i - z_i||^2` of some landmarks, which may be listed twice, and its
+        gradient; S are the rows that place them.
+        """
+        apart = U[rows] - Z
+        slope = 2 * self.alpha / len(rows) * apart
+        gradient = -(S.T @ slope)
+        np.add.at(gradient, rows, slope)
+        return self.alpha * float(np.sum(apart**2)) / len(rows), gradient
 
     def _set_positions(self, found: DescentResult, S: csr_array, dtype: Any, task: FitTask) -> Self:
         """Set what was found; raise the interrupt that ended the descent."""
@@ -395,6 +407,25 @@ def placement(
     weights = softmax(-squares / bandwidth**2, axis=1)
     ends = k * np.arange(len(Q) + 1)
     return csr_array((weights.ravel(), neighbors.ravel(), ends), shape=(len(Q), len(H)))
+
+
+def right_neighbors(H: np.ndarray, pair_weights: PairWeights, k: int) -> csr_array:
+    """Return W (n, n): 1 for the k nearest rows of the same class; of numbers, w_ij for the 3 k
+    nearest.
+    """
+    if isinstance(pair_weights, SameClass):
+        W = nearest_same_class(H, pair_weights.codes, k)
+        W.data = np.ones(len(W.data))
+        return W
+    W = nearest(H, min(3 * k, len(H) - 1))
+    i = np.repeat(np.arange(len(H)), np.diff(W.indptr))
+    W.data = np.exp(pair_weights.log_weights(i, W.indices, np.float64))
+    return W
+
+
+def about_mean(Z: np.ndarray) -> np.ndarray:
+    """Return rows about their mean; of many in float32."""
+    return (Z - Z.mean(axis=0)).astype(np.float64 if len(Z) <= FLOAT64_ROWS else np.float32)
 
 
 def initial_positions(H: np.ndarray, codes: np.ndarray | None, m: int) -> np.ndarray:

@@ -41,6 +41,7 @@ from .views import (
     chosen_predictor,
     confusion,
     first_map,
+    first_picture,
     held_out_map,
     score_by_dimension,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "extend",
     "few_decide",
     "first_map",
+    "first_picture",
     "first_repeat",
     "held_out_accuracy",
     "held_out_map",

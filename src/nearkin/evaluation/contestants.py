@@ -76,9 +76,9 @@ class Outcome:
         Of the map, and the rows that it was learned from.
     seconds : float
         One fit with the chosen parameters.
-    plane : pair of ndarray, or None
-        Of a predictor for tables, which takes long to fit: training rows and held-out ones in its
-        first two coordinates.
+    space : pair of ndarray, or None
+        Of a predictor for tables, which takes long to fit, on the first fold: training rows and
+        held-out ones in its learned space, for a picture.
     warnings : Counter
     """
 
@@ -89,7 +89,7 @@ class Outcome:
     dimension: int
     n_learned: int
     seconds: float
-    plane: tuple[np.ndarray, np.ndarray] | None = None
+    space: tuple[np.ndarray, np.ndarray] | None = None
     warnings: Counter[str] = field(default_factory=Counter)
 
 
@@ -320,7 +320,7 @@ class PredictorWithVote:
             dimension=Z.shape[1],
             n_learned=len(learned),
             seconds=seconds,
-            plane=(Z[:, :2].astype(np.float32), Z_queries[:, :2].astype(np.float32)),
+            space=(Z.astype(np.float32), Z_queries.astype(np.float32)),
         )
 
     def pipeline(self, fold: Fold, _: Choice | None = None) -> tuple[Pipeline, np.ndarray]:

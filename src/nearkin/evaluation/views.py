@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, r2_score
 from sklearn.pipeline import Pipeline
 
 from .._validation import known_labels
+from ..estimators import TDistributedNCA
 from .contestants import FAILURES, MapWithVote, contestant
 from .methods import DIMENSIONS, Method, Params
 from .protocol import NO_ROWS, Fold, TrainTest, first_repeat
@@ -142,27 +143,74 @@ def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
 
 
 def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
-    """Return the held-out rows of the first fold in two dimensions of a method.
+    """Return the held-out rows of the first fold in two dimensions of a method, with its vote.
 
-    The map is learned from its training rows.
+    The map is learned from its training rows. Of a predictor for tables it is `first_picture`.
     """
-    fold, method = Fold(comparison.protocol, *comparison.folds[0]), result.method
-    params, vote = dict(result.params[0]), result.votes[0]
+    fold, method, params = _on_first_fold(comparison, result)
+    if method.own_vote:
+        return first_picture(comparison, result)
+    if method.estimator is not None:
+        params |= {"n_components": min(2, comparison.protocol.max_components(method))}
+    with warnings.catch_warnings(action="ignore"):
+        found = MapWithVote(method).fit(fold, params)
+    Z, queries = (np.asarray(rows)[:, :2] for rows in (found.Z, found.queries))
+    return _seen(fold, Z, queries, result.votes[0])
+
+
+def first_picture(comparison: Comparison, result: MethodResult) -> HeldOutMap:
+    """Return the held-out rows of the first fold in a plane that `TDistributedNCA` learns from what
+    a method has learned, with the vote of 5 neighbours there.
+
+    Beside its score is that of the method itself, in all dimensions.
+    """
+    fold, method, params = _on_first_fold(comparison, result)
+    is_classes, protocol = comparison.task == CLASSIFICATION, comparison.protocol
+    with warnings.catch_warnings(action="ignore"):
+        H, queries = _learned_space(comparison, fold, method, params)
+        plane = TDistributedNCA(
+            estimator="passthrough",
+            target="classes" if is_classes else "continuous",
+            random_state=protocol.random_state,
+        ).fit(H, fold.labels)
+    seen = _seen(fold, plane.transform(H), plane.transform(queries), NEAREST)
+    full_score = float(result.scores[comparison.score.name][0])
+    return replace(seen, full_score=full_score, full_dimension=H.shape[1])
+
+
+def _on_first_fold(
+    comparison: Comparison, result: MethodResult
+) -> tuple[Fold, Method, dict[str, Any]]:
+    """Return the first fold, the method whose result it is or that was chosen there, and its
+    parameters there.
+    """
+    method, params = result.method, dict(result.params[0])
     if result.kind == "choice":
         method = _finished(comparison, params.pop("method"))
     if not isinstance(method, Method):
         raise ValueError(
             f"{result.name} is no map, or did not finish every fold: take another result."
         )
-    plane = comparison.found[0][method.name].plane
-    if plane is not None:
-        (Z, queries), vote = plane, NEAREST
-    else:
-        if method.estimator is not None:
-            params |= {"n_components": min(2, comparison.protocol.max_components(method))}
-        with warnings.catch_warnings(action="ignore"):
-            found = MapWithVote(method).fit(fold, params)
-        Z, queries = (np.asarray(rows)[:, :2] for rows in (found.Z, found.queries))
+    return Fold(comparison.protocol, *comparison.folds[0]), method, params
+
+
+def _learned_space(
+    comparison: Comparison, fold: Fold, method: Method, params: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the training rows of a fold, and those held out, in all dimensions of a method."""
+    if not method.own_vote:
+        found = MapWithVote(method).fit(fold, params)
+        return found.Z, found.queries
+    space = comparison.found[0][method.name].space
+    if space is not None:
+        return space
+    predictor, _ = contestant(method).fit(fold)
+    X = comparison.protocol.X
+    return predictor.transform(X[fold.rows]), predictor.transform(X[fold.queries])
+
+
+def _seen(fold: Fold, Z: np.ndarray, queries: np.ndarray, vote: Vote) -> HeldOutMap:
+    """Return the held-out rows of a fold in some coordinates, with a vote of the training rows."""
     (vote,) = possible_votes([vote], len(fold.rows))
     near = nearest_voters(Z, queries, vote.n_neighbors)[1]
     score = _score(fold, Z, queries, vote)

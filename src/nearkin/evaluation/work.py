@@ -104,7 +104,9 @@ class Job:
                 if isinstance(result, Outcome):
                     texts = [str(warning.message) for warning in caught]
                     kept = Counter(text for text in texts if not text.startswith(HARMLESS))
-                    result = replace(result, warnings=kept)
+                    # one picture is drawn, that of the first fold
+                    space = result.space if self.key == 0 else None
+                    result = replace(result, warnings=kept, space=space)
                 yield self.key, one.name, result
         yield self.key, None, None
 

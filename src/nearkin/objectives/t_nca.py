@@ -1,82 +1,93 @@
 """t-distributed NCA (Min, van der Maaten, Yuan, Bonner and Zhang, ICML 2010) as a function of the
 embedded rows Z: NCA's log-likelihood with the weights of a Student-t distribution.
 
-    q_i = sum_(j != i) w_ij k_ij / sum_(j != i) k_ij        k_ij = 1 / (1 + ||z_i - z_j||^2)
+    log q_i = log sum_j w_ij k_ij - log sum_(j != i) k_ij        k_ij = 1 / (1 + ||z_i - z_j||^2)
 
 In a plane there is little room at moderate distances, and much of it far away. Gaussian weights
 vanish there, so that what is far apart by mistake is no longer pulled; these fall slowly.
+
+With d_ij the squared distance, the derivative of k_ij is -k_ij^2. So the first term has the
+derivatives `G_ij = -w_ij k_ij^2 / sum_l w_il k_il` with respect to d_ij, the second the same with
+w_ij = 1, and from G follows the gradient: `2 sum_j G_ij (z_i - z_j)` with respect to z_i, and minus
+these terms with respect to z_j.
+
+Each of the two is a sum over anchors Z, with the gradients with respect to these and to the others
+Y, which may be the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+from scipy.sparse import csr_array
 
 from .._blocks import parallel_map, row_blocks, shares
-from .stochastic import PairWeights, Value, factors, tile_height
+from .stochastic import tile_height
+
+Gradients = tuple[float, np.ndarray, np.ndarray]  # the value, and those of anchors and others
 
 
-def student_log_likelihood(
-    Z: np.ndarray, pair_weights: PairWeights, n_anchors: int | None = None
-) -> Value:
-    """Return `sum_i log q_i` and its gradient with respect to Z.
-
-    With d_ij the squared distance, the derivative of k_ij is -k_ij^2, so
-
-        G_ij = d (log q_i) / d (d_ij) = k_ij^2 (1 / sum_l k_il - w_ij / sum_l w_il k_il)
-
-    and the gradient is `2 sum_j (G_ij + G_ji) (z_i - z_j)`. A row without any other of weight is
-    left out of the sum.
+def log_similarity(Z: np.ndarray, Y: np.ndarray, W: csr_array) -> Gradients:
+    """Return `sum_i log sum_j w_ij k_ij` over the rows z_i of Z and y_j of Y, and its gradients.
 
     Parameters
     ----------
-    Z : ndarray of shape (n, m)
-        Embedded rows, best about their mean: distances are formed from products.
-    pair_weights : SameClass or TargetKernel
-        The weights w_ij.
-    n_anchors : int, default=None
-        How many rows, the first ones, the sum is over; all the others remain their neighbours. None
-        takes all rows.
-
-    Returns
-    -------
-    value : float
-    gradient : array of shape (n, m), float64
+    Z, Y : ndarray of shape (b, m) and (n, m)
+    W : csr_array of shape (b, n)
+        Which rows are right neighbours, and by how much; a row without any is left out.
 
     Notes
     -----
-    O(b n m) time for b anchors, O(n m) memory and a tile for every thread.
+    O(nnz m) time and memory for nnz weights.
     """
-    n, b = len(Z), len(Z) if n_anchors is None else n_anchors
-    with_ones, operand = factors(Z)
-    squares = np.sum(Z * Z, axis=1, keepdims=True)
-    every = np.arange(n)
+    i, j = np.repeat(np.arange(len(Z)), np.diff(W.indptr)), W.indices
+    k = 1 / (1 + np.sum((Z[i] - Y[j]) ** 2, axis=1, dtype=np.float64))
+    similarity = np.bincount(i, W.data * k, minlength=len(Z))
+    possible = similarity > 0
+    G = csr_array((-W.data * k**2 / similarity[i], j, W.indptr), shape=W.shape)
+    from_anchors = 2 * (G.sum(axis=1)[:, None] * Z - G @ Y)
+    from_others = 2 * (G.sum(axis=0)[:, None] * Y - G.T @ Z)
+    return float(np.log(similarity[possible]).sum()), from_anchors, from_others
 
-    def add_tiles(tiles: Sequence[slice]) -> Value:
-        value, from_rows = 0.0, np.zeros(Z.shape)  # G Z
-        from_columns = np.zeros(with_ones.shape)  # G'(Z, 1)
+
+def log_mass(Z: np.ndarray, Y: np.ndarray, *, own: bool = False) -> Gradients:
+    """Return `sum_i log sum_j k_ij` over the rows z_i of Z and y_j of Y, and its gradients.
+
+    If these are the same rows, a row is not its `own` neighbour.
+
+    Parameters
+    ----------
+    Z, Y : ndarray of shape (b, m) and (n, m)
+        Best about their mean: distances are formed from products.
+
+    Notes
+    -----
+    O(b n m) time, O((b + n) m) memory and a tile for every thread.
+    """
+    with_ones, others = (np.hstack([X, np.ones_like(X[:, :1])]) for X in (Z, Y))
+    squares = np.sum(Z * Z, axis=1, keepdims=True) + 1
+    operand = np.hstack([-2 * Y, np.sum(Y * Y, axis=1, keepdims=True)]).T
+    from_anchors = np.empty(Z.shape)
+
+    def add_tiles(tiles: list[slice]) -> tuple[float, np.ndarray]:
+        value, from_others = 0.0, np.zeros(others.shape)
         for rows in tiles:
-            i, z = every[rows], with_ones[rows]
-            K = squares[rows] - z @ operand
-            np.maximum(K, 0, out=K)
-            K += 1
+            K = squares[rows] + with_ones[rows] @ operand
+            np.maximum(K, 1, out=K)
             np.reciprocal(K, out=K)
-            K[i - rows.start, i] = 0
-            R = K * pair_weights.weights(i[:, None], every[None], Z.dtype)
-            k_sum, r_sum = K.sum(axis=1, keepdims=True), R.sum(axis=1, keepdims=True)
-            possible = r_sum > 0
-            safe = np.where(possible, r_sum, 1)
-            value += float(np.log(np.where(possible, safe / k_sum, 1)).sum(dtype=np.float64))
-            R /= safe
-            G = K * (possible / k_sum).astype(Z.dtype)
-            G -= R
-            G *= K
-            GZ = G @ with_ones
-            from_rows[rows] += GZ[:, -1:] * Z[rows] - GZ[:, :-1]
-            from_columns += G.T @ z
-        return value, from_rows + from_columns[:, -1:] * Z - from_columns[:, :-1]
+            if own:
+                i = np.arange(rows.start, rows.stop)
+                K[i - rows.start, i] = 0
+            mass = K.sum(axis=1, keepdims=True)
+            value += float(np.log(mass).sum(dtype=np.float64))
+            K *= K
+            K /= mass  # -G
+            KY = K @ others
+            from_anchors[rows] = KY[:, :-1] - KY[:, -1:] * Z[rows]
+            from_others += K.T @ with_ones[rows]
+        return value, from_others
 
-    tiles = row_blocks(b, 1, tile_height(n))
-    parts = parallel_map(add_tiles, shares(tiles), b * n)
-    return sum(part[0] for part in parts), 2 * sum(part[1] for part in parts)
+    tiles = row_blocks(len(Z), 1, tile_height(len(Y)))
+    parts = parallel_map(add_tiles, shares(tiles), len(Z) * len(Y))
+    pulled = sum(part[1] for part in parts)
+    from_others = pulled[:, :-1] - pulled[:, -1:] * Y
+    return sum(part[0] for part in parts), 2 * from_anchors, 2 * from_others
