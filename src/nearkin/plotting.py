@@ -554,8 +554,9 @@ class EmbeddingDisplay(Display):
         Held-out rows; one dimension is drawn as a strip for each class, or against the numbers.
     labels : array of shape (n,)
         Classes, shown by colours and markers, or numbers, shown by a scale of colours.
-    score : float
-        Of the vote of the training rows on these, in the same coordinates.
+    score : float or None
+        Of the vote of the training rows on these, in the same coordinates; None where the labels
+        are predictions.
     vote : Vote
     name : str
     task : {"classification", "regression"}, default="classification"
@@ -580,7 +581,7 @@ class EmbeddingDisplay(Display):
 
     embedding: np.ndarray
     labels: np.ndarray
-    score: float
+    score: float | None
     vote: Vote
     name: str
     task: str = CLASSIFICATION.name
@@ -804,6 +805,11 @@ class EmbeddingDisplay(Display):
     def _write_title(self, ax: Any) -> None:
         from matplotlib import rcParams
 
+        if self.score is None:
+            rows = counted(len(self.embedding), "row")
+            text = f"{self.name} in {self.embedding.shape[1]}-D: {rows}, coloured by prediction"
+            ax.set_title(text, parse_math=False)
+            return
         name = self.score_name or next(iter(SCORES_OF[self.task]))
         factor, title, _ = SCORES[name]
         write = "{:.1%}".format if factor == 100 else "{:.3f}".format

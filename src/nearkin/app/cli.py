@@ -357,10 +357,17 @@ def transform(add: Add) -> None:
     For example:
       nearkin transform adapter.safetensors vectors.parquet --id sku -o short.parquet
       nearkin transform scans.safetensors new.csv -o coordinates.parquet
+      nearkin transform scans.safetensors new.csv -o coordinates.csv --picture new.png
       nearkin transform scans.safetensors new.npz -o coordinates.npz
       nearkin transform topics.safetensors embeddings/ -o short/ --dask
     """
     _add_model_and_tables(add)
+    add(
+        "--picture",
+        "draw the rows in two dimensions, coloured by the labels or numbers that the model "
+        "predicts (.png)",
+        "FILE",
+    )
     _add_dask(add)
 
 

@@ -15,7 +15,8 @@ from scipy.sparse import issparse
 
 from .._blocks import row_blocks
 from .._messages import counted, note, quoted
-from ..plotting import ColumnsDisplay, FeatureDisplay, SpectrumDisplay
+from ..estimators import TDistributedNCA
+from ..plotting import ColumnsDisplay, EmbeddingDisplay, FeatureDisplay, SpectrumDisplay
 from ..tables import HeldOutRows, NumberColumn
 from . import console
 from .adapt import adapt as adapt
@@ -90,7 +91,13 @@ def predict(options: argparse.Namespace) -> int:
 
 
 def transform(options: argparse.Namespace) -> int:
-    """Map new rows into the learned space, or vectors by an adapter."""
+    """Map new rows into the learned space, or vectors by an adapter; on request draw the rows."""
+    check_outputs(options)
+    if options.picture and (options.dask is not None or is_adapter(options.model)):
+        raise TableError(
+            "--picture draws the rows of one table by a model of `nearkin compare`: leave it out "
+            "for a folder or an adapter."
+        )
     if options.dask is not None:
         return _transform_folder(options)
     if is_adapter(options.model):
@@ -184,7 +191,32 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     elif is_prediction:
         columns = {"row": np.arange(len(empty))} | columns
     done = f"{counted(len(empty), 'row')} {done} by {model.method}"
-    return _write(options, outputs, output, suffix, columns, done)
+    _write(options, outputs, output, suffix, columns, done)
+    if not is_prediction and options.picture:
+        done = f"Picture: {options.picture}"
+        with one_line(options.table):
+            outputs.write(options.picture, "--picture", partial(draw_rows, model, X), done)
+    return outputs.code
+
+
+def draw_rows(model: Model, X: Any, path: Path) -> None:
+    """Draw rows in a plane that is learned from the rows of the model, by their predictions."""
+    answers = model.arrays["answers"]
+    plane = TDistributedNCA(
+        estimator="passthrough",
+        target="classes" if model.classes else "continuous",
+        random_state=0,
+    ).fit(model.arrays["voters"], answers)
+    predicted = predict_rows(model, X)["label" if model.classes else "value"]
+    display = EmbeddingDisplay(
+        plane.transform(embed(model, X)),
+        predicted,
+        None,
+        model.vote,
+        f"t-NCA of {model.method}",
+        model.task,
+    )
+    draw_displays(f"transform: {model.method}, learned from {model.table}", [display], path)
 
 
 def _require_held_out(options: argparse.Namespace, model: Model) -> None:
@@ -242,7 +274,8 @@ def _transform_vectors(options: argparse.Namespace) -> int:
     if options.id is not None:
         columns = {options.id: table.ids} | columns
     done = f"{counted(len(Z), 'vector')} adapted ({adapter.name}, {adapter.bytes} bytes each)"
-    return _write(options, outputs, output, suffix, columns, done)
+    _write(options, outputs, output, suffix, columns, done)
+    return outputs.code
 
 
 def _write(
@@ -252,7 +285,7 @@ def _write(
     suffix: str,
     columns: dict[str, Any],
     done: str,
-) -> int:
+) -> None:
     """Write columns to a file or to standard output; those of a prediction rounded in CSV."""
     if suffix == ".csv":
         rounded = options.command == "predict"
@@ -261,7 +294,6 @@ def _write(
         print_columns(columns)
     else:
         outputs.write(output, "-o", partial(write_columns, columns, suffix), f"{done}: {output}")
-    return outputs.code
 
 
 def _transform_folder(options: argparse.Namespace) -> int:

@@ -36,6 +36,7 @@ MOST_LANDMARKS = 50_000  # of as many, a row is placed in about a millisecond
 # Of the plane, in units of the t distribution: how far classes lie apart at first, for one class.
 SPREAD = 3.0
 FLAT = 1e-12  # a spread that is none
+MANY_CLASSES = 500  # of more, t-SNE places the means by the method of Barnes and Hut
 COLUMNS = 8192  # of landmarks, with which 256 rows are compared at once
 # The descent: iterations of L-BFGS up to so many landmarks; beyond, of so many steps of stochastic
 # gradient, each for some anchors among some rows.
@@ -455,7 +456,8 @@ def places_of_classes(means: np.ndarray, m: int) -> np.ndarray:
             m,
             perplexity=min(10.0, (n_classes - 1) / 3),
             init=1e-4 * unit_spread(Z).astype(np.float32),
-            method="barnes_hut" if m < 4 else "exact",
+            # of few, threads take far longer to start than all distances
+            method="exact" if m > 3 or n_classes <= MANY_CLASSES else "barnes_hut",
             random_state=0,
         ).fit_transform(means)
     return unit_spread(Z.astype(np.float64))
