@@ -12,8 +12,10 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from sklearn.neighbors import KNeighborsClassifier
 
-from nearkin.app import console
+from nearkin.app import commands, console
 from nearkin.app.cli import main
 from nearkin.app.model import load_model, save_model
 from nearkin.app.output import significant
@@ -237,6 +239,35 @@ def test_transform_gives_the_coordinates_that_predict_measures_in(here):
         assert frame.columns.tolist() == archive["feature_names"].tolist()
         np.testing.assert_array_equal(frame.to_numpy(), Z)
     np.testing.assert_allclose(Z, load_model(here / "m.safetensors").arrays["voters"], atol=1e-12)
+
+
+def test_transform_draws_the_rows_in_a_plane_of_the_model(here, capsys, monkeypatch):
+    drawn = []
+
+    def draw(title, displays, path):
+        drawn.append((title, displays))
+        path.touch()
+
+    monkeypatch.setattr(commands, "draw_displays", draw)
+    line = ["transform", "m.safetensors", "new.csv", "-o", "z.csv", "--picture", "new.png"]
+    assert main(line) == 0
+    assert "Picture: new.png" in capsys.readouterr().err
+    ((title, (display,)),) = drawn
+    assert title.startswith("transform: LFDA, learned from animals")
+    assert display.embedding.shape == (N, 2)
+    assert main(["predict", "m.safetensors", "new.csv", "-o", "labels.csv", "-q"]) == 0
+    labels = pd.read_csv("labels.csv")["label"]
+    np.testing.assert_array_equal(display.labels, labels)
+    near = KNeighborsClassifier(3).fit(display.embedding, labels)
+    assert near.score(display.embedding, labels) > 0.9
+    display.plot(ax=Figure().subplots())
+    assert display.ax_.get_title() == f"t-NCA of LFDA in 2-D: {N} rows, coloured by prediction"
+
+
+def test_a_folder_is_not_drawn(here, capsys):
+    line = ["transform", "m.safetensors", ".", "-o", "out", "--dask", "--picture", "p.png"]
+    assert main(line) == 2
+    assert "leave it out for a folder or an adapter" in capsys.readouterr().err
 
 
 def test_standard_input(here, capsys, monkeypatch, undrawn):

@@ -78,6 +78,7 @@ CASES = [
         ".parquet",
         ["m.safetensors", "many/part.parquet"],
     ),
+    ("transform m.safetensors new.csv", "--picture", ".png", ["m.safetensors", "new.csv"]),
     ("inspect m.safetensors", "--picture", ".png", ["m.safetensors"]),
     ("export m.safetensors --to npz", "-o", ".npz", ["m.safetensors"]),
     ("export m.safetensors --to torch", "-o", "", ["m.safetensors"]),

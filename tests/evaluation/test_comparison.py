@@ -283,6 +283,7 @@ class TestProtocol:
         elsewhere |= {"LapRLSClassifier", "LapRLSRegressor"}  # no map
         elsewhere |= {"NeuralNCA"}  # a network, which needs torch
         elsewhere |= {"NCAClassifier", "NCARegressor"}  # predictors of their own
+        elsewhere |= {"TDistributedNCA"}  # draws what a map has learned
         elsewhere |= {"TableEncoder"}  # from tables to rows
         elsewhere |= {"label_issues"}  # a function
         elsewhere |= {"EmbeddingAdapter", "Procrustes"}  # vectors, compared by cosine

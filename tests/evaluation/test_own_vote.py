@@ -6,14 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.neighbors import KNeighborsClassifier
 
-from nearkin import NCAClassifier, NCARegressor, TableEncoder
+from nearkin import NCAClassifier, NCARegressor, TableEncoder, TDistributedNCA
 from nearkin.evaluation import (
     CHOICE,
     all_methods,
     chosen_predictor,
     compare,
     first_map,
+    first_picture,
     score_by_dimension,
 )
 from nearkin.tables import features_of
@@ -111,6 +113,29 @@ def test_views(comparison):
     ]
     np.testing.assert_array_equal(*effects)
     assert chosen_predictor(replace(comparison, winner=comparison.winner[:1])) is None
+
+
+def test_the_picture_is_of_the_space_that_the_method_learned(comparison):
+    result, (train, test) = comparison["NCA tables"], comparison.folds[0]
+    seen = first_picture(comparison, result)
+    H, queries = comparison.found[0]["NCA tables"].space
+    plane = TDistributedNCA(estimator="passthrough", random_state=0)
+    plane.fit(H, comparison.protocol.y[train])
+    np.testing.assert_allclose(seen.embedding, plane.transform(queries), rtol=1e-4)
+    vote = KNeighborsClassifier(5).fit(plane.transform(H), comparison.protocol.y[train])
+    assert seen.score == pytest.approx(vote.score(seen.embedding, comparison.protocol.y[test]))
+    assert (seen.full_score, seen.full_dimension) == (result.score[0], H.shape[1])
+    assert all(of_fold["NCA tables"].space is None for of_fold in comparison.found[1:])
+
+
+def test_a_space_that_was_not_kept_is_learned_again(comparison):
+    seen = first_picture(comparison, comparison["NCA tables"])
+    lost = [
+        {name: replace(one, space=None) for name, one in of_fold.items()}
+        for of_fold in comparison.found
+    ]
+    again = first_picture(replace(comparison, found=lost), comparison["NCA tables"])
+    np.testing.assert_allclose(again.embedding, seen.embedding, atol=0.1)
 
 
 def test_groups_unlabelled_rows_and_numbers():

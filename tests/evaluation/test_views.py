@@ -18,6 +18,7 @@ from nearkin.evaluation import (
     confusion,
     default_references,
     first_map,
+    first_picture,
     first_repeat,
     held_out_map,
     score_by_dimension,
@@ -129,6 +130,16 @@ def test_first_map_is_that_of_the_first_fold_with_its_vote(comparison):
     np.testing.assert_array_equal(seen.rows, test)
     np.testing.assert_array_equal(seen.neighbors, expected.neighbors)
     assert seen.score == expected.score
+
+
+def test_the_picture_of_a_map_is_of_all_its_dimensions(comparison):
+    result = comparison["NMMP"]
+    seen = first_picture(comparison, result)
+    train, test = comparison.folds[0]
+    assert seen.embedding.shape == (len(test), 2)
+    assert seen.full_dimension == result.params[0]["n_components"]
+    assert seen.full_score == result.score[0]
+    assert set(seen.neighbors.ravel()) <= set(train)
 
 
 def test_first_map_of_the_automatic_choice_is_that_of_the_method(comparison):
