@@ -52,3 +52,18 @@ def test_sets_and_intervals_cover_what_they_promise():
     unfamiliar = names["unfamiliar"]
     assert unfamiliar["as in training"] <= 0.08
     assert unfamiliar["turned by 90 degrees"] >= 0.95
+
+
+def test_a_picture_of_digits_is_as_good_as_the_learned_space():
+    names = names_of("pictures/plot_digits_map.py")
+    accuracies = names["accuracies"]
+    assert accuracies["t-distributed NCA"] > accuracies["NCA"] + 0.1
+    assert accuracies["t-distributed NCA"] > names["learned"] - 0.02
+
+
+def test_random_labels_show_in_held_out_rows_only():
+    accuracies = names_of("pictures/plot_honest_picture.py")["accuracies"]
+    on_training, on_held_out = accuracies["Random labels"]
+    assert on_training > 0.6
+    assert abs(on_held_out - 1 / 3) < 0.08
+    assert min(accuracies["True labels"]) > 0.9
