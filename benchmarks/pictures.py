@@ -3,7 +3,7 @@ and what they show of labels that are chance; written to docs/measured/pictures.
 
     pip install umap-learn openTSNE lightgbm xgboost catboost pytabkit
     NEARKIN_DATA=folder python benchmarks/pictures.py
-    NEARKIN_DATA=folder python benchmarks/pictures.py --data digits --labels given
+    NEARKIN_DATA=folder python benchmarks/pictures.py --data development --labels given
     python benchmarks/pictures.py --write docs/measured/pictures.md
 
 Each fit is measured twice: with the labels, and with those of the training rows permuted; a method
@@ -57,7 +57,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tables import read
+from tables import Table, read
 
 from nearkin import NCA, NCAClassifier, TDistributedNCA
 from nearkin.tables import TableEncoder
@@ -80,7 +80,7 @@ class Split(NamedTuple):
 
 
 def archive(name: str) -> dict[str, np.ndarray]:
-    with np.load(Path(os.environ.get("NEARKIN_DATA", ""), f"{name}.npz")) as file:
+    with np.load(Path(os.environ["NEARKIN_DATA"], f"{name}.npz")) as file:
         return dict(file)
 
 
@@ -91,13 +91,6 @@ def folds(X: Any, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 @lru_cache(1)
 def split(name: str, fold: int) -> Split:
-    if name in TABLES:
-        one = read(name)
-        train, test = folds(one.X, one.y)[fold]
-        frame, frame_new = (one.X.iloc[rows].reset_index(drop=True) for rows in (train, test))
-        encoder = make_pipeline(TableEncoder(missing="keep"), SimpleImputer(), StandardScaler())
-        X, X_new = encoder.fit_transform(frame), encoder.transform(frame_new)
-        return Split(X, one.y[train], X_new, one.y[test], frame, frame_new)
     if name == "digits":
         X, y = load_digits(return_X_y=True)
         X = X / 16
@@ -106,11 +99,21 @@ def split(name: str, fold: int) -> Split:
         data = archive(name)
         X, y = data["X"].astype(np.float32) / 255, data["y"].astype(int)
         train, test = (np.flatnonzero(data["split"] == part) for part in (0, 1))
-    else:
+    elif name == "banking77":
         data = archive("banking77_minilm")
         X, y = data["X"].astype(np.float32), np.unique(data["y"], return_inverse=True)[1]
         train, test = np.flatnonzero(data["train"]), np.flatnonzero(~data["train"])
+    else:
+        return table_split(read(name), fold)
     return Split(X[train], y[train], X[test], y[test])
+
+
+def table_split(one: Table, fold: int) -> Split:
+    train, test = folds(one.X, one.y)[fold]
+    frame, frame_new = (one.X.iloc[rows].reset_index(drop=True) for rows in (train, test))
+    encoder = make_pipeline(TableEncoder(missing="keep"), SimpleImputer(), StandardScaler())
+    X, X_new = encoder.fit_transform(frame), encoder.transform(frame_new)
+    return Split(X, one.y[train], X_new, one.y[test], frame, frame_new)
 
 
 # Each function fits a method and returns what places new rows, and the places of the training rows
@@ -222,16 +225,15 @@ def jobs(data: list[str], methods: list[str]) -> Iterator[tuple[str, int, str]]:
     missing = {method for method in methods if find_spec(NEEDS.get(method, "nearkin")) is None}
     for method in missing:
         print(f"{method}: left out, no module {NEEDS[method]}", file=sys.stderr)
-    for name in (*SINGLE[:-1], *TABLES, SINGLE[-1]):  # MNIST, which takes longest, is the last
-        if name not in data and not (name in TABLES and "tables" in data):
-            continue
+    chosen = [name for group in data for name in TABLES.get(group, (group,))]
+    for name in sorted(chosen, key=lambda name: name == "mnist"):  # the last: it takes longest
         try:
             split(name, 0)
-        except (FileNotFoundError, KeyError) as error:  # KeyError: NEARKIN_DATA
-            print(f"{name}: left out, {error} not found", file=sys.stderr)
+        except (FileNotFoundError, KeyError) as error:  # KeyError: of NEARKIN_DATA
+            print(f"{name}: left out, {type(error).__name__}: {error}", file=sys.stderr)
             continue
-        left_out = missing | {UNSEEDED if name in TABLES else ON_FRAME}
-        for fold in range(N_FOLDS if name in (*TABLES, "digits") else 1):
+        left_out = missing | {ON_FRAME if name in SINGLE else UNSEEDED}
+        for fold in range(1 if name in ("banking77", "mnist") else N_FOLDS):
             yield from ((name, fold, method) for method in methods if method not in left_out)
 
 
@@ -269,11 +271,15 @@ def run(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    known = (*SINGLE, "tables", *TABLES)
+    known = (*SINGLE, *TABLES, *TABLES["held-out"], *TABLES["development"])
     parser.add_argument(
-        "--data", nargs="+", choices=known, default=[*SINGLE, "tables"], metavar="DATA",
-        help=f"of {', '.join(known)}",
-    )  # fmt: skip
+        "--data",
+        nargs="+",
+        choices=known,
+        default=[*SINGLE, "held-out"],
+        metavar="DATA",
+        help=f"of {', '.join(known)}; by default {', '.join(SINGLE)} and the held-out tables",
+    )
     parser.add_argument(
         "--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD"
     )
