@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import pairwise_distances
 
+from nearkin.neighbors import squares_to_nearest
 from nearkin.tables import votes
-from nearkin.tables.votes import LocalLines, SoftVote, lines_at_once, squares_to_nearest
+from nearkin.tables.votes import LocalLines, SoftVote, lines_at_once
 
 LINES = [LocalLines(spread, ridge) for spread in (1.0, 2.0) for ridge in (0.1, 1.0)]
 

@@ -26,6 +26,7 @@ from .rows import Rows as Rows
 from .rows import SharedRows as SharedRows
 from .sda import SDA
 from .soft_neighbors import SoftNeighborsClassifier, SoftNeighborsRegressor
+from .t_nca import TDistributedNCA
 from .tdl import TDL, TDLClassifier
 
 # `nearkin.evaluation.compare` runs those with an attribute `compared_as` in this order: quick ones
@@ -35,5 +36,5 @@ __all__ = [  # noqa: RUF022
     "DiscriminativeProjections", "SDA", "TDL", "DiscriminativeProjectionsClassifier",
     "DiscriminativeProjectionsRegressor", "LapRLSClassifier", "LapRLSRegressor",
     "LaplacianEigenmaps", "NeuralNCA", "PairNCA", "SoftNeighborsClassifier",
-    "SoftNeighborsRegressor", "TDLClassifier",
+    "SoftNeighborsRegressor", "TDistributedNCA", "TDLClassifier",
 ]  # fmt: skip

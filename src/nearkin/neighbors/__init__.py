@@ -13,7 +13,13 @@ j.
 neighbours transformer, or among distances that are given; `approximate.py` approximately.
 """
 
-from .approximate import ApproximateSearch, choose_search, nearest_candidates, searcher
+from .approximate import (
+    ApproximateSearch,
+    choose_search,
+    nearest_candidates,
+    searcher,
+    squares_to_nearest,
+)
 from .identical import identical_rows
 from .lists import (
     EXACT,
@@ -44,4 +50,5 @@ __all__ = [
     "nearest_same_class",
     "neighbor_lists",
     "searcher",
+    "squares_to_nearest",
 ]

@@ -498,6 +498,22 @@ def _below(tile: np.ndarray, which: np.ndarray, bound: np.ndarray) -> Tile:
     return distances, numbers
 
 
+COLUMNS = 8192  # of a tile, where some hundred queries are compared with all rows
+
+
+def squares_to_nearest(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the squared distances of some queries to their k nearest rows of Z, in any order, and
+    the numbers of these, both of shape (n_queries, k).
+
+    It needs no index, and is quick for a single query, too.
+    """
+    blocks = row_blocks(len(Z), 1, COLUMNS)
+    tiles = ((np.arange(rows.start, rows.stop), Z[rows]) for rows in blocks)
+    near = nearest_candidates(queries, tiles, k)
+    apart = Z[near] - queries[:, None]
+    return np.einsum("ijm,ijm->ij", apart, apart), near
+
+
 PROJECTED_FROM = 96
 PROJECTED_TO = 48
 SAMPLE = 20_000  # rows from which the principal components are learned

@@ -77,6 +77,10 @@ class SameClass:
             return None
         return np.where(a == b, 0.0, -np.inf).astype(dtype)
 
+    def weights(self, i: np.ndarray, j: np.ndarray, dtype: Any) -> np.ndarray:
+        """Return w_ij for rows i and j, which are broadcast; True stands for 1."""
+        return self.codes[i] == self.codes[j]
+
     def subset(self, rows: Any) -> SameClass:
         """Return the weights between some rows, numbered in their order."""
         return SameClass(self.codes[rows])
@@ -117,6 +121,10 @@ class TargetKernel:
         with np.errstate(over="ignore"):
             squares = (y[i] - y[j]) ** 2
         return np.where(squares > NO_MATCH, -np.inf, -squares)
+
+    def weights(self, i: np.ndarray, j: np.ndarray, dtype: Any) -> np.ndarray:
+        """Return w_ij for rows i and j, which are broadcast."""
+        return np.exp(self.log_weights(i, j, dtype))
 
     def subset(self, rows: Any) -> TargetKernel:
         """Return the targets of some rows; the bandwidth stays."""

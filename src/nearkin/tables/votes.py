@@ -16,7 +16,7 @@ from scipy.optimize import nnls
 from .._blocks import parallel_map, row_blocks
 from .._validation import check_choice, check_positive
 from ..linalg import eigh
-from ..neighbors import nearest_candidates
+from ..neighbors import squares_to_nearest
 from ..objectives.kernel_regression import LEAST, Loss, squared_error
 from ..objectives.stochastic import TILE_ROWS, exponentiate
 
@@ -135,17 +135,6 @@ def vote_at_once(
 
     parallel_map(add_tiles, row_blocks(len(Q), 1, TILE_ROWS), len(Q) * Z.shape[1])
     return out
-
-
-def squares_to_nearest(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the squared distances of some queries to their k nearest rows of Z, in any order, and
-    the numbers of these, both of shape (n_queries, k).
-    """
-    blocks = row_blocks(len(Z), 1, SEARCHED_AT_ONCE)
-    tiles = ((np.arange(rows.start, rows.stop), Z[rows]) for rows in blocks)
-    near = nearest_candidates(queries, tiles, k)
-    apart = Z[near] - queries[:, None]
-    return np.einsum("ijm,ijm->ij", apart, apart), near
 
 
 @dataclass(frozen=True)
