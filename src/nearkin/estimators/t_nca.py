@@ -131,7 +131,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
     Descents begin with the means of the classes, placed by t-SNE, and around each the two principal
     directions within classes. Without classes, with two principal directions of all rows.
 
-    Cost beside that of the space: neighbours among l^2 pairs; an iteration of L-BFGS takes O(l^2 +
+    Cost: beside that of the space, neighbours among l^2 pairs; an iteration of L-BFGS takes O(l^2 +
     l k), a step of stochastic gradient O(512 max(4096, sqrt(250 l))). A new row is compared with
     all landmarks, O(l r). Memory is O(l (r + k)).
 

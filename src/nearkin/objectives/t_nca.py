@@ -3,8 +3,9 @@ embedded rows Z: NCA's log-likelihood with the weights of a Student-t distributi
 
     log q_i = log sum_j w_ij k_ij - log sum_(j != i) k_ij        k_ij = 1 / (1 + ||z_i - z_j||^2)
 
-In a plane there is little room at moderate distances, and much of it far away. Gaussian weights
-vanish there, so that what is far apart by mistake is no longer pulled; these fall slowly.
+In a plane there is little room at moderate distances, and much of it far away. Among Gaussian
+weights a row that lies far from its class costs the square of the distance, so that such rows draw
+classes together; here it costs twice the logarithm.
 
 With d_ij the squared distance, the derivative of k_ij is -k_ij^2. So the first term has the
 derivatives `G_ij = -w_ij k_ij^2 / sum_l w_il k_il` with respect to d_ij, the second the same with
@@ -16,6 +17,8 @@ Y, which may be the same rows.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -68,7 +71,7 @@ def log_mass(Z: np.ndarray, Y: np.ndarray, *, own: bool = False) -> Gradients:
     operand = np.hstack([-2 * Y, np.sum(Y * Y, axis=1, keepdims=True)]).T
     from_anchors = np.empty(Z.shape)
 
-    def add_tiles(tiles: list[slice]) -> tuple[float, np.ndarray]:
+    def add_tiles(tiles: Sequence[slice]) -> tuple[float, np.ndarray]:
         value, from_others = 0.0, np.zeros(others.shape)
         for rows in tiles:
             K = squares[rows] + with_ones[rows] @ operand
@@ -88,6 +91,6 @@ def log_mass(Z: np.ndarray, Y: np.ndarray, *, own: bool = False) -> Gradients:
 
     tiles = row_blocks(len(Z), 1, tile_height(len(Y)))
     parts = parallel_map(add_tiles, shares(tiles), len(Z) * len(Y))
-    pulled = sum(part[1] for part in parts)
+    pulled = sum((part[1] for part in parts), np.zeros(others.shape))
     from_others = pulled[:, :-1] - pulled[:, -1:] * Y
     return sum(part[0] for part in parts), 2 * from_anchors, 2 * from_others
