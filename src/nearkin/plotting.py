@@ -694,8 +694,8 @@ class EmbeddingDisplay(Display):
     # How it is drawn.
 
     @property
-    def _size(self) -> tuple[float, float] | None:
-        return (9.0, 7.0) if self._are_named else None
+    def _size(self) -> tuple[float, float]:
+        return (9.0, 7.0) if self._are_named else (8.0, 5.5)  # as wide as the title
 
     @property
     def _is_plane(self) -> bool:
