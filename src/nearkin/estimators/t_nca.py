@@ -204,10 +204,10 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         task = FitTask(self, X, y, self._check_parameters())
         rng = check_random_state(self.random_state)
         H, pair_weights = self._learn_space(X, y, rng)
-        n, rows = len(H), np.arange(len(H))
+        rows = np.arange(len(H))
         most = MOST_LANDMARKS if isinstance(self.n_landmarks, str) else self.n_landmarks
-        if most < n:
-            rows = np.sort(rng.choice(n, most, replace=False))
+        if most < len(rows):
+            rows = np.sort(rng.choice(len(rows), most, replace=False))
             H, pair_weights = H[rows], pair_weights.subset(rows)
         self.landmarks_, self.landmark_indices_ = H, rows
         self.bandwidth_ = unit_distance(H, mean_perplexity=PERPLEXITY)
@@ -323,7 +323,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         self.embedding_ = Z.astype(dtype)
         self.n_components_ = self.positions_.shape[1]
         self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
-        cost = self.alpha * float(np.mean(np.sum((found.x - Z) ** 2, axis=1)))
+        cost, _ = self._penalty(S, np.arange(len(Z)), found.x, Z)
         self.objective_ = cost - found.value
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
@@ -433,10 +433,9 @@ def initial_positions(H: np.ndarray, codes: np.ndarray | None, m: int) -> np.nda
     """Return positions (n, m) with which a descent begins: every row beside the place of its class,
     in the principal directions within classes.
     """
-    rows = np.arange(len(H))
     # landmarks may lack some classes
     codes = np.zeros(len(H), int) if codes is None else np.unique(codes, return_inverse=True)[1]
-    members = csr_array((np.ones(len(H)), (codes, rows)))
+    members = csr_array((np.ones(len(H)), (codes, np.arange(len(H)))))
     means = (members @ H) / np.bincount(codes)[:, None]
     apart = H - means[codes]
     within = unit_spread(coordinates(apart, m))
