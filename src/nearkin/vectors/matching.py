@@ -114,7 +114,9 @@ class Calibration:
         right = np.append(matches.right[rows], [True, False])
         weights = np.append(matches.weights[rows], [1.0, 1.0])
         spread = scores.std() or 1.0
-        fitted = LogisticRegression(C=1e6).fit(scores[:, None] / spread, right, weights)
+        fitted = LogisticRegression(C=1e6, max_iter=1000).fit(
+            scores[:, None] / spread, right, weights
+        )
         slope = float(fitted.coef_[0, 0]) / spread
         return cls(slope, float(fitted.intercept_[0]), np.array([[0.0, 1.0], [0.0, 1.0]]))
 
@@ -437,6 +439,34 @@ class MatchRule:
         matches = lists.matches(coefficients, unanswerable, part)
         return cls(coefficients, Calibration.fitted(matches), PrecisionCurve.of(matches))
 
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return all numbers."""
+        c, curve = self.calibration, self.curve
+        return {
+            "coefficients": self.coefficients,
+            "logistic": np.array([c.slope, c.intercept]),
+            "knots": c.knots,
+            "curve": np.array(
+                [
+                    curve.thresholds,
+                    curve.expected,
+                    curve.bound,
+                    curve.recall,
+                    curve.false_answers,
+                ]
+            ),
+            "n_queries": np.array([curve.n_queries]),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """Return the rule of which `to_arrays` gave the arrays."""
+        slope, intercept = map(float, arrays["logistic"])
+        thresholds, expected, bound, recall, false_answers = arrays["curve"]
+        n_queries = int(arrays["n_queries"].item())
+        curve = PrecisionCurve(thresholds, expected, bound, recall, false_answers, n_queries)
+        return cls(arrays["coefficients"], Calibration(slope, intercept, arrays["knots"]), curve)
+
 
 @dataclass(frozen=True)
 class MatchRules:
@@ -452,11 +482,30 @@ class MatchRules:
     every: MatchRule
 
     @classmethod
-    def fitted(cls, lists: HeldOutLists, unanswerable: float, *, of_pairs: bool) -> Self:
+    def fitted(cls, lists: HeldOutLists, unanswerable: float = 0.0, *, of_pairs: bool) -> Self:
         """Return the rules of held-out queries, of which a share has no answer."""
         rule = partial(MatchRule.fitted, lists, unanswerable=unanswerable, of_pairs=of_pairs)
         parts = {part: rule(part) for part in lists.units}
         return cls(parts, rule(None) if len(parts) > 1 else next(iter(parts.values())))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return all numbers, by names such as "unseen classes/knots"; "/knots" of all queries."""
+        return {
+            f"{part}/{name}": array
+            for part, rule in (*self.parts.items(), ("", self.every))
+            for name, array in rule.to_arrays().items()
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """Return the rules of which `to_arrays` gave the arrays."""
+        by_part: dict[str, dict[str, np.ndarray]] = {}
+        for path, array in arrays.items():
+            part, _, name = path.partition("/")
+            by_part.setdefault(part, {})[name] = array
+        rules = {part: MatchRule.from_arrays(of_part) for part, of_part in by_part.items()}
+        every = rules.pop("")
+        return cls(rules, every)
 
     def promises(self, precision: float) -> dict[str, Promise]:
         """Return what is promised for every part; raise a ValueError where one cannot be kept."""
@@ -661,6 +710,13 @@ class Matcher(BaseEstimator):
         R = relevance_matrix(relevance, (len(queries), len(documents)))
         return self._calibrate(Relevance(queries, documents, R, identical_rows(queries)))
 
+    @classmethod
+    def from_rules(cls, estimator: Any, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
+        """Return the matcher of a fitted estimator, or None, by rules that were saved."""
+        matcher = cls(None if estimator is None else FrozenEstimator(estimator))
+        matcher._set_space(estimator)
+        return matcher._set_rules(pair_rules, list_rules)
+
     def match_probability(self, X: Any, Y: Any) -> np.ndarray:
         """Return the probability that rows belong together, pair by pair.
 
@@ -724,7 +780,7 @@ class Matcher(BaseEstimator):
         check_share(precision, "precision")
         space = self._space(queries, queries if index is None else index)
         listed, S = nearest_lists(space, own=index is None)
-        blocks = row_blocks(len(listed), LIST * self.n_features_in_)
+        blocks = row_blocks(len(listed), LIST * space.X.shape[1])
         features = np.concatenate([space.features(rows, listed[rows], S[rows]) for rows in blocks])
         accepted = self.list_rules_.accept(features, precision)
         return BestMatches(
@@ -828,7 +884,6 @@ class Matcher(BaseEstimator):
             raise ValueError(f"unanswerable must be below 1, got {self.unanswerable!r}.")
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         queries, documents = judgements.vectors()
-        self.n_features_in_ = queries.shape[1]
         lists = []
         for split in judgements.splits(rng):
             if not len(split.queries) or not split.train.can_be_fitted:
@@ -838,13 +893,19 @@ class Matcher(BaseEstimator):
             lists.append(HeldOutLists.of(space, split, judgements))
         self._set_space(self._learned(judgements))
         held_out = HeldOutLists.together(lists).expecting(self.expect)
-        self.pair_rules_, self.list_rules_ = (
-            MatchRules.fitted(held_out, self.unanswerable, of_pairs=of_pairs)
-            for of_pairs in (True, False)
+        return self._set_rules(
+            *(
+                MatchRules.fitted(held_out, self.unanswerable, of_pairs=of_pairs)
+                for of_pairs in (True, False)
+            )
         )
-        rule = self.pair_rules_.every
-        likely = rule.calibration(rule.curve.thresholds) >= 0.5
-        return self.set_threshold(rule.curve.thresholds[likely.argmax() if likely.any() else -1])
+
+    def _set_rules(self, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
+        """Set the rules, and the threshold of `predict` where the probability becomes a half."""
+        self.pair_rules_, self.list_rules_ = pair_rules, list_rules
+        thresholds = pair_rules.every.curve.thresholds
+        likely = pair_rules.every.calibration(thresholds) >= 0.5
+        return self.set_threshold(thresholds[likely.argmax() if likely.any() else -1])
 
     def _learned(self, judgements: Judgements | None) -> Any:
         """Return the estimator, fitted to what is known; None for rows as they are."""
@@ -866,7 +927,7 @@ class Matcher(BaseEstimator):
         X, Y = (check_array(rows, dtype=(np.float64, np.float32)) for rows in (queries, candidates))
         if self.estimator_ is None:
             return Space.of(X, Y, X, Y, self.metric_)
-        embed = getattr(self.estimator_, "embed", self.estimator_.transform)
+        embed = getattr(self.estimator_, "compared", self.estimator_.transform)
         keeps_candidates = getattr(self.estimator_, "side", "both") == "query"
         return Space.of(embed(X), Y if keeps_candidates else embed(Y), X, Y, self.metric_)
 
