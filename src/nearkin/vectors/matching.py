@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import expit
 from scipy.stats import beta, norm
 from scipy.stats import t as student
@@ -20,7 +21,7 @@ from sklearn.metrics import log_loss, precision_recall_curve, roc_auc_score, roc
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.model_selection import GroupKFold
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
 from .._validation import (
@@ -28,9 +29,9 @@ from .._validation import (
     check_number,
     check_row_numbers,
     encode_partial_labels,
-    refuse_foreign,
     validate_labelled_pairs,
     validate_pairs,
+    validate_rows,
 )
 from ..neighbors import identical_rows, searcher
 from .adapter import UnitEmbedding, check_grades, label_matrix, relevance_matrix
@@ -642,6 +643,13 @@ class Matcher(BaseEstimator):
         self.unanswerable = unanswerable
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.requires_fit = self.estimator is not None
+        return tags
+
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from labelled rows: those of a class belong together.
 
@@ -661,8 +669,7 @@ class Matcher(BaseEstimator):
         ValueError
             If there are too few rows or classes to hold some out.
         """
-        refuse_foreign(X)
-        X = check_array(X, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        X = self._rows(X, fitting=True)
         label_matrix(y)
         codes = encode_partial_labels(y)[1]
         check_consistent_length(X, codes)
@@ -683,8 +690,7 @@ class Matcher(BaseEstimator):
         -------
         self
         """
-        refuse_foreign(X)
-        X = check_array(X, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        X = self._rows(X, fitting=True)
         pairs = check_row_numbers(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
         return self._calibrate(Relevance.of_pairs(X, pairs, grades, identical_rows(X)))
@@ -703,10 +709,8 @@ class Matcher(BaseEstimator):
         -------
         self
         """
-        queries, documents = (
-            check_array(rows, dtype=(np.float64, np.float32), input_name=name)
-            for rows, name in ((queries, "queries"), (documents, "documents"))
-        )
+        documents = self._rows(documents, fitting=True)
+        queries = self._rows(queries, fitting=False)
         R = relevance_matrix(relevance, (len(queries), len(documents)))
         return self._calibrate(Relevance(queries, documents, R, identical_rows(queries)))
 
@@ -922,9 +926,13 @@ class Matcher(BaseEstimator):
         self.estimator_ = estimator
         self.metric_ = automatic if self.metric == "auto" else self.metric
 
+    def _rows(self, X: Any, *, fitting: bool) -> np.ndarray:
+        X = validate_rows(self, X, reset=fitting)
+        return X.toarray() if issparse(X) else X
+
     def _space(self, queries: Any, candidates: Any) -> Space:
         """Return queries and candidates in the space of the estimator."""
-        X, Y = (check_array(rows, dtype=(np.float64, np.float32)) for rows in (queries, candidates))
+        X, Y = (self._rows(rows, fitting=False) for rows in (queries, candidates))
         if self.estimator_ is None:
             return Space.of(X, Y, X, Y, self.metric_)
         embed = getattr(self.estimator_, "compared", self.estimator_.transform)
