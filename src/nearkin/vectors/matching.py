@@ -57,6 +57,7 @@ class ScoredMatches:
     answerable : bool array of shape (n,)
         Whether there was a right candidate.
     weights : array of shape (n,)
+        0 for matches of which nothing but false answers is told.
     units : int array of shape (n,)
         Groups of queries that depend on each other.
     """
@@ -94,12 +95,14 @@ class Calibration:
         """Return the logistic function, or isotonic regression where its log loss is smaller on
         held-out groups of queries.
         """
-        every = np.arange(len(matches.scores))
+        every = np.flatnonzero(matches.weights > 0)
+        units = matches.units[every]
         kinds = (cls._logistic, cls._isotonic)
-        n_folds = min(FOLDS_OF_CHOICE, len(np.unique(matches.units)))
+        n_folds = min(FOLDS_OF_CHOICE, len(np.unique(units)))
         losses = np.zeros(len(kinds))
         if n_folds > 1:
-            for train, test in GroupKFold(n_folds).split(every, groups=matches.units):
+            for fold in GroupKFold(n_folds).split(every, groups=units):
+                train, test = (every[part] for part in fold)
                 for kind, fit in enumerate(kinds):
                     p = fit(matches, train)(matches.scores[test])
                     right, weights = matches.right[test], matches.weights[test]
@@ -221,10 +224,10 @@ def precision_bound(matches: ScoredMatches, accepted: np.ndarray) -> tuple[float
     degrees of freedom (Korn and Graubard, Survey Methodology 24, 1998). Few matches promise
     nothing: 0.
     """
-    rows = np.flatnonzero(accepted)
+    rows = np.flatnonzero(accepted & (matches.weights > 0))
     w, right = matches.weights[rows], matches.right[rows]
     total = w.sum()
-    if total == 0:
+    if not len(rows):
         return np.nan, 0.0
     P = float(w @ right / total)
     sums = np.bincount(matches.units[rows], w * (right - P))
