@@ -45,6 +45,8 @@ class SavedAdapter:
         Of nearkin.
     pair_rules, list_rules : MatchRules or None
         Which similarity is a match, see `Matcher`.
+    unanswerable : float
+        Share of queries without an answer that the rules expect.
     """
 
     map: EmbeddingAdapter
@@ -58,6 +60,7 @@ class SavedAdapter:
     version: str = __version__
     pair_rules: MatchRules | None = None
     list_rules: MatchRules | None = None
+    unanswerable: float = 0.0
 
     @property
     def scale(self) -> float:
