@@ -8,9 +8,8 @@ from .._messages import listed
 from ..plotting import COLORS, GREY
 from ..vectors import MatchRules
 from . import console
+from .adapter_file import PRECISIONS
 from .report import inline_svg
-
-PRECISIONS = (0.9, 0.95, 0.99)  # for which a threshold is given
 
 
 def threshold_lines(rules: MatchRules) -> list[dict[str, str]]:
