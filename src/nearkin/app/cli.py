@@ -518,7 +518,12 @@ def match(add: Add) -> None:
     """
     add("adapter", "a file written by nearkin adapt --save", "ADAPTER")
     add("table", "a Parquet, NPZ or CSV file of vectors", "A")
-    add("index", "another one; without it rows of A are matched with each other", "B", nargs="?")
+    add(
+        "index",
+        "another one, behind A; without it rows of A are matched with each other",
+        "B",
+        nargs="?",
+    )
     add(
         "--precision",
         "share of right ones among the matches, at least (default: 0.95)",
@@ -614,6 +619,8 @@ def _not_understood(options: argparse.Namespace, surplus: Sequence[str]) -> str:
     if first.startswith("-"):
         close = difflib.get_close_matches(first.partition("=")[0], list(known), n=1)
         meant = f": did you mean {close[0]}?" if close else ""
+    elif command == "match" and options.index is None:  # argparse finds it nowhere else
+        meant = f": did you mean {options.table} {first}, both before the options?"
     elif command in MEANT:
         option = MEANT[command]
         if getattr(options, known[option].dest) in (None, "-"):

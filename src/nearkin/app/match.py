@@ -46,9 +46,8 @@ def match(options: argparse.Namespace) -> int:
     is_own = options.index is None
     with one_line(options.table):
         found = matcher.best_match(A.X, None if is_own else B.X, options.precision)
-    rows = pair_rows(found, own=is_own)
-    names = pair_names(A, B, rows, found.rows[rows], options.id)
-    columns = names | {
+    rows, pairs = accepted_pairs(found, own=is_own)
+    columns = pair_names(A, B, pairs, options.id) | {
         "similarity": found.similarities[rows],
         "probability": found.probabilities[rows],
     }
@@ -62,25 +61,29 @@ def match(options: argparse.Namespace) -> int:
     return outputs.code
 
 
-def pair_rows(found: BestMatches, *, own: bool) -> np.ndarray:
-    """Return the rows with a match; of two of one file that are the match of each other, the one of
-    larger probability.
+def accepted_pairs(found: BestMatches, *, own: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows with a match, and the rows of each pair, (n, 2).
+
+    Of one file a pair has the smaller row first. Where both are the best match of each other, it is
+    that of the row whose match is more probable.
     """
     rows = np.flatnonzero(found.rows >= 0)
-    if not own:
-        return rows
-    ordered = rows[np.argsort(-found.probabilities[rows], kind="stable")]
-    pairs = np.sort(np.column_stack([ordered, found.rows[ordered]]), axis=1)
-    return np.sort(ordered[np.unique(pairs, axis=0, return_index=True)[1]])
+    pairs = np.column_stack([rows, found.rows[rows]])
+    if own:
+        order = np.argsort(-found.probabilities[rows], kind="stable")
+        pairs, first = np.unique(np.sort(pairs[order], axis=1), axis=0, return_index=True)
+        rows = rows[order[first]]
+    return rows, pairs
 
 
 def pair_names(
-    A: VectorTable, B: VectorTable, rows: np.ndarray, matched: np.ndarray, column: str | None
+    A: VectorTable, B: VectorTable, pairs: np.ndarray, column: str | None
 ) -> dict[str, Any]:
-    """Return the names of rows and of their matches, or the numbers."""
+    """Return the names of the rows of pairs, or the numbers."""
+    a, b = pairs.T
     if A.ids is None or B.ids is None:
-        return {"row_a": rows, "row_b": matched}
-    return {f"{column}_a": A.ids[rows], f"{column}_b": B.ids[matched]}
+        return {"row_a": a, "row_b": b}
+    return {f"{column}_a": A.ids[a], f"{column}_b": B.ids[b]}
 
 
 def promised(promises: dict[str, Promise], adapter: SavedAdapter) -> list[str]:
