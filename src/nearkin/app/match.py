@@ -106,7 +106,7 @@ def promised(promises: dict[str, Promise], adapter: SavedAdapter) -> list[str]:
     ]
     if false:
         lines.append(
-            f"That counts in that {100 * adapter.unanswerable:g} % of rows have no right match "
-            f"(nearkin adapt --unanswerable). Of such rows, {listed(false)} get one all the same."
+            f"It is counted in that {100 * adapter.unanswerable:g} % of rows have no right match "
+            f"(see nearkin adapt --unanswerable); {listed(false)} of these get one all the same."
         )
     return lines
