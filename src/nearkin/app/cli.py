@@ -1,5 +1,6 @@
 """The command line: `nearkin compare`, `check`, `predict`, `transform`, `inspect`, and for vectors
-`adapt`, `export`.
+`adapt`, `match`,
+`export`.
 
 Results go to standard output, progress, remarks and errors to standard error. What help and refused
 options need is here and in the modules of options, and nothing else is loaded for it.
@@ -72,19 +73,27 @@ def command(add_options: Callable[[Add], None]) -> argparse.ArgumentParser:
 def _add_model_and_tables(add: Add) -> None:
     add("model", SAVED, "MODEL")
     add("table", TABLE, "TABLE")
+    _add_table_output(add)
+    add("--id", "begin with this column of TABLE, as it is", "COLUMN")
+    _add_escaping(add)
+    add_reading(add)
+
+
+def _add_table_output(add: Add) -> None:
     add(
         "-o --output",
         ".csv, .parquet or .npz (default: CSV to standard output)",
         "OUT",
         default="-",
     )
-    add("--id", "begin with this column of TABLE, as it is", "COLUMN")
+
+
+def _add_escaping(add: Add) -> None:
     add(
         "--escape-formulas",
         "in CSV put an apostrophe before text that a spreadsheet would take for a formula (= "
         "+ - @)",
     )
-    add_reading(add)
 
 
 def add_reading(add: Add) -> None:
@@ -151,7 +160,7 @@ def _positive(text: str) -> float:
     return value
 
 
-def _coverage(text: str) -> float:
+def _share(text: str) -> float:
     value = float(text)
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(
@@ -339,7 +348,7 @@ def predict(add: Add) -> None:
         "NCA tables: add the labels that hold the true one for this share of rows like those "
         "learned from (of numbers: low and high)",
         "SHARE",
-        type=_coverage,
+        type=_share,
     )
     add(
         "--drift",
@@ -467,6 +476,14 @@ def adapt(add: Add) -> None:
         "NAME",
         choices=["precision@1", "precision@10", "recall@100", "nDCG@10", "MRR"],
     )
+    add(
+        "--unanswerable",
+        "share of later queries that have no right match at all, which what is told of matches "
+        "counts in (default: 0)",
+        "SHARE",
+        type=_share,
+        default=0.0,
+    )
     add("--unseen", "decide by classes that no training row has, as new ones will come")
     add(
         "--take",
@@ -477,6 +494,47 @@ def adapt(add: Add) -> None:
     add("--report", "write a page (.html) that draws quality against bytes", "FILE")
     add("--save", "learn the adapter from all rows and save it (.safetensors)", "FILE")
     add("--seed", "seed of the splits (default: 0)", type=at_least(0), default=0)
+
+
+@command
+def match(add: Add) -> None:
+    """Find which rows of two files belong together, or near duplicates in one, by an adapter.
+
+    Every row of A gets the most similar row of B, or of the other rows of A, if the match is sure
+    enough: of such matches of held-out queries at least the share --precision was right, with a
+    confidence of 95 %, for known and for new classes. Rows without a match are left out. Of one
+    file each pair is written once.
+
+    Written are both rows, by number (the first is 0) or by the column --id, the cosine of their
+    adapted vectors, and the probability that they belong together. The search is approximate in
+    files of more than 100,000 rows.
+
+    What was promised is for rows like those held out. Where many rows have no right match at all,
+    say so when the adapter is learned: nearkin adapt --unanswerable SHARE.
+
+    For example:
+      nearkin match adapter.safetensors a.parquet b.parquet --precision 0.95 -o pairs.csv
+      nearkin match adapter.safetensors items.parquet --id sku --precision 0.99 -o duplicates.csv
+    """
+    add("adapter", "a file written by nearkin adapt --save", "ADAPTER")
+    add("table", "a Parquet, NPZ or CSV file of vectors", "A")
+    add(
+        "index",
+        "another one, behind A; without it rows of A are matched with each other",
+        "B",
+        nargs="?",
+    )
+    add(
+        "--precision",
+        "share of right ones among the matches, at least (default: 0.95)",
+        "SHARE",
+        type=_share,
+        default=0.95,
+    )
+    _add_table_output(add)
+    add("--id", "name rows by this column, of both files", "COLUMN")
+    _add_escaping(add)
+    add_reading(add)
 
 
 @command
@@ -517,6 +575,7 @@ MEANT = {
     "adapt": "--label",
     "predict": "-o",
     "transform": "-o",
+    "match": "-o",
     "inspect": "--picture",
 }
 # What compare takes with a folder, too.
@@ -560,6 +619,8 @@ def _not_understood(options: argparse.Namespace, surplus: Sequence[str]) -> str:
     if first.startswith("-"):
         close = difflib.get_close_matches(first.partition("=")[0], list(known), n=1)
         meant = f": did you mean {close[0]}?" if close else ""
+    elif command == "match" and options.index is None:  # argparse finds it nowhere else
+        meant = f": did you mean {options.table} {first}, both before the options?"
     elif command in MEANT:
         option = MEANT[command]
         if getattr(options, known[option].dest) in (None, "-"):
@@ -586,7 +647,7 @@ def _unfit(options: argparse.Namespace) -> str | None:
             f"{options.model} cannot be read: no such file; give one that nearkin compare or adapt "
             "--save wrote."
         )
-    for name in ("pairs", "queries", "relevance"):
+    for name in ("index", "pairs", "queries", "relevance"):
         if absent := missing_file(getattr(options, name, None) or STANDARD_INPUT):
             return absent
     is_table = "table" in options and getattr(options, "dask", None) is None

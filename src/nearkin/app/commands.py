@@ -1,5 +1,5 @@
-"""What each command does, step by step; those of `adapt`, `check` and
-`export` have files of their own.
+"""What each command does, step by step; those of `adapt`, `check`, `export`
+and `match` have files of their own.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .adapt import adapt as adapt
 from .adapter_file import SavedAdapter, is_adapter, load_adapter
 from .check import check as check
 from .export import export as export
+from .match import match as match
 from .model import (
     NAMED_VOTERS,
     Model,
@@ -41,16 +42,15 @@ from .output import (
     check_writable,
     default_picture,
     draw_displays,
-    for_csv,
-    print_columns,
     table_output,
     with_empty_rows,
-    write_columns,
+    write_result,
 )
 from .parquet_folder import open_folder
 from .readers import TableError, find_name, one_line
 from .table_comparison import compare_table
 from .tables import read_rows, reading
+from .thresholds import say_thresholds
 from .vectors import read_vectors
 from .words import drift_finding, few_rows_note, unfamiliar_note
 
@@ -112,7 +112,10 @@ def transform(options: argparse.Namespace) -> int:
 def inspect(options: argparse.Namespace) -> int:
     """Show what a model does to the features, or what an adapter is."""
     if is_adapter(options.model):
-        console.describe_adapter(load_adapter(options.model), options.model)
+        adapter = load_adapter(options.model)
+        console.describe_adapter(adapter, options.model)
+        if adapter.pair_rules is not None:
+            say_thresholds(adapter.pair_rules, adapter.name, adapter.unanswerable)
         return 0
     model = load_model(options.model)
     picture = check_writable(options.picture or default_picture(options), [".png"], "--picture")
@@ -191,7 +194,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     elif is_prediction:
         columns = {"row": np.arange(len(empty))} | columns
     done = f"{counted(len(empty), 'row')} {done} by {model.method}"
-    _write(options, outputs, output, suffix, columns, done)
+    write_result(options, outputs, output, suffix, columns, done)
     if not is_prediction and options.picture:
         done = f"Picture: {options.picture}"
         with one_line(options.table):
@@ -274,26 +277,8 @@ def _transform_vectors(options: argparse.Namespace) -> int:
     if options.id is not None:
         columns = {options.id: table.ids} | columns
     done = f"{counted(len(Z), 'vector')} adapted ({adapter.name}, {adapter.bytes} bytes each)"
-    _write(options, outputs, output, suffix, columns, done)
+    write_result(options, outputs, output, suffix, columns, done)
     return outputs.code
-
-
-def _write(
-    options: argparse.Namespace,
-    outputs: Outputs,
-    output: Path | None,
-    suffix: str,
-    columns: dict[str, Any],
-    done: str,
-) -> None:
-    """Write columns to a file or to standard output; those of a prediction rounded in CSV."""
-    if suffix == ".csv":
-        rounded = options.command == "predict"
-        columns = for_csv(columns, rounded=rounded, escape=options.escape_formulas)
-    if output is None:
-        print_columns(columns)
-    else:
-        outputs.write(output, "-o", partial(write_columns, columns, suffix), f"{done}: {output}")
 
 
 def _transform_folder(options: argparse.Namespace) -> int:

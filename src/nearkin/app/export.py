@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from .._messages import shown
+from .._messages import listed, shown
 from ..neighbors.approximate import import_faiss
 from ..vectors import LARGEST
 from .adapter_file import SavedAdapter, load_adapter
@@ -26,7 +26,7 @@ from .readers import TableError
 # bytes as sums of powers of two, which are exact.
 ONNX = """
 <ir_version: 7, opset_import: ["": 13], producer_name: "nearkin", producer_version: "{version}">
-adapter (float[n, {p}] embeddings) => ({kind}[n, {width}] vectors) {{
+adapter (float[n, {p}] embeddings) => ({kind}[n, {width}] vectors{outputs}) {{
     length = ReduceL2 <axes = [1], keepdims = 1> (embeddings)
     is_zero = Equal (length, zero)
     divisor = Where (is_zero, one, length)
@@ -39,6 +39,7 @@ adapter (float[n, {p}] embeddings) => ({kind}[n, {width}] vectors) {{
     mapped_divisor = Where (mapped_is_zero, one, mapped_length)
     z = Div (mapped, mapped_divisor)
     {codes}
+    {thresholds}
 }}
 """
 # The type of the vectors, and how they are made of z; 1, 2 and 3 are float32, uint8 and int8.
@@ -67,7 +68,8 @@ CODES = {
 
 def onnx_bytes(adapter: SavedAdapter) -> bytes:
     """Return a checked model: float32 (n, p) "embeddings" to "vectors", float32 or codes, as by
-    `transform`.
+    `transform`; and the constants "thresholds", the least cosine of a match for each of the
+    "precisions".
     """
     import onnx
     from onnx import helper, numpy_helper, parser
@@ -83,18 +85,30 @@ def onnx_bytes(adapter: SavedAdapter) -> bytes:
         width, more = adapter.bytes, -width % 8
         A, b = np.pad(A, ((0, more), (0, 0))), np.pad(b, (0, more))
         constants["places"] = np.kron(np.eye(width), 2.0 ** np.arange(7, -1, -1)[:, None])
+    matches = threshold_arrays(adapter)
+    constants |= {f"{name}_found": array for name, array in matches.items()}
     model = parser.parse_model(
-        ONNX.format(version=__version__, p=p, kind=kind, width=width, codes=codes)
+        ONNX.format(
+            version=__version__,
+            p=p,
+            kind=kind,
+            width=width,
+            codes=codes,
+            outputs="".join(f", float[{len(array)}] {name}" for name, array in matches.items()),
+            thresholds="\n".join(f"{name} = Identity ({name}_found)" for name in matches),
+        )
     )
     for name, value in (constants | {"A": A, "b": b}).items():
         array = np.asarray(value, dtype=np.float32, order="C")
         model.graph.initializer.append(numpy_helper.from_array(array, name))
-    facts = {
+    facts: dict[str, Any] = {
         "name": adapter.name,
         "side": adapter.map.side,
         "codes": quantize,
         "scale": adapter.scale,
     }
+    if matches and adapter.pair_rules is not None:
+        facts["matches"] = list(adapter.pair_rules.parts)
     helper.set_model_props(model, {"nearkin": json.dumps(facts)})
     onnx.checker.check_model(model, full_check=True)
     return model.SerializeToString()
@@ -133,6 +147,7 @@ def script(
         "halfvec": f"{unit}::halfvec({m})",
         "bit": f"binary_quantize({unit})::bit({m})",
     }[kind]
+    to_query = f"{new_column} {distance} {function}($1)"
     # their text is read as the float32 that they are
     bias, weights = adapter.map.bias_.astype(str), adapter.map.components_.astype(str)
     inserts = "\n".join(
@@ -170,9 +185,34 @@ ANALYZE {vectors};
 
 -- The ten most similar rows; $1 is the vector of a query as the model gives it:
 --   SELECT * FROM {vectors} \
-ORDER BY {new_column} {distance} {function}($1) LIMIT 10;
+ORDER BY {to_query} LIMIT 10;
+{_best_match(adapter, vectors, to_query)}\
 -- A new row:
 --   INSERT INTO {vectors} ({column}, {new_column}) VALUES ($1, {function}($1));
+"""
+
+
+def _best_match(adapter: SavedAdapter, vectors: str, distance: str) -> str:
+    """Return comments: the query for the best match, by a distance of which something is promised;
+    "" where nothing is.
+    """
+    m = adapter.map.n_components_
+    limits = {
+        # h of m bits differ: their cosine is 1 - 2 h / m
+        precision: f"{int(m * (1 - t) / 2 + 1e-9)}"
+        if adapter.map.quantize == "binary"
+        else f"{1 - t:.6f}"
+        for precision, t in adapter.thresholds().items()
+    }
+    if not limits:
+        return ""
+    most = list(limits)[min(1, len(limits) - 1)]
+    shares = listed([f"{100 * share:.0f} % up to {limit}" for share, limit in limits.items()])
+    return f"""\
+-- The best match, or no row. By held-out queries, with a confidence of 95 %, at least so many are
+-- right, by the distance: {shares}.
+--   SELECT * FROM {vectors} WHERE ({distance}) <= {limits[most]} \
+ORDER BY {distance} LIMIT 1;
 """
 
 
@@ -212,12 +252,22 @@ def _quoted(name: str, option: str) -> str:
 # The map of an adapter for the other programs.
 
 
+def threshold_arrays(adapter: SavedAdapter) -> dict[str, np.ndarray]:
+    """Return "precisions" and "thresholds", the least cosine of a match for each; without any that
+    is promised nothing.
+    """
+    found = adapter.thresholds()
+    numbers = np.array([*found.items()], dtype=np.float32).T
+    return dict(zip(("precisions", "thresholds"), numbers, strict=True)) if found else {}
+
+
 def npz_bytes(adapter: SavedAdapter) -> bytes:
     """Return an archive of arrays."""
     arrays: dict[str, Any] = {"components": adapter.map.components_, "bias": adapter.map.bias_}
     arrays["feature_names"] = np.array(adapter.columns)
     if adapter.map.quantize == "int8":
         arrays["scale"] = np.float32(adapter.scale)
+    arrays |= threshold_arrays(adapter)
     file = BytesIO()
     np.savez(file, **arrays)
     return file.getvalue()
@@ -337,7 +387,10 @@ def _check_target(adapter: SavedAdapter, path: str, target: str) -> None:
 
 def _notes(adapter: SavedAdapter, target: str) -> list[str]:
     """Return what to know of an exported adapter."""
-    notes = []
+    notes = [
+        f"{100 * precision:.0f} % of best matches are right from a cosine of {cosine:.4f} on"
+        for precision, cosine in adapter.thresholds().items()
+    ]
     if adapter.map.side == "query":
         notes.append("adapt queries alone: documents stay as they are")
     if target == "torch":

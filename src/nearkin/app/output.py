@@ -13,6 +13,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ ROWS_PER_GROUP = 2**16  # of a Parquet file
 DIGITS = 6  # of a rounded float
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet may compute
 # what of a command's line names an input, and what an output
-READ = ("table", "model", "adapter", "pairs", "queries", "relevance")
+READ = ("table", "index", "model", "adapter", "pairs", "queries", "relevance")
 WRITTEN = {
     "output": "-o",
     "picture": "--picture",
@@ -261,6 +262,24 @@ def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
         pd.DataFrame(columns, copy=False).to_csv(path, index=False)
     else:  # not by pandas, which cannot read the lists of one length that it has written
         parquet.write_table(pa.table(columns), path, row_group_size=ROWS_PER_GROUP)
+
+
+def write_result(
+    options: argparse.Namespace,
+    outputs: Outputs,
+    output: Path | None,
+    suffix: str,
+    columns: dict[str, Any],
+    done: str,
+) -> None:
+    """Write columns to a file or to standard output; of vectors alone CSV holds all digits."""
+    if suffix == ".csv":
+        rounded = options.command != "transform"
+        columns = for_csv(columns, rounded=rounded, escape=options.escape_formulas)
+    if output is None:
+        print_columns(columns)
+    else:
+        outputs.write(output, "-o", partial(write_columns, columns, suffix), f"{done}: {output}")
 
 
 def draw_displays(title: str, displays: Sequence[Any], path: Path) -> None:

@@ -8,9 +8,8 @@ from .._messages import listed
 from ..plotting import COLORS, GREY
 from ..vectors import MatchRules
 from . import console
+from .adapter_file import PRECISIONS
 from .report import inline_svg
-
-PRECISIONS = (0.9, 0.95, 0.99)  # for which a threshold is given
 
 
 def threshold_lines(rules: MatchRules) -> list[dict[str, str]]:
@@ -31,14 +30,16 @@ def threshold_lines(rules: MatchRules) -> list[dict[str, str]]:
     return lines
 
 
-def threshold_sentences(rules: MatchRules, name: str) -> list[str]:
-    """Return what the table says, and of whom."""
+def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> list[str]:
+    """Return what the table says, and of whom, of which a share has no answer."""
     n = listed([f"{rule.curve.n_queries:,} of {part}" for part, rule in rules.parts.items()], 3)
     lines = [
         f"Which cosine of {name} is a match: the lowest one from which on the best candidates of "
         f"held-out queries ({n}) reach the precision, with a confidence of 95 %. In percent; false "
         "answers are matches of queries that have no right one."
     ]
+    if unanswerable:
+        lines.append(f"That {100 * unanswerable:g} % of queries have no right one is counted in.")
     refused = [
         f"{100 * precision:.0f} % for {part}"
         for part, rule in rules.parts.items()
@@ -52,9 +53,9 @@ def threshold_sentences(rules: MatchRules, name: str) -> list[str]:
     return lines
 
 
-def say_thresholds(rules: MatchRules, name: str) -> None:
+def say_thresholds(rules: MatchRules, name: str, unanswerable: float) -> None:
     """Print the table and the sentences."""
-    about, *sentences = threshold_sentences(rules, name)
+    about, *sentences = threshold_sentences(rules, name, unanswerable)
     console.say(about)
     console.print_grid(threshold_lines(rules), ())
     for line in sentences:

@@ -526,6 +526,10 @@ class MatchRules:
             found[part] = promise
         return found
 
+    def threshold(self, precision: float) -> float:
+        """Return the score from which on a precision is promised for every part."""
+        return max(promise.threshold for promise in self.promises(precision).values())
+
     def accept(self, features: np.ndarray, precision: float) -> np.ndarray:
         """Return which matches every part accepts, (q,)."""
         promises = self.promises(precision)
@@ -759,8 +763,7 @@ class Matcher(BaseEstimator):
             If the held-out queries cannot promise it.
         """
         check_is_fitted(self, "pair_rules_")
-        promises = self.pair_rules_.promises(check_share(precision, "precision"))
-        return max(promise.threshold for promise in promises.values())
+        return self.pair_rules_.threshold(check_share(precision, "precision"))
 
     def best_match(self, queries: Any, index: Any = None, precision: float = 0.95) -> BestMatches:
         """Find the best match of every query, or none.

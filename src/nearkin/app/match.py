@@ -1,0 +1,112 @@
+"""`nearkin match`: which rows of two files belong together, and near duplicates in one."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._messages import counted, listed
+from ..vectors import BestMatches, Promise
+from . import console
+from .adapter_file import SavedAdapter, load_adapter
+from .output import Outputs, table_output, write_result
+from .places import STANDARD_INPUT
+from .readers import TableError, one_line
+from .tables import reading
+from .vectors import VectorTable, read_vectors
+
+
+def match(options: argparse.Namespace) -> int:
+    """Find the best match of every row, and write those that are sure enough."""
+    output, suffix = table_output(options)
+    if options.table == options.index == STANDARD_INPUT:
+        raise TableError("- and -: both files cannot be standard input, give one by its name.")
+    adapter = load_adapter(options.adapter)
+    matcher = adapter.matcher(options.adapter)
+    if adapter.map.side == "query" and options.index is None:
+        raise TableError(
+            f"{options.adapter} adapts queries alone: give two files, of queries and of documents."
+        )
+    with one_line(options.adapter):  # a precision that is not kept is refused before the search
+        promises = matcher.list_rules_.promises(options.precision)
+    read = partial(read_vectors, ids=options.id, columns=adapter.columns, reading=reading(options))
+    tables = [
+        console.while_reading(options, partial(read, source))
+        for source in (options.table, options.index)
+        if source is not None
+    ]
+    A, B = tables[0], tables[-1]
+    if options.index is None and len(A.X) < 2:
+        raise TableError(f"{options.table} holds one row: give at least two, or another file.")
+    outputs = Outputs(quiet=options.quiet)
+    outputs.note(*(note for table in tables for note in table.notes))
+    is_own = options.index is None
+    with one_line(options.table):
+        found = matcher.best_match(A.X, None if is_own else B.X, options.precision)
+    rows, pairs = accepted_pairs(found, own=is_own)
+    columns = pair_names(A, B, pairs, options.id) | {
+        "similarity": found.similarities[rows],
+        "probability": found.probabilities[rows],
+    }
+    n_matched = np.count_nonzero(found.rows >= 0)
+    outputs.note(
+        f"{n_matched:,} of {counted(len(A.X), 'row')} of {A.name} match "
+        f"{'another one' if is_own else f'a row of {B.name}'}.",
+        *promised(promises, adapter),
+    )
+    write_result(options, outputs, output, suffix, columns, counted(len(rows), "pair"))
+    return outputs.code
+
+
+def accepted_pairs(found: BestMatches, *, own: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows with a match, and the rows of each pair, (n, 2).
+
+    Of one file a pair has the smaller row first. Where both are the best match of each other, it is
+    that of the row whose match is more probable.
+    """
+    rows = np.flatnonzero(found.rows >= 0)
+    pairs = np.column_stack([rows, found.rows[rows]])
+    if own:
+        order = np.argsort(-found.probabilities[rows], kind="stable")
+        pairs, first = np.unique(np.sort(pairs[order], axis=1), axis=0, return_index=True)
+        rows = rows[order[first]]
+    return rows, pairs
+
+
+def pair_names(
+    A: VectorTable, B: VectorTable, pairs: np.ndarray, column: str | None
+) -> dict[str, Any]:
+    """Return the names of the rows of pairs, or the numbers."""
+    a, b = pairs.T
+    if A.ids is None or B.ids is None:
+        return {"row_a": a, "row_b": b}
+    return {f"{column}_a": A.ids[a], f"{column}_b": B.ids[b]}
+
+
+def promised(promises: dict[str, Promise], adapter: SavedAdapter) -> list[str]:
+    """Return sentences: what is promised of matches, by which queries, and what it leaves out."""
+    rules, wanted = adapter.list_rules, next(iter(promises.values())).precision
+    assert rules is not None
+    shown = [
+        f"{100 * promise.expected:.1f} % right, {100 * promise.recall:.1f} % of the answers found "
+        f"({rules.parts[part].curve.n_queries:,} {part})"
+        for part, promise in promises.items()
+    ]
+    lines = [
+        f"At least {100 * wanted:g} % of matches are right, with a confidence of 95 %, for rows "
+        f"like the queries held out from {adapter.table}: {listed(shown)}."
+    ]
+    false = [
+        f"{100 * promise.false_answers:.1f} %" + f" ({part})" * (len(promises) > 1)
+        for part, promise in promises.items()
+        if np.isfinite(promise.false_answers)
+    ]
+    if false:
+        lines.append(
+            f"It is counted in that {100 * adapter.unanswerable:g} % of rows have no right match "
+            f"(see nearkin adapt --unanswerable); {listed(false)} of these get one all the same."
+        )
+    return lines
