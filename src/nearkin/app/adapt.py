@@ -222,10 +222,11 @@ SHORT = {
     "precision@10": "P@10",
     "recall@100": "R@100",
     "nDCG@10": "nDCG@10",
+    "MAP": "MAP",
     "MRR": "MRR",
 }
 # columns that a narrow terminal goes without
-SPARED = ("fit, s", "MRR", "R@100", "nDCG@10", "P@1")
+SPARED = ("fit, s", "MAP", "MRR", "R@100", "nDCG@10", "P@1")
 
 
 def grid_of(found: Adaptation) -> list[dict[str, str]]:

@@ -465,7 +465,7 @@ def adapt(add: Add) -> None:
         "--score",
         "what decides (default: precision@10 of labels, nDCG@10 of documents)",
         "NAME",
-        choices=["precision@1", "precision@10", "recall@100", "nDCG@10", "MRR"],
+        choices=["precision@1", "precision@10", "recall@100", "nDCG@10", "MAP", "MRR"],
     )
     add("--unseen", "decide by classes that no training row has, as new ones will come")
     add(
