@@ -167,7 +167,7 @@ class TestPairs:
         grades = np.random.default_rng(0).uniform(0, 1, 24)
         D = X[PAIRS[:, 0]] - X[PAIRS[:, 1]]
         expected = (D.T * grades) @ D / 2 / grades.sum()
-        np.testing.assert_allclose(Paired(X, PAIRS, grades, False).within_covariance(), expected)
+        np.testing.assert_allclose(Paired(X, PAIRS, grades, False, PAIRS[:0]).within_covariance(), expected)
 
     def test_of_all_rows_of_a_class_are_its_labels(self):
         """But for the start, whose covariance of pairs weights large classes more: in equal classes

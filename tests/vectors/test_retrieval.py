@@ -18,7 +18,7 @@ from nearkin.evaluation import (
 )
 from nearkin.evaluation.adaptation import SETTINGS, compare_vectors, place_in_sequence
 from nearkin.evaluation.statistics import PairedTest, in_sequence
-from nearkin.vectors.judgements import SEEN, UNSEEN, judged_matrix, quarters
+from nearkin.vectors.judgements import SEEN, UNSEEN, count_relevant, judged_matrix, quarters
 
 
 def labelled(n=400, p=12, n_classes=10, noise=3.0, seed=0):
@@ -59,6 +59,7 @@ class TestScores:
             "precision@10": [0.2, 0],
             "recall@100": [2 / 3, 0],
             "nDCG@10": [(1 / np.log2(3) + 1 / np.log2(5)) / (1 + 1 / np.log2(3) + 0.5), 0],
+            "MAP": [(1 / 2 + 2 / 4) / 3, 0],
             "MRR": [0.5, 0],
         }
         assert found.keys() == expected.keys()
@@ -254,6 +255,8 @@ def test_judgements_of_one_place_count_once():
         np.array([0, 0, 1, 1]), np.array([2, 2, 0, 1]), np.array([1.0, 3.0, 0.0, -1.0]), (2, 3)
     )
     np.testing.assert_array_equal(R.toarray(), [[0, 0, 3], [0, 0, 0]])
+    assert R.nnz == 3  # what is judged not relevant is stored
+    np.testing.assert_array_equal(count_relevant(R), [1, 0])
 
 
 def test_a_sequence_of_tests_stops_where_one_fails():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -20,8 +20,10 @@ import pandas as pd
 
 from .._messages import counted, shown
 from .._validation import is_missing
+from ..evaluation import Adaptation, Relevance, WayResult
+from .output import atomic_folder
 from .places import STANDARD_INPUT
-from .readers import Progress, Reading, Source, TableError, find_name, ignore
+from .readers import Progress, Reading, Source, TableError, ignore
 from .tables import FORMATS, opened
 
 NUMBER_NAME = re.compile(r"-?\d+(\.\d+)?")
@@ -32,6 +34,7 @@ LEAST_GRADE = 0.01  # of scores, relative to the best one of a query; below is n
 QUERY = ("query_id", "q_id", "qid", "query", "anchor")
 DOCUMENT = ("corpus_id", "document_id", "doc_id", "docid", "passage_id", "document", "passage")
 GRADE = ("grade", "relevance", "score", "label")
+SENTENCES = ("sentence1", "sentence2")
 SHOWN, CLICKED = ("shown", "impressions"), ("clicked", "clicks")
 
 
@@ -41,20 +44,20 @@ class JudgementFile:
 
     Attributes
     ----------
+    form : str
+        What the file is, such as "TREC qrels".
     left, right : arrays of shape (n,)
         Names or numbers of a query and a document, or of two rows.
     grades : float array of shape (n,)
         How relevant; 0 and less is not.
-    form : str
-        What the file is, such as "TREC qrels".
     queries, documents : list of str or None
         The names of the vectors in their order, where the file tells.
     """
 
+    form: str
     left: np.ndarray
     right: np.ndarray
     grades: np.ndarray
-    form: str
     queries: list[str] | None = field(default=None, kw_only=True)
     documents: list[str] | None = field(default=None, kw_only=True)
 
@@ -80,10 +83,7 @@ def read_judgements(
         Whether a folder is asked for the names of its queries and documents, too.
     """
     path = Path(source)
-    if path.is_dir():
-        judged = _beir(path, names)
-    else:
-        judged = _of_file(source, _line(path), progress)
+    judged = _beir(path, names) if path.is_dir() else _of_file(source, _line(path), progress)
     for what, cells in (("query", judged.left), ("document", judged.right)):
         if is_missing(cells).any():
             raise TableError(f"{source}: a {what} is missing: fill the cell or drop its row.")
@@ -98,9 +98,9 @@ def _of_file(source: str, line: str, progress: Progress) -> JudgementFile:
     if line[:1] in ("{", "["):
         return _json(path, line)
     if len(fields) == 4 and _is_number(fields[3]):
-        return JudgementFile(*_trec(path, 4, (0, 2, 3)), "TREC qrels")
+        return JudgementFile("TREC qrels", *_trec(path, 4, (0, 2, 3)))
     if len(fields) == 6 and _is_number(fields[3]) and _is_number(fields[4]):
-        return _scored(*_trec(path, 6, (0, 2, 4)), "TREC run")
+        return _scored("TREC run", *_trec(path, 6, (0, 2, 4)))
     if source != STANDARD_INPUT and path.exists() and path.suffix.lower() not in FORMATS:
         raise TableError(
             f"{source} holds no judgements of a known form: `nearkin adapt --help` lists them."
@@ -162,19 +162,15 @@ def grades_of_clicks(
     return log.assign(grade=np.where(log["clicks"] > 0, rate / best, 0))
 
 
-def _scored(
-    queries: np.ndarray, documents: np.ndarray, scores: np.ndarray, form: str
-) -> JudgementFile:
+def _scored(form: str, queries: Any, documents: Any, scores: np.ndarray) -> JudgementFile:
     """Return scores of a teacher as grades."""
-    return JudgementFile(queries, documents, grades_of_scores(queries, scores), f"{form} (scores)")
+    return JudgementFile(f"{form}, scores", queries, documents, grades_of_scores(queries, scores))
 
 
-def _graded(queries: Any, documents: Any, numbers: Any, form: str) -> JudgementFile:
+def _graded(form: str, queries: Any, documents: Any, numbers: np.ndarray) -> JudgementFile:
     """Return grades as they are where they are whole numbers, and else as scores of a teacher."""
-    numbers = np.array(numbers, dtype=float)
     is_whole = (numbers == np.floor(numbers)).all() or not np.isfinite(numbers).all()
-    make: Callable[..., JudgementFile] = JudgementFile if is_whole else _scored
-    return make(np.array(queries, dtype=object), np.array(documents, dtype=object), numbers, form)
+    return (JudgementFile if is_whole else _scored)(form, queries, documents, numbers)
 
 
 # Files that are no tables
@@ -184,7 +180,9 @@ def _trec(path: Path, width: int, wanted: Sequence[int]) -> Iterator[np.ndarray]
     """Yield some columns of a file without a header, names as text and the last as numbers."""
     try:
         with _text(path) as file:
-            table = pd.read_csv(file, sep=r"\s+", header=None, dtype=str, quoting=3, na_filter=False)
+            table = pd.read_csv(
+                file, sep=r"\s+", header=None, dtype=str, quoting=3, na_filter=False
+            )
         if table.shape[1] != width:
             raise ValueError(f"{table.shape[1]} columns in place of {width}")
         numbers = table[wanted[-1]].astype(float).to_numpy()
@@ -211,15 +209,14 @@ def _json(path: Path, line: str) -> JudgementFile:
     if isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()):
         rows = [(q, d, grade) for q, judged in found.items() for d, grade in judged.items()]
         if rows and all(isinstance(grade, int | float) for _, _, grade in rows):
-            return _graded(*zip(*rows, strict=True), "ranx JSON")
+            queries, documents, grades = map(np.array, zip(*rows, strict=True))
+            return _graded("ranx JSON", queries, documents, grades.astype(float))
     records = [found] if isinstance(found, dict) else found
     if not records or not all(isinstance(record, dict) for record in records):
-        raise TableError(
-            f"{path} is JSON of no known form: `nearkin adapt --help` lists them."
-        )
+        raise TableError(f"{path} is JSON of no known form: `nearkin adapt --help` lists them.")
     table = pd.DataFrame(records, dtype=object)
-    columns = {name: _typed(table[name]) for name in table}
-    return _of_columns(str(path), list(columns), columns.__getitem__, "JSON lines")
+    columns = {str(name): _typed(cells) for name, cells in table.items()}
+    return _of_columns("JSON lines", str(path), columns)
 
 
 def _json_lines(path: Path, lines: Iterable[str]) -> Iterator[Any]:
@@ -248,7 +245,7 @@ def _llama_index(path: Path, found: dict[str, Any]) -> JudgementFile:
         name: list(found[key]) if key in found else None
         for name, key in (("queries", "queries"), ("documents", "corpus"))
     }
-    return JudgementFile(left, right, np.ones(len(rows)), "LlamaIndex JSON", **order)
+    return JudgementFile("LlamaIndex JSON", left, right, np.ones(len(rows)), **order)
 
 
 def _beir(folder: Path, with_names: bool) -> JudgementFile:
@@ -256,7 +253,9 @@ def _beir(folder: Path, with_names: bool) -> JudgementFile:
     files = sorted((folder / "qrels").glob("*.tsv"))
     train = [file for file in files if file.stem == "train"] or files
     if not files:
-        raise TableError(f"{folder} is no BEIR folder, it has no qrels/*.tsv: give that, or a file.")
+        raise TableError(
+            f"{folder} is no BEIR folder, it has no qrels/*.tsv: give that, or a file."
+        )
     if len(train) > 1:
         raise TableError(f"{folder} has several files in qrels and no train.tsv: name one of them.")
     judged = _table(str(train[0]), ignore)
@@ -266,7 +265,7 @@ def _beir(folder: Path, with_names: bool) -> JudgementFile:
             with _text(folder / file) as lines:
                 order[name] = [str(one["_id"]) for one in _json_lines(folder / file, lines)]
     form = f"BEIR, qrels/{train[0].name}"
-    return JudgementFile(judged.left, judged.right, judged.grades, form, **order)
+    return JudgementFile(form, judged.left, judged.right, judged.grades, **order)
 
 
 # Tables
@@ -280,61 +279,129 @@ def _table(source: str, progress: Progress) -> JudgementFile:
                 raise TableError(
                     f"{source} begins with numbers: put a line above that names the columns."
                 )
-            return _of_columns(
-                source, file.names, lambda name: file.read([name], [name]).labels[name], "table"
-            )
+            read = _needed(file.names)
+            return _of_columns("table", source, file.read(read, read).labels)
         found = file.read()
-        return _of_columns(
-            source, found.number_names, lambda name: found.numbers[:, found.positions[name]], "table"
-        )
+        columns = dict(zip(found.number_names, found.numbers.T, strict=True))
+        return _of_columns("table", source, columns)
 
 
-def _of_columns(
-    source: str, names: Sequence[str], read: Callable[[str], np.ndarray], form: str
-) -> JudgementFile:
-    """Return the judgements in columns, by what these are called; else in the first two or three."""
-    known = {re.sub(r"[\s_-]+", "_", name.strip().lower()): name for name in names}
+def _word(name: str) -> str:
+    """Return how a column is called, without what differs between tools."""
+    return re.sub(r"[\s_-]+", "_", name.strip().lower())
 
-    def called(*words: str) -> str | None:
-        return next((known[word] for word in words if word in known), None)
 
-    def numbers(name: str) -> np.ndarray:
-        cells = read(name)
-        if cells.dtype.kind not in "iufb":
-            raise TableError(f"{source}: {shown(name)} must hold numbers, and no cell be missing.")
-        return cells.astype(np.float64)
+def _needed(names: Sequence[str]) -> list[str]:
+    """Return the columns that may tell of judgements, and the first three."""
+    words = {*QUERY, *DOCUMENT, *GRADE, *SHOWN, *CLICKED, *SENTENCES, "positive"}
+    return [
+        name
+        for place, name in enumerate(names)
+        if place < 3 or _word(name) in words or NEGATIVE.fullmatch(_word(name))
+    ]
 
-    query, document, grade = called(*QUERY), called(*DOCUMENT), called(*GRADE)
-    positive, clicked, shown_at = called("positive"), called(*CLICKED), called(*SHOWN)
-    first, second = called("sentence1"), called("sentence2")
-    if query and document and clicked:
-        clicks = numbers(clicked)
-        showings = numbers(shown_at) if shown_at else np.ones(len(clicks))
-        if (clicks < 0).any() or (clicks > showings).any() or not (showings > 0).any():
-            raise TableError(f"{source} has more clicks than showings, or none: count every click once.")
-        log = grades_of_clicks(read(query), read(document), showings, clicks)
-        columns = (log[name].to_numpy() for name in ("query", "document", "grade"))
-        return JudgementFile(*columns, f"click log of {len(clicks):,} rows")
-    if query and positive:
-        others = [name for word, name in known.items() if NEGATIVE.fullmatch(word)]
-        right = [read(name) for name in (positive, *others)]
-        n = len(right[0])
-        left, grades = np.tile(read(query), len(right)), np.repeat([1.0, 0.0], [n, n * len(others)])
-        found = JudgementFile(left, np.concatenate(right), grades, "positives and negatives")
-        kept = (grades > 0) | ~is_missing(found.right)  # a row may have fewer negatives than others
-        return JudgementFile(left[kept], found.right[kept], grades[kept], found.form)
-    if first and second:
-        grades = numbers(grade) if grade else np.ones(len(read(first)))
-        return JudgementFile(read(first), read(second), grades, "pairs of sentences")
-    if query and document:
-        left = read(query)
-        grades = numbers(grade) if grade else np.ones(len(left))
-        make = _graded if grade == called("score") else JudgementFile
-        return make(left, read(document), grades, form)
-    if len(names) < 2:
+
+def _of_columns(form: str, source: str, columns: dict[str, np.ndarray]) -> JudgementFile:
+    """Return the judgements in columns, by what these are called; else in the first two or three.
+
+    The first form whose columns are there is taken.
+    """
+    if len(columns) < 2:
         raise TableError(
             f"{source} has one column: give two, of rows that belong together, and maybe grades."
         )
-    left = read(names[0])
-    grades = numbers(names[2]) if len(names) > 2 else np.ones(len(left))
-    return JudgementFile(left, read(names[1]), grades, form)
+    by_word = {_word(name): name for name in columns}
+
+    def called(words: Sequence[str]) -> str | None:
+        return next((by_word[word] for word in words if word in by_word), None)
+
+    def numbers(name: str | None) -> np.ndarray:
+        """Return a column of numbers; 1 for none."""
+        if name is None:
+            return np.ones(len(next(iter(columns.values()))))
+        if columns[name].dtype.kind not in "iufb":
+            raise TableError(
+                f"{source}: {shown(name)} must hold grades, numbers, and no cell may be missing."
+            )
+        return columns[name].astype(np.float64)
+
+    query, document, grade = called(QUERY), called(DOCUMENT), called(GRADE)
+    positive, clicked = called(["positive"]), called(CLICKED)
+    if query and document and clicked:
+        at = columns[query], columns[document]
+        return _clicks(source, *at, numbers(called(SHOWN)), numbers(clicked))
+    if query and positive:
+        negatives = [name for word, name in by_word.items() if NEGATIVE.fullmatch(word)]
+        return _positives(columns[query], *(columns[name] for name in (positive, *negatives)))
+    if query and document:
+        make = _graded if grade and grade == called(["score"]) else JudgementFile
+        return make(form, columns[query], columns[document], numbers(grade))
+    first, second, *rest = columns
+    third = rest[0] if rest else None
+    if set(SENTENCES) <= by_word.keys():
+        form, third = "pairs of sentences", grade
+        first, second = (by_word[word] for word in SENTENCES)
+    return JudgementFile(form, columns[first], columns[second], numbers(third))
+
+
+def _clicks(
+    source: str, query: np.ndarray, document: np.ndarray, shown: np.ndarray, clicks: np.ndarray
+) -> JudgementFile:
+    """Return the judgements that a log estimates."""
+    if (clicks < 0).any() or (clicks > shown).any() or not (shown > 0).any():
+        raise TableError(
+            f"{source} holds fewer showings than clicks, or none: count at most a click a showing."
+        )
+    log = grades_of_clicks(query, document, shown, clicks)
+    columns = (log[name].to_numpy() for name in ("query", "document", "grade"))
+    return JudgementFile(f"click log of {len(query):,} rows", *columns)
+
+
+def _positives(anchor: np.ndarray, positive: np.ndarray, *negatives: np.ndarray) -> JudgementFile:
+    """Return triplets as judgements; a row may have fewer negatives than others."""
+    left, right = np.tile(anchor, 1 + len(negatives)), np.concatenate([positive, *negatives])
+    kept = ~is_missing(right)
+    kept[: len(anchor)] = True  # a positive that is missing is refused
+    grades = np.repeat([1.0, 0.0], [len(anchor), len(anchor) * len(negatives)])
+    return JudgementFile("positives and negatives", left[kept], right[kept], grades[kept])
+
+
+# Rankings, for other tools to check
+
+
+def write_runs(
+    folder: Path,
+    found: Adaptation,
+    chosen: WayResult,
+    judged: Relevance,
+    queries: Sequence[str],
+    documents: Sequence[str],
+) -> None:
+    """Write a new folder: qrels.trec, and runs of the raw vectors and of those that are chosen.
+
+    Parameters
+    ----------
+    queries, documents : sequence of str
+        What the rows are called.
+    """
+    for name in (*queries, *documents):
+        if name.split() != [name]:
+            raise TableError(
+                f"{shown(name)} is no name for --run, where blanks end a name: rename the rows."
+            )
+    R = judged.R
+    with atomic_folder(folder) as part:
+        with (part / "qrels.trec").open("w", encoding="utf-8") as file:
+            for q in np.flatnonzero(judged.n_relevant).tolist():
+                at = slice(R.indptr[q], R.indptr[q + 1])
+                for d, grade in zip(R.indices[at].tolist(), R.data[at], strict=True):
+                    file.write(f"{queries[q]} 0 {documents[d]} {grade:g}\n")
+        for way in {found.raw.way, chosen.way}:
+            tag = way.name.replace(" ", "-")
+            with (part / f"{tag}.trec").open("w", encoding="utf-8") as file:
+                for rows, ranked in found.rankings(way):
+                    for q, first in zip(rows.tolist(), ranked.tolist(), strict=True):
+                        # scores that differ: equal ones are put in an order of its own by trec_eval
+                        for rank, d in enumerate(first, 1):
+                            place = f"{rank} {len(first) + 1 - rank}"
+                            file.write(f"{queries[q]} Q0 {documents[d]} {place} {tag}\n")

@@ -6,7 +6,7 @@ training rows. Differences to the raw vectors are paired by query; see `paired_t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
@@ -187,6 +187,9 @@ class Adaptation:
     side : str
     between : callable
         Returns the test of a difference between two ways, where it decides.
+    rankings : callable
+        Yields of a way, for every split, the numbers of the held-out queries and those of the
+        documents that are ranked first, (n_queries, 100) or fewer.
     """
 
     results: list[WayResult]
@@ -196,6 +199,7 @@ class Adaptation:
     settings: dict[str, Any]
     side: str
     between: Callable[[Way, Way], PairedTest]
+    rankings: Callable[[Way], Iterator[tuple[np.ndarray, np.ndarray]]]
 
     _repr_html_ = adaptation_html  # a table with a picture
 
@@ -316,7 +320,7 @@ def compare_vectors(
         for way in ways:
             vectors = vectors_of(way, split, judgements, adapters.get(way.size))
             scores[way] = scores_of(vectors, split, judgements)
-        return SplitScores(split, scores, settings_scores, seconds)
+        return SplitScores(split, scores, settings_scores, adapters, seconds)
 
     n_fits = len(splits) * (len(SETTINGS) + len(adapter_sizes))
     found = run_all(evaluate, splits, n_fits, progress)
@@ -331,6 +335,12 @@ def compare_vectors(
         rows, units = [split.queries[split.parts[part]] for split in splits], judgements.units(part)
         a, b = values(way, score, part), values(other, score, part)
         return paired_test_by_rows(a, b, rows, n_train, units)
+
+    def rankings(way: Way) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the held-out queries of every split, and the documents that they rank first."""
+        for one in found:
+            vectors = vectors_of(way, one.split, judgements, one.adapters.get(way.size))
+            yield one.split.queries, ranked_by(vectors, one.split, judgements)
 
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
@@ -359,6 +369,7 @@ def compare_vectors(
         settings=SETTINGS[int(np.argmax(np.mean([one.of_settings for one in found], axis=0)))],
         side=side,
         between=lambda one, other: test(one, other, part),
+        rankings=rankings,
     )
 
 
@@ -373,6 +384,8 @@ class SplitScores:
         Of every held-out query, by way and name of the score.
     of_settings : list of float
         Of each of `SETTINGS`, inside the training rows.
+    adapters : dict of int to EmbeddingAdapter
+        Fitted to the training rows, by size.
     seconds : dict of int to float
         Of the fit of an adapter, by its size.
     """
@@ -380,6 +393,7 @@ class SplitScores:
     split: Split
     scores: dict[Way, dict[str, np.ndarray]]
     of_settings: list[float]
+    adapters: dict[int, Any]
     seconds: dict[int, float]
 
 
@@ -443,13 +457,19 @@ def score_settings(
 
 
 def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:
-    """Return the scores of the held-out queries of a split, (n_queries,) for each name.
+    """Return the scores of the held-out queries of a split, (n_queries,) for each name."""
+    ranked = ranked_by(vectors, split, judgements)
+    ideal, n_relevant = judgements.best_gains(split.queries, split.candidates)
+    return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)
+
+
+def ranked_by(vectors: Vectors, split: Split, judgements: Judgements) -> np.ndarray:
+    """Return the numbers of the documents that the held-out queries of a split rank first.
 
     A query that is itself a candidate is not found.
     """
     ranked = split.candidates[vectors.ranked(DEPTH + judgements.own_rows)]
     if judgements.own_rows:
-        others = np.argsort(ranked == split.queries[:, None], axis=1, kind="stable")[:, :DEPTH]
+        others = np.argsort(ranked == split.queries[:, None], axis=1, kind="stable")[:, :-1]
         ranked = np.take_along_axis(ranked, others, axis=1)
-    ideal, n_relevant = judgements.best_gains(split.queries, split.candidates)
-    return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)
+    return ranked
