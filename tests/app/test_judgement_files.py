@@ -199,7 +199,7 @@ class TestTeacher:
     def test_the_softmax_of_scores_over_what_was_scored(self):
         scores = self.SCORES["score"].to_numpy()
         within = scores - np.repeat([scores[:4].mean(), scores[4:].mean()], [4, 2])
-        T = np.sqrt(np.mean(within**2))
+        T = np.sqrt(np.mean(within**2)) / 2
         expected = np.exp(scores / T)
         for path in self.forms():
             judged = read_judgements(path)

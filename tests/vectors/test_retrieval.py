@@ -140,6 +140,37 @@ class TestSplits:
             queries += split.queries.tolist()
         assert sorted(queries) == list(range(11))
 
+    def test_pairs_judged_unlike_connect_nothing_and_those_of_held_out_rows_are_not_known(self):
+        pairs = np.array([[2 * i, 2 * i + 1] for i in range(20)])
+        unlike = np.array(
+            [[2 * i, (2 * i + 3) % 40] for i in range(20)] + [[i, 40] for i in range(40)]
+        )
+        X = np.random.default_rng(0).normal(size=(41, 3))
+        known = Relevance.of_pairs(X, np.vstack([pairs, unlike]), np.repeat([1.0, 0.0], [20, 60]))
+        assert len(known) == 40  # the last row has nothing relevant
+        for split in known.splits(np.random.default_rng(0)):
+            assert len(split.queries) == 10
+            left, right = split.train.R.tocoo().coords
+            assert not set(split.queries) & {*left, *right}
+            assert 40 in left
+            assert (split.train.R.data == 0).sum() > 2 * 30
+
+    def test_judged_zeros_are_no_relevant_documents(self):
+        known = judged()
+        zeros = known.R.toarray()[:, ::-1] == 0
+        R = csr_array(known.R + csr_array(zeros * 2.0))
+        R.data = (R.data != 2).astype(float)
+        more = Relevance(known.queries, known.documents, R, known.groups)
+        assert R.nnz > known.R.nnz
+        for one, other in zip(
+            *(k.splits(np.random.default_rng(0)) for k in (known, more)), strict=True
+        ):
+            at = one.queries, one.candidates
+            for a, b in zip(known.best_gains(*at), more.best_gains(*at), strict=True):
+                np.testing.assert_array_equal(a, b)
+            assert other.train.R.nnz > one.train.R.nnz
+            assert len(other.train) == len(one.train)
+
 
 @pytest.fixture
 def few_fits(monkeypatch):
