@@ -167,8 +167,13 @@ class TestPairs:
             np.testing.assert_array_equal(comparison.queries, X[rows])
             found = {row.tobytes() for row in comparison.candidates}
             assert found == {row.tobytes() for row in X[np.union1d(others, rows)]}
-            itself = (comparison.queries[:, None] == comparison.candidates).all(axis=2)
-            np.testing.assert_array_equal(comparison.offered, ~itself)
+            number = {row.tobytes(): i for i, row in enumerate(X)}
+            candidates = [number[row.tobytes()] for row in comparison.candidates]
+            judged = {*map(tuple, unlike.tolist()), *map(tuple, unlike[:, ::-1].tolist())}
+            expected = [
+                [i != j and (j in rows or (i, j) in judged) for j in candidates] for i in rows
+            ]
+            np.testing.assert_array_equal(comparison.offered, expected)
             assert comparison.relevance.sum() == 2 * len(items)
         plain = Paired(X, PAIRS, np.ones(24), False, PAIRS[:0]).comparison(np.arange(3), RNG)
         assert plain.candidates is None
@@ -279,6 +284,12 @@ class TestRelevance:
             comparison = Judged(self.Q, X, unlike, False).comparison(items, rng)
             rows = {row.tobytes() for row in comparison.candidates}
             assert {X[d].tobytes() for d in offered} <= rows
+            number = {row.tobytes(): i for i, row in enumerate(X)}
+            candidates = [number[row.tobytes()] for row in comparison.candidates]
+            judged = {*zip(*unlike[items].tocoo().coords, strict=True)}
+            for q, d in np.ndindex(3, len(candidates)):
+                if not comparison.offered[:, d].all():
+                    assert comparison.offered[q, d] == ((q, candidates[d]) in judged)
             np.testing.assert_allclose(
                 np.sort(comparison.relevance.sum(axis=1)), np.sort(unlike[items].sum(axis=1))
             )

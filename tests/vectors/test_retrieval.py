@@ -95,6 +95,13 @@ class TestScores:
         assert Vectors(np.eye(3), np.eye(3)[:2]).ranked(100).shape == (3, 2)
 
 
+class Given:
+    """In place of an adapter: what it is fitted to."""
+
+    def fit_pairs(self, *given):
+        return given
+
+
 class TestSplits:
     def test_each_row_is_a_query_once_and_each_class_unseen_once(self):
         known = labelled()
@@ -154,6 +161,7 @@ class TestSplits:
             assert not set(split.queries) & {*left, *right}
             assert 40 in left
             assert (split.train.R.data == 0).sum() > 2 * 30
+            assert (split.train.fit(Given())[2] == 0).sum() > 30
 
     def test_judged_zeros_are_no_relevant_documents(self):
         known = judged()

@@ -158,7 +158,7 @@ class Labelled:
 @dataclass(frozen=True)
 class Paired:
     """Pairs of rows with a grade; rows of a batch that are no known pair are not relevant to each
-    other. Those that were judged not to be are in every batch of a row that has a relevant one.
+    other. A row that was judged unlike another one is a candidate of it in every batch.
 
     Attributes
     ----------
@@ -197,15 +197,15 @@ class Paired:
         return csr_array((np.ones(len(left)), (left, right)), shape=(n, n))
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return some pairs, and as candidates the rows of these and those judged unlike them."""
+        """Return some pairs, and as candidates the rows of these; of a row also those unlike it."""
         rows = np.unique(self.pairs[items])
-        W = self._graded[rows]
-        unlike = np.setdiff1d(self._unlike[rows].indices, rows)
+        W, U = self._graded[rows], self._unlike[rows]
+        unlike = _drawn(np.setdiff1d(U.indices, rows), CANDIDATES, rng)
         if not len(unlike):
             return _mutual(self.X, self.are_fixed, rows, W[:, rows].toarray())
-        candidates = np.concatenate([rows, _drawn(unlike, CANDIDATES, rng)])
+        candidates, offered = np.append(rows, unlike), _offered(len(rows), U, unlike)
+        np.fill_diagonal(offered, False)  # none of itself
         W = W[:, candidates].toarray().astype(self.X.dtype)
-        offered = candidates != rows[:, None]
         return Comparison(self.X[rows], self.X[candidates], W, offered, self.are_fixed)
 
 
@@ -243,8 +243,8 @@ class Triples:
 class Judged:
     """Queries, and how relevant documents are to them; documents without a judgement are not.
 
-    Those that were judged are candidates of their query in every batch, also where they are not
-    relevant.
+    In every batch the relevant documents of its queries are candidates of all of these, those that
+    were judged not relevant of their own query alone: another one might find them relevant.
 
     Attributes
     ----------
@@ -271,15 +271,18 @@ class Judged:
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
         """Return some queries, and documents as their candidates."""
         R, n = self.relevance[items], len(self.documents)
-        documents = np.arange(n)
+        documents, offered = np.arange(n), None
         if n > CANDIDATES:
             relevant = np.unique(R.indices[R.data > 0])
-            unlike = _drawn(np.setdiff1d(R.indices, relevant), CANDIDATES, rng)
             n_others = max(CANDIDATES - len(relevant), len(items))
-            others = rng.choice(n, n_others, replace=False)
-            documents = np.unique(np.concatenate([relevant, unlike, others]))
+            documents = np.union1d(relevant, rng.choice(n, n_others, replace=False))
+            unlike = _drawn(np.setdiff1d(R.indices, documents), CANDIDATES, rng)
+            offered = _offered(len(documents), R, unlike) if len(unlike) else None
+            documents = np.append(documents, unlike)
         W = R[:, documents].toarray()
-        return Comparison(self.queries[items], self.documents[documents], W, fixed=self.are_fixed)
+        return Comparison(
+            self.queries[items], self.documents[documents], W, offered, self.are_fixed
+        )
 
 
 Supervision = Labelled | Paired | Triples | Judged
@@ -288,6 +291,15 @@ Supervision = Labelled | Paired | Triples | Judged
 def _drawn(items: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
     """Return items, or so many of them, drawn."""
     return items if len(items) <= most else rng.choice(items, most, replace=False)
+
+
+def _offered(n_for_all: int, judged: csr_array, unlike: np.ndarray) -> np.ndarray:
+    """Return which candidates a query has: the first ones, so many, and of those that are unlike
+    some query the ones for which a value is stored.
+    """
+    stored = csr_array((np.ones(judged.nnz), judged.indices, judged.indptr), shape=judged.shape)
+    for_all = np.ones((judged.shape[0], n_for_all), dtype=bool)
+    return np.hstack([for_all, stored[:, unlike].toarray() > 0])
 
 
 def _mutual(X: np.ndarray, are_fixed: bool, rows: np.ndarray, W: np.ndarray) -> Comparison:
@@ -626,8 +638,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         y : array of shape (n_pairs,), default=None
             How much they belong together: 1 (the default), grades between, and 0 or -1 for not at
             all; the grades of a row's pairs count relative to each other. Rows of a batch that are
-            no known pair count as unlike; those that do not belong together are among the
-            candidates in every batch that holds a relevant pair of one.
+            no known pair count as unlike; one that does not belong to a row is among the
+            candidates of this in every batch that holds a relevant pair of it.
 
         Returns
         -------
@@ -674,10 +686,10 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             Number of the query, number of the document, both counted from 0, and how relevant it is
             (default: 1); a sparse one is of shape (n_queries, n_documents). The grades of a query
             count relative to each other: they are the distribution that its p_ij are to be near.
-            What is not larger than 0, such as a stored 0 of a sparse one, is judged not relevant,
-            and is among the candidates of every batch of its query; of what is not judged these are
-            a part, drawn, where there are more than 2,048 documents. Queries without a relevant
-            document do not count.
+            What is not larger than 0, such as a stored 0 of a sparse one, is judged not relevant:
+            it is always among the candidates of its query, while of what is not judged a part is
+            drawn for every batch, where there are more than 2,048 documents. Queries without a
+            relevant document do not count.
 
         Returns
         -------
