@@ -245,8 +245,9 @@ SHORT = {
     "MAP": "MAP",
     "MRR": "MRR",
 }
+ASKED = ("MAP",)  # scores that are shown where they decide
 # columns that a narrow terminal goes without
-SPARED = ("fit, s", "MAP", "MRR", "R@100", "nDCG@10", "P@1")
+SPARED = ("fit, s", "MRR", "R@100", "nDCG@10", "P@1")
 
 
 def grid_of(found: Adaptation) -> list[dict[str, str]]:
@@ -255,7 +256,11 @@ def grid_of(found: Adaptation) -> list[dict[str, str]]:
     for one in found.results:
         line = {"vectors": one.way.name, "bytes": f"{one.way.bytes:,}"}
         scores = one.scores[found.part]
-        line |= {short: f"{100 * scores[name]:.1f}" for name, short in SHORT.items()}
+        line |= {
+            short: f"{100 * scores[name]:.1f}"
+            for name, short in SHORT.items()
+            if name not in ASKED or name == found.score
+        }
         differences = {f"{SHORT[found.score]} - raw": found.part}
         if UNSEEN in found.n_queries and found.part != UNSEEN:
             differences["unseen - raw"] = UNSEEN
