@@ -50,7 +50,8 @@ def beir(path="beir"):
     frame("query-id", "corpus-id", "score").to_csv(folder / "train.tsv", sep="\t", index=False)
     (folder / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\td9\t1\n")
     for file, names in (("corpus", NAMES), ("queries", QUERIES)):
-        lines = [json.dumps({"_id": name, "text": "words\u2028 and more"}) for name in names]
+        texts = [{"_id": name, "text": "words\u2028 and more"} for name in names]
+        lines = [json.dumps(text, ensure_ascii=False) for text in texts]
         Path(path, f"{file}.jsonl").write_text("\n".join(lines) + "\n")
     return path
 
@@ -178,6 +179,14 @@ class TestForms:
         judged = read_judgements(lines("a.qrels", "{} 0 {} {}", rows))
         assert read_vectors("d.npz").rows_of(judged.right, "").tolist() == [int(r[1]) for r in rows]
 
+    def test_whole_numbers_of_json_keep_all_digits_and_lines_end_at_line_feeds_alone(self):
+        name = 2**60 + 1
+        text = [{"query": name, "positive": d, "text": "a\u2028b"} for d in (1, 2.0)]
+        Path("a.jsonl").write_text("\n".join(json.dumps(one, ensure_ascii=False) for one in text))
+        judged = read_judgements("a.jsonl")
+        assert judged.left.tolist() == [name, name]
+        assert read_vectors("d.npz").rows_of(judged.right, "").tolist() == [1, 2]
+
     def test_are_said(self):
         assert read_judgements(FORMS["TREC qrels"]()).note == (
             "TREC qrels: 60 judgements, 20 of them not relevant"
@@ -223,7 +232,8 @@ class TestTeacher:
 class TestClicks:
     def test_rates_are_smoothed_and_relative_to_the_query(self):
         log = [("a", "u", 10, 4), ("a", "v", 1, 1), ("a", "w", 9, 0), ("b", "u", 20, 1)]
-        found = grades_of_clicks(*map(np.array, zip(*log, strict=True)))
+        never_shown = ("b", "w", 0, 0)
+        found = grades_of_clicks(*map(np.array, zip(*log, never_shown, strict=True)))
         rate = 6 / 40
         u, v = (4 + rate) / 11, (1 + rate) / 2
         np.testing.assert_allclose(found["grade"], [u / v, 1, 0, 1])

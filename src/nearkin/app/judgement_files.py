@@ -96,7 +96,7 @@ def _of_file(source: str, line: str, progress: Progress) -> JudgementFile:
     """Return the judgements in a file that begins with a line, "" for one that is no text."""
     path, fields = Path(source), line.split()
     if line[:1] in ("{", "["):
-        return _json(path, line)
+        return _json(path)
     if len(fields) == 4 and _is_number(fields[3]):
         return JudgementFile("TREC qrels", *_trec(path, 4, (0, 2, 3)))
     if len(fields) == 6 and _is_number(fields[3]) and _is_number(fields[4]):
@@ -156,7 +156,8 @@ def grades_of_clicks(
     place is looked at less is not corrected.
     """
     log = pd.DataFrame({"query": queries, "document": documents, "shown": shown, "clicks": clicked})
-    log = log.groupby(["query", "document"], as_index=False, sort=False).sum()
+    log = log.groupby(["query", "document"], as_index=False, sort=False, dropna=False).sum()
+    log = log[log["shown"] > 0]
     rate = (log["clicks"] + log["clicks"].sum() / log["shown"].sum()) / (log["shown"] + 1)
     best = rate.groupby(log["query"]).transform("max")
     return log.assign(grade=np.where(log["clicks"] > 0, rate / best, 0))
@@ -196,14 +197,14 @@ def _trec(path: Path, width: int, wanted: Sequence[int]) -> Iterator[np.ndarray]
     yield numbers
 
 
-def _json(path: Path, line: str) -> JudgementFile:
+def _json(path: Path) -> JudgementFile:
     """Return judgements of ranx, of LlamaIndex, or of lines with an object each."""
     with _text(path) as file:
         text = file.read()
     try:
         found = json.loads(text)
-    except ValueError:
-        found = list(_json_lines(path, text.splitlines()))
+    except (ValueError, RecursionError):
+        found = list(_json_lines(path, text.split("\n")))
     if isinstance(found, dict) and isinstance(found.get("relevant_docs"), dict):
         return _llama_index(path, found)
     if isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()):
@@ -215,7 +216,7 @@ def _json(path: Path, line: str) -> JudgementFile:
     if not records or not all(isinstance(record, dict) for record in records):
         raise TableError(f"{path} is JSON of no known form: `nearkin adapt --help` lists them.")
     table = pd.DataFrame(records, dtype=object)
-    columns = {str(name): _typed(cells) for name, cells in table.items()}
+    columns = {str(name): cells.to_numpy() for name, cells in table.items()}
     return _of_columns("JSON lines", str(path), columns)
 
 
@@ -224,16 +225,10 @@ def _json_lines(path: Path, lines: Iterable[str]) -> Iterator[Any]:
         if line.strip():
             try:
                 yield json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise TableError(
                     f"{path} is no readable JSON (line {number}: {error}): write it again."
                 ) from error
-
-
-def _typed(cells: Any) -> np.ndarray:
-    """Return numbers as such, and whatever else as it is."""
-    is_number = cells.map(lambda cell: isinstance(cell, int | float)).all()
-    return cells.to_numpy(dtype=float if is_number else object)
 
 
 def _llama_index(path: Path, found: dict[str, Any]) -> JudgementFile:
@@ -319,11 +314,12 @@ def _of_columns(form: str, source: str, columns: dict[str, np.ndarray]) -> Judge
         """Return a column of numbers; 1 for none."""
         if name is None:
             return np.ones(len(next(iter(columns.values()))))
-        if columns[name].dtype.kind not in "iufb":
+        try:
+            return columns[name].astype(np.float64)
+        except (ValueError, TypeError) as error:
             raise TableError(
                 f"{source}: {shown(name)} must hold grades, numbers, and no cell may be missing."
-            )
-        return columns[name].astype(np.float64)
+            ) from error
 
     query, document, grade = called(QUERY), called(DOCUMENT), called(GRADE)
     positive, clicked = called(["positive"]), called(CLICKED)
