@@ -195,7 +195,11 @@ class TestForms:
 
 class TestTeacher:
     SCORES = pd.DataFrame(
-        {"q_id": ["a"] * 4 + ["b"] * 2, "doc_id": list("uvwxuv"), "score": [3, 2.5, 1, -30, 0, 1]}
+        {
+            "q_id": ["a"] * 30 + ["b"] * 2,
+            "doc_id": [*(f"d{i}" for i in range(30)), "d1", "d2"],
+            "score": [-30, *np.arange(29) / 8, 0, 1],
+        }
     )
 
     def forms(self):
@@ -207,8 +211,8 @@ class TestTeacher:
 
     def test_the_softmax_of_scores_over_what_was_scored(self):
         scores = self.SCORES["score"].to_numpy()
-        within = scores - np.repeat([scores[:4].mean(), scores[4:].mean()], [4, 2])
-        T = np.sqrt(np.mean(within**2)) / 2
+        within = scores - np.repeat([scores[:30].mean(), scores[30:].mean()], [30, 2])
+        T = np.sqrt(np.mean(within**2))
         expected = np.exp(scores / T)
         for path in self.forms():
             judged = read_judgements(path)
@@ -225,8 +229,8 @@ class TestTeacher:
         found = grades_of_scores(queries, scores)
         shift = np.where(queries == "a", 5.0, -2.0)
         np.testing.assert_allclose(grades_of_scores(queries, 3 * scores + shift), found)
-        assert found[3] == 0
-        np.testing.assert_array_equal(grades_of_scores(queries, np.zeros(6)), 1)
+        assert found[0] == 0
+        np.testing.assert_array_equal(grades_of_scores(queries, np.zeros(32)), 1)
 
 
 class TestClicks:

@@ -136,13 +136,13 @@ def _is_number(text: str) -> bool:
 def grades_of_scores(queries: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Return `exp((score - best of its query) / T)`, and 0 below 0.01.
 
-    T is half the standard deviation of the scores within queries. Relative to their sum these
+    T is the standard deviation of the scores within queries. Relative to their sum these
     grades are the softmax of `score / T` over what was scored: the distribution that a teacher,
     such as a cross-encoder, gives (listwise distillation).
     """
     of_query = pd.Series(scores).groupby(pd.factorize(queries)[0])
     deviation = float(np.sqrt(np.mean((scores - of_query.transform("mean")) ** 2)))
-    grades = np.exp(2 * (scores - of_query.transform("max").to_numpy()) / (deviation or 1.0))
+    grades = np.exp((scores - of_query.transform("max").to_numpy()) / (deviation or 1.0))
     return np.where(grades < LEAST_GRADE, 0, grades)
 
 
