@@ -4,7 +4,8 @@ docs/measured/adapt.md.
     NEARKIN_DATA=folder python benchmarks/adapt.py [part ...] [--document docs/measured/adapt.md]
 
 Parts are banking (classes seen), unseen (57 classes seen, 20 not), decisions (match or none),
-cranfield, sets (text and images), scale and linkage (people of FEBRL; see linkage.py).
+cranfield, grades (of the same queries), negatives (judged ones), sets (text and images), scale and
+linkage (people of FEBRL; see linkage.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,7 +29,13 @@ from sklearn.metrics import roc_auc_score
 
 from nearkin import DNE, LMNN, NCA, RCA, EmbeddingAdapter, Matcher
 from nearkin._blocks import unit_rows
-from nearkin.evaluation import Relevance, Vectors, compare_vectors, retrieval_scores
+from nearkin.evaluation import (
+    Relevance,
+    Vectors,
+    compare_vectors,
+    judged_matrix,
+    retrieval_scores,
+)
 
 SCORES = ("precision@1", "precision@10", "nDCG@10", "MRR")
 SEEDS = 5
@@ -371,6 +379,74 @@ def cranfield() -> str:
     )
 
 
+@dataclass(frozen=True)
+class BinaryGains(Relevance):
+    """Judgements that are learned from with their grades, and scored by whether these are above
+    0.
+    """
+
+    def gains(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        return (super().gains(queries, documents) > 0).astype(float)
+
+    def best_gains(
+        self, queries: np.ndarray, candidates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        best, n_relevant = super().best_gains(queries, candidates)
+        return (best > 0).astype(float), n_relevant
+
+
+def grades() -> str:
+    """Cranfield learned from with grades (1 is a complete answer, 4 of minimum interest, -1 not
+    relevant), scored as without them.
+    """
+    z = data("cranfield_minilm.npz")
+    query, document, code = z["relevance"].astype(int).T
+    Q, D = (z[name].astype(np.float32) for name in ("queries", "documents"))
+    gain = np.where(code > 0, 5.0 - code, 0)
+    rows = []
+    for name, learned in (
+        ("1 for all relevant ones", (code > 0).astype(float)),
+        ("grades 4 to 1, judged zeros", gain),
+        ("2^grade - 1, judged zeros", 2**gain - 1),
+    ):
+        R = judged_matrix(query, document, learned, (len(Q), len(D)))
+        found = compare_vectors(BinaryGains(Q, D, R, np.arange(len(Q))), sizes=(64, 128, 256))
+        for one in found.results:
+            if one.way.kind == "adapter" and one.way.quantize is None and one.way.size < Q.shape[1]:
+                scores = one.scores["queries"]
+                cells = percent([scores[key] for key in ("nDCG@10", "MAP", "recall@100", "MRR")])
+                rows.append([name, one.way.name, *cells])
+                print(rows[-1], found.settings, flush=True)
+    return table(["learned from", "vectors", "nDCG@10", "MAP", "recall@100", "MRR"], rows)
+
+
+def negatives() -> str:
+    """Test questions of banking77 with three relevant training questions each, and the ten most
+    similar ones of other intents, judged not relevant; precision at ten of the other test
+    questions.
+    """
+    z = data("banking77_minilm.npz")
+    X, y = unit_rows(z["X"].astype(np.float32)), np.unique(z["y"], return_inverse=True)[1]
+    Q, D, q, d = X[~z["train"]], X[z["train"]], y[~z["train"]], y[z["train"]]
+    found: dict[str, list[float]] = {}
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        train, test = np.split(rng.permutation(len(Q)), [800])
+        relevant, unlike = [], []
+        for number, one in enumerate(train):
+            same = np.flatnonzero(d == q[one])
+            relevant += [(number, row, 1) for row in rng.choice(same, 3, replace=False)]
+            near = np.argsort(-(D @ Q[one]))
+            unlike += [(number, row, 0) for row in near[d[near] != q[one]][:10]]
+        for name, judged in (("relevant ones", relevant), ("and negatives", relevant + unlike)):
+            adapter = EmbeddingAdapter(64, alpha=1).fit_relevance(Q[train], D, np.array(judged))
+            scores = class_scores(Vectors(adapter.embed(Q[test]), adapter.embed(D)), q[test], d)
+            found.setdefault(name, []).append(float(scores["precision@10"].mean()))
+        print({name: values[-1] for name, values in found.items()}, flush=True)
+    rows = [[name, *percent(values), *percent([np.mean(values)])] for name, values in found.items()]
+    return table(["learned from", *(f"split {seed}" for seed in range(SEEDS)), "mean"], rows)
+
+
 def scale() -> str:
     """10^6 rows of 384 numbers in 1,000 classes, drawn: each class a Gaussian about its mean."""
     rows = []
@@ -411,6 +487,8 @@ PARTS = {
     "unseen": unseen,
     "decisions": decisions,
     "cranfield": cranfield,
+    "grades": grades,
+    "negatives": negatives,
     "sets": sets,
     "scale": scale,
     "linkage": linkage,

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from nearkin.app.cli import main
+from nearkin.app.judgement_files import read_judgements
 from nearkin.app.model import load_model, save_model
 from nearkin.app.tables import TableError, read_table
-from nearkin.app.vectors import read_judgements, read_vectors
+from nearkin.app.vectors import read_vectors
 
 from .winners import winner
 
@@ -115,4 +116,4 @@ def test_vectors_are_not_numbered_anew(here):
     with pytest.raises(TableError, match=r"missing values .* first on line 3"):
         read_vectors("v.csv")
     (here / "pairs.csv").write_text("a,b\n1,2\n,\n3,4\n,\n")
-    assert read_judgements("pairs.csv")[0].tolist() == [1, 3]
+    assert read_judgements("pairs.csv").left.tolist() == [1, 3]

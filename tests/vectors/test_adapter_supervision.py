@@ -13,7 +13,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from nearkin import EmbeddingAdapter
 from nearkin._blocks import unit_rows
 from nearkin.descent import adam
-from nearkin.objectives.cosine import Comparison, softmax_loss
+from nearkin.objectives.cosine import Comparison, _loss_of_similarities, softmax_loss
 from nearkin.testing import check_gradient
 from nearkin.vectors import adapter as adapter_module
 from nearkin.vectors.adapter import (
@@ -157,6 +157,41 @@ class TestPairs:
         for more in (again, again[:, ::-1]):
             assert_same(adapter(alpha=0).fit_pairs(X, np.vstack([chain, more])), graded)
 
+    def test_those_judged_unlike_are_candidates_in_every_batch(self):
+        unlike = np.column_stack([PAIRS[:, 0], np.roll(PAIRS[:, 1], 5)])
+        kind = Paired(X, PAIRS, np.ones(24), False, unlike)
+        for items in (np.arange(3), np.array([20, 4])):
+            comparison = kind.comparison(items, RNG)
+            rows = np.unique(PAIRS[items])
+            others = unlike[np.isin(unlike, rows).any(axis=1)]
+            np.testing.assert_array_equal(comparison.queries, X[rows])
+            found = {row.tobytes() for row in comparison.candidates}
+            assert found == {row.tobytes() for row in X[np.union1d(others, rows)]}
+            number = {row.tobytes(): i for i, row in enumerate(X)}
+            candidates = [number[row.tobytes()] for row in comparison.candidates]
+            judged = {*map(tuple, unlike.tolist()), *map(tuple, unlike[:, ::-1].tolist())}
+            expected = [
+                [i != j and (j in rows or (i, j) in judged) for j in candidates] for i in rows
+            ]
+            np.testing.assert_array_equal(comparison.offered, expected)
+            assert comparison.relevance.sum() == 2 * len(items)
+        plain = Paired(X, PAIRS, np.ones(24), False, PAIRS[:0]).comparison(np.arange(3), RNG)
+        assert plain.candidates is None
+
+    def test_unlike_ones_part(self, monkeypatch):
+        """Of many pairs in small batches, rows come apart that were judged unlike."""
+        monkeypatch.setattr(adapter_module, "BATCH", 4)
+        unlike = np.column_stack([PAIRS[:, 0], np.roll(PAIRS[:, 1], 5)])
+        grades = np.repeat([1, 0], 24)
+
+        def gap(model):
+            Z = cosines(model)
+            return Z[tuple(PAIRS.T)].mean() - Z[tuple(unlike.T)].mean()
+
+        parameters = {"alpha": 0.0, "max_iter": 10}
+        without = gap(adapter(**parameters).fit_pairs(X, PAIRS))
+        assert gap(adapter(**parameters).fit_pairs(X, np.vstack([PAIRS, unlike]), grades)) > without
+
     @pytest.mark.parametrize("grade", [0, -1])
     def test_of_no_grade_are_as_others_that_are_not_known(self, grade):
         more = np.roll(PAIRS.ravel(), 1).reshape(24, 2)
@@ -167,7 +202,9 @@ class TestPairs:
         grades = np.random.default_rng(0).uniform(0, 1, 24)
         D = X[PAIRS[:, 0]] - X[PAIRS[:, 1]]
         expected = (D.T * grades) @ D / 2 / grades.sum()
-        np.testing.assert_allclose(Paired(X, PAIRS, grades, False).within_covariance(), expected)
+        np.testing.assert_allclose(
+            Paired(X, PAIRS, grades, False, PAIRS[:0]).within_covariance(), expected
+        )
 
     def test_of_all_rows_of_a_class_are_its_labels(self):
         """But for the start, whose covariance of pairs weights large classes more: in equal classes
@@ -218,12 +255,79 @@ class TestRelevance:
             adapter().fit_relevance(self.Q, X, one),
         )
 
-    def test_not_larger_than_0_is_not_judged(self):
-        at = np.argwhere(self.R.toarray() == 0)[::7]
+    def negatives(self, step=7):
+        """Places that hold no grade, a few."""
+        return np.argwhere(self.R.toarray() == 0)[::step]
+
+    def with_negatives(self):
+        """The grades, and stored zeros."""
+        at, (query, document) = self.negatives(), self.R.nonzero()
+        data = np.concatenate([self.R.data, np.zeros(len(at))])
+        where = np.append(query, at[:, 0]), np.append(document, at[:, 1])
+        return csr_array((data, where), shape=self.R.shape)
+
+    def test_of_few_documents_what_is_judged_not_relevant_is_as_others(self):
+        """All are candidates of every query."""
+        at = self.negatives()
         more = np.vstack([self.triples(), np.column_stack([at, -np.arange(len(at))])])
         assert_same(
             adapter().fit_relevance(self.Q, X, more), adapter().fit_relevance(self.Q, X, self.R)
         )
+
+    def test_of_many_documents_those_judged_not_relevant_are_always_candidates(self, monkeypatch):
+        monkeypatch.setattr(adapter_module, "CANDIDATES", 24)
+        items, unlike = np.array([1, 4, 7]), relevance_matrix(self.with_negatives(), (10, 48))
+        offered = unlike[items].indices
+        assert (unlike.data == 0).any()
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            comparison = Judged(self.Q, X, unlike, False).comparison(items, rng)
+            rows = {row.tobytes() for row in comparison.candidates}
+            assert {X[d].tobytes() for d in offered} <= rows
+            number = {row.tobytes(): i for i, row in enumerate(X)}
+            candidates = [number[row.tobytes()] for row in comparison.candidates]
+            judged = {*zip(*unlike[items].tocoo().coords, strict=True)}
+            for q, d in np.ndindex(3, len(candidates)):
+                if not comparison.offered[:, d].all():
+                    assert comparison.offered[q, d] == ((q, candidates[d]) in judged)
+            np.testing.assert_allclose(
+                np.sort(comparison.relevance.sum(axis=1)), np.sort(unlike[items].sum(axis=1))
+            )
+        model = adapter(random_state=1)
+        as_rows = np.vstack([self.triples(), np.column_stack([self.negatives(), -np.ones(62)])])
+        with_them = model.fit_relevance(self.Q, X, self.with_negatives()).components_
+        np.testing.assert_allclose(
+            model.fit_relevance(self.Q, X, as_rows).components_, with_them, atol=1e-12
+        )
+        assert not np.allclose(model.fit_relevance(self.Q, X, self.R).components_, with_them)
+
+    def test_so_many_that_are_not_relevant_are_drawn(self, monkeypatch):
+        monkeypatch.setattr(adapter_module, "CANDIDATES", 12)
+        R = relevance_matrix(self.with_negatives(), (10, 48))
+        comparison = Judged(self.Q, X, R, False).comparison(np.arange(10), RNG)
+        relevant = np.unique(self.R.indices)
+        assert len(comparison.candidates) <= len(relevant) + 12 + 12
+        assert {X[d].tobytes() for d in relevant} <= {r.tobytes() for r in comparison.candidates}
+
+    def test_only_the_ratios_of_the_grades_of_a_query_count(self):
+        triples = self.triples()
+        scaled = triples * np.column_stack([np.ones((len(triples), 2)), 1 + triples[:, 0]])
+        assert_same(
+            adapter().fit_relevance(self.Q, X, triples), adapter().fit_relevance(self.Q, X, scaled)
+        )
+        equal = np.column_stack([triples[:, :2], 2 + triples[:, 0]])  # of one query alike: binary
+        assert_same(
+            adapter().fit_relevance(self.Q, X, equal),
+            adapter().fit_relevance(self.Q, X, triples[:, :2].astype(int)),
+        )
+
+    def test_the_objective_is_least_where_the_ranking_has_the_graded_distribution(self):
+        """The gradient is 0 where p_ij is w_ij over the sum of the query's: a teacher's softmax."""
+        S = np.random.default_rng(0).normal(size=(4, 9))
+        P = np.exp(S) / np.exp(S).sum(axis=1, keepdims=True)
+        value, gradient = _loss_of_similarities(S, 7 * P, "contrastive")
+        np.testing.assert_allclose(gradient, 0, atol=1e-15)
+        assert value == pytest.approx(-np.mean(np.sum(P * np.log(P), axis=1)))
 
     def test_queries_without_a_relevant_document_enter_through_the_mean_alone(self):
         Q = np.vstack([self.Q, X[:3]])

@@ -18,7 +18,7 @@ from nearkin.evaluation import (
 )
 from nearkin.evaluation.adaptation import SETTINGS, compare_vectors, place_in_sequence
 from nearkin.evaluation.statistics import PairedTest, in_sequence
-from nearkin.vectors.judgements import SEEN, UNSEEN, judged_matrix, quarters
+from nearkin.vectors.judgements import SEEN, UNSEEN, count_relevant, judged_matrix, quarters
 
 
 def labelled(n=400, p=12, n_classes=10, noise=3.0, seed=0):
@@ -59,6 +59,7 @@ class TestScores:
             "precision@10": [0.2, 0],
             "recall@100": [2 / 3, 0],
             "nDCG@10": [(1 / np.log2(3) + 1 / np.log2(5)) / (1 + 1 / np.log2(3) + 0.5), 0],
+            "MAP": [(1 / 2 + 2 / 4) / 3, 0],
             "MRR": [0.5, 0],
         }
         assert found.keys() == expected.keys()
@@ -92,6 +93,13 @@ class TestScores:
 
     def test_no_more_ranks_than_candidates(self):
         assert Vectors(np.eye(3), np.eye(3)[:2]).ranked(100).shape == (3, 2)
+
+
+class Given:
+    """In place of an adapter: what it is fitted to."""
+
+    def fit_pairs(self, *given):
+        return given
 
 
 class TestSplits:
@@ -138,6 +146,38 @@ class TestSplits:
             assert not trained & set(split.queries)
             queries += split.queries.tolist()
         assert sorted(queries) == list(range(11))
+
+    def test_pairs_judged_unlike_connect_nothing_and_those_of_held_out_rows_are_not_known(self):
+        pairs = np.array([[2 * i, 2 * i + 1] for i in range(20)])
+        unlike = np.array(
+            [[2 * i, (2 * i + 3) % 40] for i in range(20)] + [[i, 40] for i in range(40)]
+        )
+        X = np.random.default_rng(0).normal(size=(41, 3))
+        known = Relevance.of_pairs(X, np.vstack([pairs, unlike]), np.repeat([1.0, 0.0], [20, 60]))
+        assert len(known) == 40  # the last row has nothing relevant
+        for split in known.splits(np.random.default_rng(0)):
+            assert len(split.queries) == 10
+            left, right = split.train.R.tocoo().coords
+            assert not set(split.queries) & {*left, *right}
+            assert 40 in left
+            assert (split.train.R.data == 0).sum() > 2 * 30
+            assert (split.train.fit(Given())[2] == 0).sum() > 30
+
+    def test_judged_zeros_are_no_relevant_documents(self):
+        known = judged()
+        zeros = known.R.toarray()[:, ::-1] == 0
+        R = csr_array(known.R + csr_array(zeros * 2.0))
+        R.data = (R.data != 2).astype(float)
+        more = Relevance(known.queries, known.documents, R, known.groups)
+        assert R.nnz > known.R.nnz
+        for one, other in zip(
+            *(k.splits(np.random.default_rng(0)) for k in (known, more)), strict=True
+        ):
+            at = one.queries, one.candidates
+            for a, b in zip(known.best_gains(*at), more.best_gains(*at), strict=True):
+                np.testing.assert_array_equal(a, b)
+            assert other.train.R.nnz > one.train.R.nnz
+            assert len(other.train) == len(one.train)
 
 
 @pytest.fixture
@@ -254,6 +294,8 @@ def test_judgements_of_one_place_count_once():
         np.array([0, 0, 1, 1]), np.array([2, 2, 0, 1]), np.array([1.0, 3.0, 0.0, -1.0]), (2, 3)
     )
     np.testing.assert_array_equal(R.toarray(), [[0, 0, 3], [0, 0, 0]])
+    assert R.nnz == 3  # what is judged not relevant is stored
+    np.testing.assert_array_equal(count_relevant(R), [1, 0])
 
 
 def test_a_sequence_of_tests_stops_where_one_fails():

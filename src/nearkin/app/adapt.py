@@ -34,12 +34,13 @@ from ..plotting import COLORS, GREY, MARKERS
 from ..vectors import EmbeddingAdapter, MatchRules
 from . import console
 from .adapter_file import SavedAdapter, save_adapter
+from .judgement_files import read_judgements, write_runs
 from .output import Outputs, check_outputs
 from .readers import TableError, one_line
 from .report import fill_page, inline_svg
 from .tables import reading
 from .thresholds import say_thresholds, threshold_lines, threshold_picture, threshold_sentences
-from .vectors import VectorTable, read_codes, read_folder, read_judgements, read_vectors, sampled
+from .vectors import VectorTable, read_codes, read_folder, read_vectors, sampled
 
 COMPARED_ROWS = 20_000  # the adapter that is saved learns from all
 
@@ -49,7 +50,7 @@ def adapt(options: argparse.Namespace) -> int:
     _check(options)
     check_outputs(options)
     with one_line(options.table):
-        table, known, compared, notes = _read(options)
+        table, queries, known, compared, notes = _read(options)
     p = table.X.shape[1]
     ways = [way for way in ways_of(p, options.sizes, options.side) if way.is_adapted]
     names = [way.name for way in ways if not way.rescored]
@@ -91,6 +92,9 @@ def adapt(options: argparse.Namespace) -> int:
         sentences = threshold_sentences(pair_rules, chosen.way.name, options.unanswerable)
         write = partial(write_page, found, chosen, pair_rules, sentences, facts, command)
         outputs.write(options.report, "--report", write, f"Report: {options.report}")
+    if options.run and isinstance(compared, Relevance):
+        write_runs(Path(options.run), found, chosen, compared, queries.row_names, table.row_names)
+        outputs.note(f"Held-out rankings: {options.run}")
     if options.save and chosen.way.is_adapted:
         adapter = replace(
             _learned_adapter(table, known, found, chosen),
@@ -127,6 +131,11 @@ def _check(options: argparse.Namespace) -> None:
         )
     if options.unseen and options.label is None:
         raise TableError("--unseen holds out classes, and needs --label.")
+    if options.run is not None and (options.label is not None or Path(options.run).exists()):
+        what = "exists" if options.label is None else "holds rankings by judgements, not --label"
+        raise TableError(
+            f"--run {options.run} {what}: give --pairs or --relevance, and a new folder."
+        )
     if options.groups is not None and (options.label is None or Path(options.table).is_dir()):
         raise TableError("--groups keeps rows of a file together, and needs --label.")
     if options.side == "query" and options.label is not None:
@@ -135,8 +144,12 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-def _read(options: argparse.Namespace) -> tuple[VectorTable, Judgements, Judgements, list[str]]:
-    """Return the vectors, what is known of them, the part of it that is compared on, and notes."""
+def _read(
+    options: argparse.Namespace,
+) -> tuple[VectorTable, VectorTable, Judgements, Judgements, list[str]]:
+    """Return the vectors, and those of queries, which may be the same, what is known of them, the
+    part of it that is compared on, and notes.
+    """
     if Path(options.table).is_dir():
         if options.label is None:
             raise TableError(
@@ -172,25 +185,32 @@ def _read(options: argparse.Namespace) -> tuple[VectorTable, Judgements, Judgeme
         if table.groups is not None:
             given = np.unique(table.groups[rows], return_inverse=True)[1]
             groups = joined_groups(groups, given)
-        return table, known, replace(compared, groups=groups), notes
+        return table, table, known, replace(compared, groups=groups), notes
     if options.pairs is not None:
-        left, right, grades = read_judgements(options.pairs)
-        pairs = np.column_stack([table.rows_of(side, options.pairs) for side in (left, right)])
-        if (grades <= 0).all() or (pairs[:, 0] == pairs[:, 1]).any():
+        stated = read_judgements(options.pairs)
+        sides = stated.left, stated.right
+        pairs = np.column_stack([table.rows_of(side, options.pairs) for side in sides])
+        if (stated.grades <= 0).all() or (pairs[:, 0] == pairs[:, 1]).any():
             raise TableError(f"{options.pairs} needs pairs of two rows, some with a grade above 0.")
-        of_pairs = Relevance.of_pairs(table.X, pairs, grades, _twins(table.X))
-        return table, of_pairs, of_pairs, table.notes
+        of_pairs = Relevance.of_pairs(table.X, pairs, stated.grades, _twins(table.X))
+        return table, table, of_pairs, of_pairs, [*table.notes, stated.note]
     queries = read_vectors(options.queries, ids=options.id, columns=table.columns)
-    query, document, grades = read_judgements(options.relevance)
-    at = queries.rows_of(query, options.relevance), table.rows_of(document, options.relevance)
-    R = judged_matrix(*at, grades, (len(queries.X), len(table.X)))
-    if (np.diff(R.indptr) > 0).sum() < 8:
+    stated = read_judgements(options.relevance, names=options.id is None)
+    queries = queries.named(stated.queries, options.relevance)
+    table = table.named(stated.documents, options.relevance)
+    R = judged_matrix(
+        queries.rows_of(stated.left, options.relevance),
+        table.rows_of(stated.right, options.relevance),
+        stated.grades,
+        (len(queries.X), len(table.X)),
+    )
+    judged = Relevance(queries.X, table.X, R, _twins(queries.X))
+    if len(judged) < 8:
         raise TableError(
             f"{options.relevance} judges fewer than 8 queries that have a relevant document: give "
             "more."
         )
-    judged = Relevance(queries.X, table.X, R, _twins(queries.X))
-    return table, judged, judged, [*table.notes, *queries.notes]
+    return table, queries, judged, judged, [*table.notes, *queries.notes, stated.note]
 
 
 def _twins(X: np.ndarray) -> np.ndarray:
@@ -232,8 +252,10 @@ SHORT = {
     "precision@10": "P@10",
     "recall@100": "R@100",
     "nDCG@10": "nDCG@10",
+    "MAP": "MAP",
     "MRR": "MRR",
 }
+ASKED = ("MAP",)  # scores that are shown where they decide
 # columns that a narrow terminal goes without
 SPARED = ("fit, s", "MRR", "R@100", "nDCG@10", "P@1")
 
@@ -244,7 +266,11 @@ def grid_of(found: Adaptation) -> list[dict[str, str]]:
     for one in found.results:
         line = {"vectors": one.way.name, "bytes": f"{one.way.bytes:,}"}
         scores = one.scores[found.part]
-        line |= {short: f"{100 * scores[name]:.1f}" for name, short in SHORT.items()}
+        line |= {
+            short: f"{100 * scores[name]:.1f}"
+            for name, short in SHORT.items()
+            if name not in ASKED or name == found.score
+        }
         differences = {f"{SHORT[found.score]} - raw": found.part}
         if UNSEEN in found.n_queries and found.part != UNSEEN:
             differences["unseen - raw"] = UNSEEN

@@ -426,6 +426,15 @@ def adapt(add: Add) -> None:
       nearkin adapt documents.npz --queries queries.npz --relevance judged.csv --side query
       nearkin adapt vectors.parquet --id sku --pairs bought_together.csv
       nearkin adapt embeddings/ --label topic --save topics.safetensors
+      nearkin adapt corpus.npz --queries queries.npz --relevance scifact/ --run rankings
+
+    Judgements are read as they are, and recognized by their content: BEIR folders (vectors in the
+    order of corpus.jsonl and queries.jsonl, or with --id), TREC qrels and runs, JSON and Parquet of
+    ranx, JSON of LlamaIndex, and CSV, Parquet or JSON lines with the columns of
+    sentence-transformers (anchor, positive, negative_1; sentence1, sentence2, score), of BEIR, or
+    of a click log (query, document, shown, clicked). What is judged 0, shown and never clicked, or
+    a negative, is learned from as not relevant. Scores of runs, and those called "score" that are
+    not whole numbers, are a teacher's, such as a cross-encoder's.
     """
     add(
         "table",
@@ -436,13 +445,15 @@ def adapt(add: Add) -> None:
     add("--label", "learn from this column: rows with the same label belong together", "COLUMN")
     add(
         "--pairs",
-        "learn from a table of two columns, rows that belong together, and maybe a third, how much",
+        "learn from a table of two columns, rows that belong together, and maybe a third, how much"
+        " (0: not); or from judgements of another form, see above",
         "FILE",
     )
     add("--queries", "vectors of queries; VECTORS are those of documents", "FILE")
     add(
         "--relevance",
-        "a table of three columns: query, document, and how relevant it is (default 1; 0: not)",
+        "a table of three columns: query, document, and how relevant it is (default 1; 0: not); or"
+        " judgements of another form, see above",
         "FILE",
     )
     add(
@@ -474,7 +485,7 @@ def adapt(add: Add) -> None:
         "--score",
         "what decides (default: precision@10 of labels, nDCG@10 of documents)",
         "NAME",
-        choices=["precision@1", "precision@10", "recall@100", "nDCG@10", "MRR"],
+        choices=["precision@1", "precision@10", "recall@100", "nDCG@10", "MAP", "MRR"],
     )
     add(
         "--unanswerable",
@@ -493,6 +504,12 @@ def adapt(add: Add) -> None:
     add_reading(add)
     add("--report", "write a page (.html) that draws quality against bytes", "FILE")
     add("--save", "learn the adapter from all rows and save it (.safetensors)", "FILE")
+    add(
+        "--run",
+        "write held-out rankings, of the raw vectors and of those that are advised, as TREC runs"
+        " with their qrels",
+        "FOLDER",
+    )
     add("--seed", "seed of the splits (default: 0)", type=at_least(0), default=0)
 
 

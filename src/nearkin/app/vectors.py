@@ -4,7 +4,6 @@ relevant to them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,12 +12,11 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._messages import listed, note, quoted, shown
-from .._validation import encode_partial_labels, is_missing
+from .._validation import encode_partial_labels
 from .parquet_folder import chosen, features_of, open_folder, values_of
 from .readers import LIST_CELL, Progress, Reading, Source, TableError, find_name, ignore
 from .tables import opened, table_name
 
-NUMBER_NAME = re.compile(r"-?\d+(\.\d+)?")
 SAMPLE = 50_000  # rows of a folder that are learned from
 
 
@@ -52,23 +50,41 @@ class VectorTable:
         match = LIST_CELL.fullmatch(self.columns[0])
         return match[1] if match else ""
 
+    @property
+    def row_names(self) -> list[str]:
+        """Return what the rows are called: by the column --id, or by number."""
+        return _names(np.arange(len(self.X)) if self.ids is None else self.ids)
+
+    def named(self, names: list[str] | None, where: str) -> VectorTable:
+        """Return these vectors, whose rows have the names of a file where --id names none."""
+        if names is None or self.ids is not None:
+            return self
+        if len(names) != len(self.X):
+            raise TableError(
+                f"{where} names {len(names)} rows, and {self.name} has {len(self.X)}: give vectors "
+                "in the order of these names, or the column of their names by --id."
+            )
+        return replace(self, ids=np.array(names, dtype=object))
+
     def rows_of(self, values: np.ndarray, where: str) -> np.ndarray:
         """Return the rows that values name: by the column --id, or by number, the first is 0."""
         if self.ids is None:
-            rows = np.asarray(values)
-            whole = rows.dtype.kind in "iuf" and (rows == np.floor(rows)).all()
-            if not whole or rows.min() < 0 or rows.max() >= len(self.X):
+            try:
+                rows = np.asarray(values, dtype=np.float64)  # of text, too
+            except (ValueError, TypeError):
+                rows = np.array([-1.0])
+            if (rows != np.floor(rows)).any() or rows.min() < 0 or rows.max() >= len(self.X):
                 raise TableError(
                     f"{where} must hold numbers of rows, 0 to {len(self.X) - 1}: give them, or "
                     "name the column of their names by --id."
                 )
             return rows.astype(np.int64)
-        known = {str(name): row for row, name in enumerate(self.ids.tolist())}
+        known = {name: row for row, name in enumerate(self.row_names)}
         if len(known) < len(self.ids):
             raise TableError(
                 f"{self.name}: the column --id names {len(self.ids) - len(known)} rows like others."
             )
-        names = list(map(str, values.tolist()))
+        names = _names(values)
         unknown = [name for name in names if name not in known]
         if unknown:
             raise TableError(
@@ -76,6 +92,14 @@ class VectorTable:
                 "not hold."
             )
         return np.array([known[name] for name in names])
+
+
+def _names(cells: np.ndarray) -> list[str]:
+    """Return names as text, whole numbers without a point."""
+    return [
+        str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+        for cell in cells.tolist()
+    ]
 
 
 def read_vectors(
@@ -220,32 +244,3 @@ def sampled(codes: np.ndarray, n_rows: int, seed: int) -> np.ndarray:
     order = rng.permutation(codes.max() + 1)
     held = np.cumsum(np.bincount(codes[codes >= 0])[order])
     return np.flatnonzero(np.isin(codes, order[: max(2, int(np.searchsorted(held, n_rows)))]))
-
-
-def read_judgements(
-    source: str, progress: Progress = ignore
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return two columns of names or numbers, and a third one of grades (1 where there is none), of
-    every row.
-    """
-    with opened(source, progress, Reading(drop_empty_rows=True)) as file:
-        if isinstance(file, Source):
-            names = file.names[:3]
-            if all(NUMBER_NAME.fullmatch(name) for name in names):
-                raise TableError(
-                    f"{source} begins with numbers: put a line above that names the columns."
-                )
-            labels = file.read(names, names).labels
-            columns = [labels[name] for name in names]
-        else:
-            columns = list(file.read().numbers.T[:3])
-    if len(columns) < 2:
-        raise TableError(
-            f"{source} has one column: give two, of rows that belong together, and maybe grades."
-        )
-    grades = columns[2] if len(columns) == 3 else np.ones(len(columns[0]))
-    if grades.dtype.kind not in "iufb" or any(is_missing(column).any() for column in columns):
-        raise TableError(
-            f"{source}: the third column must hold grades, and no cell may be missing."
-        )
-    return columns[0], columns[1], grades.astype(np.float64)

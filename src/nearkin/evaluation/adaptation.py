@@ -6,7 +6,7 @@ training rows. Differences to the raw vectors are paired by query; see `paired_t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
@@ -189,6 +189,9 @@ class Adaptation:
         Returns the test of a difference between two ways, where it decides.
     held_out_lists : callable
         Returns what a way finds for all held-out queries, see `HeldOutLists`.
+    rankings : callable
+        Yields of a way, for every split, the numbers of the held-out queries and those of the
+        documents that are ranked first, (n_queries, 100) or fewer.
     """
 
     results: list[WayResult]
@@ -199,6 +202,7 @@ class Adaptation:
     side: str
     between: Callable[[Way, Way], PairedTest]
     held_out_lists: Callable[[Way], HeldOutLists]
+    rankings: Callable[[Way], Iterator[tuple[np.ndarray, np.ndarray]]]
 
     _repr_html_ = adaptation_html  # a table with a picture
 
@@ -346,6 +350,12 @@ def compare_vectors(
             lists.append(HeldOutLists.of(space, one.split, judgements))
         return HeldOutLists.together(lists)
 
+    def rankings(way: Way) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the held-out queries of every split, and the documents that they rank first."""
+        for one in found:
+            vectors = vectors_of(way, one.split, judgements, one.adapters.get(way.size))
+            yield one.split.queries, ranked_by(vectors, one.split, judgements)
+
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
     p_values = in_sequence({way: tests[way][part] for way in adapted})
@@ -374,6 +384,7 @@ def compare_vectors(
         side=side,
         between=lambda one, other: test(one, other, part),
         held_out_lists=held_out_lists,
+        rankings=rankings,
     )
 
 
@@ -389,7 +400,7 @@ class SplitScores:
     of_settings : list of float
         Of each of `SETTINGS`, inside the training rows.
     adapters : dict of int to EmbeddingAdapter
-        By size.
+        Fitted to the training rows, by size.
     seconds : dict of int to float
         Of the fit of an adapter, by its size.
     """
@@ -461,13 +472,19 @@ def score_settings(
 
 
 def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:
-    """Return the scores of the held-out queries of a split, (n_queries,) for each name.
+    """Return the scores of the held-out queries of a split, (n_queries,) for each name."""
+    ranked = ranked_by(vectors, split, judgements)
+    ideal, n_relevant = judgements.best_gains(split.queries, split.candidates)
+    return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)
+
+
+def ranked_by(vectors: Vectors, split: Split, judgements: Judgements) -> np.ndarray:
+    """Return the numbers of the documents that the held-out queries of a split rank first.
 
     A query that is itself a candidate is not found.
     """
     ranked = split.candidates[vectors.ranked(DEPTH + judgements.own_rows)]
     if judgements.own_rows:
-        others = np.argsort(ranked == split.queries[:, None], axis=1, kind="stable")[:, :DEPTH]
+        others = np.argsort(ranked == split.queries[:, None], axis=1, kind="stable")[:, :-1]
         ranked = np.take_along_axis(ranked, others, axis=1)
-    ideal, n_relevant = judgements.best_gains(split.queries, split.candidates)
-    return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)
+    return ranked

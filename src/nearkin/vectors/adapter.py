@@ -32,6 +32,7 @@ from ..objectives.cosine import LOSSES, Comparison, nested_loss
 from ..scatter import total_scatter, within_scatter
 from ..spectral import ratio_trace
 from .codes import QUANTIZERS, BinaryQuantizer, Int8Quantizer, Quantizer, itq_rotation
+from .judgements import count_relevant
 
 # What the maps of embeddings share that are compared by cosines.
 
@@ -161,21 +162,24 @@ class Labelled:
 @dataclass(frozen=True)
 class Paired:
     """Pairs of rows with a grade; rows of a batch that are no known pair are not relevant to each
-    other.
+    other. A row that was judged unlike another one is a candidate of it in every batch.
 
     Attributes
     ----------
     X : array of shape (n, p)
     pairs : int array of shape (n_pairs, 2)
     grades : array of shape (n_pairs,)
-        At least 0.
+        Larger than 0.
     are_fixed : bool
+    negatives : int array of shape (n_negatives, 2)
+        Pairs that do not belong together.
     """
 
     X: np.ndarray
     pairs: np.ndarray
     grades: np.ndarray
     are_fixed: bool
+    negatives: np.ndarray
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -190,10 +194,23 @@ class Paired:
         G = csr_array((self.grades, (left, right)), shape=(n, n))
         return csr_array(G + G.T)
 
+    @cached_property
+    def _unlike(self) -> csr_array:
+        """1 for pairs that do not belong together."""
+        n, (left, right) = len(self.X), np.vstack([self.negatives, self.negatives[:, ::-1]]).T
+        return csr_array((np.ones(len(left)), (left, right)), shape=(n, n))
+
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return some pairs, and the rows of these as candidates."""
+        """Return some pairs, and as candidates the rows of these; of a row also those unlike it."""
         rows = np.unique(self.pairs[items])
-        return _mutual(self.X, self.are_fixed, rows, self._graded[rows][:, rows].toarray())
+        W, U = self._graded[rows], self._unlike[rows]
+        unlike = _drawn(np.setdiff1d(U.indices, rows), CANDIDATES, rng)
+        if not len(unlike):
+            return _mutual(self.X, self.are_fixed, rows, W[:, rows].toarray())
+        candidates, offered = np.append(rows, unlike), _offered(len(rows), U, unlike)
+        np.fill_diagonal(offered, False)  # none of itself
+        W = W[:, candidates].toarray().astype(self.X.dtype)
+        return Comparison(self.X[rows], self.X[candidates], W, offered, self.are_fixed)
 
 
 @dataclass(frozen=True)
@@ -230,12 +247,15 @@ class Triples:
 class Judged:
     """Queries, and how relevant documents are to them; documents without a judgement are not.
 
+    In every batch the relevant documents of its queries are candidates of all of these, those that
+    were judged not relevant of their own query alone: another one might find them relevant.
+
     Attributes
     ----------
     queries : array of shape (n_queries, p)
     documents : array of shape (n_documents, p)
     relevance : csr_array of shape (n_queries, n_documents)
-        Larger than 0, at least one a query.
+        One larger than 0 a query at least; a stored 0 is what was judged not relevant.
     are_fixed : bool
     """
 
@@ -255,16 +275,35 @@ class Judged:
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
         """Return some queries, and documents as their candidates."""
         R, n = self.relevance[items], len(self.documents)
-        documents = np.arange(n)
+        documents, offered = np.arange(n), None
         if n > CANDIDATES:
-            relevant = np.unique(R.indices)
+            relevant = np.unique(R.indices[R.data > 0])
             n_others = max(CANDIDATES - len(relevant), len(items))
             documents = np.union1d(relevant, rng.choice(n, n_others, replace=False))
+            unlike = _drawn(np.setdiff1d(R.indices, documents), CANDIDATES, rng)
+            offered = _offered(len(documents), R, unlike) if len(unlike) else None
+            documents = np.append(documents, unlike)
         W = R[:, documents].toarray()
-        return Comparison(self.queries[items], self.documents[documents], W, fixed=self.are_fixed)
+        return Comparison(
+            self.queries[items], self.documents[documents], W, offered, self.are_fixed
+        )
 
 
 Supervision = Labelled | Paired | Triples | Judged
+
+
+def _drawn(items: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Return items, or so many of them, drawn."""
+    return items if len(items) <= most else rng.choice(items, most, replace=False)
+
+
+def _offered(n_for_all: int, judged: csr_array, unlike: np.ndarray) -> np.ndarray:
+    """Return which candidates a query has: the first ones, so many, and of those that are unlike
+    some query the ones for which a value is stored.
+    """
+    stored = csr_array((np.ones(judged.nnz), judged.indices, judged.indptr), shape=judged.shape)
+    for_all = np.ones((judged.shape[0], n_for_all), dtype=bool)
+    return np.hstack([for_all, stored[:, unlike].toarray() > 0])
 
 
 def _mutual(X: np.ndarray, are_fixed: bool, rows: np.ndarray, W: np.ndarray) -> Comparison:
@@ -332,15 +371,18 @@ def label_matrix(y: Any) -> csr_array:
 
 
 def relevance_matrix(relevance: Any, shape: tuple[int, int]) -> csr_array:
-    """Return the judgements larger than 0 as a matrix, (n_queries, n_documents).
+    """Return judgements as a matrix, (n_queries, n_documents), of at least 0.
 
-    They come as one, or as rows (query, document) or (query, document, grade).
+    They come as one, or as rows (query, document) or (query, document, grade). A stored 0 is what
+    was judged not relevant, which an absent one was not.
     """
     refuse_foreign(relevance, "relevance")
     if issparse(relevance):
         R = csr_array(
-            check_array(relevance, accept_sparse="csr", dtype=np.float64, input_name="relevance")
+            check_array(relevance, accept_sparse="csr", dtype=np.float64, input_name="relevance"),
+            copy=True,
         )
+        R.sum_duplicates()
         if R.shape != shape:
             raise ValueError(
                 f"relevance must be of shape {shape}, queries and documents; got {R.shape}."
@@ -363,9 +405,8 @@ def relevance_matrix(relevance: Any, shape: tuple[int, int]) -> csr_array:
             )
         grades = judged[:, 2] if judged.shape[1] == 3 else np.ones(len(judged))
         R = csr_array((grades, at.T), shape=shape)
-    R = csr_array(R.maximum(0))
-    R.eliminate_zeros()
-    if not R.nnz:
+    R.data = np.maximum(R.data, 0)
+    if not R.data.any():
         raise ValueError(
             "relevance marks no document as relevant (larger than 0): there is nothing to learn "
             "from."
@@ -485,8 +526,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     quantize : {"int8", "binary"}, default=None
         What `transform` returns: codes of the rows, see `Int8Quantizer` and `BinaryQuantizer`.
     alpha : float, default=0.25
-        Weight of the penalty that keeps A near its start; n are rows with a label, pairs, triplets,
-        or queries.
+        Weight of the penalty that keeps A near its start; n are rows with a label, relevant pairs,
+        triplets, or queries.
     max_iter : int, default=20
         Passes over these in batches of 512, of at least five steps each. The steps shorten to 0
         meanwhile.
@@ -601,7 +642,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         y : array of shape (n_pairs,), default=None
             How much they belong together: 1 (the default), grades between, and 0 or -1 for not at
             all; the grades of a row's pairs count relative to each other. Rows of a batch that are
-            no known pair count as unlike.
+            no known pair count as unlike; one that does not belong to a row is among the
+            candidates of this in every batch that holds a relevant pair of it.
 
         Returns
         -------
@@ -611,7 +653,11 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         X = self._unit_rows(X)
         pairs = check_row_numbers(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
-        return self._learn(lambda X, fixed: Paired(X, pairs, grades, fixed), X, "contrastive", task)
+        like = grades > 0
+        known = pairs[like], grades[like]
+        return self._learn(
+            lambda X, fixed: Paired(X, *known, fixed, pairs[~like]), X, "contrastive", task
+        )
 
     @with_callbacks
     def fit_triplets(self, X: Any, triplets: Any) -> Self:
@@ -642,8 +688,12 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         documents : array of shape (n_documents, p)
         relevance : array of shape (n_judgements, 2 or 3), or sparse matrix
             Number of the query, number of the document, both counted from 0, and how relevant it is
-            (default: 1); a sparse one is of shape (n_queries, n_documents). What is not larger than
-            0, or not judged, is not relevant. Queries without a relevant document do not count.
+            (default: 1); a sparse one is of shape (n_queries, n_documents). The grades of a query
+            count relative to each other: they are the distribution that its p_ij are to be near.
+            What is not larger than 0, such as a stored 0 of a sparse one, is judged not relevant:
+            it is always among the candidates of its query, while of what is not judged a part is
+            drawn for every batch, where there are more than 2,048 documents. Queries without a
+            relevant document do not count.
 
         Returns
         -------
@@ -658,7 +708,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             )
         queries = unit_rows(self._dense_rows(queries, fitting=False)).astype(documents.dtype)
         R = relevance_matrix(relevance, (len(queries), n))
-        judged = np.flatnonzero(np.diff(R.indptr))
+        judged = np.flatnonzero(count_relevant(R))
         return self._learn(
             lambda X, fixed: Judged(X[n:][judged], X[:n], R[judged], fixed),
             np.concatenate([documents, queries]),

@@ -7,6 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -61,12 +62,19 @@ def quarters(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def judged_matrix(
     rows: np.ndarray, columns: np.ndarray, grades: np.ndarray, shape: tuple[int, int]
 ) -> csr_array:
-    """Return grades above 0 as a matrix; of several for one place the largest."""
+    """Return grades as a matrix; of several for one place the largest.
+
+    A stored 0 is what was judged not relevant (0 and less), which an absent one was not.
+    """
     order = np.argsort(-grades, kind="stable")
-    order = order[grades[order] > 0]
     places = rows[order].astype(np.int64) * shape[1] + columns[order]
     kept = order[np.unique(places, return_index=True)[1]]
-    return csr_array((grades[kept], (rows[kept], columns[kept])), shape=shape)
+    return csr_array((np.maximum(grades[kept], 0), (rows[kept], columns[kept])), shape=shape)
+
+
+def count_relevant(R: csr_array) -> np.ndarray:
+    """Return how many grades of every row are above 0."""
+    return np.diff(np.append(0, np.cumsum(R.data > 0))[R.indptr])
 
 
 class Judgements(ABC):
@@ -230,7 +238,7 @@ class Relevance(Judgements):
     ----------
     queries, documents : arrays of shape (n_queries, p) and (n_documents, p)
     R : csr_array of shape (n_queries, n_documents)
-        How relevant, larger than 0.
+        How relevant; a stored 0 is what was judged not relevant, an absent one is not known.
     groups : int array of shape (n_queries,)
         Queries of one group are held out together.
     own_rows : bool
@@ -247,20 +255,25 @@ class Relevance(Judgements):
     def of_pairs(
         cls, X: np.ndarray, pairs: np.ndarray, grades: np.ndarray, groups: np.ndarray | None = None
     ) -> Self:
-        """Return rows of which pairs belong together: connected ones, and those of one group, are
-        one group.
+        """Return rows of which pairs belong together, where their grade is above 0: such ones that
+        are connected, and those of one group, are one group.
         """
         n, (left, right) = len(X), np.vstack([pairs, pairs[:, ::-1]]).T
         R = judged_matrix(left, right, np.concatenate([grades, grades]), (n, n))
-        connected = connected_components(R, directed=False)[1]
+        connected = connected_components(R > 0, directed=False)[1]
         return cls(X, X, R, connected if groups is None else joined_groups(connected, groups), True)
 
     def __len__(self) -> int:
-        return int((np.diff(self.R.indptr) > 0).sum())
+        return int((self.n_relevant > 0).sum())
+
+    @cached_property
+    def n_relevant(self) -> np.ndarray:
+        """How many documents are relevant to every query."""
+        return count_relevant(self.R)
 
     def splits(self, rng: np.random.Generator) -> Iterator[Split]:
         """Yield four splits, see above."""
-        judged = np.diff(self.R.indptr) > 0
+        judged = self.n_relevant > 0
         quarter = np.full(len(judged), -1)
         quarter[judged] = quarters(self.groups[judged], rng)
         for i in range(FOLDS):
@@ -270,20 +283,23 @@ class Relevance(Judgements):
             yield Split(self.some(train), held_out, np.arange(len(self.documents)), every)
 
     def some(self, queries: np.ndarray) -> Self:
-        """Return some queries; of pairs all rows, with the judgements of these."""
+        """Return some queries; of pairs all rows, without those judgements in which another row
+        takes part that has a relevant one.
+        """
         if not self.own_rows:
             groups = np.unique(self.groups[queries], return_inverse=True)[1]
             return replace(self, queries=self.queries[queries], R=self.R[queries], groups=groups)
-        kept = np.zeros(len(self.queries))
-        kept[queries] = 1
-        R = csr_array(self.R.multiply(kept[:, None]))
-        R.eliminate_zeros()
-        return replace(self, R=R)
+        kept = self.n_relevant == 0
+        kept[queries] = True
+        left, right = self.R.tocoo().coords
+        known = kept[left] & kept[right]
+        parts = (self.R.data[known], (left[known], right[known]))
+        return replace(self, R=csr_array(parts, shape=self.R.shape))
 
     @property
     def can_be_fitted(self) -> bool:
         """Return whether there is a query with a relevant document."""
-        return self.R.nnz > 0
+        return len(self) > 0
 
     def fit(self, adapter: Any) -> Any:
         """Return the adapter, fitted."""
@@ -312,7 +328,7 @@ class Relevance(Judgements):
         for place, q in enumerate(queries):
             largest = -np.sort(-self.R.data[self.R.indptr[q] : self.R.indptr[q + 1]])[:10]
             best[place, : len(largest)] = largest
-        return best, np.diff(self.R.indptr)[queries]
+        return best, self.n_relevant[queries]
 
     def units(self, part: str) -> np.ndarray:
         """Return the groups of queries that depend on each other."""

@@ -13,7 +13,7 @@ from ..neighbors import EXACT
 
 DEPTH = 100  # ranks that are looked at
 RESCORED = 10  # times as many candidates as ranks are found by codes, and ranked again
-RETRIEVAL_SCORES = ("precision@1", "precision@10", "recall@100", "nDCG@10", "MRR")
+RETRIEVAL_SCORES = ("precision@1", "precision@10", "recall@100", "nDCG@10", "MAP", "MRR")
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,20 @@ def retrieval_scores(
         "precision@1", "precision@10": the share of relevant ones among the first ranks;
         "recall@100": the share of the relevant ones that is found; "nDCG@10": `sum_r gain_r /
         log2(1 + r)` over the first ten ranks r, relative to that of the ideal order (Jarvelin and
-        Kekalainen 2002); "MRR": 1 / rank of the first relevant one, 0 below rank 100.
+        Kekalainen 2002); "MAP": the sum of the precisions at the ranks of relevant ones, relative
+        to the number of these; "MRR": 1 / rank of the first relevant one; both 0 below rank 100.
+        All are those of trec_eval.
     """
     relevant = gains > 0
     discount = 1 / np.log2(np.arange(2, 12))
     first = np.where(relevant.any(axis=1), 1 / (1 + relevant.argmax(axis=1)), 0.0)
+    precision = np.cumsum(relevant, axis=1) / np.arange(1, 1 + relevant.shape[1])
     dcg = gains[:, :10] @ discount[: gains[:, :10].shape[1]]
     return {
         "precision@1": relevant[:, 0].astype(float),
         "precision@10": relevant[:, :10].sum(axis=1) / 10,
         "recall@100": relevant[:, :DEPTH].sum(axis=1) / n_relevant,
         "nDCG@10": dcg / (ideal @ discount),
+        "MAP": (precision * relevant).sum(axis=1) / n_relevant,
         "MRR": first,
     }

@@ -1,0 +1,403 @@
+"""Judgements as people have them: which rows belong together, or which documents answer which
+queries, in the files of other tools.
+
+Every form becomes rows of (query, document, grade); 0 is what was judged not relevant.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._messages import counted, shown
+from .._validation import is_missing
+from ..evaluation import Adaptation, Relevance, WayResult
+from .output import atomic_folder
+from .places import STANDARD_INPUT
+from .readers import Progress, Reading, Source, TableError, ignore
+from .tables import FORMATS, opened
+
+NUMBER_NAME = re.compile(r"-?\d+(\.\d+)?")
+NEGATIVE = re.compile(r"negative(_\d+)?")
+LEAST_GRADE = 0.01  # of scores, relative to the best one of a query; below is not relevant
+
+# how columns are called, capitals, blanks, "-" and "_" apart
+QUERY = ("query_id", "q_id", "qid", "query", "anchor")
+DOCUMENT = ("corpus_id", "document_id", "doc_id", "docid", "passage_id", "document", "passage")
+GRADE = ("grade", "relevance", "score", "label")
+SENTENCES = ("sentence1", "sentence2")
+SHOWN, CLICKED = ("shown", "impressions"), ("clicked", "clicks")
+
+
+@dataclass(frozen=True)
+class JudgementFile:
+    """What was judged, a row each.
+
+    Attributes
+    ----------
+    form : str
+        What the file is, such as "TREC qrels".
+    left, right : arrays of shape (n,)
+        Names or numbers of a query and a document, or of two rows.
+    grades : float array of shape (n,)
+        How relevant; 0 and less is not.
+    queries, documents : list of str or None
+        The names of the vectors in their order, where the file tells.
+    """
+
+    form: str
+    left: np.ndarray
+    right: np.ndarray
+    grades: np.ndarray
+    queries: list[str] | None = field(default=None, kw_only=True)
+    documents: list[str] | None = field(default=None, kw_only=True)
+
+    @property
+    def note(self) -> str:
+        """Return in a line what was read."""
+        n_negative = int((self.grades <= 0).sum())
+        unlike = f", {n_negative:,} of them not relevant" * (n_negative > 0)
+        return f"{self.form}: {counted(len(self.grades), 'judgement')}{unlike}"
+
+
+def read_judgements(
+    source: str, progress: Progress = ignore, *, names: bool = False
+) -> JudgementFile:
+    """Return the judgements in a file or a folder; its content tells the form.
+
+    Parameters
+    ----------
+    source : str
+        A BEIR folder; TREC qrels or a run; JSON of ranx or LlamaIndex; JSON lines; or a CSV,
+        Parquet or NPZ file. - for standard input, of one of the latter three.
+    names : bool
+        Whether a folder is asked for the names of its queries and documents, too.
+    """
+    path = Path(source)
+    judged = _beir(path, names) if path.is_dir() else _of_file(source, _line(path), progress)
+    for what, cells in (("query", judged.left), ("document", judged.right)):
+        if is_missing(cells).any():
+            raise TableError(f"{source}: a {what} is missing: fill the cell or drop its row.")
+    if not np.isfinite(judged.grades).all():
+        raise TableError(f"{source}: a grade is missing or infinite: give numbers.")
+    return judged
+
+
+def _of_file(source: str, line: str, progress: Progress) -> JudgementFile:
+    """Return the judgements in a file that begins with a line, "" for one that is no text."""
+    path, fields = Path(source), line.split()
+    if line[:1] in ("{", "["):
+        return _json(path)
+    if len(fields) == 4 and _is_number(fields[3]):
+        return JudgementFile("TREC qrels", *_trec(path, 4, (0, 2, 3)))
+    if len(fields) == 6 and _is_number(fields[3]) and _is_number(fields[4]):
+        return _scored("TREC run", *_trec(path, 6, (0, 2, 4)))
+    if source != STANDARD_INPUT and path.exists() and path.suffix.lower() not in FORMATS:
+        raise TableError(
+            f"{source} holds no judgements of a known form: `nearkin adapt --help` lists them."
+        )
+    return _table(source, progress)
+
+
+def _line(path: Path) -> str:
+    """Return the first line of a text file that is not empty; "" where there is none."""
+    try:
+        with _text(path) as file:
+            return next(filter(None, map(str.strip, islice(file, 100))), "")
+    except (OSError, EOFError, UnicodeDecodeError):  # a table, maybe, or refused as one
+        return ""
+
+
+def _text(path: Path) -> Any:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return np.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+# Scores and clicks as grades
+
+
+def grades_of_scores(queries: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return `exp((score - best of its query) / T)`, and 0 below 0.01.
+
+    T is the standard deviation of the scores within queries. Relative to their sum these
+    grades are the softmax of `score / T` over what was scored: the distribution that a teacher,
+    such as a cross-encoder, gives (listwise distillation).
+    """
+    of_query = pd.Series(scores).groupby(pd.factorize(queries)[0])
+    deviation = float(np.sqrt(np.mean((scores - of_query.transform("mean")) ** 2)))
+    grades = np.exp((scores - of_query.transform("max").to_numpy()) / (deviation or 1.0))
+    return np.where(grades < LEAST_GRADE, 0, grades)
+
+
+def grades_of_clicks(
+    queries: np.ndarray, documents: np.ndarray, shown: np.ndarray, clicked: np.ndarray
+) -> pd.DataFrame:
+    """Return columns query, document and grade, of every document that was shown for a query.
+
+    The grade is its click rate, smoothed by one showing more at the click rate of the whole log,
+    relative to the largest of the query; 0 for what was shown and never clicked. That a lower
+    place is looked at less is not corrected.
+    """
+    log = pd.DataFrame({"query": queries, "document": documents, "shown": shown, "clicks": clicked})
+    log = log.groupby(["query", "document"], as_index=False, sort=False, dropna=False).sum()
+    log = log[log["shown"] > 0]
+    rate = (log["clicks"] + log["clicks"].sum() / log["shown"].sum()) / (log["shown"] + 1)
+    best = rate.groupby(log["query"]).transform("max")
+    return log.assign(grade=np.where(log["clicks"] > 0, rate / best, 0))
+
+
+def _scored(form: str, queries: Any, documents: Any, scores: np.ndarray) -> JudgementFile:
+    """Return scores of a teacher as grades."""
+    return JudgementFile(f"{form}, scores", queries, documents, grades_of_scores(queries, scores))
+
+
+def _graded(form: str, queries: Any, documents: Any, numbers: np.ndarray) -> JudgementFile:
+    """Return grades as they are where they are whole numbers, and else as scores of a teacher."""
+    is_whole = (numbers == np.floor(numbers)).all() or not np.isfinite(numbers).all()
+    return (JudgementFile if is_whole else _scored)(form, queries, documents, numbers)
+
+
+# Files that are no tables
+
+
+def _trec(path: Path, width: int, wanted: Sequence[int]) -> Iterator[np.ndarray]:
+    """Yield some columns of a file without a header, names as text and the last as numbers."""
+    try:
+        with _text(path) as file:
+            table = pd.read_csv(
+                file, sep=r"\s+", header=None, dtype=str, quoting=3, na_filter=False
+            )
+        if table.shape[1] != width:
+            raise ValueError(f"{table.shape[1]} columns in place of {width}")
+        numbers = table[wanted[-1]].astype(float).to_numpy()
+    except ValueError as error:
+        why = " ".join(str(error).split())
+        raise TableError(
+            f"{path} begins as a file of TREC, of {width} columns, and does not go on so ({why}): "
+            "mend it."
+        ) from error
+    yield from (table[column].to_numpy(dtype=object) for column in wanted[:-1])
+    yield numbers
+
+
+def _json(path: Path) -> JudgementFile:
+    """Return judgements of ranx, of LlamaIndex, or of lines with an object each."""
+    with _text(path) as file:
+        text = file.read()
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = list(_json_lines(path, text.split("\n")))
+    if isinstance(found, dict) and isinstance(found.get("relevant_docs"), dict):
+        return _llama_index(path, found)
+    if isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()):
+        rows = [(q, d, grade) for q, judged in found.items() for d, grade in judged.items()]
+        if rows and all(isinstance(grade, int | float) for _, _, grade in rows):
+            queries, documents, grades = map(np.array, zip(*rows, strict=True))
+            return _graded("ranx JSON", queries, documents, grades.astype(float))
+    records = [found] if isinstance(found, dict) else found
+    if not records or not all(isinstance(record, dict) for record in records):
+        raise TableError(f"{path} is JSON of no known form: `nearkin adapt --help` lists them.")
+    table = pd.DataFrame(records, dtype=object)
+    columns = {str(name): cells.to_numpy() for name, cells in table.items()}
+    return _of_columns("JSON lines", str(path), columns)
+
+
+def _json_lines(path: Path, lines: Iterable[str]) -> Iterator[Any]:
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise TableError(
+                    f"{path} is no readable JSON (line {number}: {error}): write it again."
+                ) from error
+
+
+def _llama_index(path: Path, found: dict[str, Any]) -> JudgementFile:
+    rows = [(q, d) for q, documents in found["relevant_docs"].items() for d in documents]
+    if not rows:
+        raise TableError(f"{path}: 'relevant_docs' is empty: give judgements.")
+    left, right = (np.array(names, dtype=object) for names in zip(*rows, strict=True))
+    order = {
+        name: list(found[key]) if key in found else None
+        for name, key in (("queries", "queries"), ("documents", "corpus"))
+    }
+    return JudgementFile("LlamaIndex JSON", left, right, np.ones(len(rows)), **order)
+
+
+def _beir(folder: Path, with_names: bool) -> JudgementFile:
+    """Return the judgements of a BEIR folder: those for training, or the only ones."""
+    files = sorted((folder / "qrels").glob("*.tsv"))
+    train = [file for file in files if file.stem == "train"] or files
+    if not files:
+        raise TableError(
+            f"{folder} is no BEIR folder, it has no qrels/*.tsv: give that, or a file."
+        )
+    if len(train) > 1:
+        raise TableError(f"{folder} has several files in qrels and no train.tsv: name one of them.")
+    judged = _table(str(train[0]), ignore)
+    order = {}
+    for name, file in (("queries", "queries.jsonl"), ("documents", "corpus.jsonl")):
+        if with_names and (folder / file).exists():
+            with _text(folder / file) as lines:
+                order[name] = [str(one["_id"]) for one in _json_lines(folder / file, lines)]
+    form = f"BEIR, qrels/{train[0].name}"
+    return JudgementFile(form, judged.left, judged.right, judged.grades, **order)
+
+
+# Tables
+
+
+def _table(source: str, progress: Progress) -> JudgementFile:
+    """Return the judgements in a CSV, Parquet or NPZ file."""
+    with opened(source, progress, Reading(drop_empty_rows=True)) as file:
+        if isinstance(file, Source):
+            if all(NUMBER_NAME.fullmatch(name) for name in file.names[:3]):
+                raise TableError(
+                    f"{source} begins with numbers: put a line above that names the columns."
+                )
+            read = _needed(file.names)
+            return _of_columns("table", source, file.read(read, read).labels)
+        found = file.read()
+        columns = dict(zip(found.number_names, found.numbers.T, strict=True))
+        return _of_columns("table", source, columns)
+
+
+def _word(name: str) -> str:
+    """Return how a column is called, without what differs between tools."""
+    return re.sub(r"[\s_-]+", "_", name.strip().lower())
+
+
+def _needed(names: Sequence[str]) -> list[str]:
+    """Return the columns that may tell of judgements, and the first three."""
+    words = {*QUERY, *DOCUMENT, *GRADE, *SHOWN, *CLICKED, *SENTENCES, "positive"}
+    return [
+        name
+        for place, name in enumerate(names)
+        if place < 3 or _word(name) in words or NEGATIVE.fullmatch(_word(name))
+    ]
+
+
+def _of_columns(form: str, source: str, columns: dict[str, np.ndarray]) -> JudgementFile:
+    """Return the judgements in columns, by what these are called; else in the first two or three.
+
+    The first form whose columns are there is taken.
+    """
+    if len(columns) < 2:
+        raise TableError(
+            f"{source} has one column: give two, of rows that belong together, and maybe grades."
+        )
+    by_word = {_word(name): name for name in columns}
+
+    def called(words: Sequence[str]) -> str | None:
+        return next((by_word[word] for word in words if word in by_word), None)
+
+    def numbers(name: str | None) -> np.ndarray:
+        """Return a column of numbers; 1 for none."""
+        if name is None:
+            return np.ones(len(next(iter(columns.values()))))
+        try:
+            return columns[name].astype(np.float64)
+        except (ValueError, TypeError) as error:
+            raise TableError(
+                f"{source}: {shown(name)} must hold grades, numbers, and no cell may be missing."
+            ) from error
+
+    query, document, grade = called(QUERY), called(DOCUMENT), called(GRADE)
+    positive, clicked = called(["positive"]), called(CLICKED)
+    if query and document and clicked:
+        at = columns[query], columns[document]
+        return _clicks(source, *at, numbers(called(SHOWN)), numbers(clicked))
+    if query and positive:
+        negatives = [name for word, name in by_word.items() if NEGATIVE.fullmatch(word)]
+        return _positives(columns[query], *(columns[name] for name in (positive, *negatives)))
+    if query and document:
+        make = _graded if grade and grade == called(["score"]) else JudgementFile
+        return make(form, columns[query], columns[document], numbers(grade))
+    first, second, *rest = columns
+    third = rest[0] if rest else None
+    if set(SENTENCES) <= by_word.keys():
+        form, third = "pairs of sentences", grade
+        first, second = (by_word[word] for word in SENTENCES)
+    return JudgementFile(form, columns[first], columns[second], numbers(third))
+
+
+def _clicks(
+    source: str, query: np.ndarray, document: np.ndarray, shown: np.ndarray, clicks: np.ndarray
+) -> JudgementFile:
+    """Return the judgements that a log estimates."""
+    if (clicks < 0).any() or (clicks > shown).any() or not (shown > 0).any():
+        raise TableError(
+            f"{source} holds fewer showings than clicks, or none: count at most a click a showing."
+        )
+    log = grades_of_clicks(query, document, shown, clicks)
+    columns = (log[name].to_numpy() for name in ("query", "document", "grade"))
+    return JudgementFile(f"click log of {len(query):,} rows", *columns)
+
+
+def _positives(anchor: np.ndarray, positive: np.ndarray, *negatives: np.ndarray) -> JudgementFile:
+    """Return triplets as judgements; a row may have fewer negatives than others."""
+    left, right = np.tile(anchor, 1 + len(negatives)), np.concatenate([positive, *negatives])
+    kept = ~is_missing(right)
+    kept[: len(anchor)] = True  # a positive that is missing is refused
+    grades = np.repeat([1.0, 0.0], [len(anchor), len(anchor) * len(negatives)])
+    return JudgementFile("positives and negatives", left[kept], right[kept], grades[kept])
+
+
+# Rankings, for other tools to check
+
+
+def write_runs(
+    folder: Path,
+    found: Adaptation,
+    chosen: WayResult,
+    judged: Relevance,
+    queries: Sequence[str],
+    documents: Sequence[str],
+) -> None:
+    """Write a new folder: qrels.trec, and runs of the raw vectors and of those that are chosen.
+
+    Parameters
+    ----------
+    queries, documents : sequence of str
+        What the rows are called.
+    """
+    for name in (*queries, *documents):
+        if name.split() != [name]:
+            raise TableError(
+                f"{shown(name)} is no name for --run, where blanks end a name: rename the rows."
+            )
+    R = judged.R
+    with atomic_folder(folder) as part:
+        with (part / "qrels.trec").open("w", encoding="utf-8") as file:
+            for q in np.flatnonzero(judged.n_relevant).tolist():
+                at = slice(R.indptr[q], R.indptr[q + 1])
+                for d, grade in zip(R.indices[at].tolist(), R.data[at], strict=True):
+                    file.write(f"{queries[q]} 0 {documents[d]} {grade:g}\n")
+        for way in {found.raw.way, chosen.way}:
+            tag = way.name.replace(" ", "-")
+            with (part / f"{tag}.trec").open("w", encoding="utf-8") as file:
+                for rows, ranked in found.rankings(way):
+                    for q, first in zip(rows.tolist(), ranked.tolist(), strict=True):
+                        # scores that differ: equal ones are put in an order of its own by trec_eval
+                        for rank, d in enumerate(first, 1):
+                            place = f"{rank} {len(first) + 1 - rank}"
+                            file.write(f"{queries[q]} Q0 {documents[d]} {place} {tag}\n")
