@@ -101,7 +101,11 @@ def methods(
     def linear(estimator: object) -> Map:
         return estimator.fit(X, y).transform
 
+    rng = np.random.default_rng(0)
     for m in (size for size in sizes if size < X.shape[1]):
+        R = np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].astype(X.dtype)
+        add(f"first {m} numbers", lambda m=m: lambda Z: Z[:, :m])
+        add(f"random projection {m}", lambda R=R: lambda Z: Z @ R)
         add(f"PCA {m}", lambda m=m: PCA(m, svd_solver="covariance_eigh").fit(X).transform)
         add(
             f"PCA, whitened {m}",
@@ -129,6 +133,10 @@ def methods(
                 f"LMNN {m} (3,000 rows)", lambda m=m, few=few: LMNN(m).fit(X[few], y[few]).transform
             )
         seconds = add(f"EmbeddingAdapter {m}", lambda m=m: EmbeddingAdapter(m).fit(X, y).transform)
+        add(
+            f'EmbeddingAdapter {m}, start="plda"',
+            lambda m=m: EmbeddingAdapter(m, start="plda").fit(X, y).transform,
+        )
         for name, times in (("as long", 1), ("ten times as long", 10))[: 1 if quick else 2]:
             add(
                 f"torch adapter {m}, {name}",
