@@ -451,14 +451,15 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
                                                         al. 2004, eq. 6)
         - 1/n sum_i sum_j w_ij log p_ij / sum_j w_ij    "contrastive" (Khosla et al. 2020, eq. 2)
 
-    plus `alpha / sqrt(n) ||A - A_0||^2`, where ||A_0||^2 = m. The start A_0 is probabilistic LDA:
+    plus `alpha / sqrt(n) ||A - A_0||^2`. The start A_0 is probabilistic LDA, with ||A_0||^2 = m:
     with the within-class covariance S_w, W = S_w + tr(S_w) / p I, and B = S_t - S_w / 2, where a
     half of S_w stands for differences between classes that are not known,
 
         V'W V = I,  V'B V = diag(psi),   A_0 ~ diag(psi / (1 + 2 psi))^(1/2) V' :
 
     for Gaussian classes z_i . z_j is the bilinear part of the log likelihood ratio of "same class"
-    against "different classes" (Ioffe 2006).
+    against "different classes" (Ioffe 2006). It drops what training rows do not vary in, and what
+    does not separate their classes; `start` adds to it what other classes may need.
 
     Parameters
     ----------
@@ -480,24 +481,43 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         et al. 2022: Matryoshka).
     quantize : {"int8", "binary"}, default=None
         What `transform` returns: codes of the rows, see `Int8Quantizer` and `BinaryQuantizer`.
+    start : {"auto", "plda", "pca", "leading", "random"}, default="auto"
+        What A_0 has beside probabilistic LDA, A_l, whose row space has the projection Q:
+
+        - "plda": nothing, for classes that are all in training;
+        - "pca": A_l + .7 c U P, the principal directions P of the rows in the rotation U that is
+          nearest to A_l; c gives both parts one mean squared length on the rows;
+        - "leading": A_l + .5 c R (I - Q), with the first m axes as R, for vectors whose first
+          numbers are a good embedding by themselves (Matryoshka, LSA); c makes the mean squared
+          length of R x / ||x|| 1;
+        - "random": the same with m random orthonormal rows as R (Johnson and Lindenstrauss 1984).
+
+        "auto" chooses among them by held-out classes, on at most 2,000 rows with a label, by
+        short fits: the smallest loss of nDCG@10 against the best, in the part (classes in training
+        or not) where it is larger. Fewer than four classes leave none to hold out, then it is
+        "leading" or "random". With pairs, triplets, documents, or rows of several labels: "plda".
     alpha : float, default=0.25
         Weight of the penalty that keeps A near its start; n are rows with a label, pairs, triplets,
         or queries.
-    max_iter : int, default=20
-        Passes over these in batches of 512, of at least five steps each. The steps shorten to 0
+    max_iter : int or None, default=None
+        Passes over these in batches of 512, of at least five steps each; None for 20, or as many as
+        take 10,000 steps where these are fewer (of more than 256,000). The steps shorten to 0
         meanwhile.
     random_state : int, RandomState instance or None, default=0
-        Draws the batches of more than 512; the same data and the same seed give the same map.
+        Draws the batches of more than 512, the random start, and the classes that "auto" holds out;
+        the same data and the same seed give the same map.
 
     Attributes
     ----------
     components_ : array of shape (m, p)
-        A, with A_0 of norm sqrt(m).
+        A.
     bias_ : array of shape (m,)
         Minus A mean: Z is `x/||x|| components_.T + bias_`, scaled to unit length.
     n_components_ : int
     loss_ : str
         The loss that "auto" took.
+    start_ : str
+        The start that "auto" took.
     quantizer_ : Int8Quantizer, BinaryQuantizer or None
     n_iter_, loss_curve_
         Passes made; mean of loss and penalty over the batches of every pass, the first that of the
@@ -511,15 +531,16 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     -----
     Only directions count, not the length of rows. What is learned from classes helps others less,
     and may harm: measure with held-out classes, as `nearkin adapt` does. Rows without a label help,
-    in S_t: give those of an index as well.
+    in S_t and its principal directions: give those of an index as well.
 
-    Cost: O(n p^2) once, then O(n p m + 512 n m) a pass; the rows in unit length, another copy of X,
-    and p x p numbers.
+    Cost: O(n p^2 + p^3) once, then O(n p m + 512 n m) a pass; start="auto" adds four times O(p^3)
+    and a few seconds. The rows in unit length, another copy of X, and p x p numbers.
 
     References
     ----------
     S. Ioffe. Probabilistic linear discriminant analysis. ECCV 2006.
     P. Khosla et al. Supervised contrastive learning. NeurIPS 2020.
+    W. Johnson and J. Lindenstrauss. Extensions of Lipschitz mappings into a Hilbert space. 1984.
     A. Kusupati et al. Matryoshka representation learning. NeurIPS 2022.
 
     Examples

@@ -22,8 +22,8 @@ STARTS = ("plda", "pca", "leading", "random")
 ROUNDING = 1e-10  # of psi
 # of the within-class covariance that stands for differences between classes that are not known
 UNKNOWN_SHARE = 0.5
-# Mean squared length that a map without labels adds to training rows: relative to that of the
-# start, of principal components; to that of the row itself, of what the start leaves out.
+# Of what is added: root mean square of its length on training rows, relative to that of the map by
+# labels for principal components, to that of the rows for a map that depends on no data.
 PCA_WEIGHT, REST_WEIGHT = 0.7, 0.5
 CHOICE_ROWS = 2000  # on which a start is chosen, as many again without a label
 CHOICE_OF_CLASS = 25  # rows at least, as far as there are so many
@@ -109,8 +109,10 @@ def choose_start(
     y = np.append(np.argsort(np.argsort(first)), -1)[y]
     known = Labels(X, y, np.arange(len(y))).some(_sample(y, rng))
     splits = list(known.splits(rng, CHOICE_CLASSES))
-
-    if not all(len(split.queries) and split.train.can_be_fitted for split in splits):
+    if not all(
+        split.train.can_be_fitted and all(part.any() for part in split.parts.values())
+        for split in splits
+    ):
         return "plda"
 
     def scores(maps: list[Map]) -> np.ndarray:
@@ -131,7 +133,7 @@ def choose_start(
         return free
     starts = ["plda", "pca", free]
     of_splits = parallel_map(
-        lambda split: fit(cast(Labels, split.train), starts), splits, known.X.size**2
+        lambda split: fit(cast(Labels, split.train), starts), splits, known.X.size * m
     )
     of_starts = [list(maps) for maps in zip(*of_splits, strict=True)]
     return starts[least_regret(np.array([scores(maps) for maps in of_starts]))]
