@@ -3,8 +3,8 @@ docs/measured/adapt.md.
 
     NEARKIN_DATA=folder python benchmarks/adapt.py [part ...] [--document docs/measured/adapt.md]
 
-Parts are banking (classes seen), unseen (57 classes seen, 20 not), cranfield, sets (text and
-images) and scale.
+Parts are banking (classes seen), unseen (57 classes seen, 20 not), decisions (match or none),
+cranfield, sets (text and images) and scale.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from scipy.sparse import csr_array, csr_matrix
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.metrics import roc_auc_score
 
-from nearkin import DNE, LMNN, NCA, RCA, EmbeddingAdapter
+from nearkin import DNE, LMNN, NCA, RCA, EmbeddingAdapter, Matcher
 from nearkin._blocks import unit_rows
 from nearkin.evaluation import Relevance, Vectors, compare_vectors, retrieval_scores
 
@@ -268,6 +269,72 @@ def unseen() -> str:
     )
 
 
+def calibration_error(probabilities: np.ndarray, right: np.ndarray, n_bins: int = 10) -> float:
+    """Return the mean difference between the probabilities and the shares of right matches, in bins
+    of equally many.
+    """
+    bins = np.array_split(np.argsort(probabilities, kind="stable"), n_bins)
+    gaps = [abs(np.sum(probabilities[some] - right[some])) for some in bins]
+    return float(sum(gaps) / len(right))
+
+
+def decisions() -> str:
+    """Which match is right, and which query has none: 57 classes are learned, all 77 are in the
+    index; in the mean of five splits.
+    """
+    z = data("banking77_minilm.npz")
+    X, y = z["X"].astype(np.float32), np.unique(z["y"], return_inverse=True)[1]
+    found: dict[tuple[str, ...], list[list[float]]] = {}
+    errors: dict[tuple[str, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        known = rng.permutation(y.max() + 1) < 57
+        query = rng.random(len(y)) < 0.25
+        train, index = known[y] & ~query, ~query
+        for name, estimator in (("raw", None), ("adapter 128", EmbeddingAdapter(128))):
+            for expect, part in (("known", known[y] & query), ("new", ~known[y] & query)):
+                matcher = Matcher(estimator, expect=expect).fit(X[train], y[train])
+                best = matcher.best_match(X[part], X[index], precision=1e-9)
+                right = y[index][best.rows] == y[part]
+                # the same queries, each without the rows of its class
+                alone = [
+                    matcher.best_match(
+                        X[part & (y == c)], X[index & (y != c)], precision=1e-9
+                    ).probabilities
+                    for c in np.unique(y[part])
+                ]
+                scores = np.concatenate([best.probabilities, *alone])
+                has_answer = np.repeat([1, 0], [len(right), len(scores) - len(right)])
+                area = roc_auc_score(has_answer, scores)
+                for precision in (0.9, 0.95):
+                    key = (name, expect, f"{100 * precision:.0f}")
+                    errors.setdefault(key, []).append((best.probabilities, right))
+                    try:
+                        rows = matcher.best_match(X[part], X[index], precision=precision).rows
+                    except ValueError:
+                        found.setdefault(key, []).append([np.nan, np.nan, area])
+                        continue
+                    taken = right[rows >= 0]
+                    found.setdefault(key, []).append([taken.mean(), taken.sum() / len(right), area])
+        print("split", seed, flush=True)
+    lines = []
+    for key, values in found.items():
+        observed, recall, area = np.array(values).T
+        error = calibration_error(*map(np.concatenate, zip(*errors[key], strict=True)))
+        promised = np.isfinite(observed)
+        cells = ["none"] * 3
+        if promised.any():
+            cells = percent([np.nanmean(observed), np.nanmin(observed), np.nanmean(recall)])
+        lines.append(
+            [*key, f"{promised.sum()} of {SEEDS}", *cells, f"{error:.3f}", f"{area.mean():.3f}"]
+        )
+    head = [
+        *("vectors", "classes", "promised, %", "splits", "observed", "least", "recall"),
+        *("calibration error", "AUROC of answerable"),
+    ]
+    return table(head, lines)
+
+
 def sets() -> str:
     parts = []
     for name, share in (
@@ -333,7 +400,14 @@ def scale() -> str:
     )
 
 
-PARTS = {"banking": banking, "unseen": unseen, "cranfield": cranfield, "sets": sets, "scale": scale}
+PARTS = {
+    "banking": banking,
+    "unseen": unseen,
+    "decisions": decisions,
+    "cranfield": cranfield,
+    "sets": sets,
+    "scale": scale,
+}
 
 
 def write(document: Path, part: str, text: str) -> None:

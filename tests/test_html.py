@@ -155,6 +155,7 @@ def test_vectors_that_were_compared():
         {},
         "both",
         lambda one, other: PairedTest(0, 1, 9, 5),
+        lambda way: None,
     )
     page = Text(found._repr_html_())
     assert page.texts[0] == "Vectors compared by MRR of 1,234 held-out queries (seen)"

@@ -82,8 +82,9 @@ class TestAdapt:
             words in page
             for words in (adapter.name, "<svg", "precision@10", "nearkin adapt vectors")
         )
-        # a ring, for seen and for unseen classes
-        assert page.count('id="chosen"') == page.count("<svg") == 2
+        # a ring, for seen and for unseen classes, and the precision of matches for both
+        assert page.count('id="chosen"') == page.count("least cosine of a match") == 2
+        assert page.count("<svg") == 4
         assert page.count(f"<!-- advised: {adapter.name} -->") == 2
         assert "#888888" not in page  # what is grey has the colour of the theme
         assert adapter.held_out["adapter"] > adapter.held_out["raw"]

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +31,14 @@ from ..evaluation import (
     ways_of,
 )
 from ..plotting import COLORS, GREY, MARKERS
-from ..vectors import EmbeddingAdapter
+from ..vectors import EmbeddingAdapter, MatchRules
 from . import console
 from .adapter_file import SavedAdapter, save_adapter
 from .output import Outputs, check_outputs
 from .readers import TableError, one_line
-from .report import fill_page
+from .report import fill_page, inline_svg
 from .tables import reading
+from .thresholds import say_thresholds, threshold_lines, threshold_picture, threshold_sentences
 from .vectors import VectorTable, read_codes, read_folder, read_judgements, read_vectors, sampled
 
 COMPARED_ROWS = 20_000  # the adapter that is saved learns from all
@@ -82,12 +82,17 @@ def adapt(options: argparse.Namespace) -> int:
     console.say(advice, "bold")
     for line in sentences:
         console.say(line)
+    lists = found.held_out_lists(chosen.way)
+    pair_rules = MatchRules.fitted(lists, of_pairs=True)
+    say_thresholds(pair_rules, chosen.way.name)
     if options.report:
         command = ["nearkin", *options.arguments]
-        write = partial(write_page, found, chosen, facts, command)
+        write = partial(write_page, found, chosen, pair_rules, facts, command)
         outputs.write(options.report, "--report", write, f"Report: {options.report}")
     if options.save and chosen.way.is_adapted:
+        list_rules = MatchRules.fitted(lists, of_pairs=False)
         adapter = _learned_adapter(table, known, found, chosen)
+        adapter = replace(adapter, pair_rules=pair_rules, list_rules=list_rules)
         done = f"Adapter: {options.save} ({adapter.bytes} bytes a vector)"
         outputs.write(options.save, "--save", partial(save_adapter, adapter), done)
     elif options.save:
@@ -297,29 +302,21 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
 # The page: quality against bytes, and the table, in one file that needs no network.
 
 COLORED = (GREY, GREY, *COLORS[1:6], COLORS[0])  # of raw and centred vectors, then of the others
-STYLE: Any = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "savefig.transparent": True,
-    "text.color": GREY,
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": GREY,
-    "axes.titlecolor": GREY,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-}
 
 
 def write_page(
-    found: Adaptation, chosen: WayResult, facts: str, command: Sequence[str], path: Path
+    found: Adaptation,
+    chosen: WayResult,
+    rules: MatchRules,
+    facts: str,
+    command: Sequence[str],
+    path: Path,
 ) -> None:
     """Write the page."""
-    lines = grid_of(found)
+    lines, thresholds = grid_of(found), threshold_lines(rules)
     advice, *sentences = verdict_of(found, chosen)
     rows = [
-        f'<tr class="{one.status}{" chosen" * (one is chosen)}">'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in line.values())
-        + "</tr>"
+        f'<tr class="{one.status}{" chosen" * (one is chosen)}">' + f"{_cells(line)}</tr>"
         for one, line in zip(found.results, lines, strict=True)
     ]
     fill_page(
@@ -332,8 +329,16 @@ def write_page(
         picture="\n".join(quality_picture(found, chosen, part) for part in found.n_queries),
         head="".join(f"<th>{escape(name)}</th>" for name in lines[0]),
         rows="\n".join(rows),
+        about_matches=escape(" ".join(threshold_sentences(rules, chosen.way.name))),
+        curves="\n".join(threshold_picture(rules, part) for part in rules.parts),
+        match_head="".join(f"<th>{escape(name)}</th>" for name in thresholds[0]),
+        match_rows="\n".join(f"<tr>{_cells(line)}</tr>" for line in thresholds),
         command=escape(shlex.join(command)),
     )
+
+
+def _cells(line: dict[str, str]) -> str:
+    return "".join(f"<td>{escape(cell)}</td>" for cell in line.values())
 
 
 def quality_picture(found: Adaptation, chosen: WayResult, part: str) -> str:
@@ -341,18 +346,14 @@ def quality_picture(found: Adaptation, chosen: WayResult, part: str) -> str:
 
     A ring marks the vectors that are advised, or were asked for by `--take`.
     """
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    raw, score, text = found.raw, found.score, StringIO()
+    raw, score = found.raw, found.score
     kinds: dict[str, list[WayResult]] = {}
     for one in found.results:
         words = [one.way.kind, one.way.quantize or ""]
         kind = " ".join(words).strip() + ", rescored" * one.way.rescored
         kinds.setdefault(kind, []).append(one)
-    with rc_context(STYLE):
-        figure = Figure(figsize=(6, 4.2), layout="constrained")
-        ax: Any = figure.subplots()
+
+    def draw(ax: Any) -> None:
         ax.axhline(100 * raw.scores[part][score], color=GREY, linewidth=1, linestyle=":")
         for (kind, ways), color, marker in zip(kinds.items(), COLORED, MARKERS, strict=False):
             ways.sort(key=lambda one: one.way.bytes)
@@ -388,8 +389,5 @@ def quality_picture(found: Adaptation, chosen: WayResult, part: str) -> str:
         ax.set_ylabel(f"{SHORT[score]} of held-out queries, %")
         queries = f"{found.n_queries[part]:,} queries"
         ax.set_title(queries if part == "queries" else f"{part} ({queries})")
-        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    # grey enough for a light and for a dark page
-    drawn = text.getvalue().replace(GREY, "currentColor")
-    return drawn[drawn.index("<svg") :]
+
+    return inline_svg(draw)

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from .. import __version__
-from ..vectors import EmbeddingAdapter
+from ..vectors import EmbeddingAdapter, Matcher, MatchRules
 from .readers import TableError
 from .saved_file import FORMATS, saved_parts, write_parts
 
+RULES = ("pair_rules", "list_rules")
 VECTORS = "embedding"  # the column that is written where the numbers had columns of their own
 
 
@@ -42,6 +43,8 @@ class SavedAdapter:
         Name of the file.
     version : str
         Of nearkin.
+    pair_rules, list_rules : MatchRules or None
+        Which similarity is a match, see `Matcher`.
     """
 
     map: EmbeddingAdapter
@@ -53,6 +56,8 @@ class SavedAdapter:
     held_out: dict[str, float]
     table: str
     version: str = __version__
+    pair_rules: MatchRules | None = None
+    list_rules: MatchRules | None = None
 
     @property
     def scale(self) -> float:
@@ -64,6 +69,15 @@ class SavedAdapter:
         """Return the bytes of a vector."""
         m, quantizer = self.map.n_components_, self.map.quantizer_
         return 4 * m if quantizer is None else quantizer.n_bytes(m)
+
+    def matcher(self, path: str) -> Matcher:
+        """Return what finds matches; raise an error where the file has no rules for it."""
+        if self.pair_rules is None or self.list_rules is None:
+            raise TableError(
+                f"{path} does not know which similarity is a match: learn it again with `nearkin "
+                "adapt --save`."
+            )
+        return Matcher.from_rules(self.map, self.pair_rules, self.list_rules)
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return mapped rows in float32, or their codes."""
@@ -88,7 +102,11 @@ def save_adapter(adapter: SavedAdapter, path: Path) -> None:
     """Write an adapter as a safetensors file."""
     header = vars(adapter) | {"side": adapter.map.side, "quantize": adapter.map.quantize}
     del header["map"]
-    write_parts(path, {"format": FORMATS["adapt"][-1], "adapter": header}, adapter.map.to_arrays())
+    arrays = adapter.map.to_arrays()
+    for kind in RULES:
+        if rules := header.pop(kind):
+            arrays |= {f"{kind}/{name}": array for name, array in rules.to_arrays().items()}
+    write_parts(path, {"format": FORMATS["adapt"][-1], "adapter": header}, arrays)
     load_adapter(path)  # nothing is kept that could not be read again
 
 
@@ -107,9 +125,16 @@ def load_adapter(path: str | Path) -> SavedAdapter:
         fitted = EmbeddingAdapter.from_arrays(
             arrays, side=known.pop("side"), quantize=known.pop("quantize")
         )
+        known |= {kind: _rules(arrays, f"{kind}/") for kind in RULES}
         adapter = SavedAdapter(fitted, **known)
         adapter.transform(np.zeros((1, len(adapter.columns))))
         return adapter
+
+
+def _rules(arrays: dict[str, np.ndarray], start: str) -> MatchRules | None:
+    """Return the rules whose arrays have names that start so."""
+    found = {name[len(start) :]: arrays[name] for name in arrays if name.startswith(start)}
+    return MatchRules.from_arrays(found) if found else None
 
 
 def is_adapter(path: str) -> bool:

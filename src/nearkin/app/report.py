@@ -10,10 +10,11 @@ from __future__ import annotations
 import inspect
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from html import escape
 from importlib.resources import files
+from io import StringIO
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -36,6 +37,7 @@ from ..evaluation import (
     first_map,
     first_repeat,
 )
+from ..plotting import GREY
 from ..tables import Curve, Levels, with_seasons
 from .tables import Table
 from .words import Summary, Wording, capital
@@ -464,3 +466,33 @@ def fill_page(path: Path, template: str, **pieces: str) -> None:
     style = (PAGE / "page.css").read_text(encoding="utf-8")
     page = Template((PAGE / template).read_text(encoding="utf-8"))
     path.write_text(page.substitute(pieces, style=style), encoding="utf-8", errors="replace")
+
+
+# Pictures in a page: SVG that is grey enough for a light and for a dark one.
+
+SVG_STYLE: Any = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "savefig.transparent": True,
+    "text.color": GREY,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": GREY,
+    "axes.titlecolor": GREY,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+}
+
+
+def inline_svg(draw: Callable[[Any], None]) -> str:
+    """Return what a function draws on axes, with a legend below, as SVG."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    text = StringIO()
+    with rc_context(SVG_STYLE):
+        figure = Figure(figsize=(6, 4.2), layout="constrained")
+        draw(figure.subplots())
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    drawn = text.getvalue().replace(GREY, "currentColor")
+    return drawn[drawn.index("<svg") :]

@@ -23,8 +23,8 @@ from .readers import TableError
 # The formats that are read, by the command that saves them; the last is the one that is written. Of
 # models 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum and refused missing
 # values, 6 knew no NCA for tables, 7 no doubts, 8 one encoding of a table and nothing of held-out
-# rows.
-FORMATS = {"compare": range(6, 10), "adapt": range(1, 2)}
+# rows. Of adapters 1 knew no matches.
+FORMATS = {"compare": range(6, 10), "adapt": range(1, 3)}
 CSR = ("data", "indices", "indptr")  # the parts of a sparse matrix
 MOST_SAID = 200  # characters of an error, which may quote what is in a file
 

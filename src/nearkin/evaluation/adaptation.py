@@ -19,7 +19,7 @@ from sklearn.decomposition import PCA
 
 from .._blocks import blas_in_one_thread, unit_rows
 from .._validation import check_choice
-from ..vectors import EmbeddingAdapter
+from ..vectors import EmbeddingAdapter, HeldOutLists, Space
 from ..vectors.codes import BinaryQuantizer
 from ..vectors.judgements import (
     ALL,
@@ -127,7 +127,7 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
     def decoded(quantize: str) -> Any:
         """Return what the codes of queries and candidates stand for."""
         coded = adapter.quantized(quantize, learned_from)
-        return tuple(coded.quantizer_.decode(coded.transform(X)) for X in (Q, C))
+        return tuple(coded.compared(X) for X in (Q, C))
 
     if way.rescored:
         return Vectors(adapter.embed(Q), decoded("int8")[1], codes=decoded(way.quantize))
@@ -202,6 +202,8 @@ class Adaptation:
         Of what classes rows are expected: "both" (those in training and others), "known" or "new".
     between : callable
         Returns the test of a difference between two ways, where it decides.
+    held_out_lists : callable
+        Returns what a way finds for all held-out queries, see `HeldOutLists`.
     """
 
     results: list[WayResult]
@@ -212,6 +214,7 @@ class Adaptation:
     side: str
     expect: str
     between: Callable[[Way, Way], PairedTest]
+    held_out_lists: Callable[[Way], HeldOutLists]
 
     _repr_html_ = adaptation_html  # a table with a picture
 
@@ -348,7 +351,7 @@ def compare_vectors(
         for way in ways:
             vectors = vectors_of(way, split, judgements, adapters.get(way.size))
             scores[way] = scores_of(vectors, split, judgements)
-        return SplitScores(split, scores, settings_scores, seconds)
+        return SplitScores(split, scores, settings_scores, adapters, seconds)
 
     n_fits = len(splits) * (len(tried) + len(adapter_sizes))
     found = run_all(evaluate, splits, n_fits, progress)
@@ -363,6 +366,17 @@ def compare_vectors(
         rows, units = [split.queries[split.parts[part]] for split in splits], judgements.units(part)
         a, b = values(way, score, part), values(other, score, part)
         return paired_test_by_rows(a, b, rows, n_train, units)
+
+    def held_out_lists(way: Way) -> HeldOutLists:
+        """Return what a way finds for the held-out queries of all splits."""
+        lists = []
+        for one in found:
+            made = vectors_of(way, one.split, judgements, one.adapters.get(way.size))
+            queries, documents = judgements.vectors()
+            raw = queries[one.split.queries], documents[one.split.candidates]
+            space = Space.of(made.queries, made.candidates, *raw, "cosine")
+            lists.append(HeldOutLists.of(space, one.split, judgements))
+        return HeldOutLists.together(lists)
 
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
@@ -392,6 +406,7 @@ def compare_vectors(
         side=side,
         expect=expect,
         between=lambda one, other: test(one, other, part),
+        held_out_lists=held_out_lists,
     )
 
 
@@ -406,6 +421,8 @@ class SplitScores:
         Of every held-out query, by way and name of the score.
     of_settings : array of shape (n_settings, n_parts)
         Of each of the settings, inside the training rows, by the parts that are expected.
+    adapters : dict of int to EmbeddingAdapter
+        By size.
     seconds : dict of int to float
         Of the fit of an adapter, by its size.
     """
@@ -413,6 +430,7 @@ class SplitScores:
     split: Split
     scores: dict[Way, dict[str, np.ndarray]]
     of_settings: np.ndarray
+    adapters: dict[int, EmbeddingAdapter]
     seconds: dict[int, float]
 
 

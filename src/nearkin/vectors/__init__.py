@@ -3,6 +3,7 @@
 from .adapter import EmbeddingAdapter
 from .codes import LARGEST
 from .judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
+from .matching import BestMatches, HeldOutLists, Matcher, MatchRules, Promise, Space
 from .procrustes import Procrustes
 from .retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 
@@ -11,11 +12,17 @@ __all__ = [
     "LARGEST",
     "RETRIEVAL_SCORES",
     "UNSEEN",
+    "BestMatches",
     "EmbeddingAdapter",
+    "HeldOutLists",
     "Judgements",
     "Labels",
+    "MatchRules",
+    "Matcher",
     "Procrustes",
+    "Promise",
     "Relevance",
+    "Space",
     "Vectors",
     "judged_matrix",
     "retrieval_scores",

@@ -65,6 +65,10 @@ class UnitEmbedding(Embedding):
         """Return `embed(X)`."""
         return self.embed(X)
 
+    def compared(self, X: Any) -> np.ndarray:
+        """Return rows as a search compares them: `embed(X)`."""
+        return self.embed(X)
+
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
@@ -710,6 +714,11 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         """
         Z = self.embed(X)
         return Z if self.quantizer_ is None else self.quantizer_.encode(Z)
+
+    def compared(self, X: Any) -> np.ndarray:
+        """Return rows as a search compares them: `embed(X)`, or what its codes stand for."""
+        Z = self.transform(X)
+        return Z if self.quantizer_ is None else self.quantizer_.decode(Z)
 
     def quantized(self, quantize: str, X: Any) -> Self:
         """Return a copy of a fitted adapter whose codes are fitted to other rows; for "binary" it

@@ -109,6 +109,10 @@ class Judgements(ABC):
         """
 
     @abstractmethod
+    def relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Return which documents are relevant to which query, (q, d), both by number."""
+
+    @abstractmethod
     def best_gains(
         self, queries: np.ndarray, candidates: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -204,6 +208,10 @@ class Labels(Judgements):
         """Return how relevant documents are, (q, k)."""
         return (self.y[documents] == self.y[queries][:, None]).astype(float)
 
+    def relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Return which documents are of the class of a query, (q, d)."""
+        return self.y[queries][:, None] == self.y[documents]
+
     def best_gains(
         self, queries: np.ndarray, candidates: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -294,6 +302,10 @@ class Relevance(Judgements):
     def gains(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """Return how relevant documents are, (q, k)."""
         return self.R[queries[:, None], documents].toarray()
+
+    def relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Return which documents are relevant to which query, (q, d)."""
+        return self.R[queries][:, documents].toarray() > 0
 
     def best_gains(
         self, queries: np.ndarray, candidates: np.ndarray

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from typing import cast
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .._blocks import parallel_map, unit_rows
-from ..linalg import svd
+from ..linalg import eigh, svd
 from ..spectral import ratio_trace
 from .judgements import UNSEEN, Labels, scores_of
 from .retrieval import Vectors

@@ -1,0 +1,94 @@
+"""Which similarity is a match, as held-out queries promise it: a table, sentences, a picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._messages import listed
+from ..plotting import COLORS, GREY
+from ..vectors import MatchRules
+from . import console
+from .report import inline_svg
+
+PRECISIONS = (0.9, 0.95, 0.99)  # for which a threshold is given
+
+
+def threshold_lines(rules: MatchRules) -> list[dict[str, str]]:
+    """Return a line for every precision and part of the queries: the threshold, and what is found
+    there; "none" where it cannot be promised.
+    """
+    lines = []
+    for part, rule in rules.parts.items():
+        for precision in PRECISIONS:
+            line = {"matches": part, "precision": f"{100 * precision:.0f}"}
+            promise = rule.curve.promise(precision)
+            cells = ["none", "", "", ""]
+            if promise is not None:
+                figures = (promise.expected, promise.recall, promise.false_answers)
+                cells = [f"{promise.threshold:.4f}", *(f"{100 * f:.1f}" for f in figures)]
+            names = ("cosine at least", "right", "recall", "false answers")
+            lines.append(line | dict(zip(names, cells, strict=True)))
+    return lines
+
+
+def threshold_sentences(rules: MatchRules, name: str) -> list[str]:
+    """Return what the table says, and of whom."""
+    n = listed([f"{rule.curve.n_queries:,} of {part}" for part, rule in rules.parts.items()], 3)
+    lines = [
+        f"Which cosine of {name} is a match: the lowest one from which on the best candidates of "
+        f"held-out queries ({n}) reach the precision, with a confidence of 95 %. In percent; false "
+        "answers are matches of queries that have no right one."
+    ]
+    refused = [
+        f"{100 * precision:.0f} % for {part}"
+        for part, rule in rules.parts.items()
+        for precision in PRECISIONS
+        if rule.curve.promise(precision) is None
+    ]
+    if refused:
+        lines.append(
+            f"Not shown by so many held-out queries, and not promised: {listed(refused, 6)}."
+        )
+    return lines
+
+
+def say_thresholds(rules: MatchRules, name: str) -> None:
+    """Print the table and the sentences."""
+    about, *sentences = threshold_sentences(rules, name)
+    console.say(about)
+    console.print_grid(threshold_lines(rules), ())
+    for line in sentences:
+        console.say(line)
+
+
+def threshold_picture(rules: MatchRules, part: str) -> str:
+    """Return precision, with its bound, and recall against the threshold, as SVG."""
+    curve = rules.parts[part].curve
+
+    def draw(ax: Any) -> None:
+        expected, bound = 100 * curve.expected, 100 * curve.bound
+        shown = bound > 0
+        ax.plot(curve.thresholds, expected, color=COLORS[0], label="precision")
+        ax.fill_between(
+            curve.thresholds[shown],
+            bound[shown],
+            expected[shown],
+            color=COLORS[0],
+            alpha=0.3,
+            linewidth=0,
+            label="with 95 % confidence",
+        )
+        ax.plot(curve.thresholds, 100 * curve.recall, color=COLORS[1], label="recall")
+        false = 100 * curve.false_answers
+        ax.plot(curve.thresholds, false, color=GREY, linestyle=":", label="false answers")
+        for precision in PRECISIONS:
+            if promise := curve.promise(precision):
+                place = promise.threshold, 100 * promise.bound
+                ax.plot(*place, "o", color=COLORS[0], markersize=5)
+                text = f"{100 * precision:.0f} %"
+                ax.annotate(text, place, (0, -14), textcoords="offset points", ha="center")
+        ax.set_xlabel("least cosine of a match")
+        ax.set_ylabel("%")
+        ax.set_title(f"matches, {part} ({curve.n_queries:,} queries)")
+
+    return inline_svg(draw)

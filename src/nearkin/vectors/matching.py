@@ -1,0 +1,1000 @@
+"""Do two items belong together, and does a query have an answer at all? Probabilities that are
+calibrated, and thresholds whose precision is promised by held-out queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.special import expit
+from scipy.stats import beta, norm
+from scipy.stats import t as student
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, precision_recall_curve, roc_auc_score, roc_curve
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.model_selection import GroupKFold
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from .._blocks import row_blocks, unit_rows
+from .._validation import (
+    check_choice,
+    check_number,
+    check_row_numbers,
+    encode_partial_labels,
+    validate_labelled_pairs,
+    validate_pairs,
+    validate_rows,
+)
+from ..neighbors import identical_rows, searcher
+from .adapter import UnitEmbedding, check_grades, label_matrix, relevance_matrix
+from .judgements import SEEN, UNSEEN, Judgements, Labels, Relevance, Split
+
+# What is known of scores: the best candidates of held-out queries, right or wrong.
+
+CONFIDENCE = 0.95  # of the bound on a precision, one-sided
+THRESHOLDS = 200  # among which one is chosen: quantiles of the scores
+FEWEST_ACCEPTED = 20  # queries above a threshold that tells anything of its precision
+FOLDS_OF_CHOICE = 4  # of queries, by which isotonic regression and a logistic function are compared
+
+
+@dataclass(frozen=True)
+class ScoredMatches:
+    """Matches of held-out queries, each with a score.
+
+    Attributes
+    ----------
+    scores : array of shape (n,)
+    right : bool array of shape (n,)
+        Whether the match belongs to its query.
+    answerable : bool array of shape (n,)
+        Whether there was a right candidate.
+    weights : array of shape (n,)
+        0 for matches of which nothing but false answers is told.
+    units : int array of shape (n,)
+        Groups of queries that depend on each other.
+    """
+
+    scores: np.ndarray
+    right: np.ndarray
+    answerable: np.ndarray
+    weights: np.ndarray
+    units: np.ndarray
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The probability that a match is right, by its score s: g(sigmoid(slope s + intercept)).
+
+    Attributes
+    ----------
+    slope, intercept : float
+        Of a logistic regression of "right" on the score.
+    knots : array of shape (2, k)
+        g is linear between these points, and constant outside: the identity, or isotonic regression
+        of "right" on what the logistic function gives.
+    """
+
+    slope: float
+    intercept: float
+    knots: np.ndarray
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return probabilities."""
+        return np.interp(expit(self.slope * scores + self.intercept), *self.knots)
+
+    @classmethod
+    def fitted(cls, matches: ScoredMatches) -> Self:
+        """Return the logistic function, or isotonic regression where its log loss is smaller on
+        held-out groups of queries.
+        """
+        every = np.flatnonzero(matches.weights > 0)
+        units = matches.units[every]
+        kinds = (cls._logistic, cls._isotonic)
+        n_folds = min(FOLDS_OF_CHOICE, len(np.unique(units)))
+        losses = np.zeros(len(kinds))
+        if n_folds > 1:
+            for fold in GroupKFold(n_folds).split(every, groups=units):
+                train, test = (every[part] for part in fold)
+                for kind, fit in enumerate(kinds):
+                    p = fit(matches, train)(matches.scores[test])
+                    right, weights = matches.right[test], matches.weights[test]
+                    losses[kind] += log_loss(right, p, sample_weight=weights, labels=[0, 1])
+        return kinds[int(np.argmin(losses))](matches, every)
+
+    @classmethod
+    def _logistic(cls, matches: ScoredMatches, rows: np.ndarray) -> Self:
+        # a right and a wrong match more, at either end: where all matches of the rows are right,
+        # none is certain
+        s = matches.scores[rows]
+        scores = np.append(s, [s.max(), s.min()])
+        right = np.append(matches.right[rows], [True, False])
+        weights = np.append(matches.weights[rows], [1.0, 1.0])
+        spread = scores.std() or 1.0
+        fitted = LogisticRegression(C=1e6, max_iter=1000).fit(
+            scores[:, None] / spread, right, weights
+        )
+        slope = float(fitted.coef_[0, 0]) / spread
+        return cls(slope, float(fitted.intercept_[0]), np.array([[0.0, 1.0], [0.0, 1.0]]))
+
+    @classmethod
+    def _isotonic(cls, matches: ScoredMatches, rows: np.ndarray) -> Self:
+        line = cls._logistic(matches, rows)
+        most = 1 - 1 / (len(rows) + 2)  # as of n right matches and one wrong one
+        g = IsotonicRegression(y_min=1 - most, y_max=most, out_of_bounds="clip")
+        g.fit(line(matches.scores[rows]), matches.right[rows], matches.weights[rows])
+        knots = np.array([g.X_thresholds_, g.y_thresholds_])
+        return cls(line.slope, line.intercept, knots)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a threshold promises.
+
+    Attributes
+    ----------
+    precision : float
+        That was requested.
+    threshold : float
+        Matches of at least this score are accepted.
+    expected : float
+        Share of right ones among accepted matches of held-out queries.
+    bound : float
+        What that share is at least, with a confidence of 95 %.
+    recall : float
+        Share of the queries with an answer that are given a right one.
+    false_answers : float
+        Share of the queries without an answer that are given one.
+    """
+
+    precision: float
+    threshold: float
+    expected: float
+    bound: float
+    recall: float
+    false_answers: float
+
+
+@dataclass(frozen=True)
+class PrecisionCurve:
+    """Precision and recall of held-out queries by the threshold.
+
+    Attributes
+    ----------
+    thresholds : array of shape (k,)
+        Ascending.
+    expected, bound, recall, false_answers : arrays of shape (k,)
+        See `Promise`.
+    n_queries : int
+    """
+
+    thresholds: np.ndarray
+    expected: np.ndarray
+    bound: np.ndarray
+    recall: np.ndarray
+    false_answers: np.ndarray
+    n_queries: int
+
+    @classmethod
+    def of(cls, matches: ScoredMatches) -> Self:
+        """Return the curve of some matches, at quantiles of the scores of answerable queries."""
+        answerable = matches.answerable
+        thresholds = np.unique(
+            np.quantile(matches.scores[answerable], np.linspace(0, 1, THRESHOLDS, endpoint=False))
+        )
+        lines = []
+        for threshold in thresholds:
+            accepted = matches.scores >= threshold
+            lines.append(
+                [
+                    *precision_bound(matches, accepted),
+                    np.mean((accepted & matches.right)[answerable]),
+                    np.mean(accepted[~answerable]) if not answerable.all() else np.nan,
+                ]
+            )
+        expected, bound, recall, false_answers = np.transpose(lines)
+        n_queries = int(answerable.sum())
+        return cls(thresholds, expected, bound, recall, false_answers, n_queries)
+
+    def promise(self, precision: float) -> Promise | None:
+        """Return the lowest threshold whose bound is at least the precision; None where there is
+        none.
+        """
+        kept = np.flatnonzero(self.bound >= precision)
+        if not len(kept):
+            return None
+        i = kept[0]
+        values = (self.expected, self.bound, self.recall, self.false_answers)
+        return Promise(precision, float(self.thresholds[i]), *(float(v[i]) for v in values))
+
+
+def precision_bound(matches: ScoredMatches, accepted: np.ndarray) -> tuple[float, float]:
+    """Return the share of right matches among accepted ones, and its one-sided 95 % bound.
+
+    The share P = sum w r / sum w of G groups of queries has the variance `G/(G - 1) sum_groups (sum
+    w (r - P))^2 / (sum w)^2`. The bound is that of Clopper and Pearson for the effective number of
+    matches, `P (1 - P) / variance`, at most so many as there are, times a factor for the G - 1
+    degrees of freedom (Korn and Graubard, Survey Methodology 24, 1998). Few matches promise
+    nothing: 0.
+    """
+    rows = np.flatnonzero(accepted & (matches.weights > 0))
+    w, right = matches.weights[rows], matches.right[rows]
+    total = w.sum()
+    if not len(rows):
+        return np.nan, 0.0
+    P = float(w @ right / total)
+    sums = np.bincount(matches.units[rows], w * (right - P))
+    G = len(np.unique(matches.units[rows]))
+    if G < 2 or len(rows) < FEWEST_ACCEPTED:
+        return P, 0.0
+    variance = G / (G - 1) * sums @ sums / total**2
+    n = total**2 / (w @ w)  # of equal weights, how many
+    if variance > 0:
+        ratio = norm.isf(1 - CONFIDENCE) / student.isf(1 - CONFIDENCE, G - 1)
+        n = min(n, P * (1 - P) / variance * ratio**2)
+    return P, float(beta.ppf(1 - CONFIDENCE, n * P, n * (1 - P) + 1))
+
+
+# The lists that a search returns for held-out queries, and what they say of a new list.
+
+LIST = 10  # candidates of a list
+METRICS = ("auto", "cosine", "euclidean")
+EXPECTED = ("both", "known", "new")
+STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
+OF_PAIRS = np.array([1.0, 0.0, 0.0, 0.0])  # the similarity alone is the score of a pair
+
+
+@dataclass(frozen=True)
+class Space:
+    """Queries and candidates in a learned space, and as they were.
+
+    Attributes
+    ----------
+    Q, C : arrays of shape (q, m) and (c, m)
+    X, Y : arrays of shape (q, p) and (c, p)
+    metric : {"cosine", "euclidean"}
+        Of "cosine" all rows are of unit length.
+    """
+
+    Q: np.ndarray
+    C: np.ndarray
+    X: np.ndarray
+    Y: np.ndarray
+    metric: str
+
+    @classmethod
+    def of(cls, Q: Any, C: Any, X: Any, Y: Any, metric: str) -> Self:
+        """Return rows as the metric compares them."""
+        if metric == "cosine":
+            Q, C, X, Y = map(unit_rows, (Q, C, X, Y))
+        return cls(Q, C, X, Y, metric)
+
+    def similarities(self, rows: slice) -> np.ndarray:
+        """Return the cosines of some queries and all candidates, or minus their distances, (q,
+        c).
+        """
+        if self.metric == "cosine":
+            return self.Q[rows] @ self.C.T
+        return -euclidean_distances(self.Q[rows], self.C)
+
+    def features(self, rows: slice, listed: np.ndarray, S: np.ndarray) -> np.ndarray:
+        """Return what a list says of its first candidate: the similarity, the mean similarity of
+        the list, and both of the rows as they were, (q, 4).
+
+        Parameters
+        ----------
+        rows : slice
+            Of the queries.
+        listed : int array of shape (q, k)
+            Candidates, the most similar one first.
+        S : array of shape (q, k)
+            Their similarities; -inf for what is no candidate. A list of these alone has NaN.
+        """
+        X, Y = self.X[rows], self.Y[listed]
+        if self.metric == "cosine":
+            R = np.einsum("qp,qkp->qk", X, Y)
+        else:
+            R = -np.linalg.norm(X[:, None] - Y, axis=2)
+        has = np.isfinite(S)
+        n = np.where(has[:, 0], has.sum(axis=1), np.nan)
+        means = [np.where(has, of_list, 0).sum(axis=1) / n for of_list in (S, R)]
+        return np.column_stack([S[:, 0], means[0], R[:, 0], means[1]])
+
+
+def first_of(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ten candidates of largest similarity and these similarities, (q, 10)."""
+    k = min(LIST, S.shape[1])
+    listed = np.argpartition(-S, k - 1, axis=1)[:, :k]
+    listed = np.take_along_axis(
+        listed, np.argsort(-np.take_along_axis(S, listed, axis=1), axis=1, kind="stable"), axis=1
+    )
+    return listed, np.take_along_axis(S, listed, axis=1)
+
+
+@dataclass(frozen=True)
+class HeldOutLists:
+    """What a search returns for held-out queries among the candidates, and without the relevant
+    ones among them, as if there were no answer.
+
+    Attributes
+    ----------
+    answered, unanswered : arrays of shape (q, 4)
+        `Space.features`; NaN where nothing but relevant candidates is left.
+    right : bool array of shape (q,)
+        Whether the first of the former is relevant.
+    units : dict of str to int array of shape (q,)
+        By part of the queries, such as "unseen classes": groups of dependent queries, -1 for
+        queries of other parts.
+    """
+
+    answered: np.ndarray
+    unanswered: np.ndarray
+    right: np.ndarray
+    units: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, space: Space, split: Split, judgements: Judgements) -> Self:
+        """Return the lists of the held-out queries of a split; O(q c m)."""
+        answered, unanswered, right = [], [], []
+        for rows in row_blocks(len(space.Q), len(space.C)):
+            S, queries = space.similarities(rows), split.queries[rows]
+            if judgements.own_rows:
+                S[queries[:, None] == split.candidates] = -np.inf
+            relevant = judgements.relevant(queries, split.candidates)
+            listed, largest = first_of(S)
+            right.append(np.take_along_axis(relevant, listed[:, :1], axis=1)[:, 0])
+            answered.append(space.features(rows, listed, largest))
+            S[relevant] = -np.inf
+            unanswered.append(space.features(rows, *first_of(S)))
+        units = {
+            name: np.where(part, judgements.units(name)[split.queries], -1)
+            for name, part in split.parts.items()
+        }
+        return cls(
+            np.concatenate(answered), np.concatenate(unanswered), np.concatenate(right), units
+        )
+
+    @classmethod
+    def together(cls, lists: list[HeldOutLists]) -> HeldOutLists:
+        """Return those of several splits."""
+        units = {
+            part: np.concatenate([one.units[part] for one in lists]) for part in lists[0].units
+        }
+        return cls(
+            np.concatenate([one.answered for one in lists]),
+            np.concatenate([one.unanswered for one in lists]),
+            np.concatenate([one.right for one in lists]),
+            units,
+        )
+
+    def expecting(self, expect: str) -> HeldOutLists:
+        """Return those of "known" classes, of "new" ones, or "both"; what is no class is expected
+        in any case.
+        """
+        if expect == "new" and UNSEEN not in self.units:
+            raise ValueError(
+                "expect='new' holds out classes, and needs at least eight of enough rows."
+            )
+        dropped = {"known": UNSEEN, "new": SEEN, "both": ""}[expect]
+        return replace(self, units={part: u for part, u in self.units.items() if part != dropped})
+
+    def matches(
+        self, coefficients: np.ndarray, unanswerable: float, part: str | None
+    ) -> ScoredMatches:
+        """Return the matches of a part of the queries, or of all, scored by a sum of the features
+        times coefficients, where a share of the queries has no answer.
+        """
+        units = np.max([u for name, u in self.units.items() if part in (None, name)], axis=0)
+        rows = np.flatnonzero(units >= 0)
+        without = rows[np.isfinite(self.unanswered[rows, 0])]
+        odds = unanswerable / (1 - unanswerable) * len(rows) / max(len(without), 1)
+        counts = [len(rows), len(without)]
+        return ScoredMatches(
+            np.concatenate([self.answered[rows], self.unanswered[without]]) @ coefficients,
+            np.concatenate([self.right[rows], np.zeros(len(without), dtype=bool)]),
+            np.repeat([True, False], counts),
+            np.repeat([1.0, odds], counts),
+            np.concatenate([units[rows], units[without]]),
+        )
+
+    def coefficients(self, part: str | None) -> np.ndarray:
+        """Return those of a logistic regression of "right" on the features, where half of the
+        queries have no answer.
+        """
+        columns = [self.matches(one, 0.5, part) for one in np.eye(4)]
+        F, right = np.column_stack([one.scores for one in columns]), columns[0].right
+        if right.all() or not right.any():
+            return OF_PAIRS
+        spread = np.where(F.std(axis=0) > 0, F.std(axis=0), 1)
+        fitted = LogisticRegression().fit(F / spread, right, columns[0].weights)
+        return fitted.coef_[0] / spread
+
+
+@dataclass(frozen=True)
+class MatchRule:
+    """The score of a match, its probability, and what thresholds promise, for a part of the
+    queries.
+
+    Attributes
+    ----------
+    coefficients : array of shape (4,)
+        The score is the sum of `Space.features` times these.
+    calibration : Calibration
+    curve : PrecisionCurve
+    """
+
+    coefficients: np.ndarray
+    calibration: Calibration
+    curve: PrecisionCurve
+
+    @classmethod
+    def fitted(
+        cls, lists: HeldOutLists, part: str | None, unanswerable: float, *, of_pairs: bool
+    ) -> Self:
+        """Return the rule of single pairs, whose score is their similarity, or that of lists."""
+        coefficients = OF_PAIRS if of_pairs else lists.coefficients(part)
+        matches = lists.matches(coefficients, unanswerable, part)
+        return cls(coefficients, Calibration.fitted(matches), PrecisionCurve.of(matches))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return all numbers."""
+        c, curve = self.calibration, self.curve
+        return {
+            "coefficients": self.coefficients,
+            "logistic": np.array([c.slope, c.intercept]),
+            "knots": c.knots,
+            "curve": np.array(
+                [
+                    curve.thresholds,
+                    curve.expected,
+                    curve.bound,
+                    curve.recall,
+                    curve.false_answers,
+                ]
+            ),
+            "n_queries": np.array([curve.n_queries]),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """Return the rule of which `to_arrays` gave the arrays."""
+        slope, intercept = map(float, arrays["logistic"])
+        thresholds, expected, bound, recall, false_answers = arrays["curve"]
+        n_queries = int(arrays["n_queries"].item())
+        curve = PrecisionCurve(thresholds, expected, bound, recall, false_answers, n_queries)
+        return cls(arrays["coefficients"], Calibration(slope, intercept, arrays["knots"]), curve)
+
+
+@dataclass(frozen=True)
+class MatchRules:
+    """Rules for every part of the queries, and one for all.
+
+    Attributes
+    ----------
+    parts : dict of str to MatchRule
+    every : MatchRule
+    """
+
+    parts: dict[str, MatchRule]
+    every: MatchRule
+
+    @classmethod
+    def fitted(cls, lists: HeldOutLists, unanswerable: float = 0.0, *, of_pairs: bool) -> Self:
+        """Return the rules of held-out queries, of which a share has no answer."""
+        rule = partial(MatchRule.fitted, lists, unanswerable=unanswerable, of_pairs=of_pairs)
+        parts = {part: rule(part) for part in lists.units}
+        return cls(parts, rule(None) if len(parts) > 1 else next(iter(parts.values())))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return all numbers, by names such as "unseen classes/knots"; "/knots" of all queries."""
+        return {
+            f"{part}/{name}": array
+            for part, rule in (*self.parts.items(), ("", self.every))
+            for name, array in rule.to_arrays().items()
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """Return the rules of which `to_arrays` gave the arrays."""
+        by_part: dict[str, dict[str, np.ndarray]] = {}
+        for path, array in arrays.items():
+            part, _, name = path.partition("/")
+            by_part.setdefault(part, {})[name] = array
+        rules = {part: MatchRule.from_arrays(of_part) for part, of_part in by_part.items()}
+        every = rules.pop("")
+        return cls(rules, every)
+
+    def promises(self, precision: float) -> dict[str, Promise]:
+        """Return what is promised for every part; raise a ValueError where one cannot be kept."""
+        found = {}
+        for part, rule in self.parts.items():
+            promise = rule.curve.promise(precision)
+            if promise is None:
+                most, n = rule.curve.bound.max(), rule.curve.n_queries
+                raise ValueError(
+                    f"precision={precision:g} cannot be promised for {part}: with a confidence of "
+                    f"95 % no threshold reaches more than {most:.3f} by {n:,} held-out queries. "
+                    "Ask for less, or give more rows."
+                )
+            found[part] = promise
+        return found
+
+    def accept(self, features: np.ndarray, precision: float) -> np.ndarray:
+        """Return which matches every part accepts, (q,)."""
+        promises = self.promises(precision)
+        return np.all(
+            [features @ self.parts[p].coefficients >= promises[p].threshold for p in promises],
+            axis=0,
+        )
+
+    def probability(self, features: np.ndarray) -> np.ndarray:
+        """Return the probability that matches are right, (q,)."""
+        return self.every.calibration(features @ self.every.coefficients)
+
+
+@dataclass(frozen=True)
+class BestMatches:
+    """The best match of every query.
+
+    Attributes
+    ----------
+    rows : int array of shape (q,)
+        The number of the row of the index; -1 for none.
+    similarities : array of shape (q,)
+        Of the best candidate, accepted or not.
+    probabilities : array of shape (q,)
+        That this candidate belongs to the query.
+    """
+
+    rows: np.ndarray
+    similarities: np.ndarray
+    probabilities: np.ndarray
+
+
+class Matcher(BaseEstimator):
+    """Says whether two items belong together, and which queries have no match, by held-out rows.
+
+    A space is learned from a part of the rows, and the others are queries: the best candidate of
+    each is right or wrong. Over four splits every row is held out once, and, of eight classes or
+    more, every class is once a new one, which training has not seen. From these
+
+    * a probability is calibrated, of the similarity of two rows or of the list that a search
+      returns, by isotonic regression or a logistic function, whichever has the smaller log loss on
+      queries that it was not fitted to;
+    * the lowest threshold is found at which the precision of accepted matches is at least that
+      requested, with a confidence of 95 %: by the bound of Clopper and Pearson, corrected for
+      queries that depend on each other: equal rows, and those of a class where new classes are
+      expected. Where no threshold promises it, an error says so.
+
+    The score of a list is a logistic regression of its largest similarity, of the mean of its ten
+    largest, and of both among the rows as they were: a best candidate that stands alone may be
+    there by chance, and what an estimator has learned of known classes misleads it about new ones.
+
+    Parameters
+    ----------
+    estimator : transformer, default=None
+        Learns the space, such as `EmbeddingAdapter` or `NCA`. None compares the rows as they are.
+        A `FrozenEstimator` stays as it is: fit to rows that it has not seen.
+    metric : {"auto", "cosine", "euclidean"}, default="auto"
+        How rows of the space are compared: by their cosine, or minus their Euclidean distance.
+        "auto" takes cosines for adapters, and for rows as they are.
+    expect : {"both", "known", "new"}, default="both"
+        What queries come: of classes that were seen in training, of new ones, or both, for each of
+        which a threshold then keeps its promise.
+    unanswerable : float, default=0.0
+        Share of queries without an answer, in [0, 1). Of these probabilities and promises are told
+        by what is found for held-out queries when all relevant candidates are left out.
+    random_state : int, RandomState instance or None, default=0
+        Draws the splits.
+
+    Attributes
+    ----------
+    estimator_ : transformer or None
+        Fitted to all rows.
+    pair_rules_, list_rules_ : MatchRules
+        Of single pairs, and of the lists of a search.
+    threshold_ : float
+        Pairs of at least this similarity are predicted to belong together. After a fit that of a
+        probability of a half.
+
+    See Also
+    --------
+    EmbeddingAdapter, NCA, PairNCA
+
+    Notes
+    -----
+    A promise holds for queries and an index like those that were held out. Where half of the
+    queries have no answer, and `unanswerable` says nothing of it, it breaks.
+
+    Cost: four fits and one to all rows, and O(n^2 m) for the similarities, a block at a time.
+
+    References
+    ----------
+    E. L. Korn and B. I. Graubard. Confidence intervals for proportions with small expected number
+    of positive counts estimated from survey data. Survey Methodology 24, 1998.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nearkin import EmbeddingAdapter, Matcher
+    >>> X, y = load_digits(return_X_y=True)
+    >>> matcher = Matcher(EmbeddingAdapter(16)).fit(X[:1500], y[:1500])
+    >>> found = matcher.best_match(X[1500:], X[:1500], precision=0.97)
+    >>> found.rows.shape, (y[:1500][found.rows] == y[1500:])[found.rows >= 0].mean() > 0.95
+    ((297,), True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        metric: str = "auto",
+        expect: str = "both",
+        unanswerable: float = 0.0,
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.metric = metric
+        self.expect = expect
+        self.unanswerable = unanswerable
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.requires_fit = self.estimator is not None
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from labelled rows: those of a class belong together.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+        y : array of shape (n,)
+            Classes; -1, None or NaN for none. Rows without a class are for estimators that learn
+            from them, such as `EmbeddingAdapter`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there are too few rows or classes to hold some out.
+        """
+        X = self._rows(X, fitting=True)
+        label_matrix(y)
+        codes = encode_partial_labels(y)[1]
+        check_consistent_length(X, codes)
+        return self._calibrate(Labels(X, codes, identical_rows(X)))
+
+    def fit_pairs(self, X: Any, pairs: Any, y: Any = None) -> Self:
+        """Learn from pairs of rows that belong together.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+        pairs : int array of shape (n_pairs, 2)
+            Numbers of two rows each, counted from 0.
+        y : array of shape (n_pairs,), default=None
+            How much they belong together, 0 or less for not; default: 1.
+
+        Returns
+        -------
+        self
+        """
+        X = self._rows(X, fitting=True)
+        pairs = check_row_numbers(pairs, "pairs", 2, len(X))
+        grades = check_grades(y, len(pairs))
+        return self._calibrate(Relevance.of_pairs(X, pairs, grades, identical_rows(X)))
+
+    def fit_relevance(self, queries: Any, documents: Any, relevance: Any) -> Self:
+        """Learn from queries and the documents that are relevant to them.
+
+        Parameters
+        ----------
+        queries : array of shape (n_queries, p)
+        documents : array of shape (n_documents, p)
+        relevance : array of shape (n_judgements, 2 or 3), or sparse matrix
+            As in `EmbeddingAdapter.fit_relevance`.
+
+        Returns
+        -------
+        self
+        """
+        documents = self._rows(documents, fitting=True)
+        queries = self._rows(queries, fitting=False)
+        R = relevance_matrix(relevance, (len(queries), len(documents)))
+        return self._calibrate(Relevance(queries, documents, R, identical_rows(queries)))
+
+    @classmethod
+    def from_rules(cls, estimator: Any, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
+        """Return the matcher of a fitted estimator, or None, by rules that were saved."""
+        matcher = cls(None if estimator is None else FrozenEstimator(estimator))
+        matcher._set_space(estimator)
+        return matcher._set_rules(pair_rules, list_rules)
+
+    def match_probability(self, X: Any, Y: Any) -> np.ndarray:
+        """Return the probability that rows belong together, pair by pair.
+
+        Parameters
+        ----------
+        X, Y : arrays of shape (n, p)
+            Queries, and what each is compared with.
+
+        Returns
+        -------
+        array of shape (n,)
+            Of a right match at this similarity, as held-out queries and their best candidates show
+            it.
+        """
+        check_is_fitted(self, "pair_rules_")
+        return self.pair_rules_.every.calibration(self._similarity(X, Y))
+
+    def threshold(self, precision: float = 0.95) -> float:
+        """Return the least similarity of pairs at which a precision is promised.
+
+        Parameters
+        ----------
+        precision : float, default=0.95
+            Share of right ones among accepted matches: at least, with a confidence of 95 %.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the held-out queries cannot promise it.
+        """
+        check_is_fitted(self, "pair_rules_")
+        promises = self.pair_rules_.promises(check_share(precision, "precision"))
+        return max(promise.threshold for promise in promises.values())
+
+    def best_match(self, queries: Any, index: Any = None, precision: float = 0.95) -> BestMatches:
+        """Find the best match of every query, or none.
+
+        Parameters
+        ----------
+        queries : array of shape (q, p)
+        index : array of shape (n, p), default=None
+            None searches the queries among each other, such as for near duplicates.
+        precision : float, default=0.95
+            Share of right ones among the matches, see `threshold`. What is not sure enough has
+            none.
+
+        Returns
+        -------
+        BestMatches
+
+        Raises
+        ------
+        ValueError
+            If the held-out queries cannot promise the precision.
+        """
+        check_is_fitted(self, "list_rules_")
+        check_share(precision, "precision")
+        space = self._space(queries, queries if index is None else index)
+        listed, S = nearest_lists(space, own=index is None)
+        blocks = row_blocks(len(listed), LIST * space.X.shape[1])
+        features = np.concatenate([space.features(rows, listed[rows], S[rows]) for rows in blocks])
+        accepted = self.list_rules_.accept(features, precision)
+        return BestMatches(
+            np.where(accepted, listed[:, 0], -1), S[:, 0], self.list_rules_.probability(features)
+        )
+
+    # Decisions about given pairs, as in metric-learn.
+
+    def decision_function(self, pairs: Any) -> np.ndarray:
+        """Return the similarity of the rows of each pair.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2, p)
+
+        Returns
+        -------
+        array of shape (n_pairs,)
+            Cosines, or minus Euclidean distances.
+        """
+        pairs = validate_pairs(pairs)
+        return self._similarity(pairs[:, 0], pairs[:, 1])
+
+    def predict(self, pairs: Any) -> np.ndarray:
+        """Say which pairs belong together: 1 where the similarity is at least `threshold_`, else
+        -1.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2, p)
+
+        Returns
+        -------
+        int array of shape (n_pairs,)
+        """
+        check_is_fitted(self, "threshold_")
+        return np.where(self.decision_function(pairs) >= self.threshold_, 1, -1)
+
+    def score(self, pairs: Any, y: Any) -> float:
+        """Return the area under the ROC curve of the similarities.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2, p)
+        y : array of shape (n_pairs,)
+            1 for pairs that belong together, -1 for others.
+        """
+        pairs, similar = validate_labelled_pairs(self, pairs, y)
+        return float(roc_auc_score(similar, self.decision_function(pairs)))
+
+    def set_threshold(self, threshold: float) -> Self:
+        """Set the least similarity of pairs that `predict` takes for ones that belong together."""
+        self.threshold_ = check_number(threshold, "threshold", -np.inf)
+        return self
+
+    def calibrate_threshold(
+        self,
+        pairs: Any,
+        y: Any,
+        strategy: str = "accuracy",
+        *,
+        min_rate: float | None = None,
+        beta: float = 1.0,
+    ) -> Self:
+        """Set the threshold of `predict` by labelled pairs.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2, p)
+            Best ones that were not learned from.
+        y : array of shape (n_pairs,)
+            1 for pairs that belong together, -1 for others; both kinds.
+        strategy : {"accuracy", "f_beta", "max_tpr", "max_tnr"}, default="accuracy"
+            What is as large as can be: the accuracy; the F score of `beta`; the rate of true
+            positives where that of true negatives is at least `min_rate`; or the other way round.
+        min_rate : float, default=None
+            In [0, 1]; needed for the last two.
+        beta : float, default=1.0
+            Weight of recall in the F score.
+
+        Returns
+        -------
+        self
+        """
+        check_choice(strategy, "strategy", STRATEGIES)
+        pairs, similar = validate_labelled_pairs(self, pairs, y)
+        if similar.all():
+            raise ValueError("y has no pair that does not belong together (-1): give some.")
+        if strategy in ("max_tpr", "max_tnr"):
+            if min_rate is None:
+                raise ValueError(f"strategy={strategy!r} needs min_rate, a number in [0, 1].")
+            check_number(min_rate, "min_rate", 0)
+        scores = self.decision_function(pairs)
+        return self.set_threshold(best_threshold(similar, scores, strategy, min_rate, beta))
+
+    def _calibrate(self, judgements: Judgements) -> Self:
+        """Hold queries out, four times, learn from the others, and at last from all."""
+        check_choice(self.metric, "metric", METRICS)
+        check_choice(self.expect, "expect", EXPECTED)
+        if check_number(self.unanswerable, "unanswerable", 0) >= 1:
+            raise ValueError(f"unanswerable must be below 1, got {self.unanswerable!r}.")
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        queries, documents = judgements.vectors()
+        lists = []
+        for split in judgements.splits(rng):
+            if not len(split.queries) or not split.train.can_be_fitted:
+                raise ValueError("too few rows, or classes, for four splits: give more.")
+            self._set_space(self._learned(split.train))
+            space = self._space(queries[split.queries], documents[split.candidates])
+            lists.append(HeldOutLists.of(space, split, judgements))
+        self._set_space(self._learned(judgements))
+        held_out = HeldOutLists.together(lists).expecting(self.expect)
+        return self._set_rules(
+            *(
+                MatchRules.fitted(held_out, self.unanswerable, of_pairs=of_pairs)
+                for of_pairs in (True, False)
+            )
+        )
+
+    def _set_rules(self, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
+        """Set the rules, and the threshold of `predict` where the probability becomes a half."""
+        self.pair_rules_, self.list_rules_ = pair_rules, list_rules
+        thresholds = pair_rules.every.curve.thresholds
+        likely = pair_rules.every.calibration(thresholds) >= 0.5
+        return self.set_threshold(thresholds[likely.argmax() if likely.any() else -1])
+
+    def _learned(self, judgements: Judgements | None) -> Any:
+        """Return the estimator, fitted to what is known; None for rows as they are."""
+        if isinstance(self.estimator, FrozenEstimator):
+            return self.estimator.estimator
+        if self.estimator is None or judgements is None:
+            return None
+        return judgements.fit(clone(self.estimator))
+
+    def _set_space(self, estimator: Any) -> None:
+        """Set the fitted estimator, and how rows are compared in its space."""
+        by_cosine = estimator is None or isinstance(estimator, UnitEmbedding)
+        automatic = "cosine" if by_cosine else "euclidean"
+        self.estimator_ = estimator
+        self.metric_ = automatic if self.metric == "auto" else self.metric
+
+    def _rows(self, X: Any, *, fitting: bool) -> np.ndarray:
+        X = validate_rows(self, X, reset=fitting)
+        return X.toarray() if issparse(X) else X
+
+    def _space(self, queries: Any, candidates: Any) -> Space:
+        """Return queries and candidates in the space of the estimator."""
+        X, Y = (self._rows(rows, fitting=False) for rows in (queries, candidates))
+        if self.estimator_ is None:
+            return Space.of(X, Y, X, Y, self.metric_)
+        embed = getattr(self.estimator_, "compared", self.estimator_.transform)
+        keeps_candidates = getattr(self.estimator_, "side", "both") == "query"
+        return Space.of(embed(X), Y if keeps_candidates else embed(Y), X, Y, self.metric_)
+
+    def _similarity(self, X: Any, Y: Any) -> np.ndarray:
+        """Return the similarities of rows of X and Y, pair by pair."""
+        if not hasattr(self, "metric_"):
+            if self.estimator is not None and not isinstance(self.estimator, FrozenEstimator):
+                check_is_fitted(self, "pair_rules_")
+            self._set_space(self._learned(None))
+        check_consistent_length(X, Y)
+        space = self._space(X, Y)
+        if space.metric == "cosine":
+            return np.einsum("ij,ij->i", space.Q, space.C)
+        return -np.linalg.norm(space.Q - space.C, axis=1)
+
+
+def best_threshold(
+    similar: np.ndarray, scores: np.ndarray, strategy: str, min_rate: float | None, beta: float
+) -> float:
+    """Return the score from which on pairs are taken for similar, by a strategy of
+    `calibrate_threshold`.
+    """
+    if strategy == "f_beta":
+        precision, recall, thresholds = precision_recall_curve(similar, scores)
+        with np.errstate(invalid="ignore"):
+            F = (1 + beta**2) * precision * recall / (beta**2 * precision + recall)
+        return float(thresholds[np.nanargmax(F[:-1])])
+    false, true, thresholds = roc_curve(similar, scores, drop_intermediate=False)
+    share = similar.mean()
+    value = {
+        "accuracy": share * true + (1 - share) * (1 - false),
+        "max_tpr": np.where(1 - false >= (min_rate or 0), true, -1),
+        "max_tnr": np.where(true >= (min_rate or 0), 1 - false, -1),
+    }[strategy]
+    best = thresholds[np.argmax(value)]
+    # roc_curve begins with a threshold of inf, above all scores
+    return float(best if np.isfinite(best) else np.nextafter(scores.max(), np.inf))
+
+
+def nearest_lists(space: Space, *, own: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the candidates of largest similarity and these similarities, (q, 10), largest first.
+
+    With `own` the queries are the candidates, and none of its own.
+    """
+    k = min(LIST + own, len(space.C))
+    distances, listed = searcher("auto", len(space.C)).index(space.C, k)(space.Q, k)
+    S = 1 - distances**2 / 2 if space.metric == "cosine" else -distances
+    if own:
+        is_own = listed == np.arange(len(listed))[:, None]
+        others = np.argsort(is_own, axis=1, kind="stable")[:, : k - 1]
+        listed, S = (np.take_along_axis(array, others, axis=1) for array in (listed, S))
+    return listed, S
+
+
+def check_share(value: Any, name: str) -> float:
+    """Return a number in (0, 1]; raise an error that names what is wrong."""
+    if not 0 < check_number(value, name, 0) <= 1:
+        raise ValueError(f"{name} must be above 0 and at most 1, got {value!r}.")
+    return float(value)

@@ -1,0 +1,346 @@
+"""Matcher: what is promised of a threshold, and kept on new rows; probabilities; decisions on pairs."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import beta
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, f1_score
+
+from nearkin import NCA, EmbeddingAdapter, Matcher
+from nearkin._blocks import unit_rows
+from nearkin.vectors.matching import (
+    Calibration,
+    PrecisionCurve,
+    ScoredMatches,
+    precision_bound,
+)
+
+
+def planted(n_classes=20, each=30, p=8, noise=0.17, seed=0):
+    """Return rows about the centres of classes, and these classes."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), each)
+    centres = unit_rows(rng.normal(size=(n_classes, p)))
+    return centres[y] + noise * rng.normal(size=(len(y), p)), y
+
+
+def scored(scores, right, units=None):
+    n = len(scores)
+    units = np.arange(n) if units is None else units
+    return ScoredMatches(scores, right, np.ones(n, dtype=bool), np.ones(n), units)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return planted()
+
+
+@pytest.fixture(scope="module")
+def matcher(rows):
+    return Matcher().fit(*rows)
+
+
+class TestBound:
+    def test_is_that_of_clopper_and_pearson_for_independent_matches(self):
+        right = np.arange(2000) >= 60
+        P, bound = precision_bound(scored(np.ones(2000), right), np.ones(2000, dtype=bool))
+        assert P == 0.97
+        assert bound == pytest.approx(beta.ppf(0.05, 1940, 61), abs=1e-4)
+
+    def test_copies_of_a_match_in_its_unit_tell_nothing_new(self):
+        rng = np.random.default_rng(0)
+        right, units = rng.random(300) < 0.9, np.arange(300)
+        once = precision_bound(scored(np.ones(300), right), np.ones(300, dtype=bool))
+        matches = scored(np.ones(1500), np.tile(right, 5), np.tile(units, 5))
+        assert precision_bound(matches, np.ones(1500, dtype=bool)) == pytest.approx(once)
+
+    def test_groups_that_are_wrong_together_leave_it_lower(self):
+        right = np.repeat(np.arange(40) >= 4, 25)
+        every = np.ones(1000, dtype=bool)
+        alone = precision_bound(scored(np.ones(1000), right), every)[1]
+        grouped = precision_bound(
+            scored(np.ones(1000), right, np.repeat(np.arange(40), 25)), every
+        )[1]
+        assert grouped < alone - 0.03
+
+    @pytest.mark.parametrize("n", [1, 19])
+    def test_few_matches_promise_nothing(self, n):
+        assert precision_bound(scored(np.ones(n), np.ones(n, dtype=bool)), np.arange(n) >= 0) == (
+            1,
+            0,
+        )
+
+    def test_holds_for_its_share_of_draws(self):
+        rng = np.random.default_rng(0)
+        held = [
+            precision_bound(scored(np.ones(400), rng.random(400) < 0.93), np.arange(400) >= 0)[1]
+            <= 0.93
+            for _ in range(400)
+        ]
+        assert np.mean(held) >= 0.95 - 2 * (0.05 * 0.95 / 400) ** 0.5
+
+
+class TestCalibration:
+    def test_finds_a_logistic_function(self):
+        rng = np.random.default_rng(0)
+        s = rng.normal(size=4000)
+        found = Calibration.fitted(scored(s, rng.random(4000) < expit(2 * s - 1)))
+        assert np.abs(found(s) - expit(2 * s - 1)).max() < 0.05
+
+    def test_takes_isotonic_regression_for_steps(self):
+        rng = np.random.default_rng(0)
+        s = rng.uniform(size=4000)
+        truth = np.select([s < 0.3, s < 0.9], [0.1, 0.6], 0.95)
+        found = Calibration.fitted(scored(s, rng.random(4000) < truth))
+        assert found.knots.shape[1] > 2
+        assert np.abs(found(s) - truth).mean() < 0.03
+
+    def test_does_not_fall_with_the_score_and_is_never_certain(self):
+        s = np.linspace(-1, 1, 50)
+        p = Calibration.fitted(scored(s, s > 0))(np.linspace(-3, 3, 200))
+        assert (np.diff(p) >= 0).all()
+        assert p.min() >= 0
+        assert Calibration.fitted(scored(s, np.ones(50, dtype=bool)))(s).max() < 1
+
+
+class TestPromise:
+    def test_is_the_lowest_threshold_that_keeps_it(self):
+        rng = np.random.default_rng(0)
+        s = rng.uniform(size=3000)
+        curve = PrecisionCurve.of(scored(s, rng.random(3000) < 0.6 + 0.4 * s))
+        found = curve.promise(0.9)
+        assert found.bound >= 0.9
+        assert (curve.bound[curve.thresholds < found.threshold] < 0.9).all()
+        accepted = s >= found.threshold
+        assert found.recall <= accepted.mean()
+        assert curve.promise(0.999) is None
+
+    def test_what_cannot_be_promised_is_refused_with_what_can(self, matcher):
+        with pytest.raises(ValueError, match=r"precision=0.9999 cannot be promised for seen .*by"):
+            matcher.threshold(0.9999)
+        with pytest.raises(ValueError, match="precision must be above 0 and at most 1"):
+            matcher.threshold(1.5)
+
+    def test_more_precision_takes_a_higher_threshold(self, matcher):
+        assert matcher.threshold(0.8) <= matcher.threshold(0.85) <= matcher.threshold(0.9)
+
+    def test_queries_without_an_answer_raise_the_threshold(self, rows, matcher):
+        mixed = Matcher(unanswerable=0.4).fit(*rows)
+        assert mixed.threshold(0.8) > matcher.threshold(0.8)
+        X = rows[0][:50]
+        Y = rows[0][50:100]
+        assert (mixed.match_probability(X, Y) <= matcher.match_probability(X, Y) + 0.02).all()
+
+    def test_both_keep_the_promise_for_known_and_for_new_classes(self, rows, matcher):
+        known, new = (Matcher(expect=expect).fit(*rows) for expect in ("known", "new"))
+        assert matcher.threshold(0.8) == max(known.threshold(0.8), new.threshold(0.8))
+
+    @pytest.mark.slow
+    def test_is_kept_on_new_rows(self):
+        kept, tried = 0, 0
+        for seed in range(40):
+            X, y = planted(n_classes=12, each=120, p=12, noise=0.2, seed=seed)
+            order = np.random.default_rng(seed).permutation(len(y))
+            learned, new = order[:700], order[700:]
+            matcher = Matcher(expect="known", random_state=seed).fit(X[learned], y[learned])
+            try:
+                found = matcher.best_match(X[new], X[learned], precision=0.95)
+            except ValueError:
+                continue
+            has = found.rows >= 0
+            tried += 1
+            kept += (y[learned][found.rows] == y[new])[has].mean() >= 0.95
+        assert tried >= 30
+        assert kept >= 0.9 * tried
+
+
+class TestMatches:
+    def test_probabilities_are_those_of_new_queries(self, rows):
+        X, y = planted(each=60, seed=1)
+        learned = np.arange(len(y)) % 2 == 0
+        matcher = Matcher().fit(X[learned], y[learned])
+        found = matcher.best_match(X[~learned], X[learned], precision=0.5)
+        right = y[learned][found.rows] == y[~learned]
+        assert found.probabilities.mean() == pytest.approx(right.mean(), abs=0.04)
+        likely = found.probabilities > np.median(found.probabilities)
+        for half in (likely, ~likely):
+            assert found.probabilities[half].mean() == pytest.approx(right[half].mean(), abs=0.06)
+
+    def test_queries_of_other_classes_have_none(self, rows, matcher):
+        X, y = rows
+        own = y < 15
+        found = matcher.best_match(X[~own], X[own], precision=0.9)
+        answered = matcher.best_match(X[::3], np.delete(X, slice(None, None, 3), 0), precision=0.9)
+        assert (found.rows == -1).mean() > (answered.rows == -1).mean() + 0.3
+        assert found.probabilities.mean() < answered.probabilities.mean()
+
+    def test_an_index_of_fewer_than_ten_rows(self, rows, matcher):
+        found = matcher.best_match(rows[0][:5], rows[0][5:8], precision=0.5)
+        assert found.rows.shape == found.similarities.shape == (5,)
+        assert set(found.rows) <= {-1, 0, 1, 2}
+
+    def test_rows_among_themselves_are_not_their_own_match(self, rows, matcher):
+        X = np.concatenate([rows[0], rows[0][:10]])
+        found = matcher.best_match(X, precision=0.5)
+        assert (found.rows != np.arange(len(X))).all()
+        assert (found.rows[-10:] == np.arange(10)).all()
+        np.testing.assert_allclose(found.similarities[-10:], 1)
+
+    def test_does_not_depend_on_the_order_of_index_or_queries(self, rows, matcher):
+        X, order = rows[0], np.random.default_rng(0).permutation(200)
+        found = matcher.best_match(X[200:], X[:200], precision=0.8)
+        moved = matcher.best_match(X[200:][::-1], X[:200][order], precision=0.8)
+        place = np.append(order, -1)
+        np.testing.assert_array_equal(place[moved.rows][::-1], found.rows)
+        np.testing.assert_allclose(moved.probabilities[::-1], found.probabilities)
+
+    def test_single_precision(self, rows, matcher):
+        X, y = rows
+        single = Matcher().fit(X.astype(np.float32), y)
+        np.testing.assert_allclose(single.threshold(0.8), matcher.threshold(0.8), atol=1e-5)
+
+
+class TestSpaces:
+    def test_of_an_adapter(self, rows):
+        X, y = rows
+        matcher = Matcher(EmbeddingAdapter(4, max_iter=3)).fit(X, y)
+        cosines = matcher.decision_function(np.stack([X[:-1], X[1:]], axis=1))
+        Z = matcher.estimator_.embed(X)
+        np.testing.assert_allclose(cosines, np.sum(Z[:-1] * Z[1:], axis=1))
+
+    @pytest.mark.filterwarnings("ignore:max_iter=5 iterations")
+    def test_of_a_metric(self, rows):
+        X, y = rows
+        nca = NCA(4, max_iter=5).fit(X, y)
+        pairs = np.stack([X[:-1], X[1:]], axis=1)
+        frozen = Matcher(FrozenEstimator(nca)).fit(X, y)
+        np.testing.assert_allclose(frozen.decision_function(pairs), nca.pair_score(pairs))
+        assert frozen.estimator_ is nca
+        assert Matcher(NCA(4, max_iter=5)).fit(X, y).metric_ == "euclidean"
+
+    def test_an_adapter_of_queries_leaves_the_index_as_it_is(self, rows):
+        X = rows[0]
+        matcher = Matcher(EmbeddingAdapter(side="query", max_iter=2)).fit_pairs(
+            X, np.column_stack([np.arange(0, 240, 2), np.arange(1, 240, 2)])
+        )
+        cosines = matcher.decision_function(np.stack([X[:5], X[5:10]], axis=1))
+        Z = matcher.estimator_.embed(X[:5])
+        np.testing.assert_allclose(cosines, np.sum(Z * unit_rows(X[5:10]), axis=1))
+
+    def test_of_queries_and_documents(self, rows):
+        X, y = rows
+        judged = np.argwhere(y[::4, None] == y)
+        found = Matcher().fit_relevance(X[::4] + 0.01, X, judged)
+        assert list(found.pair_rules_.parts) == ["queries"]
+        assert found.best_match(X[::4], X, precision=0.8).rows.max() > 0
+
+    def test_rules_that_were_saved_find_the_same(self, rows, matcher):
+        rules = [
+            type(one).from_arrays(one.to_arrays())
+            for one in (matcher.pair_rules_, matcher.list_rules_)
+        ]
+        again = Matcher.from_rules(None, *rules)
+        X = rows[0]
+        assert again.threshold_ == matcher.threshold_
+        for name in ("rows", "similarities", "probabilities"):
+            found, before = (
+                getattr(one.best_match(X[:50], X[50:], precision=0.8), name)
+                for one in (again, matcher)
+            )
+            np.testing.assert_array_equal(found, before)
+
+
+class TestPairs:
+    @pytest.fixture
+    def pairs(self, rows):
+        X, y = rows
+        rng = np.random.default_rng(0)
+        i, j = rng.integers(len(y), size=(2, 3000))
+        kept = (y[i] == y[j]) | (rng.random(3000) < 0.1)
+        i, j = i[kept], j[kept]
+        return np.stack([X[i], X[j]], axis=1), np.where(y[i] == y[j], 1, -1)
+
+    def test_thresholds_are_the_best_of_all(self, pairs):
+        P, y = pairs
+        matcher = Matcher()  # cosines of rows as they are need no fit
+        scores = matcher.decision_function(P)
+
+        def predicted(threshold):
+            return np.where(scores >= threshold, 1, -1)
+
+        every = np.append(scores, scores.max() + 1)
+        best = max(accuracy_score(y, predicted(t)) for t in every)
+        assert matcher.calibrate_threshold(P, y).predict(P) == pytest.approx(
+            predicted(matcher.threshold_)
+        )
+        assert accuracy_score(y, matcher.predict(P)) == best
+        best = max(f1_score(y, predicted(t)) for t in scores)
+        found = matcher.calibrate_threshold(P, y, "f_beta").predict(P)
+        assert f1_score(y, found) == pytest.approx(best)
+
+    @pytest.mark.parametrize(("strategy", "kept"), [("max_tpr", -1), ("max_tnr", 1)])
+    def test_a_rate_is_kept_and_the_other_one_large(self, pairs, strategy, kept):
+        P, y = pairs
+        matcher = Matcher().calibrate_threshold(P, y, strategy, min_rate=0.9)
+        right = matcher.predict(P) == y
+        assert right[y == kept].mean() >= 0.9
+        step = 1e-9 if strategy == "max_tnr" else -1e-9
+        moved = np.where(matcher.decision_function(P) >= matcher.threshold_ + step, 1, -1)
+        assert (moved == y)[y == kept].mean() <= right[y == kept].mean()
+
+    def test_score_is_the_area_under_the_roc_curve(self, pairs):
+        P, y = pairs
+        scores = Matcher().decision_function(P)
+        wins = scores[y == 1][:, None] - scores[y == -1]
+        area = np.mean((wins > 0) + 0.5 * (wins == 0))
+        assert Matcher().score(P, y) == pytest.approx(area)
+
+    def test_a_threshold_can_be_set(self, pairs):
+        P, _ = pairs
+        assert (Matcher().set_threshold(-2).predict(P) == 1).all()
+        assert (Matcher().set_threshold(2).predict(P) == -1).all()
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"metric": "manhattan"}, "metric must be"),
+            ({"expect": "all"}, "expect must be"),
+            ({"unanswerable": 1.0}, "unanswerable must be below 1"),
+            ({"unanswerable": -0.1}, "unanswerable"),
+        ],
+    )
+    def test_parameters(self, rows, change, message):
+        with pytest.raises(ValueError, match=message):
+            Matcher(**change).fit(*rows)
+
+    def test_few_classes_have_no_new_ones(self):
+        X, y = planted(n_classes=4)
+        with pytest.raises(ValueError, match="expect='new' holds out classes"):
+            Matcher(expect="new").fit(X, y)
+        assert list(Matcher().fit(X, y).pair_rules_.parts) == ["seen classes"]
+
+    def test_few_rows(self):
+        with pytest.raises(ValueError, match="too few rows"):
+            Matcher(EmbeddingAdapter(2)).fit(np.eye(4), [0, 0, 1, 1])
+
+    def test_a_strategy_needs_its_rate(self, rows):
+        X, y = rows
+        P, similar = np.stack([X[:-1], X[1:]], axis=1), np.where(y[1:] == y[:-1], 1, -1)
+        with pytest.raises(ValueError, match="needs min_rate"):
+            Matcher().calibrate_threshold(P, similar, "max_tpr")
+        with pytest.raises(ValueError, match="strategy must be"):
+            Matcher().calibrate_threshold(P, similar, "best")
+
+    def test_an_estimator_that_was_not_fitted(self, rows):
+        X, _ = rows
+        with pytest.raises(ValueError, match="not fitted"):
+            Matcher(NCA(2)).decision_function(np.stack([X, X], axis=1))
+
+    def test_is_cloned_with_its_parameters(self):
+        matcher = Matcher(NCA(2), metric="cosine", expect="new", unanswerable=0.1, random_state=3)
+        assert clone(matcher).get_params(deep=False).keys() == matcher.get_params(deep=False).keys()
+        assert clone(matcher).unanswerable == 0.1
