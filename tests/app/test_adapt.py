@@ -225,6 +225,7 @@ class TestRefusals:
             (["--label", "name"], "at least two classes need two rows each"),
             (["--relevance", "vectors.npz"], "give both"),
             (["--pairs", "none.csv"], "none.csv: no such file"),
+            (["--pairs", "vectors.npz", "--expect", "new"], "needs --label"),
             (["--pairs", "vectors.npz", "--unseen"], "needs --label"),
             (["--label", "topic", "--side", "query"], "give --queries FILE"),
             (["--label", "topic", "--vectors", "text"], "give --vectors one of these: 'embedding'"),

@@ -13,7 +13,8 @@ from nearkin._blocks import unit_rows
 from nearkin.objectives.cosine import Comparison, softmax_loss
 from nearkin.scatter import total_scatter, within_scatter
 from nearkin.vectors import adapter
-from nearkin.vectors.adapter import Labelled, label_matrix, plda
+from nearkin.vectors.adapter import Labelled, label_matrix
+from nearkin.vectors.start import plda
 
 P, M = 10, 3
 KINDS = ["labels", "pairs", "triplets", "relevance"]
@@ -45,7 +46,7 @@ def fitted(kind, X, y, order=None, **parameters):
     """Fit to rows in another order, knowing the same of each."""
     order = np.arange(len(X)) if order is None else order
     place, Q = np.argsort(order), X[::4] + 0.1 * X[1::4][: len(X[::4])].mean(axis=0)
-    model = EmbeddingAdapter(M, **{"max_iter": 5, **parameters})
+    model = EmbeddingAdapter(M, **{"max_iter": 5, "start": "plda", **parameters})
     X = X[order]
     if kind == "labels":
         return model.fit(X, y[order])
@@ -72,7 +73,8 @@ def centred(X):
 
 
 def start(X, y, m):
-    return plda(centred(X), Labelled(centred(X), label_matrix(y), False), m)
+    kind = Labelled(centred(X), label_matrix(y), False)
+    return plda(total_scatter(centred(X)) / len(X), kind.within_covariance(), m)
 
 
 class TestStart:

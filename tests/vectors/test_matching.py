@@ -205,7 +205,7 @@ class TestMatches:
 class TestSpaces:
     def test_of_an_adapter(self, rows):
         X, y = rows
-        matcher = Matcher(EmbeddingAdapter(4, max_iter=3)).fit(X, y)
+        matcher = Matcher(EmbeddingAdapter(4, max_iter=3, start="plda")).fit(X, y)
         cosines = matcher.decision_function(np.stack([X[:-1], X[1:]], axis=1))
         Z = matcher.estimator_.embed(X)
         np.testing.assert_allclose(cosines, np.sum(Z[:-1] * Z[1:], axis=1))

@@ -229,7 +229,7 @@ class TestAdapt:
 
     def test_unseen_classes_need_classes(self):
         with pytest.raises(ValueError, match="at least 8 classes"):
-            compare_vectors(labelled(n_classes=3), sizes=(4,), unseen=True)
+            compare_vectors(labelled(n_classes=3), sizes=(4,), expect="new")
 
 
 @pytest.mark.usefixtures("few_fits")

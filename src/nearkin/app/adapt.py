@@ -65,7 +65,7 @@ def adapt(options: argparse.Namespace) -> int:
             sizes=options.sizes,
             side=options.side,
             score=options.score,
-            unseen=options.unseen,
+            expect=options.expect,
             random_state=options.seed,
             progress=partial(progress, "adapters fitted"),
         )
@@ -129,13 +129,13 @@ def _check(options: argparse.Namespace) -> None:
             "--queries FILE holds the vectors of queries, --relevance FILE their documents: give "
             "both."
         )
-    if options.unseen and options.label is None:
-        raise TableError("--unseen holds out classes, and needs --label.")
     if options.run is not None and (options.label is not None or Path(options.run).exists()):
         what = "exists" if options.label is None else "holds rankings by judgements, not --label"
         raise TableError(
             f"--run {options.run} {what}: give --pairs or --relevance, and a new folder."
         )
+    if options.expect != "both" and options.label is None:
+        raise TableError(f"--expect {options.expect} is about classes, and needs --label.")
     if options.groups is not None and (options.label is None or Path(options.table).is_dir()):
         raise TableError("--groups keeps rows of a file together, and needs --label.")
     if options.side == "query" and options.label is not None:
@@ -315,7 +315,7 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         f"{count:,} held-out queries{'' if part == 'queries' else f' of {part}'}"
         for part, count in found.n_queries.items()
     )
-    settings = ", ".join(f"{name} {value:g}" for name, value in found.settings.items())
+    settings = ", ".join(f"{name} {value}" for name, value in found.settings.items())
     lines += [
         f"Judged by {queries}, in {FOLDS} splits; {score} decides. Intervals hold 95 %, corrected "
         'for the training rows that splits share; "better" holds for all adapters together, which '

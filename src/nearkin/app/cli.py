@@ -422,7 +422,7 @@ def adapt(add: Add) -> None:
 
     For example:
       nearkin adapt vectors.parquet --label intent --save adapter.safetensors --report adapter.html
-      nearkin adapt vectors.parquet --label product --unseen
+      nearkin adapt vectors.parquet --label product --expect new
       nearkin adapt documents.npz --queries queries.npz --relevance judged.csv --side query
       nearkin adapt vectors.parquet --id sku --pairs bought_together.csv
       nearkin adapt embeddings/ --label topic --save topics.safetensors
@@ -495,7 +495,15 @@ def adapt(add: Add) -> None:
         type=_share,
         default=0.0,
     )
-    add("--unseen", "decide by classes that no training row has, as new ones will come")
+    add(
+        "--expect",
+        "which classes will come: known ones, new ones, or both (default): settings are chosen "
+        "for these, and new ones alone decide",
+        choices=["both", "known", "new"],
+        default="both",
+    )
+    # what --expect new was called
+    add("--unseen", argparse.SUPPRESS, action="store_const", dest="expect", const="new")
     add(
         "--take",
         "take this row of the table, whatever is shown, such as 'adapter 64 int8'",

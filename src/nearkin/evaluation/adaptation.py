@@ -18,10 +18,21 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from .._blocks import blas_in_one_thread, unit_rows
+from .._validation import check_choice
 from ..vectors import EmbeddingAdapter, HeldOutLists, Space
 from ..vectors.codes import BinaryQuantizer
-from ..vectors.judgements import ALL, FEWEST_CLASSES, SEEN, UNSEEN, Judgements, Labels, Split
-from ..vectors.retrieval import DEPTH, RETRIEVAL_SCORES, Vectors, retrieval_scores
+from ..vectors.judgements import (
+    ALL,
+    FEWEST_CLASSES,
+    SEEN,
+    UNSEEN,
+    Judgements,
+    Labels,
+    Split,
+    scores_of,
+)
+from ..vectors.retrieval import RETRIEVAL_SCORES, Vectors
+from ..vectors.start import STARTS, least_regret
 from .ranking_html import adaptation_html
 from .statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
 from .work import progress_bar
@@ -135,9 +146,11 @@ def place_in_sequence(way: Way) -> tuple[Any, ...]:
 
 # among which inner splits choose; the first is the default
 SETTINGS: list[dict[str, Any]] = [
-    *({"alpha": 0.25, "temperature": temperature} for temperature in (0.1, 0.05, 0.2)),
-    *({"alpha": alpha, "temperature": 0.1} for alpha in (0.05, 1.0)),
+    *({"alpha": 0.25, "temperature": T, "start": "plda"} for T in (0.1, 0.05, 0.2)),
+    *({"alpha": alpha, "temperature": 0.1, "start": "plda"} for alpha in (0.05, 1.0)),
+    *({"alpha": 0.25, "temperature": 0.1, "start": start} for start in STARTS[1:]),
 ]
+EXPECTED = ("both", "known", "new")  # classes of the rows to come
 CHOICE_QUERIES = 1000  # by which the settings are chosen, on as many splits as it takes
 CHOICE_SIZE = 64  # dimensions with which the settings are chosen
 
@@ -185,6 +198,8 @@ class Adaptation:
     settings : dict
         Of the adapters, chosen on all rows.
     side : str
+    expect : str
+        Of what classes rows are expected: "both" (those in training and others), "known" or "new".
     between : callable
         Returns the test of a difference between two ways, where it decides.
     held_out_lists : callable
@@ -200,6 +215,7 @@ class Adaptation:
     n_queries: dict[str, int]
     settings: dict[str, Any]
     side: str
+    expect: str
     between: Callable[[Way, Way], PairedTest]
     held_out_lists: Callable[[Way], HeldOutLists]
     rankings: Callable[[Way], Iterator[tuple[np.ndarray, np.ndarray]]]
@@ -217,12 +233,12 @@ class Adaptation:
 
         Of the ways that are worse than the best by less than a standard error of that difference,
         the one of fewest bytes is taken. A way that loses more than a standard error on unseen
-        classes is not, nor one of two files.
+        classes is not, unless only known ones are expected, nor one of two files.
         """
         better = [
             one
             for one in self.results
-            if one.status == "better" and not one.way.rescored and not harms(one)
+            if one.status == "better" and not one.way.rescored and one not in self._harmful
         ]
         if not better:
             return self.raw
@@ -239,8 +255,16 @@ class Adaptation:
 
     @property
     def harmful(self) -> list[str]:
-        """Return the names of ways that are better where it decides, and lose on unseen classes."""
-        return [one.way.name for one in self.results if one.status == "better" and harms(one)]
+        """Return the names of ways that are better where it decides, and lose on unseen classes,
+        where these are expected.
+        """
+        return [one.way.name for one in self._harmful]
+
+    @property
+    def _harmful(self) -> list[WayResult]:
+        if self.expect == "known":
+            return []
+        return [one for one in self.results if one.status == "better" and harms(one)]
 
 
 def harms(result: WayResult) -> bool:
@@ -255,7 +279,7 @@ def compare_vectors(
     sizes: Sequence[int] = (32, 64, 128, 256),
     side: str = "both",
     score: str | None = None,
-    unseen: bool = False,
+    expect: str = "both",
     random_state: int = 0,
     progress: Callable[[int, int], None] | bool = False,
 ) -> Adaptation:
@@ -271,8 +295,11 @@ def compare_vectors(
     score : str, optional
         What decides, one of `RETRIEVAL_SCORES`; by default "precision@10" for labels of which half
         have more than ten rows, else "nDCG@10".
-    unseen : bool
-        Whether classes that no training row has decide.
+    expect : {"both", "known", "new"}
+        Which classes rows to come have: "known" ones, of the training rows, "new" ones, or "both".
+        New ones alone decide where only they are expected. The settings of the adapters are chosen
+        for what is expected; for both, those whose loss against the best setting is smallest, in
+        the part (seen or unseen classes) where it is larger. Without labels it does not count.
     random_state : int
     progress : bool or callable, default=False
         True shows a bar (needs rich). A callable is called as `progress(done, total)` after every
@@ -286,8 +313,9 @@ def compare_vectors(
     ------
     ValueError
         If there are too few rows, classes or queries to hold some out, or too few classes for
-        `unseen`.
+        "new" ones.
     """
+    check_choice(expect, "expect", EXPECTED)
     splits = list(judgements.splits(np.random.default_rng(random_state)))
     for i, split in enumerate(splits):
         if not len(split.queries) or not split.train.can_be_fitted:
@@ -297,22 +325,26 @@ def compare_vectors(
                 "more."
             )
     score = score or ("precision@10" if judgements.median_relevant > 10 else "nDCG@10")
-    part = (UNSEEN if unseen else SEEN) if isinstance(judgements, Labels) else ALL
+    part = (UNSEEN if expect == "new" else SEEN) if isinstance(judgements, Labels) else ALL
     if part not in splits[0].parts:
         raise ValueError(
-            f"unseen classes need at least {FEWEST_CLASSES} classes of enough rows: leave unseen "
-            "out."
+            f"new classes need at least {FEWEST_CLASSES} classes of enough rows: leave "
+            'expect="new" out.'
         )
     n_rows = min(len(split.train.vectors()[1]) for split in splits)
     p = judgements.vectors()[0].shape[1]
     ways = ways_of(p, [size for size in sizes if size < n_rows], side)
     adapted = [way for way in sorted(ways, key=place_in_sequence) if way.is_adapted]
     adapter_sizes = sorted({way.size for way in adapted})
+    # the map of queries alone starts as the identity
+    tried = [one for one in SETTINGS if side == "both" or one["start"] == "plda"]
 
     def evaluate(split: Split, step: Callable[[], None]) -> SplitScores:
         """Choose settings inside the training rows, and score all ways by the held-out queries."""
-        settings_scores = score_settings(split.train, score, side, unseen, random_state, step)
-        settings = SETTINGS[int(np.argmax(settings_scores))]
+        settings_scores = score_settings(
+            tried, split.train, score, side, expect, random_state, step
+        )
+        settings = tried[least_regret(settings_scores)]
         adapters, seconds = {}, {}
         for size in adapter_sizes:
             started = perf_counter()
@@ -325,7 +357,7 @@ def compare_vectors(
             scores[way] = scores_of(vectors, split, judgements)
         return SplitScores(split, scores, settings_scores, adapters, seconds)
 
-    n_fits = len(splits) * (len(SETTINGS) + len(adapter_sizes))
+    n_fits = len(splits) * (len(tried) + len(adapter_sizes))
     found = run_all(evaluate, splits, n_fits, progress)
     n_train = float(np.mean([len(split.train) for split in splits]))
 
@@ -380,8 +412,9 @@ def compare_vectors(
         score,
         part,
         n_queries={name: int(sum(split.parts[name].sum() for split in splits)) for name in parts},
-        settings=SETTINGS[int(np.argmax(np.mean([one.of_settings for one in found], axis=0)))],
+        settings=tried[least_regret(_mean_scores(found))],
         side=side,
+        expect=expect,
         between=lambda one, other: test(one, other, part),
         held_out_lists=held_out_lists,
         rankings=rankings,
@@ -397,8 +430,8 @@ class SplitScores:
     split : Split
     scores : dict of Way to dict of str to array
         Of every held-out query, by way and name of the score.
-    of_settings : list of float
-        Of each of `SETTINGS`, inside the training rows.
+    of_settings : array of shape (n_settings, n_parts)
+        Of each of the settings, inside the training rows, by the parts that are expected.
     adapters : dict of int to EmbeddingAdapter
         Fitted to the training rows, by size.
     seconds : dict of int to float
@@ -407,7 +440,7 @@ class SplitScores:
 
     split: Split
     scores: dict[Way, dict[str, np.ndarray]]
-    of_settings: list[float]
+    of_settings: np.ndarray
     adapters: dict[int, EmbeddingAdapter]
     seconds: dict[int, float]
 
@@ -442,11 +475,16 @@ def run_all(
 
 
 def score_settings(
-    train: Judgements, score: str, side: str, unseen: bool, seed: int, step: Callable[[], None]
-) -> list[float]:
-    """Return the score of each of `SETTINGS` inside training rows.
-
-    Seen and unseen classes count alike, but where unseen ones decide.
+    tried: list[dict[str, Any]],
+    train: Judgements,
+    score: str,
+    side: str,
+    expect: str,
+    seed: int,
+    step: Callable[[], None],
+) -> np.ndarray:
+    """Return the scores of settings inside training rows, (n_settings, n_parts), by the parts of
+    the queries that are expected: seen classes, unseen ones, or both.
     """
     splits = [
         split
@@ -457,16 +495,14 @@ def score_settings(
         splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))]
     size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
     way = Way(QUERY if side == "query" else ADAPTER, size, 0)
-    scores = []
-    for settings in SETTINGS:
-        total = 0.0
+    parts = list(splits[0].parts) if splits else []
+    parts = [part for part in parts if part == {"known": SEEN, "new": UNSEEN}.get(expect)] or parts
+    scores = np.zeros((len(tried), max(len(parts), 1)))
+    for row, settings in zip(scores, tried, strict=True):
         for split in splits:
             adapter = split.train.fit(EmbeddingAdapter(size, side=side, **settings))
             found = scores_of(vectors_of(way, split, train, adapter), split, train)[score]
-            decisive = unseen and UNSEEN in split.parts
-            parts = [split.parts[UNSEEN]] if decisive else split.parts.values()
-            total += float(np.mean([found[part].mean() for part in parts]))
-        scores.append(total)
+            row += [found[split.parts[part]].mean() / len(splits) for part in parts]
         step()
     return scores
 
@@ -488,3 +524,11 @@ def ranked_by(vectors: Vectors, split: Split, judgements: Judgements) -> np.ndar
         others = np.argsort(ranked == split.queries[:, None], axis=1, kind="stable")[:, :-1]
         ranked = np.take_along_axis(ranked, others, axis=1)
     return ranked
+
+
+def _mean_scores(found: list[SplitScores]) -> np.ndarray:
+    """Return the mean scores of the settings over the splits whose training rows held out most
+    parts.
+    """
+    n_parts = max(one.of_settings.shape[1] for one in found)
+    return np.mean([one.of_settings for one in found if one.of_settings.shape[1] == n_parts], 0)

@@ -96,6 +96,8 @@ def softmax_loss(
         S[~comparison.offered] = -np.inf
     value, G = _loss_of_similarities(S, comparison.relevance, loss)
     G /= G.dtype.type(temperature)
+    if candidates is queries:  # each row is both
+        return value, queries.chain_rule((G + G.T) @ Z)
     gradient = queries.chain_rule(G @ Z)
     if candidates:
         gradient += candidates.chain_rule(G.T @ queries.Z)

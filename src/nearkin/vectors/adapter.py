@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -26,13 +26,13 @@ from .._validation import (
     require_two_classes,
     validate_rows,
 )
-from ..descent import Status, Value, adam
+from ..descent import DescentResult, Status, Value, adam
 from ..estimators.base import Embedding
 from ..objectives.cosine import LOSSES, Comparison, nested_loss
 from ..scatter import total_scatter, within_scatter
-from ..spectral import ratio_trace
 from .codes import QUANTIZERS, BinaryQuantizer, Int8Quantizer, Quantizer, itq_rotation
-from .judgements import count_relevant
+from .judgements import Labels, count_relevant
+from .start import CHOICE_ITER, STARTS, choose_start, plda, start_map
 
 # What the maps of embeddings share that are compared by cosines.
 
@@ -130,8 +130,10 @@ class Labelled:
 
     def within_covariance(self) -> np.ndarray:
         """Return the covariance of rows that share a label about their mean."""
-        rows = np.repeat(np.arange(len(self)), np.diff(self.Y.indptr))
-        return within_scatter(self.X[rows], self.Y.indices) / max(len(rows) - self.Y.shape[1], 1)
+        X = self.X
+        if not self._is_single:
+            X = X[np.repeat(np.arange(len(self)), np.diff(self.Y.indptr))]
+        return within_scatter(X, self.Y.indices) / max(len(X) - self.Y.shape[1], 1)
 
     def order(self, rng: np.random.Generator) -> np.ndarray:
         """Return the rows shuffled, but for eight of a label that stay together."""
@@ -142,6 +144,11 @@ class Labelled:
         piece = np.cumsum((np.arange(len(rows)) - first) % TOGETHER == 0) - 1
         return rows[np.argsort(rng.permutation(piece[-1] + 1)[piece], kind="stable")]
 
+    @property
+    def _is_single(self) -> bool:
+        """Whether every row has one label."""
+        return self.Y.nnz == len(self)
+
     @cached_property
     def _label(self) -> np.ndarray:
         """The first label of every row."""
@@ -149,7 +156,7 @@ class Labelled:
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
         """Return some rows, and the others as their candidates."""
-        if self.Y.nnz == len(self):  # one label a row
+        if self._is_single:
             W = self._label[items][:, None] == self._label[items]
         else:
             Y = self.Y[items]
@@ -434,16 +441,15 @@ def check_grades(y: Any, n_pairs: int) -> np.ndarray:
 
 BATCH = 512  # rows, pairs, triplets or queries a step
 FEWEST_STEPS = 5  # an iteration
+PASSES, ENOUGH_STEPS = 20, 10_000  # passes are fewer where these take more steps
 FIRST_STEP = 0.1  # of the norm of the map
-ROUNDING = 1e-10  # of psi
-# of the within-class covariance that stands for differences between classes that are not known
-UNKNOWN_SHARE = 0.5
 
 
-def check_parameters(adapter: Any) -> int:
-    """Raise an error that names what is wrong; return max_iter."""
+def check_parameters(adapter: Any) -> None:
+    """Raise an error that names what is wrong."""
     check_choice(adapter.loss, "loss", ("auto", *LOSSES))
     check_choice(adapter.side, "side", ("both", "query"))
+    check_choice(adapter.start, "start", ("auto", *STARTS))
     if adapter.quantize is not None:
         check_choice(adapter.quantize, "quantize", QUANTIZERS)
     check_positive(adapter.temperature, "temperature")
@@ -455,21 +461,14 @@ def check_parameters(adapter: Any) -> int:
         )
     if adapter.n_components is not None:
         check_integer(adapter.n_components, "n_components", 1)
-    return check_integer(adapter.max_iter, "max_iter", 1)
+    if adapter.max_iter is not None:
+        check_integer(adapter.max_iter, "max_iter", 1)
 
 
-def plda(rows: np.ndarray, kind: Supervision, m: int) -> np.ndarray:
-    """Return the start A_0 of `EmbeddingAdapter`, (m, p), of norm sqrt(m): probabilistic LDA.
-
-    Where B is nowhere positive, rows that belong together are no nearer than others, and all
-    directions weigh alike.
-    """
-    S_t, S_w = total_scatter(rows) / len(rows), kind.within_covariance()
-    variance = np.trace(S_w) or np.trace(S_t)
-    found = ratio_trace(UNKNOWN_SHARE * S_w - S_t, S_w + variance / len(S_w) * np.eye(len(S_w)), m)
-    psi = np.where(-found.values > ROUNDING, -found.values, 0)
-    A = (found.vectors * np.sqrt(psi / (1 + 2 * psi) if psi.any() else 1)).T
-    return A * (m / np.sum(A**2)) ** 0.5
+def n_passes(n: int) -> int:
+    """Return the passes over n queries that `max_iter=None` takes."""
+    n_batches = -(-n // BATCH)
+    return min(PASSES, -(-ENOUGH_STEPS // n_batches))
 
 
 def nested_sizes(nested: Sequence[int] | None, m: int) -> list[int]:
@@ -496,14 +495,15 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
                                                         al. 2004, eq. 6)
         - 1/n sum_i sum_j w_ij log p_ij / sum_j w_ij    "contrastive" (Khosla et al. 2020, eq. 2)
 
-    plus `alpha / sqrt(n) ||A - A_0||^2`, where ||A_0||^2 = m. The start A_0 is probabilistic LDA:
+    plus `alpha / sqrt(n) ||A - A_0||^2`. The start A_0 is probabilistic LDA, with ||A_0||^2 = m:
     with the within-class covariance S_w, W = S_w + tr(S_w) / p I, and B = S_t - S_w / 2, where a
     half of S_w stands for differences between classes that are not known,
 
         V'W V = I,  V'B V = diag(psi),   A_0 ~ diag(psi / (1 + 2 psi))^(1/2) V' :
 
     for Gaussian classes z_i . z_j is the bilinear part of the log likelihood ratio of "same class"
-    against "different classes" (Ioffe 2006).
+    against "different classes" (Ioffe 2006). It drops what training rows do not vary in, and what
+    does not separate their classes; `start` adds to it what other classes may need.
 
     Parameters
     ----------
@@ -525,24 +525,43 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         et al. 2022: Matryoshka).
     quantize : {"int8", "binary"}, default=None
         What `transform` returns: codes of the rows, see `Int8Quantizer` and `BinaryQuantizer`.
+    start : {"auto", "plda", "pca", "leading", "random"}, default="auto"
+        What A_0 has beside probabilistic LDA, A_l, whose row space has the projection Q:
+
+        - "plda": nothing, for classes that are all in training;
+        - "pca": A_l + .7 c U P, the principal directions P of the rows in the rotation U that is
+          nearest to A_l; c gives both parts one mean squared length on the rows;
+        - "leading": A_l + .5 c R (I - Q), with the first m axes as R, for vectors whose first
+          numbers are a good embedding by themselves (Matryoshka, LSA); c makes the mean squared
+          length of R x / ||x|| 1;
+        - "random": the same with m random orthonormal rows as R (Johnson and Lindenstrauss 1984).
+
+        "auto" chooses among them by held-out classes, on at most 2,000 rows with a label, by
+        short fits: the smallest loss of nDCG@10 against the best, in the part (classes in training
+        or not) where it is larger. Fewer than four classes leave none to hold out, then it is
+        "leading" or "random". With pairs, triplets, documents, or rows of several labels: "plda".
     alpha : float, default=0.25
         Weight of the penalty that keeps A near its start; n are rows with a label, relevant pairs,
         triplets, or queries.
-    max_iter : int, default=20
-        Passes over these in batches of 512, of at least five steps each. The steps shorten to 0
+    max_iter : int or None, default=None
+        Passes over these in batches of 512, of at least five steps each; None for 20, or as many as
+        take 10,000 steps where these are fewer (of more than 256,000). The steps shorten to 0
         meanwhile.
     random_state : int, RandomState instance or None, default=0
-        Draws the batches of more than 512; the same data and the same seed give the same map.
+        Draws the batches of more than 512, the random start, and the classes that "auto" holds out;
+        the same data and the same seed give the same map.
 
     Attributes
     ----------
     components_ : array of shape (m, p)
-        A, with A_0 of norm sqrt(m).
+        A.
     bias_ : array of shape (m,)
         Minus A mean: Z is `x/||x|| components_.T + bias_`, scaled to unit length.
     n_components_ : int
     loss_ : str
         The loss that "auto" took.
+    start_ : str
+        The start that "auto" took.
     quantizer_ : Int8Quantizer, BinaryQuantizer or None
     n_iter_, loss_curve_
         Passes made; mean of loss and penalty over the batches of every pass, the first that of the
@@ -556,15 +575,16 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     -----
     Only directions count, not the length of rows. What is learned from classes helps others less,
     and may harm: measure with held-out classes, as `nearkin adapt` does. Rows without a label help,
-    in S_t: give those of an index as well.
+    in S_t and its principal directions: give those of an index as well.
 
-    Cost: O(n p^2) once, then O(n p m + 512 n m) a pass; the rows in unit length, another copy of X,
-    and p x p numbers.
+    Cost: O(n p^2 + p^3) once, then O(n p m + 512 n m) a pass; start="auto" adds four times O(p^3)
+    and a few seconds. The rows in unit length, another copy of X, and p x p numbers.
 
     References
     ----------
     S. Ioffe. Probabilistic linear discriminant analysis. ECCV 2006.
     P. Khosla et al. Supervised contrastive learning. NeurIPS 2020.
+    W. Johnson and J. Lindenstrauss. Extensions of Lipschitz mappings into a Hilbert space. 1984.
     A. Kusupati et al. Matryoshka representation learning. NeurIPS 2022.
 
     Examples
@@ -589,8 +609,9 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         side: str = "both",
         nested: Sequence[int] | None = None,
         quantize: str | None = None,
+        start: str = "auto",
         alpha: float = 0.25,
-        max_iter: int = 20,
+        max_iter: int | None = None,
         random_state: Any = 0,
     ) -> None:
         self.n_components = n_components
@@ -599,6 +620,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self.side = side
         self.nested = nested
         self.quantize = quantize
+        self.start = start
         self.alpha = alpha
         self.max_iter = max_iter
         self.random_state = random_state
@@ -621,14 +643,21 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        task = FitTask(self, X, y, n_iterations=check_parameters(self))
+        check_parameters(self)
+        task = FitTask(self, X, y, n_iterations=self.max_iter)
         X = self._unit_rows(X)
         Y = label_matrix(y)
         check_consistent_length(X, Y)
         has_label = np.diff(Y.indptr) > 0
         # a slice copies nothing
         known = slice(None) if has_label.all() else np.flatnonzero(has_label)
-        return self._learn(lambda X, fixed: Labelled(X[known], Y[known], fixed), X, "nca", task)
+        labels = None
+        if Y.nnz == has_label.sum():  # none has several
+            labels = np.full(len(X), -1)
+            labels[has_label] = Y.indices
+        return self._learn(
+            lambda X, fixed: Labelled(X[known], Y[known], fixed), X, "nca", task, labels
+        )
 
     @with_callbacks
     def fit_pairs(self, X: Any, pairs: Any, y: Any = None) -> Self:
@@ -649,7 +678,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        task = FitTask(self, X, y, n_iterations=check_parameters(self))
+        check_parameters(self)
+        task = FitTask(self, X, y, n_iterations=self.max_iter)
         X = self._unit_rows(X)
         pairs = check_row_numbers(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
@@ -673,7 +703,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        task = FitTask(self, X, None, n_iterations=check_parameters(self))
+        check_parameters(self)
+        task = FitTask(self, X, None, n_iterations=self.max_iter)
         X = self._unit_rows(X)
         triplets = check_row_numbers(triplets, "triplets", 3, len(X))
         return self._learn(lambda X, fixed: Triples(X, triplets, fixed), X, "contrastive", task)
@@ -699,7 +730,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        task = FitTask(self, documents, None, n_iterations=check_parameters(self))
+        check_parameters(self)
+        task = FitTask(self, documents, None, n_iterations=self.max_iter)
         documents = self._unit_rows(documents)
         n, p = documents.shape
         if len(shape := np.shape(queries)) == 2 and shape[1] != p:
@@ -797,21 +829,89 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         X: np.ndarray,
         loss: str,
         task: FitTask,
+        labels: np.ndarray | None = None,
     ) -> Self:
-        """Minimize the loss plus the penalty by Adam, in steps that shorten to 0, and quantize.
+        """Minimize the loss plus the penalty from the start, and quantize.
 
         `supervision` says of rows that are centred, and of whether candidates are fixed, what is
-        known; X is centred in place.
+        known; X is centred in place. By `labels`, one a row or -1, a start can be chosen.
         """
         p, are_fixed = X.shape[1], self.side == "query"
+        m = min(self.n_components or p, p)
+        seed = check_random_state(self.random_state).randint(2**31)
+        self.loss_ = loss if self.loss == "auto" else self.loss
+        self.start_ = "plda" if self.start == "auto" else self.start
+        if self.start == "auto" and not are_fixed and labels is not None:
+            fit = partial(self._short_fits, m=m, seed=seed)
+            self.start_ = choose_start(X, labels, m, seed, fit)
         mean = np.zeros(p) if are_fixed else X.mean(axis=0, dtype=np.float64)
         X -= mean.astype(X.dtype)
         kind = supervision(X, are_fixed)
-        n = len(kind)
-        start = np.eye(p) if are_fixed else plda(X, kind, min(self.n_components or p, p))
+        if are_fixed:
+            start = np.eye(p)
+        else:
+            S_t = total_scatter(X) / len(X)
+            A = plda(S_t, kind.within_covariance(), m)
+            start = start_map(A, S_t, mean, self.start_, seed)
         sizes = nested_sizes(self.nested, len(start))
-        self.loss_ = loss if self.loss == "auto" else self.loss
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+
+        def affine(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return A.astype(X.dtype), (-A @ mean).astype(X.dtype)
+
+        def learned(A: np.ndarray) -> dict[str, Any]:
+            components, bias = affine(A)
+            map_so_far = {"components_": components, "bias_": bias}
+            return map_so_far | {"n_components_": len(A), "quantizer_": None}
+
+        found = self._descend(
+            kind,
+            start,
+            sizes,
+            seed,
+            self.max_iter or n_passes(len(kind)),
+            on_iteration=lambda A: task.iteration(lambda: learned(A)),
+        )
+        self.components_, self.bias_ = affine(found.x)
+        self.n_components_ = len(start)
+        self.quantizer_ = None
+        self.n_iter_ = found.n_iter
+        self.loss_curve_ = np.array(found.curve)
+        if self.quantize is not None:
+            self._quantize(unit_rows(X @ self.components_.T), sizes)
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        task.end()
+        return self
+
+    def _short_fits(
+        self, known: Labels, starts: list[str], m: int, seed: int
+    ) -> list[Callable[[np.ndarray], np.ndarray]]:
+        """Return maps that are learned from classes in few passes, one from each start."""
+        mean = known.X.mean(axis=0, dtype=np.float64)
+        X, has_label = known.X - mean.astype(known.X.dtype), known.y >= 0
+        kind = Labelled(X[has_label], label_matrix(known.y[has_label]), False)
+        S_t = total_scatter(X) / len(X)
+        A = plda(S_t, kind.within_covariance(), m)
+        n_iter = min(self.max_iter or CHOICE_ITER, CHOICE_ITER)
+
+        def learned(start: str) -> Callable[[np.ndarray], np.ndarray]:
+            A_0 = start_map(A, S_t, mean, start, seed)
+            found = self._descend(kind, A_0, [m], seed, n_iter)
+            return lambda rows: affine_unit_rows(rows, found.x, -found.x @ mean)
+
+        return [learned(start) for start in starts]
+
+    def _descend(
+        self,
+        kind: Supervision,
+        start: np.ndarray,
+        sizes: list[int],
+        seed: int,
+        max_iter: int,
+        on_iteration: Callable[[np.ndarray], bool] | None = None,
+    ) -> DescentResult:
+        """Minimize the loss plus the penalty by Adam, in steps that shorten to 0."""
+        rng, n = np.random.default_rng(seed), len(kind)
         n_batches = -(-n // BATCH)
         n_steps = max(n_batches, FEWEST_STEPS)
         longest, weight = FIRST_STEP * float(np.linalg.norm(start)), self.alpha / n**0.5
@@ -826,32 +926,13 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             away = A - start
             return value + weight * float(np.sum(away**2)), gradient + 2 * weight * away
 
-        def affine(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return A.astype(X.dtype), (-A @ mean).astype(X.dtype)
-
-        def learned(A: np.ndarray) -> dict[str, Any]:
-            components, bias = affine(A)
-            map_so_far = {"components_": components, "bias_": bias}
-            return map_so_far | {"n_components_": len(A), "quantizer_": None}
-
         with blas_in_one_thread():  # batches are small: a second thread would wait, not work
-            found = adam(
+            return adam(
                 estimate,
                 start,
                 n_batches=n_steps,
-                max_iter=self.max_iter,
+                max_iter=max_iter,
                 tol=0,
-                step=lambda t: longest * (1 - t / (self.max_iter * n_steps)),
-                on_iteration=lambda A: task.iteration(lambda: learned(A)),
+                step=lambda t: longest * (1 - t / (max_iter * n_steps)),
+                on_iteration=on_iteration,
             )
-        self.components_, self.bias_ = affine(found.x)
-        self.n_components_ = len(start)
-        self.quantizer_ = None
-        self.n_iter_ = found.n_iter
-        self.loss_curve_ = np.array(found.curve)
-        if self.quantize is not None:
-            self._quantize(unit_rows(X @ self.components_.T), sizes)
-        if found.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        task.end()
-        return self

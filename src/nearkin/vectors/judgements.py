@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, triu
 from scipy.sparse.csgraph import connected_components
 
 from ..graphs import joined_groups
+from .retrieval import DEPTH, Vectors, retrieval_scores
 
 FOLDS = 4
 FEWEST_CLASSES = 8  # of which some are held out as unseen
@@ -161,10 +162,12 @@ class Labels(Judgements):
     def __len__(self) -> int:
         return int((self.y >= 0).sum())
 
-    def splits(self, rng: np.random.Generator) -> Iterator[Split]:
+    def splits(
+        self, rng: np.random.Generator, fewest_classes: int = FEWEST_CLASSES
+    ) -> Iterator[Split]:
         """Yield four splits, see above."""
         classes, quarter_of_row = rng.permutation(self.y.max() + 1), quarters(self.groups, rng)
-        held_out = classes % FOLDS if len(classes) >= FEWEST_CLASSES else np.full(len(classes), -1)
+        held_out = classes % FOLDS if len(classes) >= fewest_classes else np.full(len(classes), -1)
         # the last one is that of rows without a class
         quarter_of_class = np.append(held_out, -1)[self.y]
         known, splits = self.y >= 0, list[Split]()
@@ -333,3 +336,16 @@ class Relevance(Judgements):
     def units(self, part: str) -> np.ndarray:
         """Return the groups of queries that depend on each other."""
         return self.groups
+
+
+def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:
+    """Return the scores of the held-out queries of a split, (n_queries,) for each name.
+
+    A query that is itself a candidate is not found.
+    """
+    ranked = split.candidates[vectors.ranked(DEPTH + judgements.own_rows)]
+    if judgements.own_rows:
+        others = np.argsort(ranked == split.queries[:, None], axis=1, kind="stable")[:, :DEPTH]
+        ranked = np.take_along_axis(ranked, others, axis=1)
+    ideal, n_relevant = judgements.best_gains(split.queries, split.candidates)
+    return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)

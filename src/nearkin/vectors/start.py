@@ -1,0 +1,156 @@
+"""Where an embedding adapter begins: a map that labels determine, and what of the vectors it keeps
+beyond that for classes that come later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+
+from .._blocks import parallel_map, unit_rows
+from ..linalg import eigh, svd
+from ..spectral import ratio_trace
+from .judgements import UNSEEN, Labels, scores_of
+from .retrieval import Vectors
+
+Map = Callable[[np.ndarray], np.ndarray]
+
+STARTS = ("plda", "pca", "leading", "random")
+ROUNDING = 1e-10  # of psi
+# of the within-class covariance that stands for differences between classes that are not known
+UNKNOWN_SHARE = 0.5
+# Of what is added: root mean square of its length on training rows, relative to that of the map by
+# labels for principal components, to that of the rows for a map that depends on no data.
+PCA_WEIGHT, REST_WEIGHT = 0.7, 0.5
+CHOICE_ROWS = 2000  # on which a start is chosen, as many again without a label
+CHOICE_OF_CLASS = 25  # rows at least, as far as there are so many
+CHOICE_CLASSES = 4  # at least, of which one is held out at a time
+CHOICE_ITER = 8  # passes of the fits that are compared
+
+
+def plda(S_t: np.ndarray, S_w: np.ndarray, m: int) -> np.ndarray:
+    """Return a map (m, p) of norm sqrt(m) by probabilistic LDA, from the total and the within-class
+    covariance.
+
+    Where B is nowhere positive, rows that belong together are no nearer than others, and all
+    directions weigh alike.
+    """
+    variance = np.trace(S_w) or np.trace(S_t)
+    found = ratio_trace(UNKNOWN_SHARE * S_w - S_t, S_w + variance / len(S_w) * np.eye(len(S_w)), m)
+    psi = np.where(-found.values > ROUNDING, -found.values, 0)
+    A = (found.vectors * np.sqrt(psi / (1 + 2 * psi) if psi.any() else 1)).T
+    return A * (m / np.sum(A**2)) ** 0.5
+
+
+def start_map(
+    A: np.ndarray, S_t: np.ndarray, mean: np.ndarray, start: str, seed: int
+) -> np.ndarray:
+    """Return the start A_0 of `EmbeddingAdapter`, (m, p): the map A of `plda`, and what `start`
+    adds to it.
+
+    S_t is the covariance of rows in unit length, and `mean` their mean.
+    """
+    m, p = A.shape
+    if start == "plda":
+        return A
+    if start == "pca":
+        P = eigh(S_t, subset_by_index=(p - m, p - 1))[1][:, ::-1].T
+        U, _, Vt = svd(A @ P.T)  # the rotation of P that is nearest to A
+        length = np.trace(A @ S_t @ A.T) / np.trace(P @ S_t @ P.T)
+        return A + PCA_WEIGHT * length**0.5 * (U @ Vt) @ P
+    R = free_map(m, p, start, seed)
+    length = np.trace(R @ S_t @ R.T) + np.sum((R @ mean) ** 2)
+    _, s, Vt = svd(A, full_matrices=False)
+    Q = Vt[s > ROUNDING * s[0]]  # the rows of A span what these do
+    return A + REST_WEIGHT / max(length, ROUNDING) ** 0.5 * (R - (R @ Q.T) @ Q)
+
+
+def free_map(m: int, p: int, start: str, seed: int) -> np.ndarray:
+    """Return m orthonormal rows (m, p) that depend on no data: the first axes, or at random."""
+    if start == "leading":
+        return np.eye(m, p)
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((p, m)))[0].T
+
+
+def choose_start(
+    X: np.ndarray,
+    y: np.ndarray,
+    m: int,
+    seed: int,
+    fit: Callable[[Labels, list[str]], list[Map]],
+) -> str:
+    """Return the start that serves classes in and outside training best, by held-out classes.
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        Of unit length.
+    y : int array of shape (n,)
+        Classes 0, 1, ..., -1 for none.
+    m, seed : int
+    fit : callable
+        Of rows with classes and starts; returns the maps that are learned, of rows of unit length
+        to such.
+
+    Returns
+    -------
+    str
+        Of the two maps that depend on no data the one that ranks rows of a class higher by itself.
+        Fewer than four classes leave none to hold out: then this one. Else that start, or
+        principal components, or none besides the labels: whichever is nearest to the best, in the
+        part (seen or unseen classes) where it is farther from it.
+    """
+    rng = np.random.default_rng(seed)
+    # classes are numbered as they come, so that their names do not count
+    first = np.unique(y, return_index=True)[1][int((y < 0).any()) :]
+    y = np.append(np.argsort(np.argsort(first)), -1)[y]
+    known = Labels(X, y, np.arange(len(y))).some(_sample(y, rng))
+    splits = list(known.splits(rng, CHOICE_CLASSES))
+    if not all(
+        split.train.can_be_fitted and all(part.any() for part in split.parts.values())
+        for split in splits
+    ):
+        return "plda"
+
+    def scores(maps: list[Map]) -> np.ndarray:
+        """Return the mean score of maps, one for each split, by part of the queries."""
+        found = []
+        for split, embed in zip(splits, maps, strict=True):
+            vectors = Vectors(embed(known.X[split.queries]), embed(known.X[split.candidates]))
+            of_queries = scores_of(vectors, split, known)["nDCG@10"]
+            found.append([of_queries[part].mean() for part in split.parts.values()])
+        return np.mean(found, axis=0)
+
+    def without_labels(start: str) -> float:
+        R = free_map(m, X.shape[1], start, seed).astype(X.dtype)
+        return float(scores([lambda rows: unit_rows(rows @ R.T)] * len(splits)).mean())
+
+    free = max(("leading", "random"), key=without_labels)
+    if UNSEEN not in splits[0].parts:
+        return free
+    starts = ["plda", "pca", free]
+    of_splits = parallel_map(
+        lambda split: fit(cast(Labels, split.train), starts), splits, known.X.size * m
+    )
+    of_starts = [list(maps) for maps in zip(*of_splits, strict=True)]
+    return starts[least_regret(np.array([scores(maps) for maps in of_starts]))]
+
+
+def least_regret(scores: np.ndarray) -> int:
+    """Return the row of scores (settings, parts) whose largest distance to the best of a part is
+    smallest.
+    """
+    return int(np.argmin((scores.max(axis=0) - scores).max(axis=1)))
+
+
+def _sample(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return rows by number, of some classes and without one."""
+    order = rng.permutation(len(y))
+    known, unlabelled = order[y[order] >= 0], order[y[order] < 0]
+    n_classes = int(y.max()) + 1
+    of_class = max(CHOICE_OF_CLASS, CHOICE_ROWS // n_classes)
+    members = np.split(known[np.argsort(y[known], kind="stable")], np.cumsum(np.bincount(y[known])))
+    classes = rng.permutation(n_classes)[: -(-CHOICE_ROWS // of_class)]
+    return np.concatenate([*(members[c][:of_class] for c in classes), unlabelled[:CHOICE_ROWS]])
