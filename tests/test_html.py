@@ -153,9 +153,11 @@ def test_vectors_that_were_compared():
         "seen",
         {"seen": 1234},
         {},
-        "both",
-        lambda one, other: PairedTest(0, 1, 9, 5),
-        lambda way: None,
+        side="both",
+        expect="both",
+        between=lambda one, other: PairedTest(0, 1, 9, 5),
+        judgements=None,
+        held_out=lambda way: iter(()),
     )
     page = Text(found._repr_html_())
     assert page.texts[0] == "Vectors compared by MRR of 1,234 held-out queries (seen)"

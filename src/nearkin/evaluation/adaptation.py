@@ -29,6 +29,7 @@ from ..vectors.judgements import (
     Judgements,
     Labels,
     Split,
+    ranked_by,
     scores_of,
 )
 from ..vectors.retrieval import RETRIEVAL_SCORES, Vectors
@@ -202,11 +203,9 @@ class Adaptation:
         Of what classes rows are expected: "both" (those in training and others), "known" or "new".
     between : callable
         Returns the test of a difference between two ways, where it decides.
-    held_out_lists : callable
-        Returns what a way finds for all held-out queries, see `HeldOutLists`.
-    rankings : callable
-        Yields of a way, for every split, the numbers of the held-out queries and those of the
-        documents that are ranked first, (n_queries, 100) or fewer.
+    judgements : Labels or Relevance
+    held_out : callable
+        Yields every split with the held-out queries and candidates as a way makes them.
     """
 
     results: list[WayResult]
@@ -217,10 +216,27 @@ class Adaptation:
     side: str
     expect: str
     between: Callable[[Way, Way], PairedTest]
-    held_out_lists: Callable[[Way], HeldOutLists]
-    rankings: Callable[[Way], Iterator[tuple[np.ndarray, np.ndarray]]]
+    judgements: Judgements
+    held_out: Callable[[Way], Iterator[tuple[Split, Vectors]]]
 
     _repr_html_ = adaptation_html  # a table with a picture
+
+    def held_out_lists(self, way: Way) -> HeldOutLists:
+        """Return what a way finds for all held-out queries, see `HeldOutLists`."""
+        queries, documents = self.judgements.vectors()
+        lists = []
+        for split, vectors in self.held_out(way):
+            raw = queries[split.queries], documents[split.candidates]
+            space = Space.of(vectors.queries, vectors.candidates, *raw, "cosine")
+            lists.append(HeldOutLists.of(space, split, self.judgements))
+        return HeldOutLists.together(lists)
+
+    def rankings(self, way: Way) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield for every split the numbers of the held-out queries, and those of the documents
+        that they rank first, (n_queries, 100) or fewer.
+        """
+        for split, vectors in self.held_out(way):
+            yield split.queries, ranked_by(vectors, split, self.judgements)
 
     @property
     def raw(self) -> WayResult:
@@ -371,22 +387,10 @@ def compare_vectors(
         a, b = values(way, score, part), values(other, score, part)
         return paired_test_by_rows(a, b, rows, n_train, units)
 
-    def held_out_lists(way: Way) -> HeldOutLists:
-        """Return what a way finds for the held-out queries of all splits."""
-        lists = []
+    def held_out(way: Way) -> Iterator[tuple[Split, Vectors]]:
+        """Yield every split with the vectors of a way."""
         for one in found:
-            made = vectors_of(way, one.split, judgements, one.adapters.get(way.size))
-            queries, documents = judgements.vectors()
-            raw = queries[one.split.queries], documents[one.split.candidates]
-            space = Space.of(made.queries, made.candidates, *raw, "cosine")
-            lists.append(HeldOutLists.of(space, one.split, judgements))
-        return HeldOutLists.together(lists)
-
-    def rankings(way: Way) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the held-out queries of every split, and the documents that they rank first."""
-        for one in found:
-            vectors = vectors_of(way, one.split, judgements, one.adapters.get(way.size))
-            yield one.split.queries, ranked_by(vectors, one.split, judgements)
+            yield one.split, vectors_of(way, one.split, judgements, one.adapters.get(way.size))
 
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
@@ -416,8 +420,8 @@ def compare_vectors(
         side=side,
         expect=expect,
         between=lambda one, other: test(one, other, part),
-        held_out_lists=held_out_lists,
-        rankings=rankings,
+        judgements=judgements,
+        held_out=held_out,
     )
 
 
@@ -505,25 +509,6 @@ def score_settings(
             row += [found[split.parts[part]].mean() / len(splits) for part in parts]
         step()
     return scores
-
-
-def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:
-    """Return the scores of the held-out queries of a split, (n_queries,) for each name."""
-    ranked = ranked_by(vectors, split, judgements)
-    ideal, n_relevant = judgements.best_gains(split.queries, split.candidates)
-    return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)
-
-
-def ranked_by(vectors: Vectors, split: Split, judgements: Judgements) -> np.ndarray:
-    """Return the numbers of the documents that the held-out queries of a split rank first.
-
-    A query that is itself a candidate is not found.
-    """
-    ranked = split.candidates[vectors.ranked(DEPTH + judgements.own_rows)]
-    if judgements.own_rows:
-        others = np.argsort(ranked == split.queries[:, None], axis=1, kind="stable")[:, :-1]
-        ranked = np.take_along_axis(ranked, others, axis=1)
-    return ranked
 
 
 def _mean_scores(found: list[SplitScores]) -> np.ndarray:

@@ -339,13 +339,19 @@ class Relevance(Judgements):
 
 
 def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:
-    """Return the scores of the held-out queries of a split, (n_queries,) for each name.
+    """Return the scores of the held-out queries of a split, (n_queries,) for each name."""
+    ranked = ranked_by(vectors, split, judgements)
+    ideal, n_relevant = judgements.best_gains(split.queries, split.candidates)
+    return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)
+
+
+def ranked_by(vectors: Vectors, split: Split, judgements: Judgements) -> np.ndarray:
+    """Return the numbers of the documents that the held-out queries of a split rank first.
 
     A query that is itself a candidate is not found.
     """
     ranked = split.candidates[vectors.ranked(DEPTH + judgements.own_rows)]
     if judgements.own_rows:
-        others = np.argsort(ranked == split.queries[:, None], axis=1, kind="stable")[:, :DEPTH]
+        others = np.argsort(ranked == split.queries[:, None], axis=1, kind="stable")[:, :-1]
         ranked = np.take_along_axis(ranked, others, axis=1)
-    ideal, n_relevant = judgements.best_gains(split.queries, split.candidates)
-    return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)
+    return ranked
