@@ -7,6 +7,7 @@ __version__ = "0.2.0"
 _ELSEWHERE = {
     "ApproximateSearch": "neighbors",
     "EmbeddingAdapter": "vectors",
+    "Migration": "vectors",
     "NCAClassifier": "tables",
     "NCARegressor": "tables",
     "Procrustes": "vectors",
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .tables import TableEncoder as TableEncoder
     from .tables import label_issues as label_issues
     from .vectors import EmbeddingAdapter as EmbeddingAdapter
+    from .vectors import Migration as Migration
     from .vectors import Procrustes as Procrustes
 
     __all__ = [*_methods, *_ELSEWHERE]

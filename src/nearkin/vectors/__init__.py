@@ -3,6 +3,7 @@
 from .adapter import EmbeddingAdapter
 from .codes import LARGEST
 from .judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
+from .migration import Migration
 from .procrustes import Procrustes
 from .retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 
@@ -14,6 +15,7 @@ __all__ = [
     "EmbeddingAdapter",
     "Judgements",
     "Labels",
+    "Migration",
     "Procrustes",
     "Relevance",
     "Vectors",
