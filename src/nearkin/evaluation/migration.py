@@ -4,7 +4,7 @@ again: a verdict, by held-out queries and documents.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._blocks import unit_rows
 from .._validation import check_choice, encode_partial_labels
-from ..vectors import Migration, Procrustes, retrieval_scores
+from ..vectors import FOLDS, Migration, Procrustes, retrieval_scores
+from ..vectors.judgements import FEWEST_CLASSES
 from ..vectors.migration import FEWEST, SIDES, Sample, Search, shared
 from .statistics import PairedTest, paired_test_by_rows
 
@@ -27,6 +28,23 @@ AGAIN, OLD, ROTATION, LEAST_SQUARES, MAP = (
     "migration",
 )
 NEIGHBORS, NDCG, PRECISION = "recall@10", "nDCG@10", "precision@10"
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """The deciding score for queries of classes that no row has whose label the map has learned
+    from.
+
+    Attributes
+    ----------
+    migration, reference : float
+    test : PairedTest
+        Of their difference, with classes as units.
+    """
+
+    migration: float
+    reference: float
+    test: PairedTest
 
 
 @dataclass(frozen=True)
@@ -51,6 +69,9 @@ class MigrationVerdict:
     interval : tuple of float
         Share of the reference's score that is kept, above what chance would find, with its 95 %
         interval.
+    unseen : Unseen or None
+        With labels that the map makes use of, and eight classes or more: a quarter of the classes,
+        whose labels another map has not seen.
     curve : dict of int to float
         The score by rows that the map was learned from: a quarter, a half, and all that were not
         held out.
@@ -69,6 +90,7 @@ class MigrationVerdict:
     test: PairedTest
     kept: float
     interval: tuple[float, float]
+    unseen: Unseen | None
     curve: dict[int, float]
     growth: PairedTest
     map: Migration
@@ -141,90 +163,130 @@ def evaluate_migration(
     old, new = (unit_rows(np.asarray(Z)) for Z in (old, new))
     check_consistent_length(old, new)
     codes = None if labels is None else encode_partial_labels(labels)[1]
-    X, Y = (new, old) if side == "query" else (old, new)
     first = np.sort(np.unique(new, axis=0, return_index=True)[1])
     if len(first) < FEWEST:
         raise ValueError(
             f"{len(first)} distinct rows are too few to hold some out: give at least {FEWEST}."
         )
+    X, Y = (new, old) if side == "query" else (old, new)
     sample = Sample(X, Y, side, codes).some(first)
     fit, documents, queries = sample.held_out(np.random.default_rng(random_state))
-    search = Search(documents, queries)
-    asked = search.has_label() if codes is not None else np.ones(len(queries), bool)
-    if not asked.any():
-        raise ValueError("labels name no class of two rows: leave them out, or give more.")
-    own = search.by_model("new", N_NEIGHBORS)
+    judge = Judge(Search(documents, queries), len(fit))
 
-    def learned(n: int | None = None) -> Migration:
-        some = fit.some(np.arange(len(fit) if n is None else n))
+    def learned(some: Sample) -> Migration:
         model = Migration(side=side, random_state=random_state)
         return model.fit(some.X, some.Y, labels=some.codes)
 
-    def found(model: Any) -> np.ndarray:
-        return search.by_map(model.components_, model.bias_, N_NEIGHBORS)
-
-    def scores(ranked: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the scores of every query."""
-        n_own = np.full(len(own), own.shape[1])
-        of_own = retrieval_scores(
-            shared(ranked, own).astype(float), np.ones((len(own), N_NEIGHBORS)), n_own
-        )
-        result = {NEIGHBORS: of_own["precision@10"], NDCG: of_own["nDCG@10"]}
-        if codes is not None:
-            result[PRECISION] = search.same_label(ranked)[asked].mean(axis=1)
-        return result
-
-    sizes = [len(fit) // 4, len(fit) // 2, len(fit)]
-    quarter, half, full = learned(sizes[0]), learned(sizes[1]), learned()
-    least_squares = Migration(side=side, reverse=0, alpha=0, label_weight=0).fit(fit.X, fit.Y)
-    ways = {
-        AGAIN: scores(own),
-        OLD: scores(search.by_model("old", N_NEIGHBORS)),
-        ROTATION: scores(found(Procrustes().fit(fit.X, fit.Y))),
-        LEAST_SQUARES: scores(found(least_squares)),
-        MAP: scores(found(full)),
+    model = learned(fit)
+    maps = {
+        ROTATION: Procrustes().fit(fit.X, fit.Y),
+        LEAST_SQUARES: Migration(side=side, reverse=0, alpha=0).fit(fit.X, fit.Y),
+        MAP: model,
     }
-    score = NEIGHBORS if codes is None else PRECISION
-    means = {
-        way: {name: float(value.mean()) for name, value in ways[way].items()} for way in ways
-    }
-    of_models = (AGAIN,) if codes is None else (AGAIN, OLD)
+    scores = {AGAIN: judge.scores(judge.own), OLD: judge.scores(judge.by_model("old"))}
+    scores |= {name: judge.scores(judge.by_map(one)) for name, one in maps.items()}
+    means = {way: {name: float(s.mean()) for name, s in scores[way].items()} for way in scores}
+    score = judge.score
+    of_models = (AGAIN, OLD) if score == PRECISION else (AGAIN,)
     reference = max(of_models, key=lambda way: means[way][score])
-    by_chance = N_NEIGHBORS / len(documents)
-    if codes is not None:
-        assert queries.codes is not None
-        assert documents.codes is not None
-        sizes_of_classes = np.bincount(documents.codes + 1, minlength=codes.max() + 2)
-        by_chance = float(sizes_of_classes[queries.codes[asked] + 1].mean() / len(documents))
-    above_chance = means[reference][score] - by_chance
+    above_chance = means[reference][score] - judge.by_chance()
     if above_chance <= 0:
         raise ValueError(
-            f"neither model finds the labels (precision@10 {means[reference][score]:.3f}, by "
-            f"chance {by_chance:.3f}): leave them out, or give others."
+            f"neither model finds the labels: precision@10 is {means[reference][score]:.3f}, "
+            "no better than chance. Leave them out, or give others."
         )
-
-    def test(a: np.ndarray, b: np.ndarray) -> PairedTest:
-        return paired_test_by_rows([a], [b], [np.flatnonzero(asked)], len(fit))
-
-    against = test(ways[MAP][score], ways[reference][score])
+    against = judge.test(scores[MAP][score], scores[reference][score])
     low, high = (1 + end / above_chance for end in against.interval())
-    kept = 1 + against.difference / above_chance
-    verdict = MIGRATE if low >= KEPT else EMBED_AGAIN if high < LOST else WITH_LOSS
-    at_half = scores(found(half))[score]
-    at_quarter = float(scores(found(quarter))[score].mean())
-    curve = [at_quarter, float(at_half.mean()), means[MAP][score]]
+    smaller = [len(fit) // 4, len(fit) // 2]
+    of_smaller = [
+        judge.scores(judge.by_map(learned(fit.some(np.arange(n)))))[score] for n in smaller
+    ]
+    curve = {n: float(values.mean()) for n, values in zip(smaller, of_smaller, strict=True)}
+    unseen = None
+    if model.label_weight_ > 0 and fit.codes is not None and fit.codes.max() + 1 >= FEWEST_CLASSES:
+        hidden = np.random.default_rng(random_state).permutation(fit.codes.max() + 1) % FOLDS == 0
+        hidden = np.append(hidden, False)  # the last is that of rows without a class
+        without = replace(fit, codes=np.where(hidden[fit.codes], -1, fit.codes))
+        found = judge.scores(judge.by_map(learned(without)))[score]
+        unseen = judge.of_classes(hidden, found, scores[reference][score])
     return MigrationVerdict(
-        verdict,
-        means,
-        score,
-        reference,
-        against,
-        kept,
-        (low, high),
-        dict(zip(sizes, curve, strict=True)),
-        test(ways[MAP][score], at_half),
-        full,
-        int(asked.sum()),
-        len(documents),
-        len(sample),
+        verdict=MIGRATE if low >= KEPT else EMBED_AGAIN if high < LOST else WITH_LOSS,
+        scores=means,
+        score=score,
+        reference=reference,
+        test=against,
+        kept=1 + against.difference / above_chance,
+        interval=(low, high),
+        unseen=unseen,
+        curve=curve | {len(fit): means[MAP][score]},
+        growth=judge.test(scores[MAP][score], of_smaller[-1]),
+        map=model,
+        n_queries=int(judge.asked.sum()),
+        n_documents=len(documents),
+        n_rows=len(sample),
     )
+
+
+class Judge:
+    """Scores what held-out queries find.
+
+    Attributes
+    ----------
+    search : Search
+    n_fit : int
+        Rows that maps were learned from.
+    own : int array of shape (q, 10)
+        What the new model finds by itself.
+    asked : boolean array of shape (q,)
+        The queries that are scored by labels; all without these.
+    """
+
+    def __init__(self, search: Search, n_fit: int) -> None:
+        self.search, self.n_fit = search, n_fit
+        self.own = self.by_model("new")
+        self.asked, self.score = np.ones(len(self.own), bool), NEIGHBORS
+        if search.queries.codes is not None:
+            self.asked, self.score = search.has_label(), PRECISION
+            if not self.asked.any():
+                raise ValueError("labels name no class of two rows: leave them out, or give more.")
+
+    def by_model(self, which: str) -> np.ndarray:
+        """Return what the "new" or the "old" model finds by itself, (q, 10)."""
+        return self.search.by_model(which, N_NEIGHBORS)
+
+    def by_map(self, model: Any) -> np.ndarray:
+        """Return what is found through a fitted map."""
+        return self.search.by_map(model.components_, model.bias_, N_NEIGHBORS)
+
+    def scores(self, ranked: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the scores of queries by name; those by labels of queries that have one."""
+        n, k = self.own.shape
+        hits = shared(ranked, self.own).astype(float)
+        of_own = retrieval_scores(hits, np.ones((n, N_NEIGHBORS)), np.full(n, k))
+        scores = {NEIGHBORS: of_own["precision@10"], NDCG: of_own["nDCG@10"]}
+        if self.score == PRECISION:
+            scores[PRECISION] = self.search.same_label(ranked)[self.asked].mean(axis=1)
+        return scores
+
+    def by_chance(self) -> float:
+        """Return the score of documents drawn by lot."""
+        q, d = self.search.queries.codes, self.search.documents.codes
+        if q is None or d is None:
+            return N_NEIGHBORS / len(self.search.documents)
+        return float(np.mean(q[self.asked][:, None] == d))
+
+    def test(self, a: np.ndarray, b: np.ndarray) -> PairedTest:
+        """Test a difference in the deciding score."""
+        return paired_test_by_rows([a], [b], [np.flatnonzero(self.asked)], self.n_fit)
+
+    def of_classes(self, chosen: np.ndarray, a: np.ndarray, b: np.ndarray) -> Unseen | None:
+        """Return means and the test of a difference for queries of some classes."""
+        codes = self.search.queries.codes
+        assert codes is not None
+        rows = np.flatnonzero(self.asked)
+        some = chosen[codes[rows]]
+        if not some.any():
+            return None
+        a, b = a[some], b[some]
+        test = paired_test_by_rows([a], [b], [rows[some]], self.n_fit, units=codes)
+        return Unseen(float(a.mean()), float(b.mean()), test)
