@@ -25,7 +25,8 @@ class SavedAdapter:
     Attributes
     ----------
     map : EmbeddingAdapter
-        With its `side`, and "int8" or "binary" codes as it may `quantize`.
+        With its `side` ("document" of a migration that maps documents alone, to be searched by
+        the new model's queries), and "int8" or "binary" codes as it may `quantize`.
     name : str
         Of the way that was chosen, such as "adapter 64 int8".
     column : str
@@ -42,6 +43,8 @@ class SavedAdapter:
         Name of the file.
     version : str
         Of nearkin.
+    baseline : str
+        What the "raw" score is of: "raw" vectors, or what a migration was compared with.
     """
 
     map: EmbeddingAdapter
@@ -53,6 +56,7 @@ class SavedAdapter:
     held_out: dict[str, float]
     table: str
     version: str = __version__
+    baseline: str = "raw"
 
     @property
     def scale(self) -> float:

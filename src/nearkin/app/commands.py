@@ -1,5 +1,5 @@
-"""What each command does, step by step; those of `adapt`, `check` and
-`export` have files of their own.
+"""What each command does, step by step; those of `adapt`, `check`,
+`export` and `migrate` have files of their own.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .adapt import adapt as adapt
 from .adapter_file import SavedAdapter, is_adapter, load_adapter
 from .check import check as check
 from .export import export as export
+from .migrate import migrate as migrate
 from .model import (
     NAMED_VOTERS,
     Model,

@@ -4,7 +4,7 @@ again: a verdict, by held-out queries and documents.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._blocks import unit_rows
 from .._validation import check_choice, encode_partial_labels
-from ..vectors import FOLDS, Migration, Procrustes, retrieval_scores
-from ..vectors.judgements import FEWEST_CLASSES
+from ..vectors import Migration, Procrustes, retrieval_scores
 from ..vectors.migration import FEWEST, SIDES, Sample, Search, shared
 from .statistics import PairedTest, paired_test_by_rows
 
@@ -135,7 +134,8 @@ def evaluate_migration(
 
     With r the reference's score, s the migration's and c what chance would find, the share (s - c)
     / (r - c) is kept. "migrate": at least .95, at the lower end of the 95 % interval. "embed
-    again": less than half, at its upper end. Else "migrate with a loss".
+    again": less than half, at its upper end. Else "migrate with a loss", and also where classes
+    whose labels are not learned from are shown to keep less than .95.
 
     Parameters
     ----------
@@ -202,15 +202,15 @@ def evaluate_migration(
         judge.scores(judge.by_map(learned(fit.some(np.arange(n)))))[score] for n in smaller
     ]
     curve = {n: float(values.mean()) for n, values in zip(smaller, of_smaller, strict=True)}
-    unseen = None
-    if model.label_weight_ > 0 and fit.codes is not None and fit.codes.max() + 1 >= FEWEST_CLASSES:
-        hidden = np.random.default_rng(random_state).permutation(fit.codes.max() + 1) % FOLDS == 0
-        hidden = np.append(hidden, False)  # the last is that of rows without a class
-        without = replace(fit, codes=np.where(hidden[fit.codes], -1, fit.codes))
+    unseen, verdict = None, MIGRATE if low >= KEPT else EMBED_AGAIN if high < LOST else WITH_LOSS
+    if model.label_weight_ > 0:
+        without, hidden = fit.without_classes(np.random.default_rng(random_state))
         found = judge.scores(judge.by_map(learned(without)))[score]
         unseen = judge.of_classes(hidden, found, scores[reference][score])
+    if unseen and verdict == MIGRATE and 1 + unseen.test.interval()[1] / above_chance < KEPT:
+        verdict = WITH_LOSS
     return MigrationVerdict(
-        verdict=MIGRATE if low >= KEPT else EMBED_AGAIN if high < LOST else WITH_LOSS,
+        verdict=verdict,
         scores=means,
         score=score,
         reference=reference,
