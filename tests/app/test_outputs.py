@@ -68,6 +68,7 @@ CASES = [
     ("compare many --target kind --dask", "--picture", ".png", ["many/part.parquet"]),
     ("adapt many --label kind", "--save", ".safetensors", ["many/part.parquet"]),
     ("adapt q.parquet --pairs pairs.csv", "--save", ".safetensors", ["q.parquet", "pairs.csv"]),
+    ("migrate q.parquet new.csv", "--save", ".safetensors", ["q.parquet", "new.csv"]),
     (ADAPT, "--save", ".safetensors", ["q.parquet", "new.csv", "judged.csv"]),
     (ADAPT, "--report", ".html", ["q.parquet", "new.csv", "judged.csv"]),
     ("predict m.safetensors new.csv", "-o", ".csv", ["m.safetensors", "new.csv"]),

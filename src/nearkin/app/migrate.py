@@ -74,10 +74,10 @@ def matched(
     ids_old, ids_new = old.ids.astype(str), new.ids.astype(str)
     for ids, path in ((ids_old, options.old), (ids_new, options.new)):
         names, counts = np.unique(ids, return_counts=True)
-        if (counts > 1).any():
+        if several := names[counts > 1].tolist():
             raise TableError(
-                f"{path}: the column {options.id} names several rows {quoted(names[counts > 1], 3)}"
-                ": give each item once."
+                f"{path}: the column {options.id} names several rows {quoted(several, 3)}: give "
+                "each item once."
             )
     both, rows_old, rows_new = np.intersect1d(
         ids_old, ids_new, assume_unique=True, return_indices=True
