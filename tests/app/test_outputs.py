@@ -21,6 +21,8 @@ COMMANDS = next(
     action for action in PARSER._actions if hasattr(action, "choices") and action.dest == "command"
 ).choices
 FILES = {
+    "NEW",
+    "OLD",
     "FILE",
     "OUT",
     "TABLE",

@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._blocks import affine_unit_rows, row_blocks
 from .._validation import check_choice, check_number, encode_partial_labels
+from ..linalg import svd
 from .adapter import UnitEmbedding
 from .judgements import FEWEST_CLASSES, FOLDS
-from .procrustes import Procrustes, target_rows
+from .procrustes import target_rows
 from .retrieval import Vectors
 
 SIDES = ("query", "document")
@@ -192,7 +193,9 @@ class Moments:
                 for Z, z in ((X, x), (Y, y))
             )
             H = (sums_y / sizes).T @ sums_x
-        B = Procrustes().fit(X, Y).components_
+        left, _, right = svd(C, full_matrices=False)
+        R = left @ right  # the rotation of `Procrustes`, and its scale
+        B = (float(np.sum(C * R) / np.sum((R @ S_x) * R)) or 1.0) * R
         C, B, H = (U.T @ M @ V for M in (C, B, H))
         return cls(x, y, np.maximum(d, 0), V, np.maximum(e, 0), U, C, B, H)
 
