@@ -9,7 +9,6 @@ import numpy as np
 
 from .._messages import counted, quoted
 from ..evaluation import MigrationVerdict, PairedTest, evaluate_migration
-from ..evaluation.migration import KEPT
 from ..vectors import EmbeddingAdapter, Migration
 from . import console
 from .adapter_file import SavedAdapter, save_adapter
@@ -183,7 +182,7 @@ def _growth(found: MigrationVerdict) -> str:
     said = f"Learned from {sizes}: the last doubling adds {_points(found.growth)} points"
     if not found.gain_of_more:
         return f"{said}, so more rows are not shown to help."
-    if found.kept >= KEPT:
+    if found.rows_needed == max(found.curve):
         return f"{said}."
     said += f", and all further ones about {100 * found.gain_of_more:.1f} (extrapolated)"
     if np.isfinite(found.rows_needed):

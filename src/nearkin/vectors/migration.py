@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._blocks import affine_unit_rows, row_blocks
 from .._validation import check_choice, check_number, encode_partial_labels
-from ..linalg import svd
+from ..linalg import eigh, svd
 from .adapter import UnitEmbedding
 from .judgements import FEWEST_CLASSES, FOLDS
 from .procrustes import target_rows
@@ -181,7 +181,7 @@ class Moments:
             S_x += X_c.T @ X_c
             S_y += Y_c.T @ Y_c
             C += Y_c.T @ X_c
-        (d, V), (e, U) = np.linalg.eigh(S_x), np.linalg.eigh(S_y)
+        (d, V), (e, U) = eigh(S_x), eigh(S_y)
         H = np.zeros_like(C)
         if sample.codes is not None:
             known = np.flatnonzero(sample.codes >= 0)
@@ -273,7 +273,7 @@ class Migration(UnitEmbedding):
         w; "auto" tries 0, .5, and of queries 1.
     alpha : float or "auto", default="auto"
         Penalty towards the rotation, at least 0, inf for the rotation; "auto" tries inf, .1 and
-        .01.
+        .01 on the rows that are not held out, and takes the same lambda for all.
     label_weight : float or "auto", default="auto"
         Weight of the labels, where these are given; "auto" tries 0, .1, .3 and 1.
         Where all classes that will come are in the sample, 3 may be better.
@@ -406,7 +406,9 @@ class Migration(UnitEmbedding):
         return [Setting(*one) for one in product(*values)]
 
     def _chosen(self, sample: Sample, settings: list[Setting]) -> Setting:
-        """Return the setting by which held-out queries find most of what they should."""
+        """Return the setting by which held-out queries find most of what they should, with its
+        penalty for all rows.
+        """
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         scores, n_queries = np.zeros(len(settings)), 0
         for _ in range(MOST_SPLITS):
@@ -426,4 +428,7 @@ class Migration(UnitEmbedding):
             n_queries += len(queries)
             if n_queries >= CHOICE_QUERIES:
                 break
-        return settings[int(np.argmax(scores))]
+        chosen = settings[int(np.argmax(scores))]
+        if self.alpha == "auto":  # of more rows the same penalty is a smaller part of their scatter
+            return chosen._replace(alpha=chosen.alpha * len(fit) / len(sample))
+        return chosen
