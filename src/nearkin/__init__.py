@@ -8,6 +8,7 @@ _ELSEWHERE = {
     "ApproximateSearch": "neighbors",
     "EmbeddingAdapter": "vectors",
     "Matcher": "vectors",
+    "Migration": "vectors",
     "NCAClassifier": "tables",
     "NCARegressor": "tables",
     "Procrustes": "vectors",
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .tables import label_issues as label_issues
     from .vectors import EmbeddingAdapter as EmbeddingAdapter
     from .vectors import Matcher as Matcher
+    from .vectors import Migration as Migration
     from .vectors import Procrustes as Procrustes
 
     __all__ = [*_methods, *_ELSEWHERE]

@@ -234,6 +234,17 @@ def test_what_would_map_documents_is_refused_for_queries(exported, target, capsy
     assert "adapt queries alone" in capsys.readouterr().err
 
 
+def test_documents_alone_are_mapped_by_a_migration(exported, capsys):
+    """Queries are the new model's, and no index may map them."""
+    adapter = made(side="document")
+    exported(adapter, "faiss", code=2)
+    assert "an index of faiss would map queries, too" in capsys.readouterr().err
+    text = exported(adapter, "sql", "--table", "items").read_text()
+    assert 'ORDER BY "embedding_adapted" <=> $1 LIMIT' in text
+    assert 'INSERT INTO "items" ("embedding_adapted") VALUES ($1);' in text
+    assert "queries are the new model's, as they are" in capsys.readouterr().err
+
+
 def test_a_dense_module_is_a_linear_map(exported, capsys):
     adapter = made("binary")
     folder = exported(adapter, "torch", out="dense")

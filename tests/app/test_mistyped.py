@@ -57,6 +57,10 @@ def here(tmp_path, monkeypatch):
             "say what is known of the vectors by one of --label COLUMN, --pairs FILE",
         ),
         (
+            "migrate v.parquet wide.parquet sku",
+            "migrate has no argument sku: did you mean --id sku?",
+        ),
+        (
             "predict m.safetensors t.csv out.csv",
             "predict has no argument out.csv: did you mean -o out.csv?",
         ),

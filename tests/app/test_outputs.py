@@ -21,6 +21,8 @@ COMMANDS = next(
     action for action in PARSER._actions if hasattr(action, "choices") and action.dest == "command"
 ).choices
 FILES = {
+    "NEW",
+    "OLD",
     "FILE",
     "OUT",
     "TABLE",
@@ -70,6 +72,7 @@ CASES = [
     ("compare many --target kind --dask", "--picture", ".png", ["many/part.parquet"]),
     ("adapt many --label kind", "--save", ".safetensors", ["many/part.parquet"]),
     ("adapt q.parquet --pairs pairs.csv", "--save", ".safetensors", ["q.parquet", "pairs.csv"]),
+    ("migrate q.parquet new.csv", "--save", ".safetensors", ["q.parquet", "new.csv"]),
     (ADAPT, "--save", ".safetensors", ["q.parquet", "new.csv", "judged.csv"]),
     (ADAPT, "--report", ".html", ["q.parquet", "new.csv", "judged.csv"]),
     ("predict m.safetensors new.csv", "-o", ".csv", ["m.safetensors", "new.csv"]),

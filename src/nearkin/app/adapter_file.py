@@ -28,7 +28,8 @@ class SavedAdapter:
     Attributes
     ----------
     map : EmbeddingAdapter
-        With its `side`, and "int8" or "binary" codes as it may `quantize`.
+        With its `side` ("document" of a migration that maps documents alone, to be searched by
+        the new model's queries), and "int8" or "binary" codes as it may `quantize`.
     name : str
         Of the way that was chosen, such as "adapter 64 int8".
     column : str
@@ -49,6 +50,8 @@ class SavedAdapter:
         Which similarity is a match, see `Matcher`.
     unanswerable : float
         Share of queries without an answer that the rules expect.
+    baseline : str
+        What the "raw" score is of: "raw" vectors, or what a migration was compared with.
     """
 
     map: EmbeddingAdapter
@@ -63,6 +66,7 @@ class SavedAdapter:
     pair_rules: MatchRules | None = None
     list_rules: MatchRules | None = None
     unanswerable: float = 0.0
+    baseline: str = "raw"
 
     @property
     def scale(self) -> float:

@@ -1,6 +1,5 @@
 """The command line: `nearkin compare`, `check`, `predict`, `transform`, `inspect`, and for vectors
-`adapt`, `match`,
-`export`.
+`adapt`, `match`, `migrate`, `export`.
 
 Results go to standard output, progress, remarks and errors to standard error. What help and refused
 options need is here and in the modules of options, and nothing else is loaded for it.
@@ -26,7 +25,10 @@ from .places import BUNDLED, SEPARATORS, STANDARD_INPUT, is_absent, missing_file
 
 TASKS = ("classification", "regression")
 SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
-SAVED = "a file written by nearkin compare --save, or but for predict by nearkin adapt --save"
+SAVED = (
+    "a file written by nearkin compare --save, or but for predict by nearkin adapt or migrate "
+    "--save"
+)
 TABLE = (
     "a CSV (also .tsv, .txt, .gz), Parquet or NPZ file, - for standard input, or a bundled set "
     f"({', '.join(BUNDLED)})"
@@ -563,6 +565,51 @@ def match(add: Add) -> None:
 
 
 @command
+def migrate(add: Add) -> None:
+    """Keep an index when the embedding model changes, or say that everything must be embedded
+    again.
+
+    OLD and NEW hold the same items, embedded by the old model and by the new one: a sample of some
+    thousand. A map is learned from the new model's space into the old one's, so that new queries
+    search the old index, or, with --into new, from the old one's into the new one's, so that the
+    vectors of the old index are converted by `nearkin transform`, and new queries search them as
+    they are.
+
+    Half of the rows, at most 4,000, are held out as queries and documents. The verdict compares
+    what the map finds among these with what the new model finds, had everything been embedded
+    again: its own ten neighbours, or with --label the items of the query's label. "Migrate": at
+    least 95 % of that is kept, at the lower end of the 95 % interval. "Embed again": less than
+    half, at the upper end. Else "migrate with a loss". --save writes the map, whatever the verdict.
+
+    For example:
+      nearkin migrate old.parquet new.parquet --id sku --save queries.safetensors
+      nearkin migrate old.parquet new.parquet --id sku --label category
+      nearkin migrate old.parquet new.parquet --id sku --into new --save documents.safetensors
+      nearkin transform documents.safetensors index.parquet --id sku -o converted.parquet
+    """
+    vectors = "a Parquet, NPZ or CSV file of vectors by the {} model"
+    add("old", vectors.format("old"), "OLD")
+    add("new", vectors.format("new"), "NEW")
+    add(
+        "--id",
+        "the column of both files by which rows are the same item (default: by number)",
+        "COLUMN",
+    )
+    add(
+        "--into",
+        "old: map queries of the new model into the old index (default); new: map the documents of "
+        "the old index into the new model's space",
+        choices=["old", "new"],
+        default="old",
+    )
+    add("--label", "a column of OLD with classes, which take part and decide", "COLUMN")
+    add("--vectors", "which column of lists holds the vectors, where there are several", "COLUMN")
+    add_reading(add)
+    add("--save", "learn the map from all rows and save it (.safetensors)", "FILE")
+    add("--seed", "seed of what is held out (default: 0)", type=at_least(0), default=0)
+
+
+@command
 def export(add: Add) -> None:
     """Write an adapter in a form that a vector database or another program applies.
 
@@ -574,7 +621,7 @@ def export(add: Add) -> None:
       nearkin export adapter.safetensors --to onnx -o adapter.onnx
       nearkin export adapter.safetensors --to sql --table items --column embedding -o adapter.sql
     """
-    add("adapter", "a file written by nearkin adapt --save", "ADAPTER")
+    add("adapter", "a file written by nearkin adapt or migrate --save", "ADAPTER")
     add(
         "--to",
         "onnx needs nearkin[export], faiss nearkin[ann]",
@@ -598,6 +645,7 @@ MEANT = {
     "compare": "--target",
     "check": "--target",
     "adapt": "--label",
+    "migrate": "--id",
     "predict": "-o",
     "transform": "-o",
     "match": "-o",
@@ -669,10 +717,10 @@ def _unfit(options: argparse.Namespace) -> str | None:
             return f"without --dask only: {names}. A folder is classified, and ranked by one split."
     if "model" in options and is_absent(options.model):
         return (
-            f"{options.model} cannot be read: no such file; give one that nearkin compare or adapt "
-            "--save wrote."
+            f"{options.model} cannot be read: no such file; give one that nearkin compare, adapt "
+            "or migrate --save wrote."
         )
-    for name in ("index", "pairs", "queries", "relevance"):
+    for name in ("index", "pairs", "queries", "relevance", "old", "new"):
         if absent := missing_file(getattr(options, name, None) or STANDARD_INPUT):
             return absent
     is_table = "table" in options and getattr(options, "dask", None) is None

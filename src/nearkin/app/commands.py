@@ -1,5 +1,5 @@
-"""What each command does, step by step; those of `adapt`, `check`, `export`
-and `match` have files of their own.
+"""What each command does, step by step; those of `adapt`, `check`, `export`, `match` and `migrate`
+have files of their own.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .adapter_file import SavedAdapter, is_adapter, load_adapter
 from .check import check as check
 from .export import export as export
 from .match import match as match
+from .migrate import migrate as migrate
 from .model import (
     NAMED_VOTERS,
     Model,

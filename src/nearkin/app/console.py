@@ -152,18 +152,18 @@ def describe(model: Model, path: Path) -> None:
 def describe_adapter(adapter: SavedAdapter, path: str) -> None:
     """Print what an adapter is, and how good it was for held-out queries."""
     found = adapter.held_out
-    side = (
-        "queries alone: documents stay as they are"
-        if adapter.map.side == "query"
-        else "queries and documents"
-    )
+    side = {
+        "query": "queries alone: documents stay as they are",
+        "document": "documents alone: queries are the new model's, as they are",
+    }.get(adapter.map.side, "queries and documents")
     say(f"{path}: {adapter.name}, learned from {adapter.table}, saved by nearkin {adapter.version}")
     say(
         f"Vectors: {adapter.map.n_features_in_} numbers to {adapter.map.n_components_}, "
         f"{adapter.bytes} bytes each, of {side}"
     )
     say(
-        f"Held out: {adapter.score} {100 * found['adapter']:.1f}, raw {100 * found['raw']:.1f} "
+        f"Held out: {adapter.score} {100 * found['adapter']:.1f}, "
+        f"{adapter.baseline} {100 * found['raw']:.1f} "
         f"(95% interval of the difference {100 * found['low']:+.1f} to {100 * found['high']:+.1f} "
         f"points), {found['n_queries']:,.0f} "
         f"queries{'' if adapter.part == 'queries' else f' of {adapter.part}'}"

@@ -147,7 +147,11 @@ def script(
         "halfvec": f"{unit}::halfvec({m})",
         "bit": f"binary_quantize({unit})::bit({m})",
     }[kind]
-    to_query = f"{new_column} {distance} {function}($1)"
+    of_query = f"{function}($1)"
+    new_row = f"({column}, {new_column}) VALUES ($1, {function}($1))"
+    if adapter.map.side == "document":  # queries and new rows are the new model's
+        of_query, new_row = "$1", f"({new_column}) VALUES ($1)"
+    to_query = f"{new_column} {distance} {of_query}"
     # their text is read as the float32 that they are
     bias, weights = adapter.map.bias_.astype(str), adapter.map.components_.astype(str)
     inserts = "\n".join(
@@ -188,7 +192,7 @@ ANALYZE {vectors};
 ORDER BY {to_query} LIMIT 10;
 {_best_match(adapter, vectors, to_query)}\
 -- A new row:
---   INSERT INTO {vectors} ({column}, {new_column}) VALUES ($1, {function}($1));
+--   INSERT INTO {vectors} {new_row};
 """
 
 
@@ -369,6 +373,12 @@ def _sizes(adapter: SavedAdapter) -> str:
 
 def _check_target(adapter: SavedAdapter, path: str, target: str) -> None:
     """Refuse what a target cannot do, or needs, with the remedy."""
+    if adapter.map.side == "document" and target == "faiss":
+        raise TableError(
+            f"{path} maps documents alone, an index of faiss would map queries, too: write the "
+            "documents by `nearkin transform`, and add them to a faiss.IndexFlatIP"
+            f"({adapter.map.n_components_})."
+        )
     if adapter.map.side == "query" and target in OF_DOCUMENTS:
         raise TableError(
             f"{path} adapts queries alone, {target} would map documents, too: leave the index of "
@@ -393,6 +403,8 @@ def _notes(adapter: SavedAdapter, target: str) -> list[str]:
     ]
     if adapter.map.side == "query":
         notes.append("adapt queries alone: documents stay as they are")
+    if adapter.map.side == "document":
+        notes.append("map documents alone: queries are the new model's, as they are")
     if target == "torch":
         notes.append("put it between two modules Normalize: it is linear")
     codes = {

@@ -43,7 +43,7 @@ ROWS_PER_GROUP = 2**16  # of a Parquet file
 DIGITS = 6  # of a rounded float
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet may compute
 # what of a command's line names an input, and what an output
-READ = ("table", "index", "model", "adapter", "pairs", "queries", "relevance")
+READ = ("table", "index", "model", "adapter", "pairs", "queries", "relevance", "old", "new")
 WRITTEN = {
     "output": "-o",
     "picture": "--picture",

@@ -20,6 +20,7 @@ from .comparison import FINAL_CHOICE, compare, extend
 from .contestants import CHOICE
 from .embeddings import Shares, held_out_accuracy, neighborhood_preservation, same_class_among
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
+from .migration import MigrationVerdict, evaluate_migration
 from .protocol import RARE, few_decide, first_repeat
 from .results import Comparison, Doubt, MethodResult, RankingRow, difference_test, leader, ranked
 from .scores import (
@@ -67,6 +68,7 @@ __all__ = [
     "Labels",
     "Method",
     "MethodResult",
+    "MigrationVerdict",
     "OwnVote",
     "PairedTest",
     "RankingRow",
@@ -89,6 +91,7 @@ __all__ = [
     "default_methods",
     "default_references",
     "difference_test",
+    "evaluate_migration",
     "extend",
     "few_decide",
     "first_map",

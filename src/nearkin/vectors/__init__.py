@@ -4,6 +4,7 @@ from .adapter import EmbeddingAdapter
 from .codes import LARGEST
 from .judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from .matching import BestMatches, HeldOutLists, Matcher, MatchRules, Promise, Space
+from .migration import Migration
 from .procrustes import Procrustes
 from .retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 
@@ -19,6 +20,7 @@ __all__ = [
     "Labels",
     "MatchRules",
     "Matcher",
+    "Migration",
     "Procrustes",
     "Promise",
     "Relevance",

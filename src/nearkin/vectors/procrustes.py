@@ -15,6 +15,21 @@ from .adapter import UnitEmbedding, check_directions
 from .codes import orthogonal_procrustes
 
 
+def target_rows(y: Any) -> np.ndarray:
+    """Return valid embeddings by the other model, in unit length."""
+    refuse_foreign(y, "y")
+    if y is None:
+        raise ValueError(
+            "requires y to be passed, but the target y is None: give the old embeddings."
+        )
+    Y = check_array(widened(y), dtype=(np.float64, np.float32), ensure_2d=False, input_name="y")
+    Y = unit_rows(Y.reshape(len(Y), -1))
+    # scikit-learn's checks fit one column, of which nothing is left but signs
+    if Y.shape[1] > 1:
+        check_directions(Y, "y")
+    return Y
+
+
 class Procrustes(UnitEmbedding):
     """The rotation of one model's embeddings that comes nearest to another's, from a sample that
     both have embedded.
@@ -101,18 +116,8 @@ class Procrustes(UnitEmbedding):
         -------
         self
         """
-        refuse_foreign(y, "y")
-        X = self._unit_rows(X)
-        if y is None:
-            raise ValueError(
-                "requires y to be passed, but the target y is None: give the old embeddings."
-            )
-        Y = check_array(widened(y), dtype=(np.float64, np.float32), ensure_2d=False, input_name="y")
-        Y = unit_rows(Y.reshape(len(Y), -1))
+        X, Y = self._unit_rows(X), target_rows(y)
         check_consistent_length(X, Y)
-        # scikit-learn's checks fit one column, of which nothing is left but signs
-        if Y.shape[1] > 1:
-            check_directions(Y, "y")
         x, y = (Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
         R = orthogonal_procrustes(X - x, Y - y)
         Z = (X - x) @ R.T

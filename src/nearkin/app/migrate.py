@@ -1,0 +1,190 @@
+"""`nearkin migrate`: a new model for an old index, or the advice to embed again."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+import numpy as np
+
+from .._messages import counted, quoted
+from ..evaluation import MigrationVerdict, PairedTest, evaluate_migration
+from ..vectors import EmbeddingAdapter, Migration
+from . import console
+from .adapter_file import SavedAdapter, save_adapter
+from .output import Outputs, check_outputs
+from .readers import TableError, one_line
+from .tables import reading
+from .vectors import VectorTable, read_codes, read_vectors
+
+SIDES = {"old": "query", "new": "document"}  # by the space that is mapped into
+NAMES = {"query": "migrated queries", "document": "migrated documents"}
+
+
+def migrate(options: argparse.Namespace) -> int:
+    """Learn a map between the vectors of two models, say what it keeps, and save it."""
+    check_outputs(options)
+    side = SIDES[options.into]
+    with one_line(options.old):
+        read = partial(read_vectors, ids=options.id, reading=reading(options))
+        old = read(options.old, label=options.label, vectors=options.vectors)
+        new = read(options.new, vectors=options.vectors)
+    rows_old, rows_new, notes = matched(old, new, options)
+    codes = None
+    if old.labels is not None:
+        codes = read_codes(old.labels[rows_old], options.old, "--label")
+    outputs = Outputs(quiet=options.quiet, stderr=False)
+    outputs.note(
+        f"{counted(len(rows_old), 'row')} embedded by both models: {old.X.shape[1]} numbers of "
+        f"{old.name}, {new.X.shape[1]} of {new.name}",
+        *(f"  {note}" for note in notes),
+    )
+    X_old, X_new = old.X[rows_old], new.X[rows_new]
+    with one_line(options.old):
+        found = evaluate_migration(X_old, X_new, side=side, labels=codes, random_state=options.seed)
+    console.print_grid(grid_of(found), ())
+    advice, *sentences = verdict_of(found, len(rows_old))
+    console.say(advice, "bold")
+    for line in sentences:
+        console.say(line)
+    if options.save:
+        source = new if side == "query" else old
+        X, Y = (X_new, X_old) if side == "query" else (X_old, X_new)
+        model = Migration(side=side, random_state=options.seed).fit(X, Y, labels=codes)
+        saved = saved_map(model, source, found)
+        done = f"Map: {options.save} (of {NAMES[side]}, {saved.bytes} bytes a vector)"
+        outputs.write(options.save, "--save", partial(save_adapter, saved), done)
+    return outputs.code
+
+
+def matched(
+    old: VectorTable, new: VectorTable, options: argparse.Namespace
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Return the rows of both files that are the same items, in one order, and notes."""
+    notes = [*old.notes, *new.notes]
+    if old.ids is None or new.ids is None:
+        if len(old.X) != len(new.X):
+            raise TableError(
+                f"{options.old} has {len(old.X):,} rows and {options.new} {len(new.X):,}: name the "
+                "column by which rows are the same items by --id."
+            )
+        rows = np.arange(len(old.X))
+        return rows, rows, [*notes, "rows of one number are taken for the same item (no --id)"]
+    ids_old, ids_new = old.ids.astype(str), new.ids.astype(str)
+    for ids, path in ((ids_old, options.old), (ids_new, options.new)):
+        names, counts = np.unique(ids, return_counts=True)
+        if several := names[counts > 1].tolist():
+            raise TableError(
+                f"{path}: the column {options.id} names several rows {quoted(several, 3)}: give "
+                "each item once."
+            )
+    both, rows_old, rows_new = np.intersect1d(
+        ids_old, ids_new, assume_unique=True, return_indices=True
+    )
+    if not len(both):
+        raise TableError(
+            f"{options.old} and {options.new} name no item alike in {options.id}: give the same "
+            "items, embedded by both models."
+        )
+    order = np.argsort(rows_old)
+    for table, path in ((old, options.old), (new, options.new)):
+        if alone := len(table.X) - len(both):
+            notes.append(f"{counted(alone, 'row')} of {path} alone: left out")
+    return rows_old[order], rows_new[order], notes
+
+
+def saved_map(model: Migration, source: VectorTable, found: MigrationVerdict) -> SavedAdapter:
+    """Return a fitted map with what is known of it."""
+    arrays = {
+        "components": model.components_.astype(np.float32),
+        "bias": model.bias_.astype(np.float32),
+        "scale": np.ones(1, np.float32),
+    }
+    low, high = found.test.interval()
+    held_out = {
+        "adapter": found.scores["migration"][found.score],
+        "raw": found.scores[found.reference][found.score],
+        "low": low,
+        "high": high,
+        "p_value": found.test.p_value,
+        "n_queries": found.n_queries,
+    }
+    return SavedAdapter(
+        EmbeddingAdapter.from_arrays(arrays, side=model.side),
+        NAMES[model.side],
+        source.column,
+        source.columns,
+        found.score,
+        "queries",
+        {name: float(value) for name, value in held_out.items()},
+        source.name,
+        baseline=found.reference,
+    )
+
+
+# What was found, as a table of text and a few sentences.
+
+
+def grid_of(found: MigrationVerdict) -> list[dict[str, str]]:
+    """Return a line for every way to search."""
+    return [
+        {"search": way} | {name: f"{100 * value:.1f}" for name, value in scores.items()}
+        for way, scores in found.scores.items()
+    ]
+
+
+def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
+    """Return sentences: what to do, what is kept, how it was judged, and what more rows would
+    add.
+    """
+    score, migrated = found.score, found.scores["migration"]
+    low, high = (100 * end for end in found.interval)
+    against = "embedding everything again" if found.reference != "old model" else "the old model"
+    lines = [
+        f"{found.verdict.capitalize()}: {score} {100 * migrated[score]:.1f} against "
+        f"{100 * found.scores[found.reference][score]:.1f} by {against}, {100 * found.kept:.1f} % "
+        f"kept [{low:.1f}, {high:.1f}]."
+    ]
+    if found.verdict == "embed again":
+        lines.append("The map finds less than half: the two models do not agree on what is near.")
+    if score == "precision@10":
+        lines.append(
+            f"Of the new model's own ten neighbours {100 * migrated['recall@10']:.1f} % are found, "
+            f"by the old model {100 * found.scores['old model']['recall@10']:.1f} %."
+        )
+    else:
+        lines.append(
+            f"The old model by itself finds {100 * found.scores['old model'][score]:.1f} % of the "
+            "new one's ten neighbours. Which of both is right, only labels say (--label)."
+        )
+    if found.unseen is not None:
+        lines.append(
+            f"Classes that the sample has no label of: {100 * found.unseen.migration:.1f} against "
+            f"{100 * found.unseen.reference:.1f}, {_points(found.unseen.test)} points."
+        )
+    lines.append(
+        f"Judged by {found.n_queries:,} held-out queries among {found.n_documents:,} held-out "
+        f"documents, by a map learned from {max(found.curve):,} rows; the one that --save writes "
+        f"learns from all {n:,}. Intervals hold 95 %."
+    )
+    return [*lines, _growth(found)]
+
+
+def _points(test: PairedTest) -> str:
+    """Return a difference in points with its 95 % interval."""
+    low, high = test.interval()
+    return f"{100 * test.difference:+.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _growth(found: MigrationVerdict) -> str:
+    """Return a sentence on what a larger sample would add."""
+    sizes = ", ".join(f"{n:,} rows {100 * s:.1f}" for n, s in found.curve.items())
+    said = f"Learned from {sizes}: the last doubling adds {_points(found.growth)} points"
+    if not found.gain_of_more:
+        return f"{said}, so more rows are not shown to help."
+    if found.rows_needed == max(found.curve):
+        return f"{said}."
+    said += f", and all further ones about {100 * found.gain_of_more:.1f} (extrapolated)"
+    if np.isfinite(found.rows_needed):
+        return f"{said}: about {found.rows_needed:,.0f} rows would keep 95 %."
+    return f"{said}: no number of rows is expected to keep 95 %."

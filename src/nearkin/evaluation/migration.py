@@ -1,0 +1,292 @@
+"""What a map between two models' embeddings keeps of the search, against embedding everything
+again: a verdict, by held-out queries and documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length
+
+from .._blocks import unit_rows
+from .._validation import check_choice, encode_partial_labels
+from ..vectors import Migration, Procrustes, retrieval_scores
+from ..vectors.migration import FEWEST, SIDES, Sample, Search, shared
+from .statistics import PairedTest, paired_test_by_rows
+
+N_NEIGHBORS = 10
+KEPT, LOST = 0.95, 0.5  # shares of the search that are kept: "migrate", and "embed again"
+MIGRATE, WITH_LOSS, EMBED_AGAIN = "migrate", "migrate with a loss", "embed again"
+AGAIN, OLD, ROTATION, LEAST_SQUARES, MAP = (
+    "embedded again",
+    "old model",
+    "rotation",
+    "least squares",
+    "migration",
+)
+NEIGHBORS, NDCG, PRECISION = "recall@10", "nDCG@10", "precision@10"
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """The deciding score for queries of classes that no row has whose label the map has learned
+    from.
+
+    Attributes
+    ----------
+    migration, reference : float
+    test : PairedTest
+        Of their difference, with classes as units.
+    """
+
+    migration: float
+    reference: float
+    test: PairedTest
+
+
+@dataclass(frozen=True)
+class MigrationVerdict:
+    """What `evaluate_migration` found.
+
+    Attributes
+    ----------
+    verdict : {"migrate", "migrate with a loss", "embed again"}
+    scores : dict of str to dict of str to float
+        By way of search ("embedded again", "old model", "rotation", "least squares", "migration")
+        and name: "recall@10" and "nDCG@10" of the new model's own ten neighbours, and with labels
+        "precision@10".
+    score : str
+        What decides: "precision@10" with labels, else "recall@10".
+    reference : str
+        What the migration is compared with: embedding everything again, or the old model where
+        labels show its search to be better.
+    test : PairedTest
+        Difference of the migration to that, in the score.
+    kept : float
+    interval : tuple of float
+        Share of the reference's score that is kept, above what chance would find, with its 95 %
+        interval.
+    unseen : Unseen or None
+        With labels that the map makes use of, and eight classes or more: a quarter of the classes,
+        whose labels another map has not seen.
+    curve : dict of int to float
+        The score by rows that the map was learned from: a quarter, a half, and all that were not
+        held out.
+    growth : PairedTest
+        Difference of the last two.
+    map : Migration
+        The one that was evaluated.
+    n_queries, n_documents, n_rows : int
+        Held out; and rows of the sample, without duplicates.
+    """
+
+    verdict: str
+    scores: dict[str, dict[str, float]]
+    score: str
+    reference: str
+    test: PairedTest
+    kept: float
+    interval: tuple[float, float]
+    unseen: Unseen | None
+    curve: dict[int, float]
+    growth: PairedTest
+    map: Migration
+    n_queries: int
+    n_documents: int
+    n_rows: int
+
+    @property
+    def gain_of_more(self) -> float:
+        """Return the score that a sample of any size would add, extrapolated; 0 where doubling it
+        to what it is added nothing that is shown.
+
+        The error of a linear map falls as 1 / rows: what the last doubling has added, all that
+        follow will add together.
+        """
+        return self.growth.difference if self.growth.interval()[0] > 0 else 0.0
+
+    @property
+    def rows_needed(self) -> float:
+        """Return the rows to learn from with which .95 would be kept, extrapolated; inf if none."""
+        lost = self.scores[self.reference][self.score] - self.scores[MAP][self.score]
+        missing = lost * (1 - (1 - KEPT) / max(1 - self.kept, 1e-12))
+        if missing <= 0:
+            return max(self.curve)
+        gain = self.gain_of_more
+        return max(self.curve) / (1 - missing / gain) if gain > missing else np.inf
+
+
+def evaluate_migration(
+    old: Any,
+    new: Any,
+    *,
+    side: str = "query",
+    labels: Any = None,
+    random_state: int = 0,
+) -> MigrationVerdict:
+    """Say whether a new model can search the index of an old one through a map, at what loss.
+
+    Half of the rows are held out, at most 4,000: a quarter of these are queries, the others the
+    documents of an index. The map is learned from the rows that are left, with its setting chosen
+    inside them, so it is a little worse than one that is learned from all.
+
+    With r the reference's score, s the migration's and c what chance would find, the share (s - c)
+    / (r - c) is kept. "migrate": at least .95, at the lower end of the 95 % interval. "embed
+    again": less than half, at its upper end. Else "migrate with a loss", and also where classes
+    whose labels are not learned from are shown to keep less than .95.
+
+    Parameters
+    ----------
+    old, new : arrays of shape (n, p) and (n, m)
+        The same items, embedded by either model; n >= 80.
+    side : {"query", "document"}, default="query"
+        What is mapped: new queries into the old index, or the documents of the old index into the
+        new space.
+    labels : array of shape (n,), default=None
+        Classes, -1, None or NaN for none. They take part in the map, and decide by precision@10;
+        the reference is then the better of both models' own search. Without, the new model's own
+        ten neighbours decide.
+    random_state : int, default=0
+
+    Returns
+    -------
+    MigrationVerdict
+
+    Notes
+    -----
+    Rows that repeat a row exactly, by the new model, are left out. Intervals are those of queries,
+    widened for the rows that the map was learned from (`statistics.paired_test_by_rows`).
+    """
+    check_choice(side, "side", SIDES)
+    old, new = (unit_rows(np.asarray(Z)) for Z in (old, new))
+    check_consistent_length(old, new)
+    codes = None if labels is None else encode_partial_labels(labels)[1]
+    first = np.sort(np.unique(new, axis=0, return_index=True)[1])
+    if len(first) < FEWEST:
+        raise ValueError(
+            f"{len(first)} distinct rows are too few to hold some out: give at least {FEWEST}."
+        )
+    X, Y = (new, old) if side == "query" else (old, new)
+    sample = Sample(X, Y, side, codes).some(first)
+    fit, documents, queries = sample.held_out(np.random.default_rng(random_state))
+    judge = Judge(Search(documents, queries), len(fit))
+
+    def learned(some: Sample) -> Migration:
+        model = Migration(side=side, random_state=random_state)
+        return model.fit(some.X, some.Y, labels=some.codes)
+
+    model = learned(fit)
+    maps = {
+        ROTATION: Procrustes().fit(fit.X, fit.Y),
+        LEAST_SQUARES: Migration(side=side, reverse=0, alpha=0).fit(fit.X, fit.Y),
+        MAP: model,
+    }
+    scores = {AGAIN: judge.scores(judge.own), OLD: judge.scores(judge.by_model("old"))}
+    scores |= {name: judge.scores(judge.by_map(one)) for name, one in maps.items()}
+    means = {way: {name: float(s.mean()) for name, s in scores[way].items()} for way in scores}
+    score = judge.score
+    of_models = (AGAIN, OLD) if score == PRECISION else (AGAIN,)
+    reference = max(of_models, key=lambda way: means[way][score])
+    above_chance = means[reference][score] - judge.by_chance()
+    if above_chance <= 0:
+        raise ValueError(
+            f"neither model finds the labels: precision@10 is {means[reference][score]:.3f}, "
+            "no better than chance. Leave them out, or give others."
+        )
+    against = judge.test(scores[MAP][score], scores[reference][score])
+    low, high = (1 + end / above_chance for end in against.interval())
+    smaller = [len(fit) // 4, len(fit) // 2]
+    of_smaller = [
+        judge.scores(judge.by_map(learned(fit.some(np.arange(n)))))[score] for n in smaller
+    ]
+    curve = {n: float(values.mean()) for n, values in zip(smaller, of_smaller, strict=True)}
+    unseen, verdict = None, MIGRATE if low >= KEPT else EMBED_AGAIN if high < LOST else WITH_LOSS
+    if model.label_weight_ > 0:
+        without, hidden = fit.without_classes(np.random.default_rng(random_state))
+        found = judge.scores(judge.by_map(learned(without)))[score]
+        unseen = judge.of_classes(hidden, found, scores[reference][score])
+    if unseen and verdict == MIGRATE and 1 + unseen.test.interval()[1] / above_chance < KEPT:
+        verdict = WITH_LOSS
+    return MigrationVerdict(
+        verdict=verdict,
+        scores=means,
+        score=score,
+        reference=reference,
+        test=against,
+        kept=1 + against.difference / above_chance,
+        interval=(low, high),
+        unseen=unseen,
+        curve=curve | {len(fit): means[MAP][score]},
+        growth=judge.test(scores[MAP][score], of_smaller[-1]),
+        map=model,
+        n_queries=int(judge.asked.sum()),
+        n_documents=len(documents),
+        n_rows=len(sample),
+    )
+
+
+class Judge:
+    """Scores what held-out queries find.
+
+    Attributes
+    ----------
+    search : Search
+    n_fit : int
+        Rows that maps were learned from.
+    own : int array of shape (q, 10)
+        What the new model finds by itself.
+    asked : boolean array of shape (q,)
+        The queries that are scored by labels; all without these.
+    """
+
+    def __init__(self, search: Search, n_fit: int) -> None:
+        self.search, self.n_fit = search, n_fit
+        self.own = self.by_model("new")
+        self.asked, self.score = np.ones(len(self.own), bool), NEIGHBORS
+        if search.queries.codes is not None:
+            self.asked, self.score = search.has_label(), PRECISION
+            if not self.asked.any():
+                raise ValueError("labels name no class of two rows: leave them out, or give more.")
+
+    def by_model(self, which: str) -> np.ndarray:
+        """Return what the "new" or the "old" model finds by itself, (q, 10)."""
+        return self.search.by_model(which, N_NEIGHBORS)
+
+    def by_map(self, model: Any) -> np.ndarray:
+        """Return what is found through a fitted map."""
+        return self.search.by_map(model.components_, model.bias_, N_NEIGHBORS)
+
+    def scores(self, ranked: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the scores of queries by name; those by labels of queries that have one."""
+        n, k = self.own.shape
+        hits = shared(ranked, self.own).astype(float)
+        of_own = retrieval_scores(hits, np.ones((n, N_NEIGHBORS)), np.full(n, k))
+        scores = {NEIGHBORS: of_own["precision@10"], NDCG: of_own["nDCG@10"]}
+        if self.score == PRECISION:
+            scores[PRECISION] = self.search.same_label(ranked)[self.asked].mean(axis=1)
+        return scores
+
+    def by_chance(self) -> float:
+        """Return the score of documents drawn by lot."""
+        q, d = self.search.queries.codes, self.search.documents.codes
+        if q is None or d is None:
+            return N_NEIGHBORS / len(self.search.documents)
+        return float(np.mean(q[self.asked][:, None] == d))
+
+    def test(self, a: np.ndarray, b: np.ndarray) -> PairedTest:
+        """Test a difference in the deciding score."""
+        return paired_test_by_rows([a], [b], [np.flatnonzero(self.asked)], self.n_fit)
+
+    def of_classes(self, chosen: np.ndarray, a: np.ndarray, b: np.ndarray) -> Unseen | None:
+        """Return means and the test of a difference for queries of some classes."""
+        codes = self.search.queries.codes
+        assert codes is not None
+        rows = np.flatnonzero(self.asked)
+        some = chosen[codes[rows]]
+        if not some.any():
+            return None
+        a, b = a[some], b[some]
+        test = paired_test_by_rows([a], [b], [rows[some]], self.n_fit, units=codes)
+        return Unseen(float(a.mean()), float(b.mean()), test)

@@ -1,0 +1,434 @@
+"""Embeddings of one model in the space of another, by an affine map that is chosen on held-out
+rows, so that an index need not be embedded again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length
+
+from .._blocks import affine_unit_rows, row_blocks
+from .._validation import check_choice, check_number, encode_partial_labels
+from ..linalg import eigh, svd
+from .adapter import UnitEmbedding
+from .judgements import FEWEST_CLASSES, FOLDS
+from .procrustes import target_rows
+from .retrieval import Vectors
+
+SIDES = ("query", "document")
+FEWEST = 80  # rows of which some are held out
+MOST_HELD_OUT = 4_000
+# Settings are chosen by the first ranks: an index holds many more documents than the sample, and
+# its first ten are as near as the first few here.
+CHOICE_DEPTH = 3
+CHOICE_QUERIES = 1_000  # on as many splits as it takes
+MOST_SPLITS = 8
+LABEL_RIDGE = 0.03  # relative to the mean eigenvalue of either scatter
+
+# Rows that are held out.
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The same items, embedded by the model whose rows are mapped, and by that of the target space.
+
+    Attributes
+    ----------
+    X : array of shape (n, p)
+        Rows to be mapped, of unit length.
+    Y : array of shape (n, m)
+        The same in the target space, of unit length.
+    side : {"query", "document"}
+        What is mapped: the new model's queries (X is new), or the old model's documents (Y is new).
+    codes : int array of shape (n,) or None
+        Classes, -1 for none.
+    """
+
+    X: np.ndarray
+    Y: np.ndarray
+    side: str
+    codes: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def some(self, rows: np.ndarray) -> Sample:
+        """Return some rows."""
+        codes = None if self.codes is None else self.codes[rows]
+        return Sample(self.X[rows], self.Y[rows], self.side, codes)
+
+    def without_classes(self, rng: np.random.Generator) -> tuple[Sample, np.ndarray]:
+        """Return the rows without the labels of a quarter of the classes, drawn by lot, where there
+        are eight or more; and which classes these are, False for the last, which stands for none.
+        """
+        assert self.codes is not None
+        n_classes = self.codes.max() + 1
+        hidden = rng.permutation(n_classes) % FOLDS == 0
+        hidden = np.append(hidden & (n_classes >= FEWEST_CLASSES), False)
+        return replace(self, codes=np.where(hidden[self.codes], -1, self.codes)), hidden
+
+    def held_out(self, rng: np.random.Generator) -> tuple[Sample, Sample, Sample]:
+        """Return rows to learn from, documents, and queries, drawn by lot.
+
+        A half is held out, at most 4,000; of these a quarter are queries. The documents are not
+        learned from either: those of an index are hardly ever in a sample, and of rows that are, a
+        map knows where they belong.
+        """
+        rows, n_held_out = rng.permutation(len(self)), min(len(self) // 2, MOST_HELD_OUT)
+        queries, documents, fit = np.split(rows, [n_held_out // 4, n_held_out])
+        return self.some(fit), self.some(documents), self.some(queries)
+
+
+@dataclass(frozen=True)
+class Search:
+    """Held-out queries and documents, each embedded by both models."""
+
+    documents: Sample
+    queries: Sample
+
+    def by_map(self, A: np.ndarray, b: np.ndarray, depth: int) -> np.ndarray:
+        """Return the first documents that each query finds through a map, (q, depth)."""
+        D, Q = self.documents, self.queries
+        if D.side == "query":
+            return Vectors(affine_unit_rows(Q.X, A, b), D.Y).ranked(depth)
+        return Vectors(Q.Y, affine_unit_rows(D.X, A, b)).ranked(depth)
+
+    def by_model(self, which: str, depth: int) -> np.ndarray:
+        """Return those that it finds by the "new" model alone, or the "old" one."""
+        space = "X" if (which == "new") == (self.documents.side == "query") else "Y"
+        return Vectors(getattr(self.queries, space), getattr(self.documents, space)).ranked(depth)
+
+    def has_label(self) -> np.ndarray:
+        """Return which queries have a label that a document has, too."""
+        q, d = self.queries.codes, self.documents.codes
+        if q is None or d is None:
+            return np.zeros(len(self.queries), bool)
+        return (q >= 0) & np.isin(q, d)
+
+    def same_label(self, ranked: np.ndarray) -> np.ndarray:
+        """Return which of the documents have the label of the query, (q, depth)."""
+        q, d = self.queries.codes, self.documents.codes
+        assert q is not None
+        assert d is not None
+        return d[ranked] == q[:, None]
+
+
+def shared(found: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """Return which of the documents found are among the true ones, (q, k)."""
+    return (found[:, :, None] == true[:, None, :]).any(axis=2)
+
+
+# The map.
+
+
+class Setting(NamedTuple):
+    """What is chosen; see `Migration`."""
+
+    reverse: float
+    alpha: float
+    label_weight: float
+
+
+# What "auto" tries, and takes where there are too few rows to hold some out. Of settings that are
+# equally good the first is taken: the rotation.
+TRIED: dict[str, tuple[list[float], list[float]]] = {
+    "reverse": ([0.0, 0.5, 1.0], [0.0]),
+    "alpha": ([np.inf, 0.1, 0.01], [0.1]),
+    "label_weight": ([0.0, 0.1, 0.3, 1.0], [0.3]),
+}
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What all maps of a sample are solved from, in the eigenvectors of the two scatters.
+
+    Attributes
+    ----------
+    x, y : arrays of shape (p,) and (m,)
+        Means.
+    d, V : arrays of shape (p,) and (p, p)
+        X'X = V diag(d) V' for rows about their mean.
+    e, U : arrays of shape (m,) and (m, m)
+        Y'Y = U diag(e) U'.
+    C, B, H : arrays of shape (m, p)
+        U'Y'X V, the rotation U'B V, and the products of class means U'Y'PX V (0 without labels).
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    d: np.ndarray
+    V: np.ndarray
+    e: np.ndarray
+    U: np.ndarray
+    C: np.ndarray
+    B: np.ndarray
+    H: np.ndarray
+
+    @classmethod
+    def of(cls, sample: Sample) -> Self:
+        """Return those of a sample."""
+        X, Y = sample.X, sample.Y
+        x, y = (Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
+        S_x, S_y = np.zeros((len(x), len(x))), np.zeros((len(y), len(y)))
+        C = np.zeros((len(y), len(x)))
+        for rows in row_blocks(len(X), max(len(x), len(y))):
+            X_c, Y_c = X[rows] - x, Y[rows] - y
+            S_x += X_c.T @ X_c
+            S_y += Y_c.T @ Y_c
+            C += Y_c.T @ X_c
+        (d, V), (e, U) = eigh(S_x), eigh(S_y)
+        H = np.zeros_like(C)
+        if sample.codes is not None:
+            known = np.flatnonzero(sample.codes >= 0)
+            order = known[np.argsort(sample.codes[known], kind="stable")]
+            starts = np.flatnonzero(np.diff(sample.codes[order], prepend=-1))
+            sizes = np.diff(starts, append=len(order))[:, None]
+            sums_x, sums_y = (
+                np.add.reduceat(Z[order], starts, axis=0, dtype=np.float64) - sizes * z
+                for Z, z in ((X, x), (Y, y))
+            )
+            H = (sums_y / sizes).T @ sums_x
+        left, _, right = svd(C, full_matrices=False)
+        R = left @ right  # the rotation of `Procrustes`, and its scale
+        B = (float(np.sum(C * R) / np.sum((R @ S_x) * R)) or 1.0) * R
+        C, B, H = (U.T @ M @ V for M in (C, B, H))
+        return cls(x, y, np.maximum(d, 0), V, np.maximum(e, 0), U, C, B, H)
+
+    def solve(self, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+        """Return components and bias, float64."""
+        w, alpha, label_weight = setting
+        d, e = self.d, self.e[:, None]
+        A = self.B
+        if alpha < np.inf:
+            penalty = alpha * ((1 - w) * d.mean() + w * e.mean())
+            divisor = (1 - w) * d + w * e + penalty
+            # no direction that the rows do not vary in
+            varies = divisor > 1e-12 * divisor.max()
+            A = np.divide(self.C + penalty * self.B, divisor, np.zeros_like(self.C), where=varies)
+        b = (1 - w) * (self.y - self._turned(A) @ self.x)
+        if label_weight and self.H.any():
+            K = self.H / (d + LABEL_RIDGE * d.mean()) / (e + LABEL_RIDGE * e.mean())
+            length, length_of_K = (np.linalg.norm(M * np.sqrt(d)) for M in (A, K))
+            K *= label_weight * length / length_of_K
+            A = A + K
+            b = b - self._turned(K) @ self.x
+        return self._turned(A), b
+
+    def _turned(self, A: np.ndarray) -> np.ndarray:
+        """Return a map in the eigenvectors as one of features."""
+        return self.U @ A @ self.V.T
+
+
+class Migration(UnitEmbedding):
+    """The affine map of one model's embeddings into another's space, of a family between rotation,
+    least squares and class means; the member is chosen by the neighbours of held-out queries.
+
+    Rows X (n, p) and Y (n, m) of the same items are scaled to unit length; x and y are their means,
+    X_c and Y_c the rows about these. With w for `reverse`, A minimizes
+
+        (1 - w) ||Y_c - X_c A'||^2 + w ||X_c - Y_c A||^2 + lambda ||A - B||^2,
+
+    where B is the scaled rotation of `Procrustes`, and lambda is `alpha` times the mean eigenvalue
+    of (1 - w) X_c'X_c and w Y_c'Y_c, added up. A row becomes A x_i + (1 - w)(y - A x), scaled to
+    unit length.
+
+    * w = 0 is the regression of Y on X, for alpha = 0 least squares: a mapped row comes near to
+      where the other model puts it. Mapped queries find what the old model would find; mapped
+      documents are found as by the new one.
+    * w = 1 is the regression of X on Y, read backwards: y_j'A x_i is the product of x_i with the
+      prediction of x_j from y_j, so that mapped queries find what the *new* model would find. A
+      constant would only prefer some documents for all queries, and there is none.
+    * alpha = inf is the rotation, which needs fewest rows.
+
+    All three are the same where the spaces differ by a rotation. In the eigenvectors X_c'X_c =
+    V diag(d) V' and Y_c'Y_c = U diag(e) U', the condition of first order, (1 - w) A X_c'X_c + w
+    Y_c'Y_c A + lambda A = Y_c'X_c + lambda B (a Sylvester equation: Kodirov et al. 2017), is
+    solved entry by entry,
+
+        (U'A V)_ij = (U'(Y_c'X_c + lambda B) V)_ij / ((1 - w) d_j + w e_i + lambda),
+
+    so that all settings cost one eigendecomposition of either space.
+
+    With `labels` a term K is added to A, and -K x to the constant: y_j'K x_i is the regression of
+    "same class" on pairs of rows,
+
+        K = (Y_c'Y_c + b I)^-1 Y_c'P X_c (X_c'X_c + a I)^-1,
+
+    P the projection to class means, which minimizes ||Y_c K X_c' - P||^2 + a ||Y_c K||^2 + b ||K
+    X_c'||^2 + a b ||K||^2 (Romera-Paredes and Torr 2015); a and b are .03 times the mean
+    eigenvalues. Its weight is `label_weight` times ||X_c A'|| / ||X_c K'||.
+
+    Parameters
+    ----------
+    side : {"query", "document"}, default="query"
+        What is mapped: "query" maps queries of a new model into the index of an old one, X is the
+        new model. "document" maps the documents of an index by an old model into the space of the
+        new one, of which queries come as they are; X is the old model.
+    reverse : float in [0, 1] or "auto", default="auto"
+        w; "auto" tries 0, .5, and of queries 1.
+    alpha : float or "auto", default="auto"
+        Penalty towards the rotation, at least 0, inf for the rotation; "auto" tries inf, .1 and
+        .01 on the rows that are not held out, and takes the same lambda for all.
+    label_weight : float or "auto", default="auto"
+        Weight of the labels, where these are given; "auto" tries 0, .1, .3 and 1.
+        Where all classes that will come are in the sample, 3 may be better.
+    random_state : int, RandomState instance or None, default=0
+        Draws the rows that are held out.
+
+    Attributes
+    ----------
+    components_ : array of shape (m, p)
+        A, or A + K.
+    bias_ : array of shape (m,)
+    reverse_, alpha_, label_weight_ : float
+        The setting that was taken; label_weight_ is 0 without labels.
+
+    See Also
+    --------
+    Procrustes : The rotation.
+    EmbeddingAdapter : Learns from labels, pairs or judgements within one space.
+
+    Notes
+    -----
+    Settings are chosen on half of the rows, at most 4,000, of which a quarter are queries and the
+    others documents, that the map does not learn from; for few rows repeatedly. Without labels, by
+    the share of the new model's three nearest documents among the three found: what embedding
+    everything again would find. With labels, by the share of these that have the query's label: the
+    mean of queries of classes whose labels are learned from, and of a quarter of the classes whose
+    labels are not. Then the map is learned from all rows. Of fewer than 80 rows reverse=0,
+    alpha=.1, label_weight=.3 are taken.
+
+    Labels help queries of classes that are in the sample, and harm those of other classes, the more
+    the larger their weight.
+
+    What the target space cannot express is lost. `nearkin.evaluation.evaluate_migration` and
+    `nearkin migrate` say how much.
+
+    Cost: O(n (p + m)^2 + p^3 + m^3), and a search for every setting that is tried.
+
+    References
+    ----------
+    P. H. Schoenemann. A generalized solution of the orthogonal Procrustes problem. Psychometrika
+    31, 1966.
+    B. Romera-Paredes and P. H. S. Torr. An embarrassingly simple approach to zero-shot learning.
+    ICML 2015.
+    E. Kodirov, T. Xiang and S. Gong. Semantic autoencoder for zero-shot learning. CVPR 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearkin import Migration
+    >>> rng = np.random.default_rng(0)
+    >>> old = rng.normal(size=(400, 8))
+    >>> new = old @ rng.normal(size=(8, 8))  # another model
+    >>> queries = Migration().fit(new[:200], old[:200]).transform(new[200:])
+    >>> queries.shape
+    (200, 8)
+    """
+
+    def __init__(
+        self,
+        *,
+        side: str = "query",
+        reverse: float | str = "auto",
+        alpha: float | str = "auto",
+        label_weight: float | str = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        self.side = side
+        self.reverse = reverse
+        self.alpha = alpha
+        self.label_weight = label_weight
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.two_d_labels = True
+        tags.target_tags.single_output = False
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X: Any, y: Any, labels: Any = None) -> Self:
+        """Choose the setting, and learn the map from all rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+            Embeddings by the model whose rows are to be mapped; n >= 2.
+        y : array of shape (n, m)
+            Embeddings of the same items by the model of the target space.
+        labels : array of shape (n,), default=None
+            Classes of the items; -1, None or NaN for none.
+
+        Returns
+        -------
+        self
+        """
+        check_choice(self.side, "side", SIDES)
+        X = self._unit_rows(X)
+        Y = target_rows(y)
+        check_consistent_length(X, Y)
+        codes = None
+        if labels is not None:
+            check_consistent_length(X, labels)
+            codes = encode_partial_labels(labels)[1]
+        sample = Sample(X, Y, self.side, codes)
+        settings = self._settings(len(X), has_labels=codes is not None)
+        chosen = self._chosen(sample, settings) if len(settings) > 1 else settings[0]
+        A, b = Moments.of(sample).solve(chosen)
+        self.components_, self.bias_ = A.astype(X.dtype), b.astype(X.dtype)
+        self.reverse_, self.alpha_, self.label_weight_ = chosen
+        return self
+
+    def _settings(self, n: int, *, has_labels: bool) -> list[Setting]:
+        """Return the settings among which is chosen for n rows."""
+        values = []
+        for name, tried in TRIED.items():
+            given = getattr(self, name)
+            if isinstance(given, str):
+                check_choice(given, name, ("auto",))
+                values.append(tried[n < FEWEST])
+                if name == "reverse" and self.side == "document":
+                    values[0] = [w for w in values[0] if w < 1]
+            elif name == "alpha" and given == np.inf:
+                values.append([np.inf])
+            else:
+                values.append([check_number(given, name, 0)])
+        if max(values[0]) > 1:
+            raise ValueError(f"reverse must be at most 1, got {self.reverse}.")
+        if not has_labels:
+            values[2] = [0.0]
+        return [Setting(*one) for one in product(*values)]
+
+    def _chosen(self, sample: Sample, settings: list[Setting]) -> Setting:
+        """Return the setting by which held-out queries find most of what they should, with its
+        penalty for all rows.
+        """
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        scores, n_queries = np.zeros(len(settings)), 0
+        for _ in range(MOST_SPLITS):
+            fit, documents, queries = sample.held_out(rng)
+            search, own = Search(documents, queries), None
+            parts = [np.ones(len(queries), bool)]
+            if (labelled := search.has_label()).any():
+                fit, is_hidden = fit.without_classes(rng)
+                parts = [labelled & ~is_hidden[queries.codes], labelled & is_hidden[queries.codes]]
+            else:
+                own = search.by_model("new", CHOICE_DEPTH)
+            moments = Moments.of(fit)
+            for place, setting in enumerate(settings):
+                found = search.by_map(*moments.solve(setting), CHOICE_DEPTH)
+                hits = search.same_label(found) if own is None else shared(found, own)
+                scores[place] += np.mean([hits[part].mean() for part in parts if part.any()])
+            n_queries += len(queries)
+            if n_queries >= CHOICE_QUERIES:
+                break
+        chosen = settings[int(np.argmax(scores))]
+        if self.alpha == "auto":  # of more rows the same penalty is a smaller part of their scatter
+            return chosen._replace(alpha=chosen.alpha * len(fit) / len(sample))
+        return chosen
