@@ -65,6 +65,14 @@ class TestBound:
         )[1]
         assert grouped < alone - 0.03
 
+    def test_a_wrong_match_that_was_not_met_may_be_a_heavy_one(self):
+        right = np.arange(220) < 200
+        accepted = right
+        light = ScoredMatches(np.ones(220), right, right, np.ones(220), np.arange(220))
+        heavy = ScoredMatches(np.ones(220), right, right, np.where(right, 1.0, 3), np.arange(220))
+        assert precision_bound(light, accepted)[1] == pytest.approx(0.05 ** (1 / 200))
+        assert precision_bound(heavy, accepted)[1] == pytest.approx(0.05 ** (3 / 200))
+
     @pytest.mark.parametrize("n", [1, 19])
     def test_few_matches_promise_nothing(self, n):
         assert precision_bound(scored(np.ones(n), np.ones(n, dtype=bool)), np.arange(n) >= 0) == (

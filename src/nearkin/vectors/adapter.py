@@ -592,7 +592,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     >>> from sklearn.datasets import load_digits
     >>> from nearkin import EmbeddingAdapter
     >>> X, y = load_digits(return_X_y=True)
-    >>> adapter = EmbeddingAdapter(16).fit(X, y)
+    >>> adapter = EmbeddingAdapter(16, start="pca").fit(X, y)
     >>> Z = adapter.transform(X)  # of unit length: Z @ Z.T are cosines
     >>> Z.shape
     (1797, 16)

@@ -235,7 +235,8 @@ def precision_bound(matches: ScoredMatches, accepted: np.ndarray) -> tuple[float
     if G < 2 or len(rows) < FEWEST_ACCEPTED:
         return P, 0.0
     variance = G / (G - 1) * sums @ sums / total**2
-    n = total**2 / (w @ w)  # of equal weights, how many
+    # of equal weights, how many; and a wrong match that was not met may be one of the heaviest
+    n = min(total**2 / (w @ w), total / matches.weights.max())
     if variance > 0:
         ratio = norm.isf(1 - CONFIDENCE) / student.isf(1 - CONFIDENCE, G - 1)
         n = min(n, P * (1 - P) / variance * ratio**2)
@@ -629,10 +630,11 @@ class Matcher(BaseEstimator):
     >>> from sklearn.datasets import load_digits
     >>> from nearkin import EmbeddingAdapter, Matcher
     >>> X, y = load_digits(return_X_y=True)
-    >>> matcher = Matcher(EmbeddingAdapter(16)).fit(X[:1500], y[:1500])
-    >>> found = matcher.best_match(X[1500:], X[:1500], precision=0.97)
-    >>> found.rows.shape, (y[:1500][found.rows] == y[1500:])[found.rows >= 0].mean() > 0.95
-    ((297,), True)
+    >>> matcher = Matcher(EmbeddingAdapter(16, start="pca", max_iter=5)).fit(X[:900], y[:900])
+    >>> found = matcher.best_match(X[900:], X[:900], precision=0.95)
+    >>> has = found.rows >= 0  # -1 for none
+    >>> bool((y[found.rows] == y[900:])[has].mean() > 0.95)
+    True
     """
 
     def __init__(
