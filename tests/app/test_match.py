@@ -95,10 +95,10 @@ def test_rows_of_two_files_are_linked_by_name(capsys):
     pairs = [line.split(",")[:2] for line in lines]
     assert {(a[1:], b[1:]) for a, b in pairs} == {(str(i), str(i)) for i in range(400, 460)}
     assert "60 of 70 rows of a match a row of b." in err
-    assert "At least 95 % of matches are right, with a confidence of 95 %" in err
+    assert "At least 95 % of the matches are right, with a confidence of 95 %" in err
     assert "held out from people" in err
     assert "unseen classes" in err
-    assert "20 % of rows have no right match" in err
+    assert "share to be 20 %" in err
 
 
 def test_the_file_says_what_the_matcher_does_that_was_saved(saved):

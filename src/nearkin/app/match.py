@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._messages import counted, listed
-from ..vectors import BestMatches, Promise
+from ..vectors import ALL, BestMatches, Promise
 from . import console
 from .adapter_file import SavedAdapter, load_adapter
 from .output import Outputs, table_output, write_result
@@ -91,13 +91,14 @@ def promised(promises: dict[str, Promise], adapter: SavedAdapter) -> list[str]:
     rules, wanted = adapter.list_rules, next(iter(promises.values())).precision
     assert rules is not None
     shown = [
-        f"{100 * promise.expected:.1f} % right, {100 * promise.recall:.1f} % of the answers found "
-        f"({rules.parts[part].curve.n_queries:,} {part})"
+        f"of {rules.parts[part].curve.n_queries:,} {part if part == ALL else f'queries of {part}'} "
+        f"{100 * promise.recall:.1f} % got a right match, and {100 * promise.expected:.1f} % of "
+        "the matches were right"
         for part, promise in promises.items()
     ]
     lines = [
-        f"At least {100 * wanted:g} % of matches are right, with a confidence of 95 %, for rows "
-        f"like the queries held out from {adapter.table}: {listed(shown)}."
+        f"At least {100 * wanted:g} % of the matches are right, with a confidence of 95 %, where "
+        f"rows are like the queries held out from {adapter.table}: {'; '.join(shown)}."
     ]
     false = [
         f"{100 * promise.false_answers:.1f} %" + f" ({part})" * (len(promises) > 1)
@@ -106,7 +107,8 @@ def promised(promises: dict[str, Promise], adapter: SavedAdapter) -> list[str]:
     ]
     if false:
         lines.append(
-            f"It is counted in that {100 * adapter.unanswerable:g} % of rows have no right match "
-            f"(see nearkin adapt --unanswerable); {listed(false)} of these get one all the same."
+            f"Of queries that have no right match {listed(false)} got one. The promise takes their "
+            f"share to be {100 * adapter.unanswerable:g} %: nearkin adapt --unanswerable says "
+            "another one."
         )
     return lines

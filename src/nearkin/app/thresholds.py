@@ -82,12 +82,13 @@ def threshold_picture(rules: MatchRules, part: str) -> str:
         ax.plot(curve.thresholds, 100 * curve.recall, color=COLORS[1], label="recall")
         false = 100 * curve.false_answers
         ax.plot(curve.thresholds, false, color=GREY, linestyle=":", label="false answers")
+        promised: dict[float, str] = {}
         for precision in PRECISIONS:
             if promise := curve.promise(precision):
-                place = promise.threshold, 100 * promise.bound
-                ax.plot(*place, "o", color=COLORS[0], markersize=5)
-                text = f"{100 * precision:.0f} %"
-                ax.annotate(text, place, (0, -14), textcoords="offset points", ha="center")
+                promised[promise.threshold] = f"{100 * precision:.0f} %"
+        for threshold, text in promised.items():
+            ax.axvline(threshold, color=COLORS[0], linewidth=1, linestyle="--")
+            ax.text(threshold, 3, f" {text}", color=COLORS[0])
         ax.set_xlabel("least cosine of a match")
         ax.set_ylabel("%")
         ax.set_title(f"matches, {part} ({curve.n_queries:,} queries)")

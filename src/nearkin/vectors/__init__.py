@@ -2,13 +2,14 @@
 
 from .adapter import EmbeddingAdapter
 from .codes import LARGEST
-from .judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
+from .judgements import ALL, FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from .matching import BestMatches, HeldOutLists, Matcher, MatchRules, Promise, Space
 from .migration import Migration
 from .procrustes import Procrustes
 from .retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 
 __all__ = [
+    "ALL",
     "FOLDS",
     "LARGEST",
     "RETRIEVAL_SCORES",
