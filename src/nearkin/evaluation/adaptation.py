@@ -23,6 +23,7 @@ from ..vectors import EmbeddingAdapter, HeldOutLists, Space
 from ..vectors.codes import BinaryQuantizer
 from ..vectors.judgements import (
     ALL,
+    EXPECTED,
     FEWEST_CLASSES,
     SEEN,
     UNSEEN,
@@ -151,7 +152,6 @@ SETTINGS: list[dict[str, Any]] = [
     *({"alpha": alpha, "temperature": 0.1, "start": "plda"} for alpha in (0.05, 1.0)),
     *({"alpha": 0.25, "temperature": 0.1, "start": start} for start in STARTS[1:]),
 ]
-EXPECTED = ("both", "known", "new")  # classes of the rows to come
 CHOICE_QUERIES = 1000  # by which the settings are chosen, on as many splits as it takes
 CHOICE_SIZE = 64  # dimensions with which the settings are chosen
 

@@ -20,6 +20,7 @@ from .retrieval import DEPTH, Vectors, retrieval_scores
 FOLDS = 4
 FEWEST_CLASSES = 8  # of which some are held out as unseen
 SEEN, UNSEEN, ALL = "seen classes", "unseen classes", "queries"
+EXPECTED = ("both", "known", "new")  # classes of the rows to come
 
 
 @dataclass(frozen=True)

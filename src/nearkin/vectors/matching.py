@@ -35,7 +35,7 @@ from .._validation import (
 )
 from ..neighbors import identical_rows, searcher
 from .adapter import UnitEmbedding, check_grades, label_matrix, relevance_matrix
-from .judgements import SEEN, UNSEEN, Judgements, Labels, Relevance, Split
+from .judgements import EXPECTED, SEEN, UNSEEN, Judgements, Labels, Relevance, Split
 
 # What is known of scores: the best candidates of held-out queries, right or wrong.
 
@@ -247,7 +247,6 @@ def precision_bound(matches: ScoredMatches, accepted: np.ndarray) -> tuple[float
 
 LIST = 10  # candidates of a list
 METRICS = ("auto", "cosine", "euclidean")
-EXPECTED = ("both", "known", "new")
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 OF_PAIRS = np.array([1.0, 0.0, 0.0, 0.0])  # the similarity alone is the score of a pair
 
