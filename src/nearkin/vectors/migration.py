@@ -286,7 +286,7 @@ class Migration(UnitEmbedding):
         A, or A + K.
     bias_ : array of shape (m,)
     reverse_, alpha_, label_weight_ : float
-        The setting that was taken; label_weight_ is 0 without labels.
+        The setting that was taken; `label_weight_` is 0 without labels.
 
     See Also
     --------
