@@ -4,7 +4,8 @@ calibrated, and thresholds whose precision is promised by held-out queries.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -363,10 +364,12 @@ class HeldOutLists:
 
     @classmethod
     def together(cls, lists: list[HeldOutLists]) -> HeldOutLists:
-        """Return those of several splits."""
-        units = {
-            part: np.concatenate([one.units[part] for one in lists]) for part in lists[0].units
-        }
+        """Return those of several splits; units of different parts get different numbers."""
+        units, n_units = dict[str, np.ndarray](), 0
+        for part in lists[0].units:
+            of_part = np.concatenate([one.units[part] for one in lists])
+            units[part] = np.where(of_part >= 0, of_part + n_units, -1)
+            n_units += int(of_part.max()) + 1
         return cls(
             np.concatenate([one.answered for one in lists]),
             np.concatenate([one.unanswered for one in lists]),
@@ -374,26 +377,28 @@ class HeldOutLists:
             units,
         )
 
-    def expecting(self, expect: str) -> HeldOutLists:
-        """Return those of "known" classes, of "new" ones, or "both"; what is no class is expected
-        in any case.
+    def parts(self, expect: str) -> list[str]:
+        """Return the parts of the queries that are of "known" classes, of "new" ones, or "both";
+        what is no class is expected in any case.
         """
         if expect == "new" and UNSEEN not in self.units:
             raise ValueError(
                 "expect='new' holds out classes, and needs at least eight of enough rows."
             )
         dropped = {"known": UNSEEN, "new": SEEN, "both": ""}[expect]
-        return replace(self, units={part: u for part, u in self.units.items() if part != dropped})
+        return [part for part in self.units if part != dropped]
 
     def matches(
-        self, coefficients: np.ndarray, unanswerable: float, part: str | None
+        self, coefficients: np.ndarray, unanswerable: float, parts: Sequence[str]
     ) -> ScoredMatches:
-        """Return the matches of a part of the queries, or of all, scored by a sum of the features
-        times coefficients, where a share of the queries has no answer.
+        """Return the matches of parts of the queries, scored by a sum of the features times
+        coefficients, where a share of the queries has no answer: of classes that training has not
+        seen, as those of an index without their class are, where such were held out.
         """
-        units = np.max([u for name, u in self.units.items() if part in (None, name)], axis=0)
+        units = np.max([self.units[part] for part in parts], axis=0)
+        without_answer = self.units.get(UNSEEN, units)
         rows = np.flatnonzero(units >= 0)
-        without = rows[np.isfinite(self.unanswered[rows, 0])]
+        without = np.flatnonzero((without_answer >= 0) & np.isfinite(self.unanswered[:, 0]))
         odds = unanswerable / (1 - unanswerable) * len(rows) / max(len(without), 1)
         counts = [len(rows), len(without)]
         return ScoredMatches(
@@ -401,14 +406,14 @@ class HeldOutLists:
             np.concatenate([self.right[rows], np.zeros(len(without), dtype=bool)]),
             np.repeat([True, False], counts),
             np.repeat([1.0, odds], counts),
-            np.concatenate([units[rows], units[without]]),
+            np.concatenate([units[rows], without_answer[without]]),
         )
 
-    def coefficients(self, part: str | None) -> np.ndarray:
+    def coefficients(self, parts: Sequence[str]) -> np.ndarray:
         """Return those of a logistic regression of "right" on the features, where half of the
         queries have no answer.
         """
-        columns = [self.matches(one, 0.5, part) for one in np.eye(4)]
+        columns = [self.matches(one, 0.5, parts) for one in np.eye(4)]
         F, right = np.column_stack([one.scores for one in columns]), columns[0].right
         if right.all() or not right.any():
             return OF_PAIRS
@@ -436,11 +441,11 @@ class MatchRule:
 
     @classmethod
     def fitted(
-        cls, lists: HeldOutLists, part: str | None, unanswerable: float, *, of_pairs: bool
+        cls, lists: HeldOutLists, parts: Sequence[str], unanswerable: float, *, of_pairs: bool
     ) -> Self:
         """Return the rule of single pairs, whose score is their similarity, or that of lists."""
-        coefficients = OF_PAIRS if of_pairs else lists.coefficients(part)
-        matches = lists.matches(coefficients, unanswerable, part)
+        coefficients = OF_PAIRS if of_pairs else lists.coefficients(parts)
+        matches = lists.matches(coefficients, unanswerable, parts)
         return cls(coefficients, Calibration.fitted(matches), PrecisionCurve.of(matches))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -486,11 +491,13 @@ class MatchRules:
     every: MatchRule
 
     @classmethod
-    def fitted(cls, lists: HeldOutLists, unanswerable: float = 0.0, *, of_pairs: bool) -> Self:
-        """Return the rules of held-out queries, of which a share has no answer."""
+    def fitted(
+        cls, lists: HeldOutLists, unanswerable: float, *, expect: str = "both", of_pairs: bool
+    ) -> Self:
+        """Return the rules of the expected queries, of which a share has no answer."""
+        parts = lists.parts(expect)
         rule = partial(MatchRule.fitted, lists, unanswerable=unanswerable, of_pairs=of_pairs)
-        parts = {part: rule(part) for part in lists.units}
-        return cls(parts, rule(None) if len(parts) > 1 else next(iter(parts.values())))
+        return cls({part: rule([part]) for part in parts}, rule(parts))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return all numbers, by names such as "unseen classes/knots"; "/knots" of all queries."""
@@ -593,8 +600,9 @@ class Matcher(BaseEstimator):
         What queries come: of classes that were seen in training, of new ones, or both, for each of
         which a threshold then keeps its promise.
     unanswerable : float, default=0.0
-        Share of queries without an answer, in [0, 1). Of these probabilities and promises are told
-        by what is found for held-out queries when all relevant candidates are left out.
+        Share of queries without an answer, in [0, 1). They are stood in for by held-out queries of
+        classes that training has not seen, or of all classes where none are held out, when their
+        relevant candidates are left out.
     random_state : int, RandomState instance or None, default=0
         Draws the splits.
 
@@ -903,10 +911,12 @@ class Matcher(BaseEstimator):
             space = self._space(queries[split.queries], documents[split.candidates])
             lists.append(HeldOutLists.of(space, split, judgements))
         self._set_space(self._learned(judgements))
-        held_out = HeldOutLists.together(lists).expecting(self.expect)
+        held_out = HeldOutLists.together(lists)
         return self._set_rules(
             *(
-                MatchRules.fitted(held_out, self.unanswerable, of_pairs=of_pairs)
+                MatchRules.fitted(
+                    held_out, self.unanswerable, expect=self.expect, of_pairs=of_pairs
+                )
                 for of_pairs in (True, False)
             )
         )
