@@ -1,5 +1,7 @@
 """Matcher: what is promised of a threshold, and kept on new rows; probabilities; decisions on pairs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -10,8 +12,11 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from nearkin import NCA, EmbeddingAdapter, Matcher
 from nearkin._blocks import unit_rows
+from nearkin.vectors.judgements import SEEN, UNSEEN
 from nearkin.vectors.matching import (
+    OF_PAIRS,
     Calibration,
+    HeldOutLists,
     PrecisionCurve,
     ScoredMatches,
     precision_bound,
@@ -208,6 +213,28 @@ class TestMatches:
         X, y = rows
         single = Matcher().fit(X.astype(np.float32), y)
         np.testing.assert_allclose(single.threshold(0.8), matcher.threshold(0.8), atol=1e-5)
+
+
+class TestLists:
+    def test_queries_without_an_answer_are_of_classes_that_training_has_not_seen(self):
+        features = np.arange(24.0).reshape(6, 4)
+        units = {SEEN: np.array([0, 1, 2, -1, -1, -1]), UNSEEN: np.array([-1, -1, -1, 3, 3, 4])}
+        lists = HeldOutLists(features, -features, np.ones(6, dtype=bool), units)
+        known = lists.matches(OF_PAIRS, 0.25, [SEEN])
+        np.testing.assert_array_equal(known.scores, [0, 4, 8, -12, -16, -20])
+        np.testing.assert_array_equal(known.units, [0, 1, 2, 3, 3, 4])
+        answered = known.weights[known.answerable].sum()
+        assert known.weights[~known.answerable].sum() == pytest.approx(answered / 3)
+        assert not known.right[~known.answerable].any()
+        alone = replace(lists, units={SEEN: units[SEEN]}).matches(OF_PAIRS, 0.25, [SEEN])
+        np.testing.assert_array_equal(alone.scores, [0, 4, 8, 0, -4, -8])
+
+    def test_units_of_different_parts_are_different(self):
+        units = {SEEN: np.array([0, 1, -1]), UNSEEN: np.array([-1, -1, 0])}
+        one = HeldOutLists(np.ones((3, 4)), np.ones((3, 4)), np.ones(3, dtype=bool), units)
+        both = HeldOutLists.together([one, one])
+        np.testing.assert_array_equal(both.units[SEEN], [0, 1, -1, 0, 1, -1])
+        np.testing.assert_array_equal(both.units[UNSEEN], [-1, -1, 2, -1, -1, 2])
 
 
 class TestSpaces:
