@@ -373,15 +373,21 @@ def validate_labelled_pairs(estimator: Any, pairs: Any, y: Any) -> tuple[np.ndar
     """
     pairs = validate_pairs(pairs)
     _validate_for_fit(estimator, pairs.reshape(-1, pairs.shape[2]), reset=True)
+    similar = check_pair_labels(y, len(pairs))
+    if not similar.any():
+        raise ValueError("y marks no pair as similar (1): there is nothing to learn from.")
+    return pairs, similar
+
+
+def check_pair_labels(y: Any, n_pairs: int) -> np.ndarray:
+    """Return which pairs are similar: y is 1, not -1."""
     y = column_or_1d(y)
-    if y.shape != pairs.shape[:1] or not np.isin(y, (-1, 1)).all():
+    if y.shape != (n_pairs,) or not np.isin(y, (-1, 1)).all():
         raise ValueError(
-            f"y must be 1 (similar) or -1 (dissimilar) for each of {len(pairs)} pairs; got "
+            f"y must be 1 (similar) or -1 (dissimilar) for each of {n_pairs} pairs; got "
             f"{len(y)} values, among them {', '.join(map(str, np.unique(y)[:3]))}."
         )
-    if not (y == 1).any():
-        raise ValueError("y marks no pair as similar (1): there is nothing to learn from.")
-    return pairs, y == 1
+    return y == 1
 
 
 def check_pairs(pairs: Any, n: int) -> np.ndarray:

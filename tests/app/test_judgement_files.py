@@ -273,6 +273,7 @@ class TestRefusals:
             ("a.csv", "query,document,score\na,b,\nc,d,1\n", "grade is missing|no cell may be"),
             ("a.csv", "query,document,score\na,b,good\nc,d,bad\n", "must hold grades"),
             ("a.csv", "query,document,shown,clicked\na,b,1,2\n", "at most a click a showing"),
+            ("a.csv", "query,document,shown,clicked\na,b,9,\nc,d,9,1\n", "no cell may be missing"),
             ("a.csv", "query\na\n", "one column"),
             ("a.csv", "1,2\n3,4\n", "begins with numbers"),
         ],

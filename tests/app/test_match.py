@@ -152,7 +152,7 @@ def test_what_cannot_be_promised_is_refused(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("old.safetensors", "a.parquet"), "learn it again with `nearkin adapt --save`"),
+        (("old.safetensors", "a.parquet"), "learn one with `nearkin adapt --save`"),
         (("q.safetensors", "a.parquet"), "adapts queries alone: give two files"),
         (("a.safetensors", "-", "-"), "give one by its name"),
         (("a.safetensors", "a.parquet", "b.parquet", "--id", "sku"), "sku"),

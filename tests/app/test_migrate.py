@@ -103,6 +103,7 @@ def test_labels_decide(capsys):
         (("old.parquet", "new.parquet"), "has 240 rows and new.parquet 200: name the column"),
         (("old.parquet", "twice.parquet", "--id", "sku"), "names several rows 'item 1'"),
         (("old.parquet", "away.parquet", "--id", "sku"), "name no item alike in sku"),
+        (("old.parquet", "gap.parquet", "--id", "sku"), "sku has an empty cell (row 1, the first"),
         (("old.parquet", "few.parquet", "--id", "sku"), "79 distinct rows are too few"),
         (("old.parquet", "none.parquet"), "none.parquet"),
         (("old.parquet", "new.parquet", "--id", "ski"), "did you mean 'sku'?"),
@@ -114,6 +115,7 @@ def test_labels_decide(capsys):
 def test_what_is_refused(words, message, capsys):
     new = pd.read_parquet("new.parquet")
     pd.DataFrame({"sku": ["item 1", "item 1"], "vector": list(NEW[:2])}).to_parquet("twice.parquet")
+    pd.DataFrame({"sku": ["item 1", None], "vector": list(NEW[:2])}).to_parquet("gap.parquet")
     new.assign(sku="x" + new["sku"]).to_parquet("away.parquet")
     new.iloc[:79].to_parquet("few.parquet")
     if message is None:

@@ -78,6 +78,22 @@ class TestBound:
         assert precision_bound(light, accepted)[1] == pytest.approx(0.05 ** (1 / 200))
         assert precision_bound(heavy, accepted)[1] == pytest.approx(0.05 ** (3 / 200))
 
+    @pytest.mark.parametrize("n_groups", [8, 20])
+    def test_a_few_groups_without_an_error_do_not_show_that_there_is_none(self, n_groups):
+        rng = np.random.default_rng(0)
+        held = []
+        for _ in range(200):  # one group in ten is right in three of ten cases: 93 % in all
+            bad = np.repeat(rng.random(n_groups) < 0.1, 40)
+            right = rng.random(len(bad)) < np.where(bad, 0.3, 1)
+            units = np.repeat(np.arange(n_groups), 40)
+            bound = precision_bound(scored(np.ones(len(bad)), right, units), right | ~right)[1]
+            held.append(bound <= 0.93)
+        assert np.mean(held) >= 0.95
+
+    def test_matches_that_are_all_wrong_promise_nothing(self):
+        found = precision_bound(scored(np.ones(50), np.zeros(50, bool)), np.ones(50, dtype=bool))
+        assert found == (0, 0)
+
     @pytest.mark.parametrize("n", [1, 19])
     def test_few_matches_promise_nothing(self, n):
         assert precision_bound(scored(np.ones(n), np.ones(n, dtype=bool)), np.arange(n) >= 0) == (
@@ -201,6 +217,13 @@ class TestMatches:
         assert (found.rows[-10:] == np.arange(10)).all()
         np.testing.assert_allclose(found.similarities[-10:], 1)
 
+    def test_rows_of_zeros_have_no_match(self, rows, matcher):
+        X = np.concatenate([np.zeros((2, 8)), rows[0]])
+        found = matcher.best_match(X, precision=0.5)
+        assert (found.rows[:2] == -1).all()
+        assert (found.similarities[:2] == 0).all()
+        assert not np.isin(found.rows, [0, 1]).any()
+
     def test_does_not_depend_on_the_order_of_index_or_queries(self, rows, matcher):
         X, order = rows[0], np.random.default_rng(0).permutation(200)
         found = matcher.best_match(X[200:], X[:200], precision=0.8)
@@ -246,14 +269,14 @@ class TestSpaces:
         np.testing.assert_allclose(cosines, np.sum(Z[:-1] * Z[1:], axis=1))
 
     @pytest.mark.filterwarnings("ignore:max_iter=5 iterations")
-    def test_of_a_metric(self, rows):
-        X, y = rows
+    def test_of_a_metric(self):
+        X, y = planted(n_classes=10, each=10)
         nca = NCA(4, max_iter=5).fit(X, y)
         pairs = np.stack([X[:-1], X[1:]], axis=1)
         frozen = Matcher(FrozenEstimator(nca)).fit(X, y)
         np.testing.assert_allclose(frozen.decision_function(pairs), nca.pair_score(pairs))
         assert frozen.estimator_ is nca
-        assert Matcher(NCA(4, max_iter=5)).fit(X, y).metric_ == "euclidean"
+        assert frozen.metric_ == "euclidean"
 
     def test_an_adapter_of_queries_leaves_the_index_as_it_is(self, rows):
         X = rows[0]
@@ -332,6 +355,13 @@ class TestPairs:
         area = np.mean((wins > 0) + 0.5 * (wins == 0))
         assert Matcher().score(P, y) == pytest.approx(area)
 
+    def test_pairs_leave_a_fitted_matcher_as_it_is(self, rows, pairs):
+        P, y = pairs
+        matcher = Matcher().fit(*rows)
+        with pytest.raises(ValueError, match="4 features, but Matcher is expecting 8"):
+            matcher.score(P[:, :, :4], y)
+        assert matcher.n_features_in_ == 8
+
     def test_a_threshold_can_be_set(self, pairs):
         P, _ = pairs
         assert (Matcher().set_threshold(-2).predict(P) == 1).all()
@@ -357,6 +387,10 @@ class TestRefusals:
         with pytest.raises(ValueError, match="expect='new' holds out classes"):
             Matcher(expect="new").fit(X, y)
         assert list(Matcher().fit(X, y).pair_rules_.parts) == ["seen classes"]
+
+    def test_one_row_has_no_other(self, rows, matcher):
+        with pytest.raises(ValueError, match="give an index, or more rows"):
+            matcher.best_match(rows[0][:1], precision=0.5)
 
     def test_few_rows(self):
         with pytest.raises(ValueError, match="too few rows"):

@@ -84,7 +84,7 @@ def adapt(options: argparse.Namespace) -> int:
     for line in sentences:
         console.say(line)
     lists = found.held_out_lists(chosen.way)
-    rules = partial(MatchRules.fitted, lists, options.unanswerable)
+    rules = partial(MatchRules.fitted, lists, options.unanswerable, expect=options.expect)
     pair_rules = rules(of_pairs=True)
     say_thresholds(pair_rules, chosen.way.name, options.unanswerable)
     if options.report:

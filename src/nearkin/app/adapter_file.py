@@ -94,8 +94,8 @@ class SavedAdapter:
         """Return what finds matches; raise an error where the file has no rules for it."""
         if self.pair_rules is None or self.list_rules is None:
             raise TableError(
-                f"{path} does not know which similarity is a match: learn it again with `nearkin "
-                "adapt --save`."
+                f"{path} does not know which similarity is a match, as a map of migrate or an old "
+                "adapter: learn one with `nearkin adapt --save`."
             )
         return Matcher.from_rules(self.map, self.pair_rules, self.list_rules)
 

@@ -315,11 +315,14 @@ def _of_columns(form: str, source: str, columns: dict[str, np.ndarray]) -> Judge
         if name is None:
             return np.ones(len(next(iter(columns.values()))))
         try:
-            return columns[name].astype(np.float64)
-        except (ValueError, TypeError) as error:
+            values = columns[name].astype(np.float64)
+        except (ValueError, TypeError):
+            values = np.array([np.nan])
+        if not np.isfinite(values).all():
             raise TableError(
                 f"{source}: {shown(name)} must hold grades, numbers, and no cell may be missing."
-            ) from error
+            )
+        return values
 
     query, document, grade = called(QUERY), called(DOCUMENT), called(GRADE)
     positive, clicked = called(["positive"]), called(CLICKED)

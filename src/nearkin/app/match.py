@@ -39,10 +39,14 @@ def match(options: argparse.Namespace) -> int:
         if source is not None
     ]
     A, B = tables[0], tables[-1]
+    A.require_names(options.id, options.table)
+    B.require_names(options.id, options.index or options.table)
     if options.index is None and len(A.X) < 2:
         raise TableError(f"{options.table} holds one row: give at least two, or another file.")
     outputs = Outputs(quiet=options.quiet)
-    outputs.note(*(note for table in tables for note in table.notes))
+    n_zeros = sum(int((~table.X.any(axis=1)).sum()) for table in tables)
+    zeros = [f"{counted(n_zeros, 'row')} of zeros have no direction, and no match"] * (n_zeros > 0)
+    outputs.note(*(note for table in tables for note in table.notes), *zeros)
     is_own = options.index is None
     with one_line(options.table):
         found = matcher.best_match(A.X, None if is_own else B.X, options.precision)

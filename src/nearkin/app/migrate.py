@@ -70,6 +70,8 @@ def matched(
             )
         rows = np.arange(len(old.X))
         return rows, rows, [*notes, "rows of one number are taken for the same item (no --id)"]
+    old.require_names(options.id, options.old)
+    new.require_names(options.id, options.new)
     ids_old, ids_new = old.ids.astype(str), new.ids.astype(str)
     for ids, path in ((ids_old, options.old), (ids_new, options.new)):
         names, counts = np.unique(ids, return_counts=True)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._messages import listed, note, quoted, shown
-from .._validation import encode_partial_labels
+from .._validation import encode_partial_labels, is_missing
 from .parquet_folder import chosen, features_of, open_folder, values_of
 from .readers import LIST_CELL, Progress, Reading, Source, TableError, find_name, ignore
 from .tables import opened, table_name
@@ -65,6 +65,15 @@ class VectorTable:
                 "in the order of these names, or the column of their names by --id."
             )
         return replace(self, ids=np.array(names, dtype=object))
+
+    def require_names(self, column: str, path: str) -> None:
+        """Raise an error where a row has no name."""
+        if self.ids is not None and (missing := is_missing(self.ids)).any():
+            row = int(missing.argmax())
+            raise TableError(
+                f"{path}: the column {column} has an empty cell (row {row}, the first is 0): fill "
+                "it, or drop the row."
+            )
 
     def rows_of(self, values: np.ndarray, where: str) -> np.ndarray:
         """Return the rows that values name: by the column --id, or by number, the first is 0."""

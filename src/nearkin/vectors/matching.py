@@ -12,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import issparse
 from scipy.special import expit
-from scipy.stats import beta, norm
+from scipy.stats import beta as beta_distribution
+from scipy.stats import norm
 from scipy.stats import t as student
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
@@ -28,9 +29,10 @@ from .._blocks import row_blocks, unit_rows
 from .._validation import (
     check_choice,
     check_number,
+    check_pair_labels,
+    check_positive,
     check_row_numbers,
     encode_partial_labels,
-    validate_labelled_pairs,
     validate_pairs,
     validate_rows,
 )
@@ -222,26 +224,28 @@ def precision_bound(matches: ScoredMatches, accepted: np.ndarray) -> tuple[float
     The share P = sum w r / sum w of G groups of queries has the variance `G/(G - 1) sum_groups (sum
     w (r - P))^2 / (sum w)^2`. The bound is that of Clopper and Pearson for the effective number of
     matches, `P (1 - P) / variance`, at most so many as there are, times a factor for the G - 1
-    degrees of freedom (Korn and Graubard, Survey Methodology 24, 1998). Few matches promise
-    nothing: 0.
+    degrees of freedom (Korn and Graubard, Survey Methodology 24, 1998). A few groups without an
+    error do not show that there is none: the variance is at least that with one more group, of mean
+    size, half of it wrong. Few matches, and matches that are all wrong, promise nothing: 0.
     """
     rows = np.flatnonzero(accepted & (matches.weights > 0))
-    w, right = matches.weights[rows], matches.right[rows]
-    total = w.sum()
     if not len(rows):
         return np.nan, 0.0
+    w, right, units = matches.weights[rows], matches.right[rows], matches.units[rows]
+    total, G = w.sum(), len(np.unique(units))
     P = float(w @ right / total)
-    sums = np.bincount(matches.units[rows], w * (right - P))
-    G = len(np.unique(matches.units[rows]))
-    if G < 2 or len(rows) < FEWEST_ACCEPTED:
+    if G < 2 or len(rows) < FEWEST_ACCEPTED or P == 0:
         return P, 0.0
-    variance = G / (G - 1) * sums @ sums / total**2
     # of equal weights, how many; and a wrong match that was not met may be one of the heaviest
     n = min(total**2 / (w @ w), total / matches.weights.max())
-    if variance > 0:
-        ratio = norm.isf(1 - CONFIDENCE) / student.isf(1 - CONFIDENCE, G - 1)
-        n = min(n, P * (1 - P) / variance * ratio**2)
-    return P, float(beta.ppf(1 - CONFIDENCE, n * P, n * (1 - P) + 1))
+    ratio = norm.isf(1 - CONFIDENCE) / student.isf(1 - CONFIDENCE, G - 1)
+    for unmet in (0.0, total / G):
+        p = (w @ right + unmet / 2) / (total + unmet)
+        sums = np.append(np.bincount(units, w * (right - p)), unmet * (0.5 - p))
+        variance = G / (G - 1) * sums @ sums / (total + unmet) ** 2
+        if variance > 0:
+            n = min(n, p * (1 - p) / variance * ratio**2)
+    return P, float(beta_distribution.ppf(1 - CONFIDENCE, n * P, n * (1 - P) + 1))
 
 
 # The lists that a search returns for held-out queries, and what they say of a new list.
@@ -344,7 +348,9 @@ class HeldOutLists:
     def of(cls, space: Space, split: Split, judgements: Judgements) -> Self:
         """Return the lists of the held-out queries of a split; O(q c m)."""
         answered, unanswered, right = [], [], []
-        for rows in row_blocks(len(space.Q), len(space.C)):
+        # the rows of the lists are gathered, too
+        entries = max(len(space.C), LIST * space.X.shape[1])
+        for rows in row_blocks(len(space.Q), entries):
             S, queries = space.similarities(rows), split.queries[rows]
             if judgements.own_rows:
                 S[queries[:, None] == split.candidates] = -np.inf
@@ -525,10 +531,16 @@ class MatchRules:
             promise = rule.curve.promise(precision)
             if promise is None:
                 most, n = rule.curve.bound.max(), rule.curve.n_queries
+                remedy = "or give more rows"
+                if part == UNSEEN:
+                    remedy = (
+                        "give more classes, or expect known ones alone (expect='known', nearkin "
+                        "adapt --expect known)"
+                    )
                 raise ValueError(
                     f"precision={precision:g} cannot be promised for {part}: with a confidence of "
                     f"95 % no threshold reaches more than {most:.3f} by {n:,} held-out queries. "
-                    "Ask for less, or give more rows."
+                    f"Ask for less, {remedy}."
                 )
             found[part] = promise
         return found
@@ -637,7 +649,8 @@ class Matcher(BaseEstimator):
     >>> from sklearn.datasets import load_digits
     >>> from nearkin import EmbeddingAdapter, Matcher
     >>> X, y = load_digits(return_X_y=True)
-    >>> matcher = Matcher(EmbeddingAdapter(16, start="pca", max_iter=5)).fit(X[:900], y[:900])
+    >>> matcher = Matcher(EmbeddingAdapter(16, start="pca", max_iter=5), expect="known")
+    >>> matcher = matcher.fit(X[:900], y[:900])
     >>> found = matcher.best_match(X[900:], X[:900], precision=0.95)
     >>> has = found.rows >= 0  # -1 for none
     >>> bool((y[found.rows] == y[900:])[has].mean() > 0.95)
@@ -686,9 +699,9 @@ class Matcher(BaseEstimator):
             If there are too few rows or classes to hold some out.
         """
         X = self._rows(X, fitting=True)
+        check_consistent_length(X, y)
         label_matrix(y)
         codes = encode_partial_labels(y)[1]
-        check_consistent_length(X, codes)
         return self._calibrate(Labels(X, codes, identical_rows(X)))
 
     def fit_pairs(self, X: Any, pairs: Any, y: Any = None) -> Self:
@@ -798,10 +811,14 @@ class Matcher(BaseEstimator):
         check_is_fitted(self, "list_rules_")
         check_share(precision, "precision")
         space = self._space(queries, queries if index is None else index)
+        if index is None and len(space.C) < 2:
+            raise ValueError("queries hold one row, and index=None: give an index, or more rows.")
         listed, S = nearest_lists(space, own=index is None)
         blocks = row_blocks(len(listed), LIST * space.X.shape[1])
         features = np.concatenate([space.features(rows, listed[rows], S[rows]) for rows in blocks])
         accepted = self.list_rules_.accept(features, precision)
+        if space.metric == "cosine":  # rows of zeros have no direction
+            accepted &= space.X.any(axis=1) & space.Y[listed[:, 0]].any(axis=1)
         return BestMatches(
             np.where(accepted, listed[:, 0], -1), S[:, 0], self.list_rules_.probability(features)
         )
@@ -847,7 +864,8 @@ class Matcher(BaseEstimator):
         y : array of shape (n_pairs,)
             1 for pairs that belong together, -1 for others.
         """
-        pairs, similar = validate_labelled_pairs(self, pairs, y)
+        pairs = validate_pairs(pairs)
+        similar = check_pair_labels(y, len(pairs))
         return float(roc_auc_score(similar, self.decision_function(pairs)))
 
     def set_threshold(self, threshold: float) -> Self:
@@ -885,13 +903,16 @@ class Matcher(BaseEstimator):
         self
         """
         check_choice(strategy, "strategy", STRATEGIES)
-        pairs, similar = validate_labelled_pairs(self, pairs, y)
-        if similar.all():
-            raise ValueError("y has no pair that does not belong together (-1): give some.")
+        pairs = validate_pairs(pairs)
+        similar = check_pair_labels(y, len(pairs))
+        if similar.all() or not similar.any():
+            raise ValueError("y must mark some pairs as similar (1) and some as not (-1).")
         if strategy in ("max_tpr", "max_tnr"):
             if min_rate is None:
                 raise ValueError(f"strategy={strategy!r} needs min_rate, a number in [0, 1].")
-            check_number(min_rate, "min_rate", 0)
+            if check_number(min_rate, "min_rate", 0) > 1:
+                raise ValueError(f"min_rate must be at most 1, got {min_rate!r}.")
+        check_positive(beta, "beta")
         scores = self.decision_function(pairs)
         return self.set_threshold(best_threshold(similar, scores, strategy, min_rate, beta))
 
@@ -999,7 +1020,14 @@ def nearest_lists(space: Space, *, own: bool) -> tuple[np.ndarray, np.ndarray]:
     """
     k = min(LIST + own, len(space.C))
     distances, listed = searcher("auto", len(space.C)).index(space.C, k)(space.Q, k)
-    S = 1 - distances**2 / 2 if space.metric == "cosine" else -distances
+    S = -distances
+    if space.metric == "cosine":  # as of held-out queries, to the last digit
+        blocks = row_blocks(len(listed), k * space.C.shape[1])
+        S = np.concatenate(
+            [np.einsum("qm,qkm->qk", space.Q[rows], space.C[listed[rows]]) for rows in blocks]
+        )
+        order = np.argsort(-S, axis=1, kind="stable")
+        listed, S = (np.take_along_axis(array, order, axis=1) for array in (listed, S))
     if own:
         is_own = listed == np.arange(len(listed))[:, None]
         others = np.argsort(is_own, axis=1, kind="stable")[:, : k - 1]
