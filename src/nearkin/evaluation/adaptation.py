@@ -332,14 +332,7 @@ def compare_vectors(
         "new" ones.
     """
     check_choice(expect, "expect", EXPECTED)
-    splits = list(judgements.splits(np.random.default_rng(random_state)))
-    for i, split in enumerate(splits):
-        if not len(split.queries) or not split.train.can_be_fitted:
-            few = f"{len(split.queries)} queries held out, {len(split.train)} to learn from"
-            raise ValueError(
-                f"too few rows that do not hang together for four splits (number {i}: {few}): give "
-                "more."
-            )
+    splits = judgements.usable_splits(np.random.default_rng(random_state))
     score = score or ("precision@10" if judgements.median_relevant > 10 else "nDCG@10")
     part = (UNSEEN if expect == "new" else SEEN) if isinstance(judgements, Labels) else ALL
     if part not in splits[0].parts:

@@ -98,6 +98,20 @@ class Judgements(ABC):
     def splits(self, rng: np.random.Generator) -> Iterator[Split]:
         """Yield splits of which no two hold out the same query."""
 
+    def usable_splits(self, rng: np.random.Generator) -> list[Split]:
+        """Return the splits; raise a ValueError where one has nothing to learn from, or no
+        queries.
+        """
+        splits = list(self.splits(rng))
+        for i, split in enumerate(splits):
+            if not len(split.queries) or not split.train.can_be_fitted:
+                few = f"{len(split.queries)} queries held out, {len(split.train)} to learn from"
+                raise ValueError(
+                    "too few rows that do not hang together for four splits (number "
+                    f"{i}: {few}): give more."
+                )
+        return splits
+
     @property
     @abstractmethod
     def can_be_fitted(self) -> bool:

@@ -925,9 +925,7 @@ class Matcher(BaseEstimator):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         queries, documents = judgements.vectors()
         lists = []
-        for split in judgements.splits(rng):
-            if not len(split.queries) or not split.train.can_be_fitted:
-                raise ValueError("too few rows, or classes, for four splits: give more.")
+        for split in judgements.usable_splits(rng):
             self._set_space(self._learned(split.train))
             space = self._space(queries[split.queries], documents[split.candidates])
             lists.append(HeldOutLists.of(space, split, judgements))
