@@ -26,7 +26,8 @@ is_query = rng.random(len(y)) < 0.3
 has_answer = y < 8
 index = ~is_query & has_answer
 
-matcher = Matcher(EmbeddingAdapter(16), expect="known").fit(X[index], y[index])
+adapter = EmbeddingAdapter(16, start="pca")
+matcher = Matcher(adapter, expect="known").fit(X[index], y[index])
 promised = 0.99
 threshold = matcher.threshold(promised)
 
