@@ -287,6 +287,12 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     return canonical_csr(validated(estimator, X, reset=False, **_ROWS))
 
 
+def validate_dense_rows(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
+    """Return X as `validate_rows` does, a sparse one made dense."""
+    X = validate_rows(estimator, X, reset=reset)
+    return X.toarray() if issparse(X) else X
+
+
 def validate_labelled_rows(
     estimator: Any,
     X: Any,

@@ -24,7 +24,7 @@ from .._validation import (
     encode_partial_labels,
     refuse_foreign,
     require_two_classes,
-    validate_rows,
+    validate_dense_rows,
 )
 from ..descent import DescentResult, Status, Value, adam
 from ..estimators.base import Embedding
@@ -59,7 +59,9 @@ class UnitEmbedding(Embedding):
             Rows of unit length, so that products are cosines; float32 if X is float32 or float16.
         """
         check_is_fitted(self, "components_")
-        return affine_unit_rows(self._dense_rows(X, fitting=False), self.components_, self.bias_)
+        return affine_unit_rows(
+            validate_dense_rows(self, X, reset=False), self.components_, self.bias_
+        )
 
     def transform(self, X: Any) -> np.ndarray:
         """Return `embed(X)`."""
@@ -75,13 +77,9 @@ class UnitEmbedding(Embedding):
 
     def _unit_rows(self, X: Any) -> np.ndarray:
         """Return valid rows, to be fitted to, in unit length."""
-        Z = unit_rows(self._dense_rows(X, fitting=True))
+        Z = unit_rows(validate_dense_rows(self, X, reset=True))
         check_directions(Z, "X")
         return Z
-
-    def _dense_rows(self, X: Any, *, fitting: bool) -> np.ndarray:
-        X = validate_rows(self, X, reset=fitting)
-        return X.toarray() if issparse(X) else X
 
 
 def check_directions(Z: np.ndarray, name: str) -> None:
@@ -738,7 +736,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             raise ValueError(
                 f"queries have {shape[1]} features, documents {p}: embed both by one model."
             )
-        queries = unit_rows(self._dense_rows(queries, fitting=False)).astype(documents.dtype)
+        queries = unit_rows(validate_dense_rows(self, queries, reset=False)).astype(documents.dtype)
         R = relevance_matrix(relevance, (len(queries), n))
         judged = np.flatnonzero(count_relevant(R))
         return self._learn(

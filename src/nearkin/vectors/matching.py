@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.special import expit
 from scipy.stats import beta as beta_distribution
 from scipy.stats import norm
@@ -33,8 +32,8 @@ from .._validation import (
     check_positive,
     check_row_numbers,
     encode_partial_labels,
+    validate_dense_rows,
     validate_pairs,
-    validate_rows,
 )
 from ..neighbors import identical_rows, searcher
 from .adapter import UnitEmbedding, check_grades, label_matrix, relevance_matrix
@@ -419,12 +418,12 @@ class HeldOutLists:
         """Return those of a logistic regression of "right" on the features, where half of the
         queries have no answer.
         """
-        columns = [self.matches(one, 0.5, parts) for one in np.eye(4)]
-        F, right = np.column_stack([one.scores for one in columns]), columns[0].right
+        matches = self.matches(np.eye(4), 0.5, parts)  # every feature is a score
+        F, right = matches.scores, matches.right
         if right.all() or not right.any():
             return OF_PAIRS
         spread = np.where(F.std(axis=0) > 0, F.std(axis=0), 1)
-        fitted = LogisticRegression().fit(F / spread, right, columns[0].weights)
+        fitted = LogisticRegression().fit(F / spread, right, matches.weights)
         return fitted.coef_[0] / spread
 
 
@@ -698,7 +697,7 @@ class Matcher(BaseEstimator):
         ValueError
             If there are too few rows or classes to hold some out.
         """
-        X = self._rows(X, fitting=True)
+        X = validate_dense_rows(self, X, reset=True)
         check_consistent_length(X, y)
         label_matrix(y)
         codes = encode_partial_labels(y)[1]
@@ -719,7 +718,7 @@ class Matcher(BaseEstimator):
         -------
         self
         """
-        X = self._rows(X, fitting=True)
+        X = validate_dense_rows(self, X, reset=True)
         pairs = check_row_numbers(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
         return self._calibrate(Relevance.of_pairs(X, pairs, grades, identical_rows(X)))
@@ -738,8 +737,8 @@ class Matcher(BaseEstimator):
         -------
         self
         """
-        documents = self._rows(documents, fitting=True)
-        queries = self._rows(queries, fitting=False)
+        documents = validate_dense_rows(self, documents, reset=True)
+        queries = validate_dense_rows(self, queries, reset=False)
         R = relevance_matrix(relevance, (len(queries), len(documents)))
         return self._calibrate(Relevance(queries, documents, R, identical_rows(queries)))
 
@@ -810,7 +809,7 @@ class Matcher(BaseEstimator):
         """
         check_is_fitted(self, "list_rules_")
         check_share(precision, "precision")
-        space = self._space(queries, queries if index is None else index)
+        space = self._space(queries, index)
         if index is None and len(space.C) < 2:
             raise ValueError("queries hold one row, and index=None: give an index, or more rows.")
         listed, S = nearest_lists(space, own=index is None)
@@ -931,14 +930,8 @@ class Matcher(BaseEstimator):
             lists.append(HeldOutLists.of(space, split, judgements))
         self._set_space(self._learned(judgements))
         held_out = HeldOutLists.together(lists)
-        return self._set_rules(
-            *(
-                MatchRules.fitted(
-                    held_out, self.unanswerable, expect=self.expect, of_pairs=of_pairs
-                )
-                for of_pairs in (True, False)
-            )
-        )
+        rules = partial(MatchRules.fitted, held_out, self.unanswerable, expect=self.expect)
+        return self._set_rules(rules(of_pairs=True), rules(of_pairs=False))
 
     def _set_rules(self, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
         """Set the rules, and the threshold of `predict` where the probability becomes a half."""
@@ -962,18 +955,20 @@ class Matcher(BaseEstimator):
         self.estimator_ = estimator
         self.metric_ = automatic if self.metric == "auto" else self.metric
 
-    def _rows(self, X: Any, *, fitting: bool) -> np.ndarray:
-        X = validate_rows(self, X, reset=fitting)
-        return X.toarray() if issparse(X) else X
-
-    def _space(self, queries: Any, candidates: Any) -> Space:
-        """Return queries and candidates in the space of the estimator."""
-        X, Y = (self._rows(rows, fitting=False) for rows in (queries, candidates))
+    def _space(self, queries: Any, candidates: Any = None) -> Space:
+        """Return queries and candidates in the space of the estimator; None for the queries."""
+        X = Y = validate_dense_rows(self, queries, reset=False)
+        if candidates is not None:
+            Y = validate_dense_rows(self, candidates, reset=False)
         if self.estimator_ is None:
             return Space.of(X, Y, X, Y, self.metric_)
         embed = getattr(self.estimator_, "compared", self.estimator_.transform)
-        keeps_candidates = getattr(self.estimator_, "side", "both") == "query"
-        return Space.of(embed(X), Y if keeps_candidates else embed(Y), X, Y, self.metric_)
+        Q = C = embed(X)
+        if getattr(self.estimator_, "side", "both") == "query":
+            C = Y
+        elif Y is not X:
+            C = embed(Y)
+        return Space.of(Q, C, X, Y, self.metric_)
 
     def _similarity(self, X: Any, Y: Any) -> np.ndarray:
         """Return the similarities of rows of X and Y, pair by pair."""
