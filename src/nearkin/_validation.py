@@ -11,8 +11,16 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from ._messages import counted, listed, shown
 
@@ -285,6 +293,26 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     if reset:
         return _validate_for_fit(estimator, X)[0]
     return canonical_csr(validated(estimator, X, reset=False, **_ROWS))
+
+
+def weighted_rows(
+    X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, Any, np.ndarray | None, np.ndarray]:
+    """Return rows and targets whose weight is not 0, these weights, and the numbers of these rows.
+
+    So a row of weight 0 is a row that is absent. It is the first that a `fit` does, before it
+    validates anything else. Without weights all rows are kept, and the weights are None.
+    """
+    if sample_weight is None:
+        return X, y, None, np.arange(_num_samples(X))
+    refuse_foreign(X)
+    check_consistent_length(X, y)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    kept = np.flatnonzero(weights)
+    if len(kept) < len(weights):
+        X = _safe_indexing(X, kept)
+        y = None if y is None else _safe_indexing(y, kept)
+    return X, y, weights[kept], kept
 
 
 def validate_dense_rows(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:

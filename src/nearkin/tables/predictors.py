@@ -22,12 +22,10 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
     check_array,
     check_consistent_length,
     check_is_fitted,
@@ -47,6 +45,7 @@ from .._validation import (
     refuse_sparse_gaps,
     refuse_unfit_targets,
     validated,
+    weighted_rows,
 )
 from ..descent import Status
 from ..estimators.base import MAX_ROWS, inner_folds, sample_rows
@@ -247,16 +246,8 @@ class TablePredictor(
         if not is_table(X):
             X = self._numbers(X, sparse=issparse(X))
         check_consistent_length(X, y)
-        self._rows, weights = np.arange(_num_samples(X)), None
-        if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-            weights = weights / weights.max()
-            self._rows = np.flatnonzero(weights)
-            if len(self._rows) < len(weights):
-                X, y = _safe_indexing(X, self._rows), _safe_indexing(y, self._rows)
-            weights = weights[self._rows]
+        X, y, weights, self._rows = weighted_rows(X, y, sample_weight)
+        weights = None if weights is None else weights / weights.max()
         if len(self._rows) < FEWEST:
             raise ValueError(
                 f"Found a table with {len(self._rows)} sample(s) while a minimum of {FEWEST} is "
