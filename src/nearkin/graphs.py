@@ -14,27 +14,39 @@ from scipy.sparse import coo_array, csgraph, csr_array, diags_array
 from sklearn.preprocessing import normalize
 
 
-def binary(G: csr_array) -> csr_array:
-    """Return weight 1 for every listed neighbour, duplicates at distance 0 included."""
-    return csr_array((np.ones(G.nnz), G.indices, G.indptr), shape=G.shape)
+def binary(G: csr_array, copies: np.ndarray | None = None) -> csr_array:
+    """Return weight 1 for every listed neighbour, duplicates at distance 0 included; or `copies`,
+    the number of pairs that each listed one stands for.
+    """
+    weights = np.ones(G.nnz) if copies is None else copies
+    return csr_array((weights, G.indices, G.indptr), shape=G.shape)
 
 
 LEAST_WEIGHT = 1e-10  # of a heat kernel whose largest weight is 1
 
 
 def heat_kernel(
-    G: csr_array, bandwidth: float | None = None, *, cut: float = LEAST_WEIGHT
+    G: csr_array,
+    bandwidth: float | None = None,
+    copies: np.ndarray | None = None,
+    *,
+    cut: float = LEAST_WEIGHT,
 ) -> csr_array:
     """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean of
     d^2.
+
+    With `copies`, the number of pairs that each listed one stands for, the mean is over all these
+    pairs, and the weight is that of all of them together.
 
     An infinite t gives weight 1. Weights below `cut` are 0: in scatters they are lost in the
     rounding of larger ones, and a row with such edges only would count as a direction of its own.
     """
     squared = np.square(G.data, dtype=np.float64)
-    t = squared.mean() if bandwidth is None and G.nnz else bandwidth
+    t = np.average(squared, weights=copies) if bandwidth is None and G.nnz else bandwidth
     weights = np.exp(-squared / t) if t else np.ones(G.nnz)
     weights = np.where(weights < cut, 0.0, weights)
+    if copies is not None:
+        weights *= copies
     return csr_array((weights, G.indices, G.indptr), shape=G.shape)
 
 

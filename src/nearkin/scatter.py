@@ -89,7 +89,7 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
 
     It is the scatter of the complete graph `ww' / sum(w)`.
     """
-    w = np.ones(X.shape[0]) if weights is None else weights
+    w = _weights(X, weights)
     if (w == 0).any():
         X, w = X[w > 0], w[w > 0]
     return _about_means(X, np.zeros(len(w), dtype=int), w)
@@ -103,48 +103,64 @@ def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
     return _sum_of_squares(X, weights, lambda rows: X[rows].astype(np.float64))
 
 
-def group_means(X: Any, codes: np.ndarray) -> np.ndarray:
+# In what follows, rows count as often as their `sample_weight` says, 1 by default: the sizes n and
+# n_c, the means and the sums over rows or pairs are those of so many copies.
+
+
+def group_means(X: Any, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
     """Return the mean of every group 0, 1, ..., shape (c, p), dense, relative to a typical row of
     X: a feature that is constant is exactly 0 in it.
     """
     relative = _about_anchors(X, np.zeros_like(codes))
-    return dense_float64(_means(X, relative, codes, np.ones(len(codes))))
+    return dense_float64(_means(X, relative, codes, _weights(X, sample_weight)))
 
 
-def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
+def between_scatter(
+    X: Any, codes: np.ndarray, sample_weight: np.ndarray | None = None
+) -> np.ndarray:
     """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes
     0, 1, ...
     """
-    return total_scatter(group_means(X, codes), np.bincount(codes).astype(np.float64))
+    n_c = np.bincount(codes, _weights(X, sample_weight))
+    return total_scatter(group_means(X, codes, sample_weight), n_c)
 
 
-def within_scatter(X: Any, codes: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def within_scatter(
+    X: Any,
+    codes: np.ndarray,
+    weights: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
+) -> np.ndarray:
     """Return `sum_c w_c sum_{i in c} (x_i - m_c)(x_i - m_c)'`; with all w_c = 1 it is total minus
     between scatter.
 
     A feature that is constant in every class is exactly 0 in it, which no difference of two sums
     would be.
     """
-    return _about_means(X, codes, np.ones(len(codes)) if weights is None else weights[codes])
+    w = _weights(X, sample_weight)
+    return _about_means(X, codes, w if weights is None else weights[codes] * w)
 
 
-def pair_covariances(X: Any, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def pair_covariances(
+    X: Any, codes: np.ndarray, sample_weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the means of (x_i - x_j)(x_i - x_j)' over all pairs of one class, and over all of two
     classes; 0 of none.
 
     No pair is formed: the pairs of a class sum up to n_c times its scatter, all pairs to n times
     the total scatter, and those of two classes, the difference, to `n S_between + sum_c (n - n_c)
-    S_c`.
+    S_c`. Copies of a row are no pair.
     """
-    n, sizes = len(codes), np.bincount(codes).astype(np.float64)
-    n_same, n_other = sizes @ (sizes - 1) / 2, sizes @ (n - sizes) / 2
-    same = within_scatter(X, codes, sizes)
-    other = n * between_scatter(X, codes) + within_scatter(X, codes, n - sizes)
-    return same / max(n_same, 1), other / max(n_other, 1)
+    w = _weights(X, sample_weight)
+    n, sizes = w.sum(), np.bincount(codes, w)
+    n_same, n_other = (sizes @ sizes - w @ w) / 2, sizes @ (n - sizes) / 2
+    same = within_scatter(X, codes, sizes, w)
+    other = n * between_scatter(X, codes, w) + within_scatter(X, codes, n - sizes, w)
+    return same / (n_same or 1.0), other / (n_other or 1.0)
 
 
 def local_fisher_scatters(
-    X: Any, codes: np.ndarray, scales: np.ndarray
+    X: Any, codes: np.ndarray, scales: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return LFDA's S_w and S_b, from the scatters of the single classes, in which no weight is
     negative.
@@ -152,33 +168,45 @@ def local_fisher_scatters(
     With B the scatter of the class means, F_c Fisher's scatter of class c (weights 1 / n_c) and S_c
     the local one (weights a_ij / n_c): S_w = sum_c S_c and S_b = B + sum_c (1 - n_c/n)(F_c - S_c).
     """
-    share_of_others = 1 - np.bincount(codes) / len(codes)
-    S_b = between_scatter(X, codes) + within_scatter(X, codes, share_of_others)
+    w = _weights(X, sample_weight)
+    share_of_others = 1 - np.bincount(codes, w) / w.sum()
+    S_b = between_scatter(X, codes, w) + within_scatter(X, codes, share_of_others, w)
     S_w = np.zeros_like(S_b)
-    for share, S_c in zip(share_of_others, locally_scaled_scatters(X, codes, scales), strict=True):
+    local = locally_scaled_scatters(X, codes, scales, sample_weight)
+    for share, S_c in zip(share_of_others, local, strict=True):
         S_w += S_c
         S_b -= share * S_c
     return S_w, S_b
 
 
-def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> Iterator[np.ndarray]:
+def locally_scaled_scatters(
+    X: Any, codes: np.ndarray, scales: np.ndarray, sample_weight: np.ndarray | None = None
+) -> Iterator[np.ndarray]:
     """Yield, for every class c, `1 / (2 n_c) sum_{i,j in c} a_ij (x_i - x_j)(x_i - x_j)'`.
 
     a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` joins all pairs of a class; this graph is formed by
     blocks of rows. With infinite scales the sum over classes is `within_scatter`.
     """
     relative = _about_anchors(X, codes)
-    for members in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
+    classes = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    for members, n_c in zip(classes, np.bincount(codes, sample_weight), strict=True):
         X_c = relative(members)
-        s, n_c = scales[members], len(members)
+        s = scales[members]
         S = np.zeros((X.shape[1], X.shape[1]))
-        for rows in row_blocks(n_c, n_c):
+        for rows in row_blocks(len(members), len(members)):
             squared = euclidean_distances(X_c[rows], X_c, squared=True)
             W = scaled_weights(squared, np.outer(s[rows], s))
+            if sample_weight is not None:
+                W *= np.outer(sample_weight[members[rows]], sample_weight[members])
             L = -W
-            L[np.arange(len(W)), np.arange(n_c)[rows]] += W.sum(axis=1)
+            L[np.arange(len(W)), np.arange(len(members))[rows]] += W.sum(axis=1)
             S += X_c[rows].T @ (L @ X_c)
         yield (S + S.T) / (2 * n_c)
+
+
+def _weights(X: Any, weights: np.ndarray | None) -> np.ndarray:
+    """Return the weights of the rows of X, 1 by default."""
+    return np.ones(X.shape[0]) if weights is None else weights
 
 
 # Of rows, by their numbers or as a slice: these relative to some origins, float64.

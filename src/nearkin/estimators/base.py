@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,10 +24,12 @@ from .._validation import (
     validate_labelled_rows,
     validate_pairs,
     validate_rows,
+    weighted_rows,
 )
 from ..neighbors import EXACT, searcher
+from ..neighbors.lists import Listed
 from ..spectral import SpectralResult, range_basis, shrunk
-from .rows import Rows
+from .rows import Rows, weights_of
 
 NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # among which "auto" chooses
 
@@ -158,7 +159,9 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
     _neighbor_counts: tuple[str, ...] = ()
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, *, distances: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, distances: Any = None
+    ) -> Self:
         """Learn the map.
 
         Parameters
@@ -168,6 +171,16 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         y : array of shape (n,)
             Class labels, at least two classes; -1 is a class like any other. Ignored by `LPP`,
             unless its n_neighbors is "auto".
+        sample_weight : array of shape (n,), default=None
+            Weights s_i of the rows, 0 or more, of which only the ratios matter; None for 1. A row
+            of weight 2 counts as two equal rows that are no neighbours of each other, one of weight
+            0 is absent: the k nearest rows are k distinct ones, an edge w_ij becomes s_i s_j w_ij,
+            so that
+
+                S(W) = 1/2 sum_ij s_i s_j w_ij (x_i - x_j)(x_i - x_j)',
+
+            and every mean, every size of a class and every other scatter is that of the copies
+            (with s_i / mean(s) copies of row i, where the scale matters).
         distances : sparse matrix of shape (n, n), default=None
             Distances from every row to some others, in place of a search; rows that lack neighbours
             of a class use those they have, with a warning. Cross-validation cannot subset it.
@@ -179,6 +192,9 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         """
         automatic = [name for name in self._neighbor_counts if getattr(self, name) == "auto"]
         task = FitTask(self, X, y, n_iterations=N_SPLITS * bool(automatic))
+        X, y, weights, kept = weighted_rows(X, y, sample_weight)
+        if distances is not None and np.ndim(sample_weight):
+            distances = Listed(distances, len(sample_weight)).G[kept][:, kept]
         if automatic and (y is None or distances is not None):
             no_labels = "requires y to be passed, but the target y is None"
             reason = no_labels if y is None else "splits the rows, which given distances prevent"
@@ -190,8 +206,10 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
             classes, codes = None, np.zeros(X.shape[0], dtype=np.intp)
         search = searcher(self.search, X.shape[0], distances) if hasattr(self, "search") else EXACT
         in_span = self._solves_in_span(*X.shape)
-        rows = Rows(X, codes, search, classes=classes, in_span=in_span)
-        scores = self._scores_of_neighbors(automatic, X, codes, task) if automatic else None
+        rows = Rows(X, codes, search, classes=classes, weights=weights, in_span=in_span)
+        scores = None
+        if automatic:
+            scores = self._scores_of_neighbors(automatic, X, codes, weights, task)
         self.fit_rows(rows, scores)
         task.end()
         return self
@@ -258,13 +276,18 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         return shrunk(S_w, range_basis(rows.total_scatter()), self.shrinkage_)
 
     def _scores_of_neighbors(
-        self, names: list[str], X: Any, codes: np.ndarray, task: FitTask
+        self,
+        names: list[str],
+        X: Any,
+        codes: np.ndarray,
+        weights: np.ndarray | None,
+        task: FitTask,
     ) -> dict[int, np.ndarray]:
         """Return the accuracy in every fold, by the number of neighbours that these parameters
         have.
         """
         sample = sample_rows(X, codes)
-        X, codes = X[sample], codes[sample]
+        X, codes, weights = X[sample], codes[sample], weights_of(weights, sample)
         params = self.get_params(deep=False)
         scores = []
         with warnings.catch_warnings(action="ignore"):  # of fits that are not kept
@@ -272,11 +295,13 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
                 of_fold = []
                 for k in NUMBERS_OF_NEIGHBORS:
                     learner = type(self)(**params | dict.fromkeys(names, k))  # without callbacks
-                    vote = make_pipeline(learner, KNeighborsClassifier(1))
-                    vote.fit(X[train], codes[train])
-                    of_fold.append(vote.score(X[test], codes[test]))
+                    learner.fit(X[train], codes[train], weights_of(weights, train))
+                    # of one neighbour, whose copies would not change the vote
+                    vote = KNeighborsClassifier(1).fit(learner.transform(X[train]), codes[train])
+                    Z = learner.transform(X[test])
+                    of_fold.append(vote.score(Z, codes[test], weights_of(weights, test)))
                 scores.append(of_fold)
-                task.iteration(partial(dict, components_=vote[0].components_))
+                task.iteration(partial(dict, components_=learner.components_))
         if not scores:
             raise ValueError(
                 f"{names[0]}='auto' needs two rows of a class in y: give a number of neighbours."

@@ -163,7 +163,7 @@ class RCA(SpectralEmbedding):
                 f"which others differ: there they count as if they varied by {LEAST_WITHIN:g} of "
                 "the most; set shrinkage=0.5, or reduce the features."
             )
-        n = rows.class_sizes[rows.class_sizes > 1].sum()
+        n = rows.class_weights[rows.class_sizes > 1].sum()
         share = np.maximum(result.values, LEAST_WITHIN * min(result.values.max(), 1.0))
         V = largest_scatter_first(result.vectors, result.values) * np.sqrt(n / share)
         result = replace(result, vectors=V, values=1 / share)

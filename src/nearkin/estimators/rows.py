@@ -42,6 +42,10 @@ class Rows:
     `scatter` takes. `relation` says which rows may be neighbours: "all", those of the "same" class,
     or of an "other" one. k is a number for all rows, or an array with a number for each class.
 
+    A row of weight s_i counts as s_i copies, which are not adjacent to each other: the k nearest
+    rows are k distinct ones, an edge w_ij becomes s_i s_j w_ij, and every mean and every scatter is
+    that of all copies.
+
     Parameters
     ----------
     X : array or csr_array of shape (n, p)
@@ -51,6 +55,9 @@ class Rows:
         Its name and recall are `search_` and `search_recall_` of the estimator.
     classes : ndarray of shape (n_classes,), default=None
         Their labels; None for 0, 1, ...
+    weights : ndarray of shape (n,), default=None
+        Positive weights s_i of the rows, of which only the ratios matter: they are divided by their
+        mean. None for 1.
     in_span : bool, default=True
         Whether to solve in the span of the rows for p > n; otherwise in the features, without
         forming p x p matrices.
@@ -62,7 +69,9 @@ class Rows:
     dtype : dtype
         Of the components.
     class_sizes : ndarray of shape (n_classes,)
-        Without labels, all rows are of one class.
+        Number of distinct rows of every class. Without labels, all rows are of one class.
+    class_weights : ndarray of shape (n_classes,)
+        The sum of their weights, as often as the rows of a class count.
     X : array or csr_array of shape (n, d)
         The rows in the coordinates in which the problem is solved.
     n_complement : int
@@ -77,11 +86,15 @@ class Rows:
         search: Searcher,
         *,
         classes: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
         in_span: bool = True,
     ) -> None:
         self.shape, self.dtype = X.shape, X.dtype
         self.codes = codes
-        self.class_sizes = np.bincount(codes[codes >= 0])
+        self.weights = None if weights is None else weights / weights.mean()
+        labelled = codes >= 0
+        self.class_sizes = np.bincount(codes[labelled])
+        self.class_weights = np.bincount(codes[labelled], weights_of(self.weights, labelled))
         self.classes = np.arange(len(self.class_sizes)) if classes is None else classes
         self.search = search
         self._space = row_space(X) if in_span else RowSpace(X, None)
@@ -93,19 +106,27 @@ class Rows:
         k = k if np.ndim(k) == 0 else k[codes]
         return neighbor_lists(self.X, codes, k, relation, self.search)
 
+    def _copies(self, G: csr_array) -> np.ndarray | None:
+        """Return s_i s_j for every listed neighbour j of i: the number of pairs of their copies."""
+        if self.weights is None:
+            return None
+        return np.repeat(self.weights, np.diff(G.indptr)) * self.weights[G.indices]
+
     def union_knn(self, relation: str, k: Any, weights: str = "binary") -> csr_array:
         """Return the graph of i and j where either is among the k nearest of the other.
 
         Weights are 1 ("binary"), or `exp(-d^2 / t)` with t the mean of d^2 over the k nearest of
         every row ("heat").
         """
-        return union(WEIGHTS[weights](self._knn(relation, k)))
+        G = self._knn(relation, k)
+        return union(WEIGHTS[weights](G, copies=self._copies(G)))
 
     def mutual_knn(self, relation: str, k: Any) -> csr_array:
         """Return the graph of i and j where each is among the k nearest of the other, with weights
         1.
         """
-        return mutual(binary(self._knn(relation, k)))
+        G = self._knn(relation, k)
+        return mutual(binary(G, self._copies(G)))
 
     def mean_knn(self, relation: str, k: Any) -> csr_array:
         """Return the graph whose scatter is the mean of (x_i - x_j)(x_i - x_j)' over all rows i and
@@ -113,14 +134,16 @@ class Rows:
 
         A pair of which each is among the k nearest of the other counts twice.
         """
-        W = binary(self._knn(relation, k))
-        return csr_array(W + W.T) / max(W.nnz, 1)
+        G = self._knn(relation, k)
+        W = binary(G, self._copies(G))
+        return csr_array(W + W.T) / (W.sum() or 1.0)
 
     def closest_pairs(self, k: int) -> csr_array:
         """Return the graph of the k closest pairs of a row in c and one outside, for every class c,
         with weights 1.
         """
-        return union(binary(closest_listed(self._knn("other", k), self.codes, k)))
+        G = closest_listed(self._knn("other", k), self.codes, k)
+        return union(binary(G, self._copies(G)))
 
     def scatter(self, graph: csr_array) -> np.ndarray:
         """Return S(W) = X'LX = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)'."""
@@ -147,32 +170,35 @@ class Rows:
         return span_basis(triangular_factor(rows_with_ones(self.X)), mean)
 
     def total_scatter(self, weights: np.ndarray | None = None) -> np.ndarray:
-        """Return sum_i w_i (x_i - m)(x_i - m)' with the weighted mean m; w_i = 1 by default."""
-        return total_scatter(self.X, weights)
+        """Return sum_i w_i (x_i - m)(x_i - m)' with the weighted mean m; by default w_i = s_i."""
+        return total_scatter(self.X, self.weights if weights is None else weights)
 
     def within_scatter(self) -> np.ndarray:
         """Return sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)', without rows that have no label."""
         labelled = self.codes >= 0
         if not labelled.any():
             return np.zeros(2 * self.X.shape[1:])
-        return within_scatter(self.X[labelled], self.codes[labelled])
+        s = weights_of(self.weights, labelled)
+        return within_scatter(self.X[labelled], self.codes[labelled], sample_weight=s)
 
     def between_scatter(self) -> np.ndarray:
         """Return sum_c n_c (m_c - m)(m_c - m)' with the mean m of the rows that have a label."""
         labelled = self.codes >= 0
-        return between_scatter(self.X[labelled], self.codes[labelled])
+        s = weights_of(self.weights, labelled)
+        return between_scatter(self.X[labelled], self.codes[labelled], s)
 
     def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return LFDA's S_w and S_b, with the distance to the k-th nearest of the same class as
         local scale.
         """
-        return local_fisher_scatters(self.X, self.codes, kth_distance(self._knn("same", k), k))
+        scales = kth_distance(self._knn("same", k), k)
+        return local_fisher_scatters(self.X, self.codes, scales, self.weights)
 
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the means of (x_i - x_j)(x_i - x_j)' over all pairs of one class, and over all of
         two; 0 of none.
         """
-        return pair_covariances(self.X, self.codes)
+        return pair_covariances(self.X, self.codes, self.weights)
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
         """Return directions, columns in the coordinates of the scatters, as rows of features (m,
@@ -182,6 +208,11 @@ class Rows:
         coordinates in an orthonormal basis of the complement of the span.
         """
         return self._space.back_project(V)
+
+
+def weights_of(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    """Return the weights of some rows."""
+    return None if weights is None else weights[rows]
 
 
 # Neighbours of a row that the first search finds: it takes as long for 2 as for 64, and others ask
