@@ -31,7 +31,7 @@ from ..scatter import (
     within_scatter,
 )
 
-WEIGHTS = {"binary": binary, "heat": heat_kernel}
+WEIGHTS: dict[str, Callable[..., csr_array]] = {"binary": binary, "heat": heat_kernel}
 
 
 class Rows:
