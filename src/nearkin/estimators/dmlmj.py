@@ -85,6 +85,8 @@ class DMLMJ(SpectralEmbedding):
     weigh the same, in that the means make lambda comparable with 1, and in that directions of small
     lambda are kept, too.
 
+    With `sample_weight` s, both means are weighted by s_i s_j.
+
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + n p + p^2) memory. For
     p > n the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
 

@@ -88,6 +88,8 @@ class DNE(SpectralEmbedding):
     DNE(64, n_neighbors=10))` raises precision at 10 on those of banking77 from .86 to .88. But 17
     of 34 tables lose by it, one 8 points.
 
+    With `sample_weight` s, F_ij becomes s_i s_j F_ij, in units in which the mean of s is 1.
+
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n
     the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix. With an integer
     n_components far below a large min(n, p), the eigenvectors come from Lanczos iterations without

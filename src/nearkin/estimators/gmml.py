@@ -84,6 +84,9 @@ class GMML(SpectralEmbedding):
     -----
     The scale of the features matters, also to D: standardize first unless the units are comparable.
 
+    With `sample_weight` s, S and D are means over all pairs of two rows, weighted by s_i s_j: copies
+    of a row are no pair.
+
     Cost: O(n p^2 + p^3), O(n p + p^2) memory: the sums over all pairs are those of scatters. For p
     > n the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
 

@@ -92,6 +92,9 @@ class LDE(SpectralEmbedding):
     <= n); then, with few rows for the features, it overfits: reduce the features first, e.g. with
     PCA, as the paper does.
 
+    With `sample_weight` s, w_ij becomes s_i s_j w_ij, w'_ij likewise, and t is the mean of d^2
+    weighted by s_i s_j.
+
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + n p + p^2) memory. For
     p > n the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
 

@@ -81,6 +81,9 @@ class LPP(SpectralEmbedding):
     The defaults of `variance` and `n_components` were chosen by the accuracy of 3-NN on folds of
     the training rows of the sets that `benchmarks/defaults.py` names.
 
+    With `sample_weight` s, w_ij becomes s_i s_j w_ij, D has the sums of these, and t is the mean of
+    d^2 weighted by s_i s_j.
+
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n
     the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
 

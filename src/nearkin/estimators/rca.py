@@ -100,6 +100,9 @@ class RCA(SpectralEmbedding):
     (but the order of equal eigenvalues does); with it, standardize first unless the units are
     comparable.
 
+    With `sample_weight` s, a row counts s_i times in S_w, m_c, S_t and n, as so many copies would; a
+    chunklet of one row contributes nothing, whatever its weight.
+
     Cost: O(n p^2 + p^3), O(n p + p^2) memory. For p > n the problem is solved in the span of the
     rows, O(n^2 p), without a p x p matrix.
 
