@@ -303,9 +303,9 @@ def weighted_rows(
     So a row of weight 0 is a row that is absent. It is the first that a `fit` does, before it
     validates anything else. Without weights all rows are kept, and the weights are None.
     """
+    refuse_foreign(X)
     if sample_weight is None:
         return X, y, None, np.arange(_num_samples(X))
-    refuse_foreign(X)
     check_consistent_length(X, y)
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.flatnonzero(weights)
@@ -313,6 +313,14 @@ def weighted_rows(
         X = _safe_indexing(X, kept)
         y = None if y is None else _safe_indexing(y, kept)
     return X, y, weights[kept], kept
+
+
+def relative_weights(weights: np.ndarray | None) -> np.ndarray | None:
+    """Return weights of rows whose mean is 1; None where all are equal, as without weights."""
+    if weights is None or (weights == weights[0]).all():
+        return None
+    weights = weights / weights.max()  # a sum of numbers near 1e308 is infinite
+    return weights / weights.mean()
 
 
 def validate_dense_rows(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
