@@ -315,6 +315,14 @@ def weighted_rows(
     return X, y, weights[kept], kept
 
 
+def relative_weights(weights: np.ndarray | None) -> np.ndarray | None:
+    """Return weights of rows whose mean is 1; None where all are equal, as without weights."""
+    if weights is None or (weights == weights[0]).all():
+        return None
+    weights = weights / weights.max()  # a sum of numbers near 1e308 is infinite
+    return weights / weights.mean()
+
+
 def validate_dense_rows(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     """Return X as `validate_rows` does, a sparse one made dense."""
     X = validate_rows(estimator, X, reset=reset)

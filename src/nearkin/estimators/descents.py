@@ -9,10 +9,11 @@ A term is a loss of a map B, of shape (m, r) or (r,), of `term.rows`, with these
 * `estimate(B, candidates, n_batches)`, of the candidates of one of so many parts of the rows, is
   the value and the gradient by which a step is taken.
 * `sum(Z, candidates)` is a sum over such a part at the embedding Z of all rows, and
-  `of_mean(Z, mean, error)` makes the value, and its error, of the mean over many rows.
+  `of_mean(Z, mean, error)` makes the value, and its error, of the mean over many rows, by their
+  `row_weights`, of mean 1, or None.
 
-The last two serve stochastic gradient alone. `NCA` also takes its inits from its term: `directions`
-by name, and `n_classes`, which limits those of LDA.
+The last three serve stochastic gradient alone. `NCA` also takes its inits from its term:
+`directions` by name, and `n_classes`, which limits those of LDA.
 """
 
 from __future__ import annotations
@@ -283,7 +284,10 @@ class TermEmbedding(DescentEmbedding):
             near = near_rows(Z, min(max(k, N_NEAR), n - 1), term.codes, anchors=anchors)
         groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
         sums = [term.sum(Z, Candidates.of_anchors(anchors[i], near[i], far, n)) for i in groups]
-        means = np.divide(sums, [len(group) for group in groups])
+        sizes: list[float] = [len(group) for group in groups]
+        if term.row_weights is not None:
+            sizes = [float(term.row_weights[anchors[group]].sum()) for group in groups]
+        means = np.divide(sums, sizes)
         error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
-        value, error = term.of_mean(Z, float(np.sum(sums)) / len(anchors), error)
+        value, error = term.of_mean(Z, float(np.sum(sums)) / sum(sizes), error)
         return value + penalty(B, self.alpha, n_counted)[0], error

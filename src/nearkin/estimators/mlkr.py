@@ -8,7 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._callbacks import FitTask, with_callbacks
-from .._validation import check_integer, check_number, validate_target_rows
+from .._validation import (
+    check_integer,
+    check_number,
+    relative_weights,
+    validate_target_rows,
+    weighted_rows,
+)
 from ..descent import Value, lbfgs
 from ..objectives.kernel_regression import prediction_loss, squared_error
 from .descent_embedding import (
@@ -38,6 +44,11 @@ class MLKR(DescentEmbedding):
     from overfitting; u is the typical distance of neighbours, so that alpha means the same for any
     scale of the features.
 
+    With weights s of the rows (`sample_weight` of `fit`), k_ij is `s_j exp(-||A x_i - A x_j||^2)`,
+    and both sums of the first term, like y_mean, count row i s_i times. A row of weight 2 counts as
+    two equal rows that do not predict each other, and one of weight 0 is absent; only the ratios of
+    weights matter. u and the init do not depend on them.
+
     Parameters
     ----------
     n_components : int or None, default=None
@@ -58,8 +69,8 @@ class MLKR(DescentEmbedding):
     n_components_ : int
         m.
     objective_ : float
-        The mean squared leave-one-out error at A, in squared units of y; of several targets, their
-        sum.
+        The mean squared leave-one-out error at A, by the weights of the rows, in squared units of
+        y; of several targets, their sum.
     n_iter_ : int
         Iterations.
     loss_curve_ : ndarray of shape (`n_iter_` + 1,)
@@ -114,7 +125,7 @@ class MLKR(DescentEmbedding):
         self.tol = tol
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> MLKR:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MLKR:
         """Learn the map.
 
         Parameters
@@ -123,6 +134,8 @@ class MLKR(DescentEmbedding):
             n >= 2 rows that are not all equal.
         y : array of shape (n,) or (n, q)
             Numbers, not all equal.
+        sample_weight : array of shape (n,), default=None
+            How much each row counts, at least 0; None for 1 each.
 
         Returns
         -------
@@ -131,16 +144,18 @@ class MLKR(DescentEmbedding):
         check_number(self.alpha, "alpha", 0)
         check_number(self.tol, "tol", 0)
         task = FitTask(self, X, y, check_integer(self.max_iter, "max_iter", 1))
+        X, y, weights, _ = weighted_rows(X, y, sample_weight)
+        weights = relative_weights(weights)
         X, targets = validate_target_rows(self, X, y, multi_output=True)
         n, m = X.shape[0], n_directions(self, X.shape[1])
         rows = UnitRows.of(X, m)
         Y = targets.reshape(n, -1)
-        Y = Y - Y.mean(axis=0)
-        unit = float(np.mean(np.sum(Y * Y, axis=1))) ** 0.5
+        Y = Y - np.average(Y, axis=0, weights=weights)
+        unit = float(np.average(np.sum(Y * Y, axis=1), weights=weights)) ** 0.5
         Y = Y / unit
 
         def loss(B: np.ndarray) -> Value:
-            value, gradient = prediction_loss(B, rows.X, Y, squared_error)
+            value, gradient = prediction_loss(B, rows.X, Y, squared_error, weights=weights)
             cost, slope = penalty(B, self.alpha, n)
             return value / n + cost, gradient / n + slope
 

@@ -25,8 +25,10 @@ from .._callbacks import FitTask, with_callbacks
 from .._validation import (
     check_choice,
     check_shared_labels,
+    relative_weights,
     validate_labelled_rows,
     validate_target_rows,
+    weighted_rows,
 )
 from ..neighbors import Searcher, searcher
 from ..objectives.nca import nca_objective
@@ -79,6 +81,15 @@ class NCA(TermEmbedding):
     C_i becomes one over all rows, with weights `w_ij = exp(-(y_i - y_j)^2 / (2 h^2))` (section 5).
     h is a quarter of the targets' standard deviation, estimated by their interquartile range, IQR /
     1.349 (of the distinct ones where that is 0), which outliers do not change.
+
+    With weights s of the rows (`sample_weight` of `fit`), these are
+
+        p_ij = s_j exp(-||A x_i - A x_j||^2) / sum_{k != i} s_k exp(-||A x_i - A x_k||^2),
+        f(A) = sum_i s_i q_i / sum_i s_i,          g(A) = sum_i s_i log q_i / sum_i s_i.
+
+    A row of weight 2 counts as two equal rows that are no neighbours of each other, and one of
+    weight 0 is absent; only the ratios of weights matter. u, h, the inits and `perplexity_` do not
+    depend on them.
 
     Parameters
     ----------
@@ -138,9 +149,9 @@ class NCA(TermEmbedding):
     target_bandwidth_ : float
         h, for target="continuous".
     objective_ : float
-        f or g at A, a mean over the rows: exact, or the estimate from the candidates at A. With
-        solver="sgd" it is always an estimate, from at most 5,000 rows, each with its 50 nearest (at
-        least) and 2,000 that stand for all.
+        f or g at A, a mean over the rows by their weights: exact, or the estimate from the
+        candidates at A. With solver="sgd" it is always an estimate, from at most 5,000 rows, each
+        with its 50 nearest (at least) and 2,000 that stand for all.
     objective_error_ : float
         Standard error of `objective_` from taking some rows only; 0 where all are used.
     perplexity_ : float
@@ -249,7 +260,7 @@ class NCA(TermEmbedding):
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> NCA:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NCA:
         """Learn the map.
 
         Parameters
@@ -260,6 +271,8 @@ class NCA(TermEmbedding):
             Class labels, at least two classes, -1 a class like any other; or real numbers that are
             not all equal. A row alone in its class cannot be labelled right: it counts 0 in f and
             is left out of g.
+        sample_weight : array of shape (n,), default=None
+            How much each row counts, at least 0; None for 1 each.
 
         Returns
         -------
@@ -267,7 +280,7 @@ class NCA(TermEmbedding):
         """
         n_iterations = check_parameters(self)
         task = FitTask(self, X, y, n_iterations)
-        X, pair_weights = validate_with_target(self, X, y)
+        X, pair_weights = validate_with_target(self, X, y, sample_weight)
         m = n_directions(self, X.shape[1])
         rng = check_random_state(self.random_state)
         init_term, term = self._terms(X, pair_weights, rng, m if self.structure == "full" else None)
@@ -276,7 +289,7 @@ class NCA(TermEmbedding):
 
     @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]
     @with_callbacks
-    def partial_fit(self, X: Any, y: Any) -> NCA:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> NCA:
         """Continue from the present map with more rows, or begin with these.
 
         One epoch of solver="sgd": each of the rows is an anchor once, and draws its neighbour among
@@ -291,6 +304,8 @@ class NCA(TermEmbedding):
             n >= 2 rows that are not all equal; to begin with, at least n_components.
         y : array of shape (n,)
             As for `fit`.
+        sample_weight : array of shape (n,), default=None
+            As for `fit`; only the ratios of weights within a call matter.
 
         Returns
         -------
@@ -301,7 +316,7 @@ class NCA(TermEmbedding):
         check_parameters(self)
         task = FitTask(self, X, y, n_iterations=1)
         first = not hasattr(self, "components_")
-        X, pair_weights = validate_with_target(self, X, y, reset=first)
+        X, pair_weights = validate_with_target(self, X, y, sample_weight, reset=first)
         rng = check_random_state(self.random_state)
         state = self._sgd_state
         if state is None:
@@ -420,24 +435,27 @@ def check_parameters(nca: NCA) -> int | None:
 
 
 def validate_with_target(
-    nca: Any, X: Any, y: Any, *, reset: bool = True
+    nca: Any, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True
 ) -> tuple[Any, PairWeights]:
     """Return X, and which neighbours are right by y: labels, or numbers, as `target` says; these
-    set the bandwidth of their kernel.
+    set the bandwidth of their kernel. Rows of weight 0 are left out; the others have weights of
+    mean 1.
     """
+    X, y, weights, _ = weighted_rows(X, y, sample_weight)
+    weights = relative_weights(weights)
     if nca.target == "classes":
         X, _, codes = validate_labelled_rows(nca, X, y, reset=reset)
         check_shared_labels(codes)
-        return X, SameClass(codes)
+        return X, SameClass(codes, weights)
     X, targets = validate_target_rows(nca, X, y, reset=reset)
     if reset:
         nca.target_bandwidth_ = target_bandwidth(targets)
-    return X, TargetKernel(targets - np.median(targets), nca.target_bandwidth_)
+    return X, TargetKernel(targets - np.median(targets), nca.target_bandwidth_, weights)
 
 
 @dataclass(frozen=True)
 class LabelTerm:
-    """-f or -g, to be minimized: a mean over rows.
+    """-f or -g, to be minimized: a mean over rows, whose weights, if any, have the mean 1.
 
     Rows are in units of the typical distance of neighbours. The beginning of `descents.py` says
     what a term is.
@@ -462,6 +480,11 @@ class LabelTerm:
         X = self.rows.X
         value, gradient = nca_objective(self.objective, B, X, self.pair_weights, candidates)
         return -value / X.shape[0], -gradient / X.shape[0]
+
+    @property
+    def row_weights(self) -> np.ndarray | None:
+        """How much each row counts; None for 1 each."""
+        return self.pair_weights.row_weights
 
     @property
     def codes(self) -> np.ndarray | None:

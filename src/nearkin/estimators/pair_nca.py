@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import _num_samples, check_array
 
 from .._callbacks import FitTask, with_callbacks
 from .._validation import (
@@ -19,13 +19,15 @@ from .._validation import (
     check_pairs,
     check_positive,
     distinct_rows,
+    relative_weights,
     validate_labelled_pairs,
     validate_rows,
+    weighted_rows,
 )
 from ..neighbors import Searcher, searcher
 from ..objectives.linear_map import chain_rule, embed
 from ..objectives.nca import pair_cost
-from ..objectives.stochastic import Candidates, Value, mass_among_candidates
+from ..objectives.stochastic import Candidates, Value, mass_among_candidates, weights_of
 from ..spectral import ratio_trace
 from .descent_embedding import directions, n_directions
 from .descents import INIT_ROWS, TermEmbedding
@@ -43,6 +45,11 @@ class PairNCA(TermEmbedding):
     plus `alpha / sqrt(n) ||A||^2 u^2`: the given pairs are to be likely among all ordered pairs of
     rows. u is the typical distance of neighbours, so that alpha means the same for any scale of the
     features.
+
+    With weights s of the rows (`sample_weight` of `fit`), a pair (a, b) counts `s_a s_b w_ab`, and
+    competes with `sum_{c != d} s_c s_d exp(-||A x_c - A x_d||^2)`: a row of weight 2 counts as two
+    equal rows that are no pair, and one of weight 0 is absent with its pairs; only the ratios of
+    weights matter. u and the scale of the init do not depend on them.
 
     Parameters
     ----------
@@ -78,7 +85,7 @@ class PairNCA(TermEmbedding):
         m.
     objective_ : float
         Cost at A, without the penalty, for a pair of weight 1: `log(n (n - 1))` where the pairs are
-        as close as any.
+        as close as any. Weights of rows have the mean 1 here.
     objective_error_, perplexity_, n_iter_, search_, search_recall_
         See `NCA`.
     loss_curve_ : ndarray of shape (at least `n_iter_` + 1,)
@@ -199,7 +206,15 @@ class PairNCA(TermEmbedding):
         return self.fit(X, pairs=numbers[similar], weights=weights)
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, *, pairs: Any = None, weights: Any = None) -> PairNCA:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        pairs: Any = None,
+        weights: Any = None,
+    ) -> PairNCA:
         """Learn the map.
 
         Parameters
@@ -207,9 +222,11 @@ class PairNCA(TermEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : ignored
+        sample_weight : array of shape (n,), default=None
+            How much each row counts, at least 0; None for 1 each.
         pairs : array of shape (n_pairs, 2), default=None
             Numbers of two rows each, counted from 0, that are similar. None pairs each row with the
-            next one: rows in the order of time.
+            next one that has a weight: rows in the order of time.
         weights : array of shape (n_pairs,), default=None
             How much each pair counts, at least 0; None for 1 each. `graded_weights` has the
             paper's.
@@ -220,21 +237,34 @@ class PairNCA(TermEmbedding):
         """
         check_choice(self.init, "init", ("auto", "identity", "pca", "random"))
         task = FitTask(self, X, y, n_iterations=self._check_descent())
-        X = validate_rows(self, X, reset=True)
+        present, _, row_weights, numbers = weighted_rows(X, None, sample_weight)
+        n_given, X = _num_samples(X), validate_rows(self, present, reset=True)
         shape = np.asarray(y).shape
         if pairs is None and len(shape) == 2:
             raise ValueError(
                 f"y is ignored, and its shape {shape} looks like that of pairs: pass pairs=..."
             )
-        pairs = check_pairs(pairs, X.shape[0])
+        if pairs is None:
+            pairs = numbers[check_pairs(None, len(numbers))]
+        pairs = check_pairs(pairs, n_given)
         weights = check_pair_weights(weights, len(pairs))
+        row_weights = relative_weights(row_weights)
+        counts = np.zeros(n_given)
+        counts[numbers] = 1.0 if row_weights is None else row_weights
+        weights = weights * counts[pairs].prod(axis=1)
+        if not weights.any():
+            raise ValueError(
+                "sample_weight is 0 for a row of every pair that counts: there is nothing to learn "
+                "from."
+            )
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
         kept = weights > 0
         term = PairTerm(
             self._rows(X, m),
-            pairs[kept],
+            np.searchsorted(numbers, pairs[kept]),
             weights[kept] / weights.sum(),
             searcher(self.search, X.shape[0]),
+            row_weights,
         )
         names = [self.init] + ["random"] * (self.n_init - 1)
         inits = (self._named_init(term, m, rng, name) for name in names)
@@ -277,20 +307,24 @@ class PairTerm:
     pairs : ndarray of shape (n_pairs, 2)
         Rows a and b.
     weights : ndarray of shape (n_pairs,)
-        w_ab, which add up to 1.
+        s_a s_b w_ab, which add up to 1.
     search : Searcher
+    row_weights : ndarray of shape (n,), default=None
+        s, of mean 1; None for 1 each.
     """
 
     rows: Any
     pairs: np.ndarray
     weights: np.ndarray
     search: Searcher
+    row_weights: np.ndarray | None = None
     codes = None  # there are no classes
     sign = 1
 
     def __call__(self, B: np.ndarray, candidates: Candidates | None) -> Value:
         """Return the cost of a map, among some candidates or among all rows, and its gradient."""
-        return pair_cost(B, self.rows.X, self.pairs, self.weights, candidates)
+        X = self.rows.X
+        return pair_cost(B, X, self.pairs, self.weights, candidates, self.row_weights)
 
     def estimate(self, B: np.ndarray, candidates: Candidates, n_batches: int) -> Value:
         """Return an estimate of the cost and its gradient from some of the rows c of all pairs (c,
@@ -301,7 +335,7 @@ class PairTerm:
         """
         take, anchors = self.rows.take, candidates.rows[: len(candidates.near)]
         X = take(candidates.rows)
-        mass, G = mass_among_candidates(embed(B, X), candidates)
+        mass, G = self._mass(embed(B, X), candidates)
         chosen = np.isin(self.pairs[:, 0], anchors)
         (a, b), weights = self.pairs[chosen].T, n_batches * self.weights[chosen, None]
         difference = take(a) - take(b)
@@ -311,7 +345,11 @@ class PairTerm:
 
     def sum(self, Z: np.ndarray, candidates: Candidates) -> float:
         """Return the sum over all pairs of some anchors at the embedding Z of all rows."""
-        return mass_among_candidates(Z[candidates.rows], candidates)[0]
+        return self._mass(Z[candidates.rows], candidates)[0]
+
+    def _mass(self, Z: np.ndarray, candidates: Candidates) -> Value:
+        row_weights = weights_of(self.row_weights, candidates.rows)
+        return mass_among_candidates(Z, candidates, row_weights)
 
     def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
         """Return the cost and its standard error, by those of the mean over anchors."""

@@ -19,9 +19,11 @@ from .._validation import (
     check_integer,
     check_positive,
     refuse_unfit_targets,
+    relative_weights,
     validate_labelled_rows,
     validate_rows,
     validated,
+    weighted_rows,
 )
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
@@ -31,10 +33,12 @@ VOTES = 100  # counted by default where the search is not exact
 
 
 class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
-    """Votes of all training rows, `p_j ~ exp(-||x - x_j||^2 / h^2)`.
+    """Votes of all training rows, `p_j ~ s_j exp(-||x - x_j||^2 / h^2)`.
 
-    Abstract: `fit` keeps, with the rows, what each votes for.
+    Abstract: `fit` keeps, with the rows, what each votes for, and its weight s_j.
     """
+
+    _log_weights: np.ndarray | None = None
 
     def __init__(
         self, *, bandwidth: float | str = 1.0, n_neighbors: int | None = None, search: Any = "exact"
@@ -43,10 +47,18 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         self.n_neighbors = n_neighbors
         self.search = search
 
-    def _keep(self, X: Any, values: np.ndarray, mean_perplexity: float = PERPLEXITY) -> None:
-        """Set what a prediction needs: the rows, what each votes for, and the bandwidth, if "auto"
-        by perplexity.
+    def _keep(
+        self,
+        X: Any,
+        values: np.ndarray,
+        weights: np.ndarray | None,
+        mean_perplexity: float = PERPLEXITY,
+    ) -> None:
+        """Set what a prediction needs: the rows, what each votes for, by which weight, and the
+        bandwidth, if "auto" by perplexity.
         """
+        weights = relative_weights(weights)
+        self._log_weights = None if weights is None else np.log(weights)
         if not isinstance(self.bandwidth, str):
             self.bandwidth_ = check_positive(self.bandwidth, "bandwidth")
         elif self.bandwidth == "auto":
@@ -78,17 +90,17 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         X = validate_rows(self, X, reset=False)
         votes = np.empty((X.shape[0], self._values.shape[1]))
         for rows in row_blocks(X.shape[0], self._n_votes):
-            squares, voters = self._squares(self._in_bandwidths(X[rows]), self._n_votes)
-            P = softmax(-squares, axis=1)  # for a row far from all, the nearest decides
+            costs, voters = self._costs(self._in_bandwidths(X[rows]), self._n_votes)
+            P = softmax(-costs, axis=1)  # for a row far from all, the nearest decides
             if voters is None:
                 votes[rows] = P @ self._values
             else:
                 votes[rows] = np.einsum("bk,bkc->bc", P, self._values[voters])
         return votes
 
-    def _squares(self, Q: Any, n_votes: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return squared distances to the nearest of the rows that vote, and their numbers; None
-        where all do.
+    def _costs(self, Q: Any, n_votes: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return -log of the votes of the nearest rows, up to a number for each row of Q: squared
+        distances less the log of the weights; and which rows vote, None where all do.
         """
         n, voters = self._rows.shape[0], None
         with np.errstate(over="ignore", invalid="ignore"):
@@ -105,7 +117,10 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
                 f"X lies so many bandwidths (of {self.bandwidth_:.3g}) from the rows that vote "
                 "that their distance is lost: scale its features as those of the training rows."
             )
-        return squares.astype(np.float64), voters
+        costs = squares.astype(np.float64)
+        if self._log_weights is not None:
+            costs -= self._log_weights if voters is None else self._log_weights[voters]
+        return costs, voters
 
     def local_k(self, X: Any = None) -> np.ndarray:
         """Return the local K of rows: how many neighbours vote for each, by the entropy of their
@@ -130,13 +145,13 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         Q = self._rows if own else self._in_bandwidths(validate_rows(self, X, reset=False))
         found, n_votes = np.empty(Q.shape[0]), min(self._n_votes + own, n)
         for rows in row_blocks(Q.shape[0], n_votes):
-            squares, voters = self._squares(Q[rows], n_votes)
+            costs, voters = self._costs(Q[rows], n_votes)
             if own:
                 mine = np.arange(n)[rows, None] == (np.arange(n) if voters is None else voters)
                 # of many duplicates the row itself may not be found
                 mine[~mine.any(axis=1), -1] = True
-                squares = squares[~mine].reshape(len(squares), -1)
-            found[rows] = perplexities(squares)
+                costs = costs[~mine].reshape(len(costs), -1)
+            found[rows] = perplexities(costs)
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -150,6 +165,10 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
 
     A class has the probability `sum_(j in class) p_j`: what NCA maximizes for its training rows.
     Use it after a map: `make_pipeline(StandardScaler(), NCA(), SoftNeighborsClassifier())`.
+
+    With weights s of the rows (`sample_weight` of `fit`), `p_j ~ s_j exp(-||x - x_j||^2 / h^2)`: a
+    row of weight 2 votes as two equal rows do, and is one neighbour; one of weight 0 is absent;
+    only the ratios of weights matter. A bandwidth that is "auto" does not depend on them.
 
     Parameters
     ----------
@@ -202,7 +221,7 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
     array([[1., 0., 0.]])
     """
 
-    def fit(self, X: Any, y: Any) -> SoftNeighborsClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SoftNeighborsClassifier:
         """Keep the rows that vote.
 
         Parameters
@@ -210,14 +229,18 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
         X : array or sparse matrix of shape (n, p)
         y : array of shape (n,)
             Class labels, at least two classes.
+        sample_weight : array of shape (n,), default=None
+            How much the vote of each row counts, at least 0; None for 1 each.
 
         Returns
         -------
         self
         """
+        X, y, weights, _ = weighted_rows(X, y, sample_weight)
         X, self.classes_, codes = validate_labelled_rows(self, X, y)
         rows_of_a_class = X.shape[0] / len(self.classes_)
-        self._keep(X, np.eye(len(self.classes_))[codes], min(PERPLEXITY, rows_of_a_class / 2))
+        indicators = np.eye(len(self.classes_))[codes]
+        self._keep(X, indicators, weights, min(PERPLEXITY, rows_of_a_class / 2))
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -235,7 +258,7 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
     as in NCA.
 
     Use it after a map: `make_pipeline(StandardScaler(), NCA(target="continuous"),
-    SoftNeighborsRegressor())`.
+    SoftNeighborsRegressor())`. Weights of rows are those of `SoftNeighborsClassifier`.
 
     Parameters
     ----------
@@ -272,7 +295,7 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
     (2,)
     """
 
-    def fit(self, X: Any, y: Any) -> SoftNeighborsRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SoftNeighborsRegressor:
         """Keep the rows that vote.
 
         Parameters
@@ -280,11 +303,14 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
         X : array or sparse matrix of shape (n, p)
         y : array of shape (n,) or (n, n_targets)
             Real numbers.
+        sample_weight : array of shape (n,), default=None
+            How much the target of each row counts, at least 0; None for 1 each.
 
         Returns
         -------
         self
         """
+        X, y, weights, _ = weighted_rows(X, y, sample_weight)
         refuse_unfit_targets(y, self)
         X, y = validated(
             self,
@@ -296,7 +322,7 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
             y_numeric=True,
         )
         self._one_target = y.ndim == 1
-        self._keep(as_rows(X), y.reshape(len(y), -1).astype(np.float64))
+        self._keep(as_rows(X), y.reshape(len(y), -1).astype(np.float64), weights)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

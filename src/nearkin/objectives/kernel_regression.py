@@ -84,10 +84,9 @@ def prediction_loss(
     Z = embed(A, X)
     n = len(Z)
     a = n if n_anchors is None else n_anchors
-    with_ones, operand = factors(Z)
+    with_ones, operand = factors(Z, weights)
     Y = np.hstack([Y, np.ones((n, 1))], dtype=Z.dtype)
     if weights is not None:
-        operand[-1] += np.log(weights)
         weights = weights.astype(Z.dtype)[:, None]
 
     def add_tiles(tiles: Sequence[slice]) -> tuple[float, np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ one product more, `G'X`, where the outer products of eqs. 5 and 7 would cost O(n
 
     f(A) = sum_i q_i  (eq. 3)      g(A) = sum_i log q_i  (eq. 6)      q_i = sum_j w_ij p_ij
 
-To be maximized; `pair_cost` (eq. 8) is to be minimized.
+To be maximized; `pair_cost` (eq. 8) is to be minimized. Rows may have weights: see `stochastic.py`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def expected_accuracy(
     X : array or sparse matrix of shape (n, p)
         Best about its mean.
     pair_weights : SameClass or TargetKernel
-        Which neighbours are right.
+        Which neighbours are right, and how much each row counts.
     candidates : Candidates, default=None
         The rows among which each row chooses its neighbour, all the others by default.
 
@@ -94,10 +94,11 @@ def pair_cost(
     pairs: np.ndarray,
     weights: np.ndarray,
     candidates: Candidates | None = None,
+    row_weights: np.ndarray | None = None,
 ) -> Value:
     """Return the cost of eq. 8, which keeps similar pairs close among all pairs, and its gradient.
 
-        -sum_(a,b) w_ab log( exp(-||z_a - z_b||^2) / sum_{c != d} exp(-||z_c - z_d||^2) )
+        -sum_(a,b) w_ab log( exp(-||z_a - z_b||^2) / sum_{c != d} v_c v_d exp(-||z_c - z_d||^2) )
 
     Parameters
     ----------
@@ -106,6 +107,8 @@ def pair_cost(
     pairs : ndarray of shape (n_pairs, 2)
         Rows a and b.
     weights : ndarray of shape (n_pairs,)
+    row_weights : ndarray of shape (n,), default=None
+        v > 0, of the rows as competitors; None for 1 each.
 
     Notes
     -----
@@ -114,9 +117,9 @@ def pair_cost(
     """
     Z = embed(A, X)
     if candidates is None:
-        log_mass, G = _log_mass_of_all(Z)
+        log_mass, G = _log_mass_of_all(Z, row_weights)
     else:
-        mass, G = mass_among_candidates(Z, candidates)
+        mass, G = mass_among_candidates(Z, candidates, row_weights)
         log_mass, G = np.log(mass), G / mass
     a, b = pairs.T
     difference = (Z[a] - Z[b]).astype(np.float64)
@@ -127,13 +130,13 @@ def pair_cost(
     return value, chain_rule(G, A, X)
 
 
-def _log_mass_of_all(Z: np.ndarray) -> Value:
-    """Return `log sum_{c != d} exp(-||z_c - z_d||^2)` and its gradient.
+def _log_mass_of_all(Z: np.ndarray, row_weights: np.ndarray | None) -> Value:
+    """Return `log sum_{c != d} v_c v_d exp(-||z_c - z_d||^2)` and its gradient.
 
     With pi_cd the softmax over all ordered pairs, which is symmetric, the gradient is `-4 sum_d
     pi_cd (z_c - z_d)`.
     """
-    with_ones, operand = factors(Z)
+    with_ones, operand = factors(Z, row_weights)
     log_mass, mean = np.empty((len(Z), 1)), np.empty(Z.shape)  # of all pairs (c, d) of a row c
 
     def sum_over_pairs(rows: slice) -> None:
@@ -145,6 +148,8 @@ def _log_mass_of_all(Z: np.ndarray) -> Value:
         mean[rows] = (EZ / EZ[:, -1:])[:, :-1]
 
     parallel_map(sum_over_pairs, row_blocks(len(Z), 1, tile_height(len(Z))), len(Z) ** 2)
+    if row_weights is not None:
+        log_mass += np.log(row_weights)[:, None]
     top = log_mass.max()
     mass = np.exp(log_mass - top)
     return float(top + np.log(mass.sum())), -4 * mass / mass.sum() * (Z - mean)

@@ -12,6 +12,11 @@ and with G_ij for either right side, whose rows sum to 0,
 
     d/dz_i = 2 sum_j (G_ij + G_ji) (z_i - z_j) = 2 (s_i z_i - (G Z)_i - (G'Z)_i),   s = G'1.
 
+Where rows have weights v, p_ij is proportional to `v_j exp(-||z_i - z_j||^2)`, so that log v_j is
+added to the logits of column j, and row i counts v_i times: `f = sum_i v_i q_i`, `g = sum_i v_i log
+q_i`, and row i of G is multiplied by v_i. Row i with an integer weight is as many equal rows that
+are no neighbours of each other.
+
 p and r are softmaxes of a row of logits, each relative to its own maximum: nothing underflows.
 Their sums come out of the matrix products, by a column of ones. Tiles are computed in the type of
 Z, sums over tiles in float64.
@@ -33,7 +38,8 @@ from .._blocks import parallel_map, row_blocks, shares
 #
 # A pair of rows has a weight w_ij >= 0, and row i is labelled right with probability `q_i = sum_j
 # w_ij p_ij`. Objectives use `log w_ij`, for many pairs at a time. They take the rows class by
-# class: then the pairs of a block of rows with w_ij > 0 lie in few columns.
+# class: then the pairs of a block of rows with w_ij > 0 lie in few columns. Weights of the rows go
+# where these go, into their order and into parts of them.
 
 NORMAL_IQR = 1.349  # interquartile range of a normal distribution, in standard deviations
 NO_MATCH = 69.0  # weights below exp(-69), 1e-30, change no sum: they count as 0
@@ -47,9 +53,12 @@ class SameClass:
     ----------
     codes : ndarray of shape (n,)
         The class of every row as a number 0, 1, ...
+    row_weights : ndarray of shape (n,), default=None
+        v > 0, how much each row counts; None for 1 each.
     """
 
     codes: np.ndarray
+    row_weights: np.ndarray | None = None
 
     @property
     def order(self) -> np.ndarray:
@@ -79,7 +88,7 @@ class SameClass:
 
     def subset(self, rows: Any) -> SameClass:
         """Return the weights between some rows, numbered in their order."""
-        return SameClass(self.codes[rows])
+        return SameClass(self.codes[rows], weights_of(self.row_weights, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +104,13 @@ class TargetKernel:
     targets : ndarray of shape (n,)
     bandwidth : float
         h > 0, in units of the target.
+    row_weights : ndarray of shape (n,), default=None
+        As of `SameClass`.
     """
 
     targets: np.ndarray
     bandwidth: float
+    row_weights: np.ndarray | None = None
     codes: ClassVar[None] = None  # there are no classes
 
     @property
@@ -120,10 +132,16 @@ class TargetKernel:
 
     def subset(self, rows: Any) -> TargetKernel:
         """Return the targets of some rows; the bandwidth stays."""
-        return TargetKernel(self.targets[rows], self.bandwidth)
+        weights = weights_of(self.row_weights, rows)
+        return TargetKernel(self.targets[rows], self.bandwidth, weights)
 
 
 PairWeights = SameClass | TargetKernel
+
+
+def weights_of(row_weights: np.ndarray | None, rows: Any) -> np.ndarray | None:
+    """Return the weights of some rows; None where all rows have the weight 1."""
+    return None if row_weights is None else row_weights[rows]
 
 
 def target_bandwidth(targets: np.ndarray) -> float:
@@ -162,6 +180,17 @@ def likelihood_terms(log_q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 TERMS: dict[str, Terms] = {"expected_accuracy": accuracy_terms, "log_likelihood": likelihood_terms}
 
 
+def weighted_terms(terms: Terms, log_q: np.ndarray, weights: np.ndarray | None) -> Any:
+    """Return the terms of some rows and the factors of their gradient, times the weights of the
+    rows, if they have any.
+    """
+    term, factor = terms(log_q)
+    if weights is None:
+        return term, factor
+    weights = weights.astype(log_q.dtype)[:, None]
+    return weights * term, weights * factor
+
+
 def tile_height(entries_per_row: int) -> int:
     """Return how many rows a tile has."""
     return max(1, min(TILE_ROWS, TILE_ENTRIES // entries_per_row))
@@ -178,7 +207,7 @@ def among_all(
     Z : array of shape (n, m)
         Embedded rows, best about their mean: distances are formed from products.
     pair_weights : PairWeights
-        The weights w_ij.
+        The weights w_ij, and those of the rows.
     terms : {accuracy_terms, likelihood_terms}
         f or g.
     share : slice, default=slice(None)
@@ -195,8 +224,8 @@ def among_all(
     """
     order = pair_weights.order
     Z, sorted_weights = Z[order], pair_weights.subset(order)
-    n = len(Z)
-    with_ones, operand = factors(Z)
+    n, row_weights = len(Z), sorted_weights.row_weights
+    with_ones, operand = factors(Z, row_weights)
 
     def add_tiles(tiles: Sequence[tuple[slice, slice]]) -> Value:
         value, from_rows = 0.0, np.zeros(Z.shape)  # G Z
@@ -214,7 +243,8 @@ def among_all(
             p_top, r_top = exponentiate(P), exponentiate(R)
             PZ, RZ = P @ with_ones, R @ with_ones[columns]
             p_sum, r_sum = PZ[:, -1:], RZ[:, -1:]
-            term, factor = terms(r_top - p_top + np.log(r_sum / p_sum))
+            log_q = r_top - p_top + np.log(r_sum / p_sum)
+            term, factor = weighted_terms(terms, log_q, weights_of(row_weights, rows))
             value += float(term.sum(dtype=np.float64))
             p_scale, r_scale = factor / p_sum, factor / r_sum
             from_rows[rows] += (p_scale * PZ - r_scale * RZ)[:, :-1]
@@ -231,12 +261,16 @@ def among_all(
     return value, gradient
 
 
-def factors(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return `(Z, 1)`, shape (n, m + 1), and `(2Z, -|z|^2)'`, shape (m + 1, n): the softmax of a
-    row of their product, `|z_i|^2 - ||z_i - z_j||^2`, is that of -d^2.
+def factors(Z: np.ndarray, row_weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return `(Z, 1)`, shape (n, m + 1), and `(2Z, log v - |z|^2)'`, shape (m + 1, n): the softmax
+    of a row of their product, `|z_i|^2 + log v_j - ||z_i - z_j||^2`, is p, whose weights of the
+    rows are v, 1 by default.
     """
     squares = (Z * Z).sum(axis=1, keepdims=True)
-    return np.hstack([Z, np.ones_like(squares)]), np.hstack([2 * Z, -squares]).T
+    operand = np.hstack([2 * Z, -squares]).T
+    if row_weights is not None:
+        operand[-1] += np.log(row_weights)
+    return np.hstack([Z, np.ones_like(squares)]), operand
 
 
 def exponentiate(logits: np.ndarray) -> np.ndarray:
@@ -266,7 +300,9 @@ class Candidates:
 
     The nearest alone would mislead a descent: whatever is not listed may come near at no cost. So
     row i chooses among its near rows, each for itself, and the far rows, each for `(n - 1 - k) / s`
-    others, k near and s far ones (without those that are near, and i itself).
+    others, k near and s far ones (without those that are near, and i itself). Where rows have
+    weights, a far one stands for so many of its own weight: of far rows that are drawn evenly, the
+    sums over rows are right in the mean, whatever the weights.
 
     Attributes
     ----------
@@ -334,7 +370,8 @@ def among_candidates(
         R = logits + (0.0 if log_w is None else log_w)
         p_top, r_top = exponentiate(logits), exponentiate(R)
         p_sum, r_sum = logits.sum(axis=1, keepdims=True), R.sum(axis=1, keepdims=True)
-        term, factor = terms(r_top - p_top + np.log(r_sum / p_sum))
+        log_q = r_top - p_top + np.log(r_sum / p_sum)
+        term, factor = weighted_terms(terms, log_q, weights_of(pair_weights.row_weights, i[:, 0]))
         logits /= p_sum
         R /= r_sum
         logits -= R
@@ -342,35 +379,44 @@ def among_candidates(
         logits[np.abs(logits) < NEGLIGIBLE] = 0.0
         return float(term.sum(dtype=np.float64)), logits
 
-    return _over_candidates(Z, candidates, weigh)
+    return _over_candidates(Z, candidates, weigh, pair_weights.row_weights)
 
 
-def mass_among_candidates(Z: np.ndarray, candidates: Candidates) -> Value:
-    """Return `sum_i sum_j exp(-||z_i - z_j||^2)` over anchors i and all other rows j, by
-    candidates; its gradient.
+def mass_among_candidates(
+    Z: np.ndarray, candidates: Candidates, row_weights: np.ndarray | None = None
+) -> Value:
+    """Return `sum_i sum_j v_i v_j exp(-||z_i - z_j||^2)` over anchors i and all other rows j, by
+    candidates; its gradient. The weights v of the rows are 1 by default.
 
     As in `exponentiate`, no term falls below exp(-60).
     """
-    squares = (Z * Z).sum(axis=1)
+    offsets = (Z * Z).sum(axis=1)
+    if row_weights is not None:
+        offsets -= np.log(row_weights)
 
     def weigh(logits: np.ndarray, i: np.ndarray, columns: np.ndarray) -> Value:
-        logits -= squares[i]
+        logits -= offsets[i]
         masses = np.exp(np.clip(logits, -60.0, None, out=logits), out=logits)
         return float(masses.sum(dtype=np.float64)), np.negative(masses, out=masses)
 
-    return _over_candidates(Z, candidates, weigh)
+    return _over_candidates(Z, candidates, weigh, row_weights)
 
 
-def _over_candidates(Z: np.ndarray, candidates: Candidates, weigh: Callable[..., Value]) -> Value:
+def _over_candidates(
+    Z: np.ndarray,
+    candidates: Candidates,
+    weigh: Callable[..., Value],
+    row_weights: np.ndarray | None,
+) -> Value:
     """Return a sum over the anchors and their candidates, and its gradient with respect to Z.
 
     `weigh` takes logits (b, k + s), the anchors (b, 1) and the candidates of the columns. The
-    logits are -||z_i - z_j||^2 + |z_i|^2, or -inf. It returns the sum of what is added up, and G of
+    logits are those of `factors`, or -inf. It returns the sum of what is added up, and G of
     the pairs, its derivatives with respect to their squared distances.
     """
     near, far = candidates.near, candidates.far
     (b, k), s, n = near.shape, len(far), len(Z)
-    with_ones, operand = factors(Z)
+    with_ones, operand = factors(Z, row_weights)
     far_ones, far_operand = with_ones[far], np.ascontiguousarray(operand[:, far])
     far_position = np.full(n, -1)
     far_position[far] = np.arange(s)
