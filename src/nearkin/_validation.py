@@ -303,9 +303,9 @@ def weighted_rows(
     So a row of weight 0 is a row that is absent. It is the first that a `fit` does, before it
     validates anything else. Without weights all rows are kept, and the weights are None.
     """
+    refuse_foreign(X)
     if sample_weight is None:
         return X, y, None, np.arange(_num_samples(X))
-    refuse_foreign(X)
     check_consistent_length(X, y)
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.flatnonzero(weights)
