@@ -113,7 +113,7 @@ def softmax_loss(
 
 
 def _loss_of_similarities(
-    S: np.ndarray, W: np.ndarray, loss: str, weights: np.ndarray | None
+    S: np.ndarray, W: np.ndarray, loss: str, weights: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
     """Return the loss by similarities s_ij, -inf for candidates that a query does not have, and its
     gradient.
