@@ -79,9 +79,12 @@ class Imputer(SimpleImputer):
     def __init__(self) -> None:
         super().__init__(strategy="median", add_indicator=True, keep_empty_features=True)
 
-    def fit(self, X: Any, y: Any = None) -> Imputer:
-        """Learn medians, and which columns get an indicator."""
+    def fit(self, X: Any, y: Any = None, sample_weight: np.ndarray | None = None) -> Imputer:
+        """Learn medians, of rows with weights those of copies, and which columns get an indicator."""
         super().fit(X, y)
+        if sample_weight is not None:
+            known = np.flatnonzero(~np.isnan(X).all(axis=0))
+            self.statistics_[known] = [median_known(X[:, at], sample_weight) for at in known]
         self.indicator_.features_ = indicated_features(np.isnan(X))
         return self
 
