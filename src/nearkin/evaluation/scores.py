@@ -190,7 +190,8 @@ class Score:
     contributions : function of (y, prediction, weights=None), returns an array of shape (n_rows,)
         Its mean is the score; with weights, that of copies of the rows. A classification has y
         coded as 0, ..., c - 1, and as prediction the probabilities (n_rows, c); the largest one,
-        the first of equal ones, is the predicted class. Classes that y lacks are left out of a mean over classes.
+        the first of equal ones, is the predicted class. Classes that y lacks are left out of a
+        mean over classes.
     sign : int
         1 where larger is better, -1 where smaller is.
     """

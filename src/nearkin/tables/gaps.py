@@ -80,7 +80,7 @@ class Imputer(SimpleImputer):
         super().__init__(strategy="median", add_indicator=True, keep_empty_features=True)
 
     def fit(self, X: Any, y: Any = None, sample_weight: np.ndarray | None = None) -> Imputer:
-        """Learn medians, of rows with weights those of copies, and which columns get an indicator."""
+        """Learn medians, by the weights of rows, and which columns get an indicator."""
         super().fit(X, y)
         if sample_weight is not None:
             known = np.flatnonzero(~np.isnan(X).all(axis=0))
