@@ -106,7 +106,7 @@ class TestAgainstTheDefinition:
     def test_grades_count_relative_to_those_of_the_query(self, kind, loss):
         A, comparison = problem(kind)
         factor = np.random.default_rng(1).uniform(0.5, 3, (B, 1))
-        _, D, W, offered, fixed = vars(comparison).values()
+        _, D, W, offered, fixed, _ = vars(comparison).values()
         value, gradient = softmax_loss(A, comparison, 0.3, loss)
         other, same = softmax_loss(
             A, Comparison(comparison.queries, D, W * factor, offered, fixed), 0.3, loss
@@ -129,7 +129,7 @@ class TestAgainstTheDefinition:
         best of all.
         """
         A, comparison = problem(kind, dtype=dtype)
-        Q, D, W, offered, fixed = vars(comparison).values()
+        Q, D, W, offered, fixed, _ = vars(comparison).values()
         Z = unit_rows(Q @ A.T)
         S = Z @ (Z if D is None else D if fixed else unit_rows(D @ A.T)).T
         own = np.ones(S.shape, bool) if offered is None else offered
@@ -192,7 +192,7 @@ class TestLimits:
     @every_loss
     def test_candidates_that_are_not_offered_might_as_well_not_be_there(self, loss):
         A, comparison = problem("mapped")
-        Q, D, W, _, _ = vars(comparison).values()
+        Q, D, W, *_ = vars(comparison).values()
         offered = np.tile(np.arange(C) < 8, (B, 1))
         found = softmax_loss(A, Comparison(Q, D, W * offered, offered), 0.2, loss)
         few = softmax_loss(A, Comparison(Q, D[:8], W[:, :8]), 0.2, loss)
@@ -202,7 +202,7 @@ class TestLimits:
     @every_loss
     def test_queries_without_a_relevant_candidate_do_not_count(self, loss):
         A, comparison = problem("mapped")
-        Q, D, W, _, _ = vars(comparison).values()
+        Q, D, W, *_ = vars(comparison).values()
         has = W.any(axis=1)
         found, few = (
             softmax_loss(A, Comparison(Q[i], D, W[i]), 0.2, loss) for i in (slice(None), has)
@@ -263,3 +263,45 @@ class TestUnitRows:
         np.testing.assert_allclose(affine_unit_rows(X, A, b), whole, rtol=1e-6)
         expected = unit_rows((X / np.linalg.norm(X, axis=1, keepdims=True)) @ A.T + b)
         np.testing.assert_allclose(whole, expected, rtol=1e-5)
+
+
+@every_loss
+@pytest.mark.parametrize("kind", ["mutual", "fixed"])
+class TestWeights:
+    """Of rows that are queries and candidates of each other."""
+
+    COPIES = np.array([2, 1, 3, 1, 4, 2, 1, 1, 5])
+
+    def weighted(self, kind, weights):
+        """Return a map and rows with weights: of mean 1 over the queries that count."""
+        A, comparison = problem("mutual")
+        Q, _, W, *_ = vars(comparison).values()
+        weights = weights / weights[W.any(axis=1)].mean()
+        if kind == "mutual":
+            return A, Comparison(Q, None, W, weights=weights)
+        offered = ~np.eye(B, dtype=bool)
+        A = np.random.default_rng(1).normal(size=(P, P))
+        return A, Comparison(Q, unit_rows(Q), W, offered, True, weights)
+
+    def test_copies_that_are_no_candidates_of_each_other(self, kind, loss):
+        A, comparison = self.weighted(kind, self.COPIES)
+        Q, D, W, *_ = vars(comparison).values()
+        of = np.repeat(np.arange(B), self.COPIES)
+        others = of[:, None] != of
+        D = None if D is None else D[of]
+        copied = Comparison(Q[of], D, W[of][:, of], others, comparison.fixed)
+        value, gradient = softmax_loss(A, comparison, 0.3, loss)
+        expected, slope = softmax_loss(A, copied, 0.3, loss)
+        # log p of a single copy: as many more as there are, so much less likely is each
+        scale = np.log((self.COPIES / comparison.weights)[0]) if loss == "contrastive" else 0
+        assert value + scale == pytest.approx(expected, rel=1e-12)
+        np.testing.assert_allclose(gradient, slope, atol=1e-12)
+        check_gradient(lambda A: softmax_loss(A, comparison, 0.3, loss), A)
+
+    def test_equal_ones_are_none(self, kind, loss):
+        A, comparison = self.weighted(kind, np.full(B, 2.0))
+        none = Comparison(*list(vars(comparison).values())[:-1])
+        value, gradient = softmax_loss(A, comparison, 0.3, loss)
+        expected, slope = softmax_loss(A, none, 0.3, loss)
+        assert value == pytest.approx(expected, rel=1e-12)
+        np.testing.assert_allclose(gradient, slope, atol=1e-12)

@@ -310,7 +310,7 @@ def weighted_rows(
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.flatnonzero(weights)
     if len(kept) < len(weights):
-        X = _safe_indexing(X, kept)
+        X = _safe_indexing(X.to_pandas() if hasattr(X, "to_pandas") else X, kept)
         y = None if y is None else _safe_indexing(y, kept)
     return X, y, weights[kept], kept
 

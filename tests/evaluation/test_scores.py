@@ -137,3 +137,20 @@ def test_signs_and_defaults():
         "log_loss",
         "mae",
     }
+
+
+@pytest.mark.parametrize(("task", "name"), ALL)
+def test_weights_are_those_of_repeated_rows(task, name):
+    """In the score, and in what each row contributes: its copies together."""
+    y, prediction = sample(task, n=60)
+    copies = 1 + np.random.default_rng(1).integers(4, size=60)
+    of = np.repeat(np.arange(60), copies)
+    contributions = SCORES[task][name].contributions
+    many = contributions(y[of], prediction[of])
+    for weights in (copies, 0.1 * copies):
+        one = contributions(y, prediction, weights)
+        assert one.mean() == pytest.approx(many.mean(), rel=1e-10)
+        influence = np.bincount(of, many - many.mean()) / len(of)
+        np.testing.assert_allclose((one - one.mean()) / 60, influence, atol=1e-10)
+    none, equal = contributions(y, prediction), contributions(y, prediction, np.full(60, 3.0))
+    np.testing.assert_allclose(equal, none, atol=1e-10)

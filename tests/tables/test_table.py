@@ -547,3 +547,54 @@ def test_a_gap_in_few_rows_is_filled_and_not_indicated():
     encoder = TableEncoder().fit(X)
     np.testing.assert_array_equal(encoder.indicated_, [1])
     assert encoder.get_feature_names_out()[-1] == "x1 (missing)"
+
+
+class TestWeights:
+    COPIES = 1 + ROWS**2 % 4
+
+    def rows(self):
+        """Return rows with gaps, and with many categories, of which some are missing."""
+        city = np.array([f"city {i * i % 12}" if i % 5 else None for i in ROWS], dtype=object)
+        return pd.DataFrame(MIXED | {"city": city, "even": [f"v{i // 5 + 1}" for i in ROWS]})
+
+    def encoder(self):
+        return TableEncoder(max_categories=3)
+
+    @pytest.mark.parametrize("scale", [1, 0.1])
+    def test_are_repeated_rows(self, scale):
+        """In medians and shares: of a unit, of identifiers and of indicators rows decide."""
+        frame = self.rows().drop(columns=["row", "zip"])
+        one = self.encoder().fit(frame, sample_weight=scale * self.COPIES)
+        many = self.encoder().fit(frame.iloc[np.repeat(ROWS, self.COPIES)])
+        without = self.encoder().fit(frame)
+        assert one.get_feature_names_out().tolist() == many.get_feature_names_out().tolist()
+        np.testing.assert_allclose(one.transform(frame), many.transform(frame), rtol=1e-10)
+        names = one.get_feature_names_out().tolist()
+        # every value occurs as often as the others only where weights do not count
+        assert "even" in without.dropped_
+        for name in ("city (frequency)", "even (frequency)"):
+            assert name in names
+        assert not np.allclose(one.medians_[:-1], without.medians_)  # the last is that of "even"
+
+    def test_of_0_are_rows_that_are_absent(self):
+        frame, kept = self.rows(), ROWS % 3 > 0
+        frame.loc[~kept, "age"] = np.inf
+        weights = np.where(kept, self.COPIES, 0)
+        for library, of in FRAMES.items():
+            if library == "pyarrow":
+                frame = frame.drop(columns=["took"])  # its type is lost there
+            one = self.encoder().fit(of(frame), sample_weight=weights)
+            many = self.encoder().fit(frame[kept], sample_weight=weights[kept])
+            assert one.to_dict() == many.to_dict()
+
+    def test_equal_ones_are_none(self):
+        frame = self.rows()
+        equal = self.encoder().fit(frame, sample_weight=np.full(N, 0.3))
+        np.testing.assert_allclose(
+            equal.transform(frame), self.encoder().fit(frame).transform(frame), rtol=1e-10
+        )
+
+    @pytest.mark.parametrize("weights", [np.full(N, -1.0), np.ones(N - 1), np.zeros(N)])
+    def test_bad_ones(self, weights):
+        with pytest.raises(ValueError, match=r"[Ss]ample.weight"):
+            self.encoder().fit(self.rows(), sample_weight=weights)

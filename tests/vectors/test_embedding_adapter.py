@@ -2,9 +2,12 @@
 it.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 
@@ -326,3 +329,76 @@ class TestQuantized:
         np.testing.assert_array_equal(plain.components_, A)
         assert plain.quantizer_ is None
         assert plain.quantize is None
+
+
+class TestWeights:
+    COPIES = 1 + np.arange(60) % 3
+
+    @pytest.mark.parametrize("loss", ["nca", "contrastive"])
+    @every_side
+    @pytest.mark.parametrize("several", [False, True])
+    def test_the_loss_is_that_of_copies_which_are_no_candidates_of_each_other(
+        self, loss, side, several
+    ):
+        X, y = planted()
+        Y = label_matrix(np.eye(10)[y] + np.eye(10)[(y + y % 2) % 10] > 0 if several else y)
+        Y = Y.astype(float)
+        is_fixed = side == "query"
+        X = unit_rows(X)
+        one = Labelled(X, Y, is_fixed, self.COPIES)
+        of = np.repeat(np.arange(60), self.COPIES)
+        rng = np.random.default_rng(0)
+        many = Labelled(X[of], Y[of], is_fixed).comparison(np.arange(len(of)), rng)
+        others = of[:, None] != of
+        many = replace(many, relevance=many.relevance * others, offered=others)
+        A = rng.normal(size=(P if is_fixed else M, P))
+        found = softmax_loss(A, one.comparison(np.arange(60), rng), 0.2, loss)
+        expected = softmax_loss(A, many, 0.2, loss)
+        scale = np.log(self.COPIES.mean()) if loss == "contrastive" else 0  # of weights of mean 1
+        assert found[0] + scale == pytest.approx(expected[0], rel=1e-10)
+        np.testing.assert_allclose(found[1], expected[1], atol=1e-10)
+
+    def test_batches_estimate_the_loss_of_all_without_bias(self):
+        """However the weights differ: the mean is over all queries, not over those of a batch."""
+        X, y = planted()
+        rng = np.random.default_rng(0)
+        kind = Labelled(unit_rows(X), label_matrix(y), False, rng.exponential(size=60))
+        batches = [np.flatnonzero(np.isin(y, half)) for half in (range(5), range(5, 10))]
+        weights = np.concatenate([kind.comparison(rows, rng).weights for rows in batches])
+        assert weights.mean() == pytest.approx(1)
+
+    def test_covariances_of_the_start_are_those_of_copies(self):
+        X, y = planted()
+        one = Labelled(X, label_matrix(y), False, 7 * self.COPIES)
+        of = np.repeat(np.arange(60), self.COPIES)
+        S_w = within_scatter(X[of], y[of]) / len(of) * 60 / 50  # 60 rows, 50 degrees of freedom
+        np.testing.assert_allclose(one.within_covariance(), S_w, atol=1e-12)
+        start = EmbeddingAdapter(M, start="pca", alpha=1e12)  # stays there
+        start.fit(X, y, sample_weight=self.COPIES)
+        mean = unit_rows(X)[of].mean(axis=0)
+        np.testing.assert_allclose(start.bias_, -start.components_ @ mean, atol=1e-12)
+
+    @pytest.mark.parametrize("start", ["plda", "auto"])
+    def test_weight_0_is_a_row_that_is_absent(self, start):
+        X, y = planted(each=8)
+        kept = np.arange(len(y)) % 8 < 6
+        weights = np.where(kept, 1.0 + np.arange(len(y)) % 3, 0)
+        model = EmbeddingAdapter(M, start=start, max_iter=3)
+        A = clone(model).fit(X, y, sample_weight=weights).components_
+        B = clone(model).fit(X[kept], y[kept], sample_weight=weights[kept]).components_
+        np.testing.assert_array_equal(A, B)
+        assert not np.allclose(A, clone(model).fit(X[kept], y[kept]).components_)
+
+    def test_only_ratios_count_and_equal_ones_are_none(self):
+        X, y = planted()
+        y = np.where(np.arange(60) % 10 == 9, -1, y)  # some rows without a label
+
+        def cosines(weights):
+            model = EmbeddingAdapter(M, start="auto", max_iter=3).fit(X, y, sample_weight=weights)
+            Z = model.transform(X)
+            return Z @ Z.T
+
+        scaled = cosines(1e-3 * self.COPIES)
+        np.testing.assert_allclose(scaled, cosines(self.COPIES), atol=1e-10)
+        np.testing.assert_allclose(cosines(np.full(60, 5)), cosines(None), atol=1e-10)
+        assert not np.allclose(scaled, cosines(None), atol=1e-3)

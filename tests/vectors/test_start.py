@@ -10,7 +10,7 @@ from nearkin.evaluation.adaptation import SETTINGS
 from nearkin.scatter import total_scatter
 from nearkin.vectors import adapter
 from nearkin.vectors.adapter import Labelled, label_matrix, n_passes
-from nearkin.vectors.start import STARTS, free_map, least_regret, plda, start_map
+from nearkin.vectors.start import STARTS, choose_start, free_map, least_regret, plda, start_map
 
 P, M = 50, 12
 free = pytest.mark.parametrize("start", ["leading", "random"])
@@ -131,6 +131,20 @@ class TestChoice:
         found = np.mean(y[y >= 6][nearest] == y[y >= 6][:, None])
         assert found > precision_of_new_classes(X, y, start="plda") + 0.1
         assert EmbeddingAdapter(M).fit(X, some).start_ in STARTS
+
+    @pytest.mark.parametrize(("heavy", "chosen"), [(0, "plda"), (1, "pca")])
+    def test_the_queries_that_weigh_choose(self, heavy, chosen):
+        """Of two maps, each of which serves a half of the classes."""
+        rng = np.random.default_rng(0)
+        y = np.arange(120) % 12
+        X = unit_rows(np.eye(12)[y] + 0.05 * rng.normal(size=(120, 12)))
+        kept = {"plda": slice(6), "pca": slice(6, 12), "leading": slice(1), "random": slice(1)}
+
+        def fit(known, starts):
+            return [lambda rows, at=kept[start]: unit_rows(rows[:, at]) for start in starts]
+
+        weights = np.where((y >= 6) == heavy, 20.0, 1.0)
+        assert choose_start(X, y, 6, 0, fit, weights) == chosen
 
     def test_least_regret(self):
         scores = np.array([[0.98, 0.80], [0.97, 0.95], [0.90, 0.96]])

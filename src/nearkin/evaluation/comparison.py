@@ -11,9 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_consistent_length
 
 from .._messages import counted, quoted, shown
-from .._validation import check_integer, is_missing, merged_labels, refuse_foreign
+from .._validation import (
+    check_integer,
+    is_missing,
+    merged_labels,
+    refuse_foreign,
+    weighted_rows,
+)
 from ..tables import RejectColumn, TableEncoder, features_of, target_numbers
 from ..tables.gaps import filled_note
 from .contestants import Choice, automatic, contestant
@@ -45,7 +53,9 @@ class EncodedTable:
     remarks: tuple[str, ...] = ()
 
 
-def from_frame(X: Any, y: Any, groups: Any, task: Task) -> EncodedTable:
+def from_frame(
+    X: Any, y: Any, groups: Any, task: Task, weights: np.ndarray | None = None
+) -> EncodedTable:
     """Return a table as arrays.
 
     Rows need an encoder if the target is a named column, and where columns of a data frame hold
@@ -69,7 +79,7 @@ def from_frame(X: Any, y: Any, groups: Any, task: Task) -> EncodedTable:
     elif all(_is_numeric(dtype) for dtype in features.dtypes):
         return EncodedTable(features if named else X, **labels)
     encoder = TableEncoder(missing="keep")
-    Z = encoder.fit_transform(features)
+    Z = encoder.fit(features, sample_weight=weights).transform(features)
     filled = filled_note(Z, encoder.get_feature_names_out())
     remarks = [*encoder.remarks_, *filled, *remarks]
     return EncodedTable(Z, **labels, encoder=encoder, remarks=tuple(remarks))
@@ -125,6 +135,7 @@ def compare(
     *,
     task: str = "classification",
     groups: Any = None,
+    sample_weight: Any = None,
     methods: Sequence[Method] | None = None,
     references: Sequence[Reference] | None = None,
     score: str | None = None,
@@ -161,6 +172,10 @@ def compare(
     groups : array of shape (n,) or str, default=None
         Groups, or the name of their column in X. Rows of one group are never on both sides of a
         split.
+    sample_weight : array of shape (n,), default=None
+        At least 0: a row of weight 2 counts as two equal rows in fits and in scores, and so in the
+        tests; one of weight 0 is absent, also from the numbers of rows in the result, which are
+        places in `np.flatnonzero(sample_weight)`. Only the ratios matter.
     methods : sequence of Method, default=None
         None takes `default_methods(task)`, which answer first, semi-supervised ones among them
         where some rows have no label; `extend` adds others, such as `all_methods(task)`. The raw
@@ -242,6 +257,11 @@ def compare(
     lack and 5 have, of columns with the same gaps for one, and at most one for every 10 rows
     (`nearkin.tables.indicated_features`).
 
+    With `sample_weight`, what has weights in its `fit` is fitted with them, of a pipeline every
+    such step; `Comparison.unweighted` names the others. The k nearest rows of a vote are k
+    distinct rows, which count once each. Folds, samples and degrees of freedom of the tests count
+    rows.
+
     "NCA tables" (`NCAClassifier`, `NCARegressor`) is no map for the vote of the k nearest, but a
     predictor with a vote of its own, in the folds of three members. It takes the table unscaled and
     with its gaps, and chooses penalty, temperature and distance in `fit`. Its members are learned
@@ -263,7 +283,8 @@ def compare(
             check_integer(value, name, fewest)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
     kind = named_task(task)
-    table = from_frame(X, y, groups, kind)
+    X, y, groups, weights = _present(X, y, groups, sample_weight)
+    table = from_frame(X, y, groups, kind, weights)
     encoder = table.encoder or encoder
     protocol = make_protocol(
         table.X,
@@ -271,6 +292,7 @@ def compare(
         table.groups,
         kind,
         unlabelled=unlabelled,
+        weights=weights,
         score=score,
         in_folds=n_splits is not None or n_repeats is not None,
         votes=VOTES if n_neighbors is None else (Vote(n_neighbors),),
@@ -317,6 +339,23 @@ def compare(
         comparison = comparison.with_found([*complete.values()], contestants)
         comparison = _ended(comparison, findings, run, refit)
     return replace(comparison, seconds=time.perf_counter() - start)
+
+
+def _present(
+    X: Any, y: Any, groups: Any, sample_weight: Any
+) -> tuple[Any, Any, Any, np.ndarray | None]:
+    """Return the rows whose weight is not 0, with their targets, groups and weights; what is named
+    stays a name.
+    """
+    if sample_weight is None:
+        return X, y, groups, None
+    refuse_foreign(X)
+    given = {"y": y, "groups": groups}
+    arrays = {what: of for what, of in given.items() if not (of is None or isinstance(of, str))}
+    check_consistent_length(X, *arrays.values())
+    X, _, weights, kept = weighted_rows(X, None, sample_weight)
+    given |= {what: _safe_indexing(of, kept) for what, of in arrays.items()}
+    return X, given["y"], given["groups"], weights
 
 
 def extend(

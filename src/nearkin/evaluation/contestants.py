@@ -27,6 +27,7 @@ from .methods import RAW, Method, Params, Reference
 from .protocol import Fold, Protocol
 from .scores import CLASSIFICATION, SCORES, OwnVote, Vote
 from .statistics import paired_test_by_rows, status_of
+from .weights import fitted, weight_parameters
 
 # What a method may raise on a table that does not suit it: it is skipped then, with the reason.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
@@ -108,8 +109,10 @@ class Skipped:
 def outcome(fold: Fold, prediction: np.ndarray, choice: Choice, **fit: Any) -> Outcome:
     """Return the outcome of a prediction of the held-out rows, with what is known of the fit."""
     y, task = fold.protocol.y[fold.queries], fold.protocol.task
+    weights = fold.protocol.weights_of(fold.queries)
     by_score = {
-        name: score.contributions(y, prediction) for name, score in SCORES[task.name].items()
+        name: score.contributions(y, prediction, weights)
+        for name, score in SCORES[task.name].items()
     }
     return Outcome(
         contributions=by_score[fold.protocol.score.name],
@@ -185,14 +188,17 @@ class MapWithVote:
         start = time.perf_counter()
         learned, is_classes = fold.sample(method.most_rows), fold.protocol.task == CLASSIFICATION
         estimator, y = clone(method.estimator).set_params(**params), fold.y[learned]
+        rows = fold.rows[learned]
+        weights = fold.protocol.weights_of(np.append(rows, fold.others))
+        is_weighted = weights is not None and len(weight_parameters(estimator)) > 0
         if len(fold.others):
-            rows = np.append(fold.rows[learned], fold.others)
             none = np.full(len(fold.others), -1 if is_classes else np.nan)
-            estimator.fit(fold.prepare(rows), np.append(y, none))
-        elif isinstance(estimator, SpectralEmbedding) and is_classes:
+            targets = np.append(y, none)
+            fitted(estimator, fold.prepare(np.append(rows, fold.others)), targets, weights)
+        elif isinstance(estimator, SpectralEmbedding) and is_classes and not is_weighted:
             estimator.fit_rows(fold.shared(learned))
         else:
-            estimator.fit(X[learned], y)
+            fitted(estimator, X[learned], y, weights)
         seconds = time.perf_counter() - start
         steps, Z = [*fold.preprocessing, ("map", estimator)], estimator.transform(X)
         queries = estimator.transform(queries) if len(fold.queries) else queries
@@ -287,7 +293,8 @@ class PredictorWithVote:
             members = [
                 (np.searchsorted(rows, train), np.searchsorted(rows, test)) for train, test in folds
             ]
-        predictor.fit_encoded(protocol.X[rows], fold.labels[learned], protocol.features, members)
+        weights, y = protocol.weights_of(rows), fold.labels[learned]
+        predictor.fit_encoded(protocol.X[rows], y, protocol.features, members, weights)
         return predictor, learned
 
     def choose(self, fold: Fold) -> Choice:
@@ -349,7 +356,8 @@ class AnyPredictor:
             if (entries := (len(learned) + len(fold.queries)) * p) > MOST_DENSE:
                 raise MemoryError(f"it takes dense rows, here {entries:,} numbers")
             X, queries = X.toarray(), queries.toarray()
-        model = clone(self.reference.estimator).fit(X, fold.y[learned])
+        weights = fold.protocol.weights_of(fold.rows[learned])
+        model = fitted(clone(self.reference.estimator), X, fold.y[learned], weights)
         seconds = time.perf_counter() - start
         return outcome(
             fold,

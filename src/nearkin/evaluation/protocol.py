@@ -36,6 +36,7 @@ from .scores import (
     possible_votes,
 )
 from .twins import chained_rows, n_with_twin, twin_groups
+from .weights import fitted
 
 N_SPLITS = 5
 HELD_OUT_ROWS = 1500  # folds are drawn anew until about so many rows were held out
@@ -80,6 +81,9 @@ class Protocol:
         Which features are of one column of the table; None where each is a number.
     unlabelled : ndarray
         The rows without a label.
+    weights : ndarray of shape (n,) or None
+        How much each row counts in fits and in scores, larger than 0; the k nearest rows of a vote
+        count once each.
     n_twins : int
         Rows that have a twin.
     n_chained : int
@@ -101,6 +105,7 @@ class Protocol:
     choice_rows: int | None = None
     features: Sequence[Feature] | None = None
     unlabelled: np.ndarray = field(default_factory=NO_ROWS.copy)
+    weights: np.ndarray | None = None
     n_twins: int = 0
     n_chained: int = 0
 
@@ -113,6 +118,10 @@ class Protocol:
     def missing_cells(self) -> np.ndarray:
         """Return how many cells of each feature are missing."""
         return missing_cells(self.X)
+
+    def weights_of(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the weights of some rows, where rows have weights."""
+        return None if self.weights is None else self.weights[rows]
 
     def preprocessing(self) -> list[tuple[str, Any]]:
         """Return the steps before a map, unfitted: a scaler and an imputer, where needed.
@@ -373,8 +382,10 @@ class Fold:
         if not steps:
             return []
         # the mean of a column without a value in these rows is invalid: it is filled with 0
+        rows = np.append(self.rows, self.others)
+        X, weights = self.protocol.X[rows], self.protocol.weights_of(rows)
         with np.errstate(invalid="ignore"):
-            return Pipeline(steps).fit(self.protocol.X[np.append(self.rows, self.others)]).steps
+            return fitted(Pipeline(steps), X, None, weights).steps
 
     @cached_property
     def prepared(self) -> tuple[Any, Any]:
@@ -408,7 +419,9 @@ class Fold:
 
     def contributions(self, prediction: np.ndarray) -> np.ndarray:
         """Return the contributions of the queries to the score of a prediction."""
-        return self.protocol.score.contributions(self.protocol.y[self.queries], prediction)
+        protocol = self.protocol
+        weights = protocol.weights_of(self.queries)
+        return protocol.score.contributions(protocol.y[self.queries], prediction, weights)
 
 
 # From a table to the protocol of its comparison: what is refused, and which score ranks by default.
@@ -427,6 +440,7 @@ def make_protocol(
     task: Task,
     *,
     unlabelled: Any,
+    weights: np.ndarray | None,
     score: str | None,
     in_folds: bool,
     scale: bool,
@@ -479,7 +493,10 @@ def make_protocol(
         classes=classes,
         units=units if groups is None else joined_groups(units, groups),
         task=task,
-        score=_ranking_score(score, task, y[labelled]),
+        score=_ranking_score(
+            score, task, y[labelled], None if weights is None else weights[labelled]
+        ),
+        weights=weights,
         grouped=groups is not None,
         keep_twins=keep_twins,
         scale=scale,
@@ -490,7 +507,9 @@ def make_protocol(
     )
 
 
-def _ranking_score(name: str | None, task: Task, y: np.ndarray) -> Score:
+def _ranking_score(
+    name: str | None, task: Task, y: np.ndarray, weights: np.ndarray | None
+) -> Score:
     """Return the score of this name.
 
     The default is AUC, which needs no threshold, where one class has most of the rows; and the mean
@@ -498,7 +517,8 @@ def _ranking_score(name: str | None, task: Task, y: np.ndarray) -> Score:
     """
     known = SCORES[task.name]
     if name is None and task == CLASSIFICATION:
-        name = "auc" if np.bincount(y).max() > RARE * len(y) else "accuracy"
+        sizes = np.bincount(y, weights)
+        name = "auc" if sizes.max() > RARE * sizes.sum() else "accuracy"
     elif name is None:
         name = "mae" if few_decide(y) else "r2"
     if name not in known:

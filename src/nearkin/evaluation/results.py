@@ -21,6 +21,7 @@ from .protocol import NO_ROWS, Protocol, TrainTest, first_repeat
 from .ranking_html import comparison_html
 from .scores import OwnVote, Score, Task, Vote
 from .statistics import PairedTest, detectable_difference, paired_test, status_of
+from .weights import weight_parameters
 
 Found = dict[str, Any]  # by name of the method an Outcome, or Skipped
 # in which results of equal score are listed
@@ -416,6 +417,19 @@ class Comparison:
         return self.protocol.keep_twins
 
     @property
+    def unweighted(self) -> tuple[str, ...]:
+        """Return the names of what was fitted without the weights of the rows, as its `fit` takes
+        none; it was scored with them.
+        """
+        if self.protocol.weights is None:
+            return ()
+        return tuple(
+            one.name
+            for one in self.contestants
+            if one.estimator is not None and not weight_parameters(one.estimator)
+        )
+
+    @property
     def n_repeats(self) -> int:
         """Return how often the rows were split."""
         return len(self.folds) // len(first_repeat(self.folds))
@@ -477,9 +491,11 @@ class Comparison:
             f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, "
             f"{folds}):"
         )
-        doubts = [f"In doubt: {doubt.text}" for doubt in self.doubts]
+        lines = [f"In doubt: {doubt.text}" for doubt in self.doubts]
+        if self.unweighted:
+            lines.append(f"Fitted without weights: {', '.join(self.unweighted)}")
         return "\n".join(
-            [head, *map(str, (*self.results, *self.references)), *doubts, *self.remarks]
+            [head, *map(str, (*self.results, *self.references)), *lines, *self.remarks]
         )
 
     _repr_html_ = comparison_html  # a table with a picture

@@ -3,7 +3,9 @@
 A score is a mean of one contribution a row. One that is no mean (a ratio, a share of pairs) is
 linearized: a row contributes the score of its fold plus its own influence on it, which is 0 in the
 mean. So the contributions have the score as their mean, and the variance of that mean is the
-first-order variance of the score: what a paired test needs, whatever the score.
+first-order variance of the score: what a paired test needs, whatever the score. A mean over rows
+of weights w, sum w c / sum w, is linearized as well: a row contributes the score plus w / mean(w)
+times what c exceeds it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
 from sklearn.utils.validation import column_or_1d
@@ -186,122 +187,151 @@ class Score:
     Attributes
     ----------
     name : str
-    contributions : function of (y, prediction) that returns an array of shape (n_rows,)
-        Its mean is the score. A classification has y coded as 0, ..., c - 1, and as prediction the
-        probabilities (n_rows, c); the largest one, the first of equal ones, is the predicted class.
-        Classes that y lacks are left out of a mean over classes.
+    contributions : function of (y, prediction, weights=None), returns an array of shape (n_rows,)
+        Its mean is the score; with weights, that of copies of the rows. A classification has y
+        coded as 0, ..., c - 1, and as prediction the probabilities (n_rows, c); the largest one,
+        the first of equal ones, is the predicted class. Classes that y lacks are left out of a
+        mean over classes.
     sign : int
         1 where larger is better, -1 where smaller is.
     """
 
     name: str
-    contributions: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    contributions: Callable[..., np.ndarray]
     sign: int = 1
+
+
+Weights = np.ndarray | None
+
+
+def _relative(y: np.ndarray, weights: Weights) -> np.ndarray:
+    """Return weights of mean 1; by default all are 1."""
+    return np.ones(len(y)) if weights is None else weights / weights.mean()
+
+
+def _about_mean(values: np.ndarray, weights: Weights) -> np.ndarray:
+    """Return the contributions to the mean of some values."""
+    if weights is None:
+        return values
+    mean = np.average(values, weights=weights)
+    return mean + _relative(values, weights) * (values - mean)
 
 
 def _hits(y: np.ndarray, P: np.ndarray) -> np.ndarray:
     return (P.argmax(axis=1) == y).astype(float)
 
 
-def _balanced(y: np.ndarray, P: np.ndarray) -> np.ndarray:
+def _accuracy(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
+    return _about_mean(_hits(y, P), weights)
+
+
+def _balanced(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
     """Mean over the classes of the share of a class that is right."""
-    hits = _hits(y, P)
-    classes, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)
-    shares = np.bincount(codes, hits) / sizes
-    return shares.mean() + (hits - shares[codes]) * (len(y) / (len(classes) * sizes))[codes]
+    hits, w = _hits(y, P), _relative(y, weights)
+    classes, codes = np.unique(y, return_inverse=True)
+    sizes = np.bincount(codes, w)
+    shares = np.bincount(codes, w * hits) / sizes
+    scale = (len(y) / (len(classes) * sizes))[codes]
+    return shares.mean() + (hits - shares[codes]) * scale * w
 
 
-def _f1(y: np.ndarray, P: np.ndarray) -> np.ndarray:
+def _f1(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
     """Mean over the classes of 2 (rows of the class so predicted) / (rows of the class + rows so
     predicted).
     """
-    classes = np.unique(y)
+    classes, w = np.unique(y), _relative(y, weights)[:, None]
     actual, predicted = y[:, None] == classes, P.argmax(axis=1)[:, None] == classes
-    right, all_of_them = 2.0 * (actual & predicted), 1.0 * actual + predicted
+    right, all_of_them = 2.0 * w * (actual & predicted), w * (1.0 * actual + predicted)
     ratio = right.mean(axis=0) / all_of_them.mean(axis=0)
     return (ratio + (right - ratio * all_of_them) / all_of_them.mean(axis=0)).mean(axis=1)
 
 
-def _auc(y: np.ndarray, P: np.ndarray) -> np.ndarray:
+def _auc(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
     """Area under the curve of class 1, of more than two classes the mean of each against the rest;
     0.5 if y has one.
     """
-    columns = range(P.shape[1] == 2, P.shape[1])
-    areas = [_area(y == c, P[:, c]) for c in columns if 0 < np.count_nonzero(y == c) < len(y)]
+    columns, w = range(P.shape[1] == 2, P.shape[1]), _relative(y, weights)
+    areas = [_area(y == c, P[:, c], w) for c in columns if 0 < np.count_nonzero(y == c) < len(y)]
     return np.mean(areas, axis=0) if areas else np.full(len(y), 0.5)
 
 
-def _area(positive: np.ndarray, score: np.ndarray) -> np.ndarray:
+def _area(positive: np.ndarray, score: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Share of (positive, negative) pairs in the right order, ties count half (DeLong et al.,
     Biometrics 44, 1988).
     """
-    n, n_positive = len(score), np.count_nonzero(positive)
+    n, of_positive, of_negative = len(score), w[positive].sum(), w[~positive].sum()
     # placement: the share of the other side that a row has in the right order
-    placement, ranks = np.empty(n), rankdata(score)
-    placement[positive] = (ranks[positive] - rankdata(score[positive])) / (n - n_positive)
-    placement[~positive] = 1 - (ranks[~positive] - rankdata(score[~positive])) / n_positive
-    area = placement[positive].mean()
-    return area + (placement - area) * n / np.where(positive, n_positive, n - n_positive)
+    below = _sum_above(-score, w)
+    placement = np.empty(n)
+    own = _sum_above(-score[positive], w[positive])
+    placement[positive] = (below[positive] - own) / of_negative
+    own = _sum_above(-score[~positive], w[~positive])
+    placement[~positive] = 1 - (below[~positive] - own) / of_positive
+    area = np.average(placement[positive], weights=w[positive])
+    return area + (placement - area) * n / np.where(positive, of_positive, of_negative) * w
 
 
-def _log_loss(y: np.ndarray, P: np.ndarray) -> np.ndarray:
+def _log_loss(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
     """-log p of the row's class, with p at least 0.001: k neighbours that agree and are wrong would
     cost infinitely.
     """
-    return -np.log(np.maximum(P[np.arange(len(y)), y], MIN_PROBABILITY))
+    return _about_mean(-np.log(np.maximum(P[np.arange(len(y)), y], MIN_PROBABILITY)), weights)
 
 
-def _r2(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+def _r2(y: np.ndarray, prediction: np.ndarray, weights: Weights = None) -> np.ndarray:
     """1 - sum of squared errors / sum of squares about the mean of the fold; of equal y 1 if all
     are met, else 0.
     """
-    errors, squares = (y - prediction) ** 2, (y - y.mean()) ** 2
+    w = _relative(y, weights)
+    errors, squares = w * (y - prediction) ** 2, w * (y - np.average(y, weights=w)) ** 2
     if not squares.any():
         return np.full(len(y), float(not errors.any()))
     ratio = errors.mean() / squares.mean()
     return 1 - ratio - (errors - ratio * squares) / squares.mean()
 
 
-def _absolute_errors(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    return np.abs(y - prediction)
+def _absolute_errors(y: np.ndarray, prediction: np.ndarray, weights: Weights = None) -> np.ndarray:
+    return _about_mean(np.abs(y - prediction), weights)
 
 
-def _rank_correlation(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+def _rank_correlation(y: np.ndarray, prediction: np.ndarray, weights: Weights = None) -> np.ndarray:
     """Spearman's: the correlation of the ranks; 0 where one side is constant."""
-    cross, d_cross = _rank_covariance(y, prediction)
-    var_y, d_var_y = _rank_covariance(y, y)
-    var_p, d_var_p = _rank_covariance(prediction, prediction)
+    w = _relative(y, weights)
+    cross, d_cross = _rank_covariance(y, prediction, w)
+    var_y, d_var_y = _rank_covariance(y, y, w)
+    var_p, d_var_p = _rank_covariance(prediction, prediction, w)
     if min(var_y, var_p) <= 0:
         return np.zeros(len(y))
     r = cross / np.sqrt(var_y * var_p)
     return r + d_cross / np.sqrt(var_y * var_p) - r / 2 * (d_var_y / var_y + d_var_p / var_p)
 
 
-def _rank_covariance(x: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+def _rank_covariance(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the covariance of F = rank(x) / n and G = rank(y) / n, and every row's influence on
-    it.
+    it; w are weights of mean 1.
 
     A row adds its own F G, and moves the ranks of the rows above it: psi = F G + mean(G; x above) +
     mean(F; y above).
     """
-    F, G = ((rankdata(v) - (len(v) + 1) / 2) / len(v) for v in (x, y))
-    psi = F * G + _mean_above(x, G) + _mean_above(y, F)
-    return float(np.mean(F * G)), psi - psi.mean()
+    n = len(x)
+    F, G = ((_sum_above(-v, w) - n / 2) / n for v in (x, y))
+    psi = F * G + _sum_above(x, w * G) / n + _sum_above(y, w * F) / n
+    return float(np.mean(w * F * G)), w * (psi - np.average(psi, weights=w))
 
 
-def _mean_above(x: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _sum_above(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return for every row the sum of the values where x is larger, and half of those where it is
-    equal, over n.
+    equal.
     """
     _, level = np.unique(x, return_inverse=True)
     sums = np.bincount(level, values)
-    return (sums[::-1].cumsum()[::-1] - sums / 2)[level] / len(x)
+    return (sums[::-1].cumsum()[::-1] - sums / 2)[level]
 
 
 BY_CLASS = ("balanced_accuracy", "f1")  # in which all classes count alike, however rare
 
 OF_CLASSES = (
-    Score("accuracy", _hits),
+    Score("accuracy", _accuracy),
     Score("balanced_accuracy", _balanced),
     Score("f1", _f1),
     Score("auc", _auc),

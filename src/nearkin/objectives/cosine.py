@@ -11,6 +11,10 @@ are
 
 The first wants some relevant candidates near, the second all of them. Their derivatives by s_ij are
 `(p_ij - r_ij) / n`, where only r differs: `w_ij p_ij / sum_k w_ik p_ik`, or `w_ij / sum_k w_ik`.
+
+A row of weight c counts as c equal rows that are no candidates of each other: term i of the mean is
+multiplied by c_i, exp(s_ik) in the sum over k by c_k, and w_ij by c_j. The scale of c adds its
+logarithm to the contrastive loss, and changes no derivative.
 """
 
 from __future__ import annotations
@@ -41,6 +45,9 @@ class Comparison:
         Which candidates a query has; None: all.
     fixed : bool
         Whether the candidates stay as they are, of unit length, while the queries are mapped.
+    weights : array of shape (b,) or None
+        c, larger than 0 and 1 in the mean over all queries that have a relevant candidate, not of
+        those in a batch alone: of the queries, which are the candidates, too. None: 1 each.
     """
 
     queries: np.ndarray
@@ -48,6 +55,7 @@ class Comparison:
     relevance: np.ndarray
     offered: np.ndarray | None = None
     fixed: bool = False
+    weights: np.ndarray | None = None
 
 
 class _Mapped:
@@ -94,7 +102,7 @@ def softmax_loss(
         np.fill_diagonal(S, -np.inf)
     if comparison.offered is not None:
         S[~comparison.offered] = -np.inf
-    value, G = _loss_of_similarities(S, comparison.relevance, loss)
+    value, G = _loss_of_similarities(S, comparison.relevance, loss, comparison.weights)
     G /= G.dtype.type(temperature)
     if candidates is queries:  # each row is both
         return value, queries.chain_rule((G + G.T) @ Z)
@@ -104,14 +112,21 @@ def softmax_loss(
     return value, gradient
 
 
-def _loss_of_similarities(S: np.ndarray, W: np.ndarray, loss: str) -> tuple[float, np.ndarray]:
+def _loss_of_similarities(
+    S: np.ndarray, W: np.ndarray, loss: str, weights: np.ndarray | None = None
+) -> tuple[float, np.ndarray]:
     """Return the loss by similarities s_ij, -inf for candidates that a query does not have, and its
     gradient.
     """
     W = W.astype(S.dtype, copy=False)
     has = (W > 0).any(axis=1, keepdims=True)
     n = max(int(has.sum()), 1)
-    P, log_totals = _softmax(S)
+    if weights is None:
+        P, log_totals = _softmax(S)
+    else:
+        c = weights.astype(S.dtype)
+        P, log_totals = _softmax(S + np.log(c))
+        W = W * c
     if loss == "nca":
         with np.errstate(divide="ignore"):
             R, log_relevant = _softmax(S + np.log(W))
@@ -120,8 +135,11 @@ def _loss_of_similarities(S: np.ndarray, W: np.ndarray, loss: str) -> tuple[floa
         R = W / np.where(has, W.sum(axis=1, keepdims=True), 1)
         terms = R * (log_totals - np.where(W > 0, S, 0))
         losses = np.sum(terms, axis=1, keepdims=True, dtype=np.float64)
+    G = np.where(has, P - R, 0)
+    if weights is not None:
+        losses, G = losses * weights[:, None], G * c[:, None]
     value = float(np.sum(losses[has], dtype=np.float64)) / n
-    return value, np.where(has, P - R, 0) / P.dtype.type(n)
+    return value, G / P.dtype.type(n)
 
 
 def _softmax(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -31,12 +31,14 @@ class Text:
     """A column of text: its distinct values, and for each row the position of its value, -1 where
     the cell is missing.
 
-    With `is_category` its values are categories, even if they look like numbers or dates.
+    With `is_category` its values are categories, even if they look like numbers or dates. Rows may
+    have weights.
     """
 
     values: Sequence[str]
     codes: np.ndarray
     is_category: bool = False
+    weights: np.ndarray | None = None
 
     def spread(self, of_values: Any, of_missing: Any) -> np.ndarray:
         """Return for every row what belongs to its value."""
@@ -49,12 +51,28 @@ class Text:
         known: dict[str | None, int] = {None: -1}  # new values are numbered from 0
         codes = [known.setdefault(value, len(known) - 1) for value in values]
         names: Any = list(known)[1:]
-        return Text(names, self.spread(np.array(codes, dtype=int), -1), self.is_category)
+        return replace(self, values=names, codes=self.spread(np.array(codes, dtype=int), -1))
 
     @cached_property
     def counts(self) -> np.ndarray:
         """Return how many rows have each value."""
         return np.bincount(self.codes + 1, minlength=len(self.values) + 1)[1:]
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """Return the share of the rows with each value; of rows with weights, of these."""
+        if self.weights is None:
+            return self.counts / len(self.codes)
+        sums = np.bincount(self.codes + 1, self.weights, minlength=len(self.values) + 1)[1:]
+        return (sums / self.weights.sum()).round(12)  # equal sums in another order are equal
+
+    @property
+    def missing_share(self) -> float:
+        """Return the share of the rows whose cell is missing."""
+        if self.weights is None:
+            return self.n_missing / len(self.codes)
+        missing = self.weights[self.codes < 0].sum() / self.weights.sum()
+        return float(missing.round(12))
 
     @property
     def n_missing(self) -> int:

@@ -515,12 +515,12 @@ class CategoryColumn(Column):
         if n_values <= rules.max_categories:
             notes.append(("one-hot encoded", size))
             return Learned(CategoryColumn(name, values, n_missing > 0), notes=notes)
-        shares = dict(zip(text.values, (text.counts / n_rows).tolist(), strict=True))
-        if len({*shares.values(), n_missing / n_rows} - {0.0}) == 1:
+        shares = dict(zip(text.values, text.shares.tolist(), strict=True))
+        if len({*shares.values(), text.missing_share} - {0.0}) == 1:
             return Learned(None, notes=notes, reason=EVEN)
         notes.append(("encoded as the share of the rows that have the value", size))
         sorted_shares = tuple(shares[value] for value in values)
-        column = FrequencyColumn(name, values, n_missing > 0, sorted_shares, n_missing / n_rows)
+        column = FrequencyColumn(name, values, n_missing > 0, sorted_shares, text.missing_share)
         return Learned(column, notes=notes)
 
     @property

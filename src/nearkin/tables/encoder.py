@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._blocks import row_blocks
 from .._messages import counted, listed, note, quoted, shown
-from .._validation import check_choice, check_integer
+from .._validation import check_choice, check_integer, weighted_rows
 from .cells import REASONS, Cells, Text, read_cells
 from .columns import (
     Column,
@@ -23,7 +24,7 @@ from .columns import (
     indicator_names,
     learn_columns,
 )
-from .gaps import indicated_features
+from .gaps import indicated_features, median_known
 from .numbers import DECIMAL_MARKS
 
 
@@ -171,16 +172,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             missing = tuple(str(value).strip() for value in missing)
         return Rules(missing, self.max_categories, self.decimal, self.drop_identifiers)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn what the columns hold.
 
         Parameters
         ----------
         X : data frame (pandas, polars or pyarrow) or array of shape (n, p)
         y : ignored
+        sample_weight : array of shape (n,), default=None
+            At least 0: a row of weight 2 counts as two equal rows in the medians and in the shares
+            of the rows that have a value, one of weight 0 is absent, and only the ratios matter.
+            What kind of column each is, and which gaps have a column of their own, depends on how
+            many rows show it, whatever their weights.
+
+        Returns
+        -------
+        self
         """
+        weights = None
+        if sample_weight is not None:
+            X, _, weights, _ = weighted_rows(X, None, sample_weight)
         self._check_parameters()
         cells = self._cells(X, reset=True)
+        if weights is not None:
+            text = {name: replace(column, weights=weights) for name, column in cells.text.items()}
+            cells = replace(cells, text=text)
         learned = learn_columns(cells, self.rules)
         columns = {name: one.column for name, one in learned.items() if one.column is not None}
         numbers = [name for name in cells.number_names if name in columns]
@@ -206,7 +222,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         self.indicated_ = np.empty(0, dtype=int)
         if self.missing == "impute":
-            self._learn_gaps(learned)
+            self._learn_gaps(learned, weights)
         self._check_names()
         return self
 
@@ -226,14 +242,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"encoded features have {quoted(repeated)} more than once: rename a column."
             )
 
-    def _learn_gaps(self, learned: dict[str, Learned]) -> None:
+    def _learn_gaps(self, learned: dict[str, Learned], weights: np.ndarray | None) -> None:
         """Learn the medians of features, and which of them get an indicator."""
         self.medians_ = np.zeros(len(self._names))
         missing, gaps, start = dict[int, np.ndarray](), list[str](), 0
         for column in self.columns_:
             if column.may_miss:
                 numbers = learned[column.name].numbers
-                self.medians_[start], is_missing = np.nanmedian(numbers), np.isnan(numbers)
+                self.medians_[start], is_missing = median_known(numbers, weights), np.isnan(numbers)
                 if is_missing.any():
                     missing[start] = is_missing
                     gaps.append(f"{column.name} ({counted(int(is_missing.sum()), 'row')})")

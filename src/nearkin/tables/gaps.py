@@ -51,6 +51,19 @@ def indicated_features(missing: np.ndarray) -> np.ndarray:
     return np.sort(distinct[most_varied])
 
 
+def median_known(numbers: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Return the median of the numbers that are not missing, (n,); of weights that of copies: the
+    mean of the two in the middle where these differ.
+    """
+    if weights is None:
+        return float(np.nanmedian(numbers))
+    known = np.flatnonzero(~np.isnan(numbers))
+    order = known[np.argsort(numbers[known], kind="stable")]
+    below = np.cumsum(weights[order])
+    middle = below[-1] / 2 * (1 + np.array([-1e-12, 1e-12]))  # a half is met but for rounding
+    return float(numbers[order[np.searchsorted(below, middle)]].mean())
+
+
 def missing_cells(X: Any) -> np.ndarray:
     """Return how many cells of each feature are missing: NaN; sparse rows have none."""
     return np.zeros(X.shape[1], dtype=int) if issparse(X) else np.isnan(X).sum(axis=0)
@@ -66,9 +79,12 @@ class Imputer(SimpleImputer):
     def __init__(self) -> None:
         super().__init__(strategy="median", add_indicator=True, keep_empty_features=True)
 
-    def fit(self, X: Any, y: Any = None) -> Imputer:
-        """Learn medians, and which columns get an indicator."""
+    def fit(self, X: Any, y: Any = None, sample_weight: np.ndarray | None = None) -> Imputer:
+        """Learn medians, by the weights of rows, and which columns get an indicator."""
         super().fit(X, y)
+        if sample_weight is not None:
+            known = np.flatnonzero(~np.isnan(X).all(axis=0))
+            self.statistics_[known] = [median_known(X[:, at], sample_weight) for at in known]
         self.indicator_.features_ = indicated_features(np.isnan(X))
         return self
 

@@ -127,7 +127,7 @@ class TablePredictor(
         """
         task = FitTask(self, X, y, None)
         X, y, weights = self._validated(X, y, sample_weight)
-        X = self._learn_encoding(X, features)
+        X = self._learn_encoding(X, features, weights)
         Y, codes = self._learn_targets(y)
         if self._class_weights is not None:
             of_class = self._class_weights[codes]
@@ -269,11 +269,14 @@ class TablePredictor(
             )
         )
 
-    def _learn_encoding(self, X: Any, features: Sequence[Feature] | None) -> Any:
+    def _learn_encoding(
+        self, X: Any, features: Sequence[Feature] | None, weights: np.ndarray | None
+    ) -> Any:
         """Learn how a table becomes an array, and how that is encoded; return the array."""
         self._table, given = None, features
         if is_table(X):
-            self._table = TableEncoder(missing="keep", drop_identifiers=False).fit(X)
+            self._table = TableEncoder(missing="keep", drop_identifiers=False)
+            self._table.fit(X, sample_weight=weights)
             self.n_features_in_ = self._table.n_features_in_
             self.__dict__.pop("feature_names_in_", None)
             if hasattr(self._table, "feature_names_in_"):

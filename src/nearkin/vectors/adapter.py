@@ -25,6 +25,7 @@ from .._validation import (
     refuse_foreign,
     require_two_classes,
     validate_dense_rows,
+    weighted_rows,
 )
 from ..descent import DescentResult, Status, Value, adam
 from ..estimators.base import Embedding
@@ -117,21 +118,33 @@ class Labelled:
     Y : csr_array of shape (n, n_labels)
         1 for the labels of every row, at least one.
     are_fixed : bool
+    weights : array of shape (n,) or None
+        How many copies each row stands for, larger than 0; only the ratios count.
     """
 
     X: np.ndarray
     Y: csr_array
     are_fixed: bool
+    weights: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.X)
 
     def within_covariance(self) -> np.ndarray:
-        """Return the covariance of rows that share a label about their mean."""
-        X = self.X
+        """Return the covariance of rows that share a label about their mean; copies of a row add no
+        degree of freedom.
+        """
+        X, w, codes, n_labels = self.X, self.weights, self.Y.indices, self.Y.shape[1]
         if not self._is_single:
-            X = X[np.repeat(np.arange(len(self)), np.diff(self.Y.indptr))]
-        return within_scatter(X, self.Y.indices) / max(len(X) - self.Y.shape[1], 1)
+            rows = np.repeat(np.arange(len(self)), np.diff(self.Y.indptr))
+            X, w = X[rows], None if w is None else w[rows]
+        dof = max(len(X) - n_labels, 1)
+        if w is None:
+            return within_scatter(X, codes) / dof
+        w = w / w.mean()
+        G = csr_array((w, (codes, np.arange(len(X)))), shape=(n_labels, len(X)))
+        means = (G @ X) / G.sum(axis=1)[:, None]
+        return total_scatter((X - means[codes]).astype(X.dtype), w) / dof
 
     def order(self, rng: np.random.Generator) -> np.ndarray:
         """Return the rows shuffled, but for eight of a label that stay together."""
@@ -141,6 +154,16 @@ class Labelled:
         first = np.searchsorted(self._label[rows], self._label[rows])
         piece = np.cumsum((np.arange(len(rows)) - first) % TOGETHER == 0) - 1
         return rows[np.argsort(rng.permutation(piece[-1] + 1)[piece], kind="stable")]
+
+    @cached_property
+    def _relative(self) -> np.ndarray | None:
+        """Weights with mean 1 over the rows that share a label with another one: the loss is the
+        mean over these.
+        """
+        if self.weights is None:
+            return None
+        shared = self.Y @ (self.Y.sum(axis=0) > 1) > 0
+        return self.weights / self.weights[shared].mean()
 
     @property
     def _is_single(self) -> bool:
@@ -161,7 +184,8 @@ class Labelled:
             shared, sizes = (Y @ Y.T).toarray(), np.diff(Y.indptr)
             W = shared / (sizes[:, None] + sizes - shared)
         np.fill_diagonal(W, 0)
-        return _mutual(self.X, self.are_fixed, items, W)
+        weights = None if self._relative is None else self._relative[items]
+        return _mutual(self.X, self.are_fixed, items, W, weights)
 
 
 @dataclass(frozen=True)
@@ -311,12 +335,30 @@ def _offered(n_for_all: int, judged: csr_array, unlike: np.ndarray) -> np.ndarra
     return np.hstack([for_all, stored[:, unlike].toarray() > 0])
 
 
-def _mutual(X: np.ndarray, are_fixed: bool, rows: np.ndarray, W: np.ndarray) -> Comparison:
+def _mutual(
+    X: np.ndarray,
+    are_fixed: bool,
+    rows: np.ndarray,
+    W: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> Comparison:
     """Return some rows that are candidates of each other, none of itself."""
     W = W.astype(X.dtype)
     if not are_fixed:
-        return Comparison(X[rows], None, W)
-    return Comparison(X[rows], X[rows], W, ~np.eye(len(rows), dtype=bool), fixed=True)
+        return Comparison(X[rows], None, W, weights=weights)
+    return Comparison(X[rows], X[rows], W, ~np.eye(len(rows), dtype=bool), True, weights)
+
+
+def _mean(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return the (weighted) mean row, float64."""
+    if weights is None:
+        return X.mean(axis=0, dtype=np.float64)
+    return np.einsum("i,ij->j", weights, X) / weights.sum()  # without a copy of X in float64
+
+
+def _covariance(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return the mean of (x - m)(x - m)', of copies too where rows stand for some."""
+    return total_scatter(X, weights) / (len(X) if weights is None else weights.sum())
 
 
 def _covariance_of_pairs(
@@ -624,7 +666,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the map from labels: rows that share one belong together.
 
         Parameters
@@ -636,11 +678,23 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             labels or none, as by scikit-learn's `MultiLabelBinarizer`, dense or sparse. Rows of
             several are relevant to each other by the share that they have in common: `|both| /
             |either|`.
+        sample_weight : array of shape (n,), default=None
+            c, at least 0: a row of weight 2 counts as two equal rows that are no candidates of each
+            other, one of weight 0 is absent, and only the ratios matter. Of mean 1,
+
+                p_ij = exp(cos(z_i, z_j) / T) / sum_{k != i} c_k exp(cos(z_i, z_k) / T),
+                - 1/n sum_i c_i log sum_j c_j w_ij p_ij                           "nca"
+                - 1/n sum_i c_i sum_j c_j w_ij log p_ij / sum_j c_j w_ij          "contrastive"
+
+            The start counts copies in its mean and in both covariances, rows without a label among
+            them, and so does the choice of a start. The n of the penalty, the degrees of freedom of
+            S_w, the batches and the codes of `quantize` count every row once.
 
         Returns
         -------
         self
         """
+        X, y, weights, _ = weighted_rows(X, y, sample_weight)
         check_parameters(self)
         task = FitTask(self, X, y, n_iterations=self.max_iter)
         X = self._unit_rows(X)
@@ -653,8 +707,14 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         if Y.nnz == has_label.sum():  # none has several
             labels = np.full(len(X), -1)
             labels[has_label] = Y.indices
+        of_known = None if weights is None else weights[known]
         return self._learn(
-            lambda X, fixed: Labelled(X[known], Y[known], fixed), X, "nca", task, labels
+            lambda X, fixed: Labelled(X[known], Y[known], fixed, of_known),
+            X,
+            "nca",
+            task,
+            labels,
+            weights,
         )
 
     @with_callbacks
@@ -828,6 +888,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         loss: str,
         task: FitTask,
         labels: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
     ) -> Self:
         """Minimize the loss plus the penalty from the start, and quantize.
 
@@ -841,14 +902,14 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self.start_ = "plda" if self.start == "auto" else self.start
         if self.start == "auto" and not are_fixed and labels is not None:
             fit = partial(self._short_fits, m=m, seed=seed)
-            self.start_ = choose_start(X, labels, m, seed, fit)
-        mean = np.zeros(p) if are_fixed else X.mean(axis=0, dtype=np.float64)
+            self.start_ = choose_start(X, labels, m, seed, fit, weights)
+        mean = np.zeros(p) if are_fixed else _mean(X, weights)
         X -= mean.astype(X.dtype)
         kind = supervision(X, are_fixed)
         if are_fixed:
             start = np.eye(p)
         else:
-            S_t = total_scatter(X) / len(X)
+            S_t = _covariance(X, weights)
             A = plda(S_t, kind.within_covariance(), m)
             start = start_map(A, S_t, mean, self.start_, seed)
         sizes = nested_sizes(self.nested, len(start))
@@ -885,10 +946,12 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self, known: Labels, starts: list[str], m: int, seed: int
     ) -> list[Callable[[np.ndarray], np.ndarray]]:
         """Return maps that are learned from classes in few passes, one from each start."""
-        mean = known.X.mean(axis=0, dtype=np.float64)
+        weights = known.weights
+        mean = _mean(known.X, weights)
         X, has_label = known.X - mean.astype(known.X.dtype), known.y >= 0
-        kind = Labelled(X[has_label], label_matrix(known.y[has_label]), False)
-        S_t = total_scatter(X) / len(X)
+        of_labelled = None if weights is None else weights[has_label]
+        kind = Labelled(X[has_label], label_matrix(known.y[has_label]), False, of_labelled)
+        S_t = _covariance(X, weights)
         A = plda(S_t, kind.within_covariance(), m)
         n_iter = min(self.max_iter or CHOICE_ITER, CHOICE_ITER)
 

@@ -168,11 +168,14 @@ class Labels(Judgements):
         Classes 0, 1, ..., -1 for none: such rows are trained on, and are no candidates.
     groups : int array of shape (n,)
         Rows of one group, such as duplicates, are on one side of every split.
+    weights : array of shape (n,) or None
+        How much each row counts where an adapter is fitted, and for the choice of its start.
     """
 
     X: np.ndarray
     y: np.ndarray
     groups: np.ndarray
+    weights: np.ndarray | None = None
 
     def __len__(self) -> int:
         return int((self.y >= 0).sum())
@@ -204,9 +207,9 @@ class Labels(Judgements):
         known = self.y[rows] >= 0
         y = np.full(len(rows), -1)
         y[known] = np.unique(self.y[rows][known], return_inverse=True)[1]
-        return replace(
-            self, X=self.X[rows], y=y, groups=np.unique(self.groups[rows], return_inverse=True)[1]
-        )
+        groups = np.unique(self.groups[rows], return_inverse=True)[1]
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, X=self.X[rows], y=y, groups=groups, weights=weights)
 
     @property
     def median_relevant(self) -> float:
@@ -221,7 +224,9 @@ class Labels(Judgements):
 
     def fit(self, adapter: Any) -> Any:
         """Return the adapter, fitted."""
-        return adapter.fit(self.X, self.y)
+        if self.weights is None:
+            return adapter.fit(self.X, self.y)
+        return adapter.fit(self.X, self.y, sample_weight=self.weights)
 
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return queries and documents."""

@@ -80,6 +80,7 @@ def choose_start(
     m: int,
     seed: int,
     fit: Callable[[Labels, list[str]], list[Map]],
+    weights: np.ndarray | None = None,
 ) -> str:
     """Return the start that serves classes in and outside training best, by held-out classes.
 
@@ -93,6 +94,9 @@ def choose_start(
     fit : callable
         Of rows with classes and starts; returns the maps that are learned, of rows of unit length
         to such.
+    weights : array of shape (n,), optional
+        How much each row counts in the fits, and as a query in the mean score of a part; a row that
+        is found counts once.
 
     Returns
     -------
@@ -106,7 +110,8 @@ def choose_start(
     # classes are numbered as they come, so that their names do not count
     first = np.unique(y, return_index=True)[1][int((y < 0).any()) :]
     y = np.append(np.argsort(np.argsort(first)), -1)[y]
-    known = Labels(X, y, np.arange(len(y))).some(_sample(y, rng))
+    known = Labels(X, y, np.arange(len(y)), weights).some(_sample(y, rng))
+    counted = np.ones(len(known.X)) if weights is None else cast(np.ndarray, known.weights)
     splits = list(known.splits(rng, CHOICE_CLASSES))
     if not all(
         split.train.can_be_fitted and all(part.any() for part in split.parts.values())
@@ -120,7 +125,9 @@ def choose_start(
         for split, embed in zip(splits, maps, strict=True):
             vectors = Vectors(embed(known.X[split.queries]), embed(known.X[split.candidates]))
             of_queries = scores_of(vectors, split, known)["nDCG@10"]
-            found.append([of_queries[part].mean() for part in split.parts.values()])
+            w = counted[split.queries]
+            parts = split.parts.values()
+            found.append([np.average(of_queries[part], weights=w[part]) for part in parts])
         return np.mean(found, axis=0)
 
     def without_labels(start: str) -> float:

@@ -1,0 +1,31 @@
+"""Fits with weights of rows, of whatever can be fitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+
+def weight_parameters(estimator: Any) -> list[str]:
+    """Return the names by which the `fit` of an estimator takes weights of rows; none where it does
+    not.
+
+    Of a pipeline, those of every step that takes some.
+    """
+    if isinstance(estimator, Pipeline):
+        steps = [(name, step) for name, step in estimator.steps if hasattr(step, "fit")]
+        return [f"{name}__{key}" for name, step in steps for key in weight_parameters(step)]
+    return ["sample_weight"] if has_fit_parameter(estimator, "sample_weight") else []
+
+
+def fitted(estimator: Any, X: Any, y: Any, weights: np.ndarray | None) -> Any:
+    """Return an estimator, fitted with weights where it takes them, and else without."""
+    if weights is None:
+        return estimator.fit(X, y)
+    # with metadata routing a pipeline refuses the names of its steps
+    with config_context(enable_metadata_routing=False):
+        return estimator.fit(X, y, **dict.fromkeys(weight_parameters(estimator), weights))
