@@ -14,6 +14,7 @@ import nearkin
 from benchmarks.size import PACKAGE, circles, files, imports
 
 LEAVES = {
+    "_array_api",
     "_blocks",
     "_callbacks",
     "_messages",

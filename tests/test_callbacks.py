@@ -2,6 +2,7 @@
 them.
 """
 
+import inspect
 import pickle
 import re
 import subprocess
@@ -10,14 +11,16 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_wine, make_classification
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from nearkin import DNE, LDE, LMNN, NCA, EmbeddingAdapter, NCAClassifier, NCARegressor, PairNCA
+import nearkin
+from nearkin import DNE, LDE, LMNN, NCA, TDL, EmbeddingAdapter, NCAClassifier, NCARegressor, PairNCA
+from nearkin.estimators.transductive import GraphPenalty
 from nearkin.tables import predictors
 from nearkin.tables.members import Member
 
@@ -247,6 +250,114 @@ class TestPredictorsForTables:
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
         assert model.predict(X).shape == (60,)
+
+
+ESTIMATORS = [
+    estimator
+    for _, estimator in inspect.getmembers(nearkin, inspect.isclass)
+    if issubclass(estimator, BaseEstimator) and hasattr(estimator, "fit")
+]
+# A look at the rows, or a solution in closed form: there is nothing to wait for, but in a `Matcher`,
+# which fits the estimator that it is given.
+SILENT = {"Matcher", "Migration", "Procrustes", "TableEncoder"} | {
+    "SoftNeighborsClassifier",
+    "SoftNeighborsRegressor",
+}
+QUICK = {
+    "max_iter": 2,
+    "n_members": 2,
+    "n_bins": 8,
+}
+
+
+@with_sklearn_callbacks
+@pytest.mark.parametrize("method", ESTIMATORS, ids=lambda method: method.__name__)
+def test_every_estimator_reports_one_fit(method):
+    """It begins first and ends last, fitted; what is between are iterations, within the bound."""
+    if method.__name__ == "NeuralNCA":
+        pytest.importorskip("torch")
+    assert hasattr(method, "set_callbacks") != (method.__name__ in SILENT)
+    if method.__name__ in SILENT:
+        return
+    estimator = method()
+    quick = {name: value for name, value in QUICK.items() if name in estimator.get_params()}
+    estimator.set_params(**quick)
+    X, y = data()
+    silent = clone(estimator).set_params(**seed(estimator)).fit(X, y)
+    recorder = Recorder()
+    model = estimator.set_params(**seed(estimator)).set_callbacks(recorder).fit(X, y)
+    (_, root, _), *_ = recorder.calls
+    n_iterations = recorder.events.count(("end", "iteration"))
+    iterations = [("begin", "iteration"), ("end", "iteration")] * n_iterations
+    assert recorder.events == [
+        ("setup", "fit"),
+        ("begin", "fit"),
+        *iterations,
+        ("end", "fit"),
+        ("teardown", "fit"),
+    ]
+    assert root.max_subtasks is None or n_iterations <= root.max_subtasks
+    evaluate = "predict" if hasattr(model, "predict") else "transform"
+    expected = getattr(silent, evaluate)(X)
+    for fitted in (model, recorder.values("end")[-1]["fitted"]):
+        np.testing.assert_array_equal(getattr(fitted, evaluate)(X), expected)
+
+
+def seed(estimator):
+    return {"random_state": 0} if "random_state" in estimator.get_params() else {}
+
+
+@with_sklearn_callbacks
+class TestTDL:
+    LABELS = np.where(np.arange(60) % 3, -1, data()[1])
+
+    def test_reports_the_folds_that_choose_the_weight(self):
+        recorder = Recorder()
+        model = TDL(3).set_callbacks(recorder).fit(*data())
+        assert model.reg_scores_
+        assert recorder.calls[0][1].max_subtasks == 3
+        *folds, _ = recorder.values("end")
+        assert [values["fitted"].transform(data()[0]).shape for values in folds] == [(60, 3)] * 3
+
+    def test_reports_the_steps_of_the_clipped_cost(self):
+        X = data()[0]
+        recorder = Recorder()
+        tdl = TDL(3, reg=0.1, loss="clipped")
+        model = clone(tdl).set_callbacks(recorder).fit(X, self.LABELS)
+        *steps, last, _ = [values["fitted"] for values in recorder.values("end")]
+        assert len(steps) >= 1
+        np.testing.assert_array_equal(last.transform(X), model.transform(X))
+        assert not np.allclose(steps[0].transform(X), model.transform(X))
+
+    def test_stops_on_request_and_keeps_the_step(self):
+        X = data()[0]
+        recorder = Recorder(stop=True)
+        tdl = TDL(3, reg=0.1, loss="clipped").set_callbacks(recorder).fit(X, self.LABELS)
+        step, _ = [values["fitted"] for values in recorder.values("end")]
+        np.testing.assert_array_equal(tdl.transform(X), step.transform(X))
+
+    @pytest.mark.parametrize("n_steps", [0, 1])
+    def test_an_interrupt_keeps_the_last_step(self, n_steps, monkeypatch):
+        X = data()[0]
+        recorder = Recorder()
+        model = TDL(3, reg=0.1, loss="clipped").set_callbacks(recorder)
+        solve, calls = GraphPenalty.solve, []
+
+        def interrupted(penalty, *arguments, **options):
+            calls.append(penalty)
+            if len(calls) == 2 + n_steps:  # the first is without any cost
+                raise KeyboardInterrupt
+            return solve(penalty, *arguments, **options)
+
+        monkeypatch.setattr(GraphPenalty, "solve", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, self.LABELS)
+        assert recorder.events[-1] == ("teardown", "fit")
+        assert ("end", "fit") not in recorder.events
+        assert hasattr(model, "embedding_") == bool(n_steps)
+        if n_steps:
+            step = recorder.values("end")[0]["fitted"]
+            np.testing.assert_array_equal(model.transform(X), step.transform(X))
 
 
 @with_sklearn_callbacks

@@ -2,20 +2,29 @@
 `nearkin.testing`.
 """
 
+import functools
 import inspect
 import re
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, clone
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, make_blobs, make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import StackingClassifier, StackingRegressor
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils.validation import has_fit_parameter
 
 import nearkin
 from nearkin import (
@@ -370,3 +379,131 @@ def test_single_precision_whose_squares_are_lost_is_refused(unit):
     with pytest.raises(ValueError, match="whose square is lost: scale the features first"):
         LDE().fit(X, np.arange(20) % 2)
     LDE().fit(X.astype(np.float64), np.arange(20) % 2)
+
+
+# Conventions: frames in and out, metadata routing.
+
+X_Y = make_classification(60, 8, n_informative=5, n_classes=3, random_state=0)
+TRANSFORMERS = [model for model in CHEAP if hasattr(model, "transform")]
+every_transformer = pytest.mark.parametrize("estimator", TRANSFORMERS, ids=repr)
+
+
+@every_transformer
+@pytest.mark.parametrize("given", ["pandas", "polars"])
+@pytest.mark.parametrize("requested", ["pandas", "polars"])
+def test_frames_in_and_out(estimator, given, requested):
+    modules = {name: pytest.importorskip(name) for name in (given, requested)}
+    X, y = X_Y
+    names = [f"column {j}" for j in range(8)]
+    frame = modules[given].DataFrame(dict(zip(names, X.T, strict=True)))
+    scaler = StandardScaler().set_output(transform=requested)
+    if not hasattr(scaler.fit(frame), "feature_names_in_"):
+        pytest.skip(f"this scikit-learn reads no names from this {given}")
+    pipeline = make_pipeline(scaler, clone(estimator)).set_output(transform=requested)
+    target = X[:, :5] if get_tags(estimator).target_tags.two_d_labels else y
+    of_fit, Z = pipeline.fit_transform(frame, target), pipeline.transform(frame)
+    assert type(of_fit) is type(Z) is modules[requested].DataFrame
+    assert list(of_fit.columns) == list(Z.columns) == list(pipeline.get_feature_names_out())
+    assert list(pipeline[-1].feature_names_in_) == names
+    pipeline.set_output(transform="default")
+    rows = pipeline[:-1].set_output(transform=requested).transform(frame)
+    np.testing.assert_array_equal(np.asarray(Z), pipeline[-1].transform(rows))
+
+
+METADATA = [
+    pytest.param(model, name, id=f"{model}-{name}")
+    for model in CHEAP
+    for name in inspect.signature(model.fit).parameters
+    if name not in ("X", "y")
+]
+WEIGHTED = [
+    model
+    for model in CHEAP
+    if has_fit_parameter(model, "sample_weight")
+    and not isinstance(model, nearkin.Matcher)  # predicts of pairs
+]
+
+
+def recorded(estimator, monkeypatch):
+    """Return a clone, and a list to which each `fit` of it, and of its clones, adds what it was
+    given.
+    """
+    fits, learn = [], type(estimator).fit
+
+    @functools.wraps(learn)  # with its signature, by which scikit-learn finds metadata
+    def fit(self, X, y=None, **metadata):
+        fits.append((X, metadata))
+        return learn(self, X, y, **metadata)
+
+    monkeypatch.setattr(type(estimator), "fit", fit)
+    return clone(estimator), fits
+
+
+@pytest.fixture
+def routing():
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.parametrize(("estimator", "name"), METADATA)
+def test_metadata_of_a_fit_can_be_requested(estimator, name, routing, monkeypatch):
+    """Without a request it's refused, and never dropped in silence."""
+    received = []
+    monkeypatch.setattr(
+        type(estimator),
+        "fit",
+        functools.wraps(type(estimator).fit)(
+            lambda self, X, y=None, **metadata: received.append(metadata) or self
+        ),
+    )
+    model = clone(estimator)
+    X, y = X_Y
+    value = np.arange(60)
+    with pytest.raises(UnsetMetadataPassedError, match=name):
+        make_pipeline(FunctionTransformer(), model).fit(X, y, **{name: value})
+    make_pipeline(FunctionTransformer(), model.set_fit_request(**{name: True})).fit(
+        X, y, **{name: value}
+    )
+    assert len(received) == 1
+    assert received[0][name] is value
+
+
+def weighted_score():
+    return get_scorer("neg_mean_squared_error").set_score_request(sample_weight=True)
+
+
+class CrossValidation:
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self, X, y, **params):
+        cross_validate(self.model, X, y, params=params, cv=2, scoring=weighted_score())
+
+
+ROUTERS = {
+    "Pipeline": lambda model: make_pipeline(FunctionTransformer(), model),
+    "GridSearchCV": lambda model: GridSearchCV(model, {}, cv=2, scoring=weighted_score()),
+    "cross_validate": CrossValidation,
+    "StackingClassifier": lambda model: StackingClassifier(
+        [("model", model)], LogisticRegression(), cv=2
+    ),
+    "StackingRegressor": lambda model: StackingRegressor([("model", model)], Ridge(), cv=2),
+    "CalibratedClassifierCV": lambda model: CalibratedClassifierCV(model, cv=2),
+}
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+@pytest.mark.parametrize("estimator", WEIGHTED, ids=repr)
+def test_every_row_keeps_its_weight_on_the_way(estimator, router, routing, monkeypatch):
+    X, y = X_Y
+    weights = 1.0 + (X[:, 0] > 0)
+    model, fits = recorded(estimator, monkeypatch)
+    model.set_fit_request(sample_weight=True)
+    if not hasattr(model, "predict"):
+        model = make_pipeline(model, KNeighborsClassifier())
+    if ("Regressor" if is_classifier(model) else "Classifier") in router:
+        pytest.skip("the router takes the other kind")
+    ROUTERS[router](model).fit(X, y, sample_weight=weights)
+    assert fits
+    for rows, metadata in fits:
+        np.testing.assert_array_equal(metadata["sample_weight"], 1.0 + (np.asarray(rows)[:, 0] > 0))

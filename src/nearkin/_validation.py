@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ._array_api import foreign_namespace
 from ._messages import counted, listed, shown
 
 WHOLE = re.compile(r"^([+-]?\d+)\.0*$")  # a whole number, written with decimals
@@ -153,7 +154,8 @@ def is_missing(labels: np.ndarray) -> np.ndarray:
 _REMEDIES = {
     "dask": "call .compute() on it, or on some of its rows, or take the class of nearkin.dask "
     "where there is one",
-    "torch": "pass X.numpy(force=True)",
+    "torch": "pass X.numpy(force=True); the transform of a linear map takes tensors under "
+    "sklearn.config_context(array_api_dispatch=True)",
 }
 
 # What reads tables that are no matrix of numbers.
@@ -164,12 +166,17 @@ _ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float3
 
 
 def refuse_foreign(array: Any, name: str = "X") -> None:
-    """Raise a TypeError with the remedy when `array` is a Dask collection or a torch tensor."""
+    """Raise a TypeError with the remedy when `array` is a Dask collection, a torch tensor, or what
+    scikit-learn's `array_api_dispatch` would not convert.
+    """
     library = type(array).__module__.partition(".")[0]
-    if library in _REMEDIES:
+    remedy = _REMEDIES.get(library)
+    if remedy is None and foreign_namespace(array) is not None:
+        remedy = "convert it; the transform of a linear map takes it as it is"
+    if remedy is not None:
         raise TypeError(
             f"{name} is a {library} {type(array).__name__}; nearkin computes on NumPy arrays and "
-            f"SciPy sparse matrices and does not convert it silently: {_REMEDIES[library]}."
+            f"SciPy sparse matrices and does not convert it silently: {remedy}."
         )
 
 
@@ -293,6 +300,11 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     if reset:
         return _validate_for_fit(estimator, X)[0]
     return canonical_csr(validated(estimator, X, reset=False, **_ROWS))
+
+
+def validate_foreign_rows(estimator: Any, X: Any, xp: Any) -> Any:
+    """Return X as `validate_rows` does without `reset`, in its own namespace and on its device."""
+    return validate_data(estimator, X, reset=False, dtype=(xp.float64, xp.float32))
 
 
 def weighted_rows(

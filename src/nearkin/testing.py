@@ -133,7 +133,7 @@ def embedding_checks(estimator: Any) -> Iterator[tuple[str, Callable[[Any], None
     >>> from nearkin import LPP
     >>> from nearkin.testing import embedding_checks
     >>> [name for name, check in embedding_checks(LPP(2))][:4]
-    ['distances', 'float32', 'row_order', 'rotation']
+    ['distances', 'inverse_transform', 'float32', 'row_order']
     """
     tags = get_tags(estimator)
     checks = [*_CHECKS]
@@ -176,6 +176,18 @@ def _float32(estimator: Any) -> None:
     single, double = _fit(estimator, X), _fit(estimator, X.astype(np.float64))
     assert getattr(single, "components_", X).dtype == single.transform(X).dtype == np.float32
     _assert_close(single.transform(X), double.transform(X), tol=1e-4)
+
+
+def _inverse_transform(estimator: Any) -> None:
+    """Of all rows with given coordinates the shortest are returned."""
+    model = _fit(estimator)
+    Z = model.transform(_X)
+    X = model.inverse_transform(Z)
+    _assert_close(model.transform(X), Z)
+    in_null_space = _X - X  # both have the image Z
+    assert_allclose(in_null_space @ X.T, 0, atol=_TOL * np.abs(_X @ _X.T).max())
+    assert model.inverse_transform(Z.astype(np.float32)).dtype == np.float32
+    assert_raises_regex(ValueError, "Z must be of shape", model.inverse_transform, _X @ _Q.T)
 
 
 def _row_order(estimator: Any) -> None:
@@ -261,5 +273,13 @@ def _bad_labels(estimator: Any) -> None:
         assert_raises_regex(ValueError, message, _fit, estimator, _X, y)
 
 
-_CHECKS = (_distances, _float32, _row_order, _rotation, _redundant_features, _bad_input)
+_CHECKS = (
+    _distances,
+    _inverse_transform,
+    _float32,
+    _row_order,
+    _rotation,
+    _redundant_features,
+    _bad_input,
+)
 _CHECKS_OF_LABELS = (_class_names, _singleton_class, _missing_labels, _bad_labels)

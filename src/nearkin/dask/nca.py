@@ -10,6 +10,7 @@ from distributed import Future
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
 
+from .._callbacks import FitTask, with_callbacks
 from .._validation import check_shared_labels
 from ..estimators import NCA
 from ..estimators.descent_embedding import (
@@ -61,7 +62,8 @@ class DaskNCA(DaskTransformer):
     and a search every 15 iterations, and a tenth of a second for the tasks; memory is O(n (p + m +
     k)) over all workers and O(n m) on each.
 
-    KeyboardInterrupt ends the descent, and is raised again once the best map so far has been kept.
+    KeyboardInterrupt, or a callback, ends the descent; the best map so far is kept, and the
+    interrupt is then raised again.
 
     Examples
     --------
@@ -81,6 +83,7 @@ class DaskNCA(DaskTransformer):
     _local_class = NCA
     __init__ = NCA.__init__  # the parameters, and their defaults
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, *, client: Any = None) -> Self:
         """Learn the map.
 
@@ -98,8 +101,9 @@ class DaskNCA(DaskTransformer):
         -------
         self
         """
+        given = X
         nca, X = self._twin(X)
-        check_parameters(nca)
+        task = TwinTask(self, nca, given, y, check_parameters(nca))
         if (self.target, self.solver) != ("classes", "lbfgs"):
             raise ValueError(
                 f"target={self.target!r} with solver={self.solver!r} is not for Dask arrays: fit "
@@ -117,11 +121,27 @@ class DaskNCA(DaskTransformer):
             labels = work.submit(np.concatenate, table.map(lambda block: block.codes))
             term = ClusterTerm(UnitClusterRows.of(table), self.objective, labels, search)
             try:
-                nca.fit_term(term, m, rng, table.dtype)
+                nca.fit_term(term, m, rng, table.dtype, task)
             finally:
                 if hasattr(nca, "n_iter_"):  # also where an interrupt is raised again
                     take_over(self, nca)
         return self
+
+
+class TwinTask(FitTask):
+    """The fit of a Dask estimator by its local twin: callbacks see what the twin has learned."""
+
+    def __init__(
+        self, estimator: DaskNCA, twin: NCA, X: Any, y: Any, n_iterations: int | None
+    ) -> None:
+        super().__init__(estimator, X, y, n_iterations)
+        self.estimator, self.twin = estimator, twin
+        estimator.n_features_in_ = twin.n_features_in_  # which a map so far needs, too
+
+    def end(self) -> None:
+        """Let the estimator take over what the twin has learned, and report that it is fitted."""
+        take_over(self.estimator, self.twin)
+        super().end()
 
 
 @dataclass(frozen=True)

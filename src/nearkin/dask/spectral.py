@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import check_integer
 from ..estimators import DMLMJ, DNE, GMML, LDE, LFDA, LPP, MFA, NMMP
 from ..linalg import eigh
@@ -23,7 +24,7 @@ from .search import block_searcher
 from .table import Work, as_table, check_dask, kept_dtype
 
 
-class DaskTransformer(TransformerMixin, BaseEstimator):
+class DaskTransformer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """The Dask form of a local class: its parameters, its fitted attributes, Dask arrays in and
     out.
 
@@ -62,7 +63,7 @@ class DaskTransformer(TransformerMixin, BaseEstimator):
         """Return the plain estimator, fitted: it takes NumPy arrays and holds nothing of Dask."""
         check_is_fitted(self)
         local = self._local_class(**clone(self).get_params(deep=False))
-        return take_over(local, deepcopy(self))
+        return deepcopy(take_over(local, self))
 
     def _checked(self, X: Any) -> da.Array:
         """Return X in blocks of whole rows, or raise an error with the remedy where it is no
@@ -120,6 +121,7 @@ class DaskStandardScaler(DaskTransformer):
     _local_class = StandardScaler
     __init__ = StandardScaler.__init__
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, *, client: Any = None) -> DaskStandardScaler:
         """Learn mean and variance of every feature.
 
@@ -135,6 +137,7 @@ class DaskStandardScaler(DaskTransformer):
         -------
         self
         """
+        task = FitTask(self, X, y, n_iterations=0)
         scaler, X = self._twin(X)
         infinite = da.isinf(X).any()
         X = da.where(da.isinf(X), np.nan, X.astype(np.float64))
@@ -153,7 +156,9 @@ class DaskStandardScaler(DaskTransformer):
         scaler.mean_ = m if self.with_mean or self.with_std else None
         scaler.var_ = var if self.with_std else None
         scaler.scale_ = np.where(constant, 1.0, np.sqrt(var)) if self.with_std else None
-        return take_over(self, scaler)
+        take_over(self, scaler)
+        task.end()
+        return self
 
 
 class DaskPCA(DaskTransformer):
@@ -185,6 +190,7 @@ class DaskPCA(DaskTransformer):
     def __init__(self, n_components: int | None = None) -> None:
         self.n_components = n_components
 
+    @with_callbacks
     def fit(self, X: da.Array, y: Any = None, *, client: Any = None) -> DaskPCA:
         """Learn the leading principal components, each with its largest entry positive.
 
@@ -200,6 +206,7 @@ class DaskPCA(DaskTransformer):
         -------
         self
         """
+        task = FitTask(self, X, y, n_iterations=0)
         pca, X = self._twin(X)
         n, p = X.shape
         m = self.n_components
@@ -211,7 +218,9 @@ class DaskPCA(DaskTransformer):
         pca.components_ = RowSpace(None, None).back_project(V[:, ::-1]).astype(table.dtype)
         pca.mean_ = table.mean.astype(table.dtype)
         pca.explained_variance_ = values[::-1].astype(table.dtype)
-        return take_over(self, pca)
+        take_over(self, pca)
+        task.end()
+        return self
 
 
 class DaskSpectralEmbedding(DaskTransformer):
@@ -244,6 +253,7 @@ class DaskSpectralEmbedding(DaskTransformer):
     ((178, 9), DNE(n_components=0.96, n_neighbors=5))
     """
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:
         """Learn the map.
 
@@ -260,6 +270,7 @@ class DaskSpectralEmbedding(DaskTransformer):
         -------
         self
         """
+        task = FitTask(self, X, y, n_iterations=0)
         twin, X = self._twin(X)
         labelled = get_tags(twin).target_tags.required
         search = block_searcher(getattr(self, "search", "exact"), X.shape[0])
@@ -267,7 +278,9 @@ class DaskSpectralEmbedding(DaskTransformer):
         with Work(client) as work:
             table = as_table(work, type(self).__name__, X, y, labelled=labelled, exact=exact)
             twin.fit_rows(ClusterRows(**vars(table), search=search))
-        return take_over(self, twin)
+        take_over(self, twin)
+        task.end()
+        return self
 
 
 class DaskDMLMJ(DaskSpectralEmbedding):

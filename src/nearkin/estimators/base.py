@@ -14,20 +14,25 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._array_api import foreign_namespace, moved
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import (
     check_integer,
     check_number,
     encode_labels,
+    refuse_foreign,
+    validate_foreign_rows,
     validate_labelled_rows,
     validate_pairs,
     validate_rows,
     weighted_rows,
 )
+from ..linalg import svd
 from ..neighbors import EXACT, searcher
 from ..neighbors.lists import Listed
+from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, range_basis, shrunk
 from .rows import Rows, weights_of
 
@@ -73,21 +78,64 @@ class LinearEmbedding(Embedding):
 
     components_: np.ndarray
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Map rows into the learned space.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, p)
+            Under `sklearn.config_context(array_api_dispatch=True)` also a torch tensor, or another
+            array by the array API standard.
 
         Returns
         -------
         Z : array of shape (n, m)
-            float32 if X is float32. Euclidean distances between its rows are the learned distances.
+            float32 if X is float32, of the library and on the device of X. Euclidean distances
+            between its rows are the learned distances.
+
+        Notes
+        -----
+        Cost: O(n p m). The map is moved to a device once.
         """
         check_is_fitted(self, "components_")
+        xp = foreign_namespace(X)
+        if xp is not None:
+            X = validate_foreign_rows(self, X, xp)
+            return X @ moved(self, "components_", X).T
         X = validate_rows(self, X, reset=False)
         return safe_sparse_dot(X, self.components_.T.astype(X.dtype, copy=False), dense_output=True)
+
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """Return the shortest rows that the map puts nearest to given coordinates.
+
+        Parameters
+        ----------
+        Z : array of shape (n, m)
+
+        Returns
+        -------
+        X : array of shape (n, p)
+            `Z pinv(components_).T`, float32 if Z is float32. Where the rows of `components_` are
+            linearly independent, `transform(X)` is Z. `inverse_transform(transform(X))` is the
+            orthogonal projection of the rows X onto the span of the rows of `components_`, about
+            the origin: unlike PCA, the map subtracts no mean.
+
+        Notes
+        -----
+        Cost: O(n p m + p m min(p, m)).
+        """
+        check_is_fitted(self, "components_")
+        refuse_foreign(Z, "Z")
+        A = self.components_
+        Z = check_array(Z, dtype=(np.float64, np.float32), input_name="Z")
+        if Z.shape[1] != len(A):
+            raise ValueError(
+                f"Z must be of shape (n, {len(A)}), coordinates as `transform` returns them; got "
+                f"{Z.shape}."
+            )
+        U, s, Vt = svd(A.astype(np.float64), full_matrices=False)
+        kept = s > max(RANK_TOLERANCE, max(A.shape) * np.finfo(A.dtype).eps) * s[0]
+        return Z @ ((U[:, kept] / s[kept]) @ Vt[kept]).astype(Z.dtype)
 
     def get_mahalanobis_matrix(self) -> np.ndarray:
         """Return the learned metric `M = components_.T components_`, shape (p, p), positive

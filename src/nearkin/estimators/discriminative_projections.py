@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import relative_to, require_memory
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import (
     check_choice,
     check_integer,
@@ -37,7 +38,7 @@ SHARE = {"classes": 1.0, "continuous": 0.1}  # the paper's mu, in units of l / s
 SEEN = 1e-8
 
 
-class DiscriminativeProjections(LinearEmbedding):
+class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
     """Discriminative Projections: map rows near their label, far from others, and preserve a k-NN
     graph.
 
@@ -170,6 +171,7 @@ class DiscriminativeProjections(LinearEmbedding):
         self.n_neighbors = n_neighbors
         self.search = search
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> DiscriminativeProjections:
         """Learn both maps.
 
@@ -188,6 +190,7 @@ class DiscriminativeProjections(LinearEmbedding):
         -------
         self
         """
+        task = FitTask(self, X, y, n_iterations=0)
         check_choice(self.target, "target", SHARE)
         discrete = self.target == "classes"
         if discrete:
@@ -239,6 +242,7 @@ class DiscriminativeProjections(LinearEmbedding):
         self.objective_ = result.objective
         self.rank_ = result.rank
         self.search_, self.search_recall_ = search.name, search.recall
+        task.end()
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -324,7 +328,9 @@ def _nonzero(unit: np.ndarray) -> np.ndarray:
 # The class, or the value, whose label is nearest in the common space.
 
 
-class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
+class DiscriminativeProjectionsClassifier(
+    CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, BaseEstimator
+):
     """Classify by the nearest label in the space that `DiscriminativeProjections` makes for rows
     and labels.
 
@@ -379,14 +385,17 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Base
     def __init__(self, projections: DiscriminativeProjections | None = None) -> None:
         self.projections = projections
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> DiscriminativeProjectionsClassifier:
         """Learn the maps of rows and labels; see `DiscriminativeProjections.fit` with
         `target="classes"`.
         """
+        task = FitTask(self, X, y, n_iterations=0)
         X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         self.projections_ = _cloned(self.projections, "classes").fit(X, y, affinity=affinity)
         nearest_labels = self._distances(X).argmin(axis=1)
         self.transduction_ = self.classes_[np.where(codes < 0, nearest_labels, codes)]
+        task.end()
         return self
 
     def _distances(self, X: Any) -> np.ndarray:
@@ -410,7 +419,7 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Base
 
 
 class DiscriminativeProjectionsRegressor(
-    MultiOutputMixin, RegressorMixin, SparseRowsMixin, BaseEstimator
+    CallbackSupportMixin, MultiOutputMixin, RegressorMixin, SparseRowsMixin, BaseEstimator
 ):
     """Predict the value whose label is nearest to the row in the common space of
     `DiscriminativeProjections`.
@@ -477,10 +486,12 @@ class DiscriminativeProjectionsRegressor(
         self.projections = projections
         self.fit_intercept = fit_intercept
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> DiscriminativeProjectionsRegressor:
         """Learn the maps of rows and values; see `DiscriminativeProjections.fit` with
         `target="continuous"`.
         """
+        task = FitTask(self, X, y, n_iterations=0)
         X, y = validate_partial_target_rows(self, X, y)
         labelled = has_target(y)
         Y = y.reshape(len(y), -1)
@@ -492,6 +503,7 @@ class DiscriminativeProjectionsRegressor(
         self.projections_ = _cloned(self.projections, "continuous").fit(X, Y, affinity=affinity)
         self.shrinkage_ = lstsq(self._nearest_values(X[labelled]), Y[labelled])
         self._one_target = y.ndim == 1
+        task.end()
         return self
 
     def _nearest_values(self, X: Any) -> np.ndarray:

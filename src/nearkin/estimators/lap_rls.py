@@ -13,6 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import require_memory
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import (
     check_number,
     check_positive,
@@ -29,7 +30,7 @@ from .base import SparseRowsMixin
 from .transductive import KernelExtension, affinity_graph, evaluate, kernel_function
 
 
-class LapRLS(SparseRowsMixin, BaseEstimator):
+class LapRLS(CallbackSupportMixin, SparseRowsMixin, BaseEstimator):
     """What the classifier and the regressor share: functions f of the rows for targets Y (n, q),
     NaN where unknown.
     """
@@ -208,6 +209,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
     True
     """
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> LapRLSClassifier:
         """Learn the functions.
 
@@ -225,6 +227,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         -------
         self
         """
+        task = FitTask(self, X, y, n_iterations=0)
         X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         require_two_classes(self.classes_)
         Y = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
@@ -232,6 +235,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         self._learn(X, Y, affinity)
         largest = self._values(X).argmax(axis=1)
         self.transduction_ = self.classes_[np.where(codes < 0, largest, codes)]
+        task.end()
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -289,13 +293,16 @@ class LapRLSRegressor(MultiOutputMixin, RegressorMixin, LapRLS):
     True
     """
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> LapRLSRegressor:
         """Learn the functions; see `LapRLSClassifier.fit`. y of shape (n,) or (n, q) is NaN where
         unknown.
         """
+        task = FitTask(self, X, y, n_iterations=0)
         X, y = validate_partial_target_rows(self, X, y)
         self._learn(X, y.reshape(len(y), -1), affinity)
         self._one_target = y.ndim == 1
+        task.end()
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from .._callbacks import FitTask, with_callbacks
 from .._validation import check_integer, validate_rows
 from ..neighbors import searcher
 from .transductive import GraphExtension, TransductiveEmbedding
@@ -123,6 +124,7 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         self.laplacian = laplacian
         self.search = search
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, *, affinity: Any = None) -> LaplacianEigenmaps:
         """Compute the coordinates of the training rows.
 
@@ -139,6 +141,7 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         -------
         self
         """
+        task = FitTask(self, X, y, n_iterations=0)
         X = validate_rows(self, X, reset=True)
         m = check_integer(self.n_components, "n_components", 1)
         search = searcher(self.search, X.shape[0])
@@ -158,4 +161,5 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         self.objective_ = result.objective
         self.residual_ = result.residual
         self.search_, self.search_recall_ = search.name, search.recall
+        task.end()
         return self

@@ -328,14 +328,14 @@ class NCA(TermEmbedding):
         term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, X.shape[0]))
         return self._minimize(term, [state.B], rng, X.dtype, task, state)
 
-    def fit_term(self, term: Any, m: int, rng: Any, dtype: Any) -> None:
-        """Learn the map to m dimensions, of a dtype, that minimizes a term.
+    def fit_term(self, term: Any, m: int, rng: Any, dtype: Any, task: Any = None) -> None:
+        """Learn the map to m dimensions, of a dtype, that minimizes a term; report to a task.
 
         The rows of the term may be in any place, as those of `DaskNCA`. The beginning of
         `descents.py` says what a term is.
         """
         inits = self._inits(term, term.rows, m, rng, self.warm_start)
-        self._minimize(term, inits, rng, dtype)
+        self._minimize(term, inits, rng, dtype, task)
 
     def _terms(
         self, X: Any, pair_weights: PairWeights, rng: Any, m: int | None = None

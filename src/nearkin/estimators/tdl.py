@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._messages import warn_user
 from .._validation import (
     check_choice,
@@ -252,6 +256,7 @@ class TDL(TransductiveEmbedding):
         self.random_state = random_state
         self.search = search
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, *, affinity: Any = None, cost: Any = None) -> TDL:
         """Compute the coordinates of the training rows.
 
@@ -273,6 +278,8 @@ class TDL(TransductiveEmbedding):
         -------
         self
         """
+        n_iterations = None if self.loss == "clipped" else FOLDS * (self.reg == "auto")
+        task = FitTask(self, X, y, n_iterations)
         X, classes, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         if len(classes) == 1:
             warn_user(
@@ -301,9 +308,11 @@ class TDL(TransductiveEmbedding):
         if self.reg != "auto":
             reg = np.inf if self.reg == np.inf else check_positive(self.reg, "reg")
         elif cost is None:
-            reg, scores = self._choose_reg(penalty, X, codes, smoothest, s_P)
+            reg, scores = self._choose_reg(penalty, X, codes, smoothest, s_P, task)
         unit = self._unit(A, s_P)
-        solution = solve(penalty, A, reg * unit, smoothest, self.loss)  # step 3 of Algorithm 1
+        on_step = partial(task.iteration, partial(embedding, penalty))
+        # step 3 of Algorithm 1
+        solution = solve(penalty, A, reg * unit, smoothest, self.loss, on_step)
 
         result = solution.result
         V = result.vectors
@@ -326,6 +335,9 @@ class TDL(TransductiveEmbedding):
         cosines_squared = np.sum((smoothest.vectors.T @ V) ** 2)
         self.label_shift_ = max(0.0, 1 - float(cosines_squared) / len(result.values))
         self.search_, self.search_recall_ = search.name, search.recall
+        if solution.interrupted:
+            raise KeyboardInterrupt
+        task.end()
         return self
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -419,7 +431,13 @@ class TDL(TransductiveEmbedding):
         return abs(float(eigsh(total_cost(A), 1, v0=start, return_eigenvectors=False)[0])) / s_P
 
     def _choose_reg(
-        self, penalty: Penalty, X: Any, codes: np.ndarray, smoothest: SpectralResult, s_P: float
+        self,
+        penalty: Penalty,
+        X: Any,
+        codes: np.ndarray,
+        smoothest: SpectralResult,
+        s_P: float,
+        task: FitTask,
     ) -> tuple[float, dict[float, float]]:
         """Return a weight, and for every one the share of hidden labels that the votes of the
         others predict.
@@ -444,10 +462,13 @@ class TDL(TransductiveEmbedding):
             unit = self._unit(A, s_P)
             for reg in REGS:
                 solution = solve(penalty, A, reg * unit, smoothest, self.loss)
+                if solution.interrupted:
+                    raise KeyboardInterrupt
                 V = penalty.as_unlabelled(solution)
                 Z = profile_coordinates(V, solution.roughness, penalty.size)
                 predicted = voters(Z, few >= 0, codes).predict(Z[hidden])
                 correct[reg][fold::FOLDS] = predicted == codes[hidden]
+            task.iteration(embedding, penalty, solution)
         best = max(REGS, key=lambda reg: correct[reg].sum())
         gains = correct[best].astype(int) - correct[1.0]
         reg = best if gains.sum() > 2 * np.linalg.norm(gains) else 1.0
@@ -491,8 +512,23 @@ def row_costs(A: csr_array, V: np.ndarray) -> np.ndarray:
     return np.bincount(A.row, A.data * np.sum((V[A.row] - V[A.col]) ** 2, axis=1), minlength=len(V))
 
 
+def embedding(penalty: Penalty, solution: Solution) -> dict[str, Any]:
+    """Return the attributes of a TDL that `transform` needs, by a solution so far."""
+    V = solution.result.vectors
+    return {
+        "embedding_": V,
+        "extension_": penalty.extension(solution),
+        "n_components_": V.shape[1],
+    }
+
+
 def solve(
-    penalty: Penalty, A: csr_array, weight: float, smoothest: SpectralResult, loss: str
+    penalty: Penalty,
+    A: csr_array,
+    weight: float,
+    smoothest: SpectralResult,
+    loss: str,
+    on_step: Callable[[Solution], bool] | None = None,
 ) -> Solution:
     """Minimize the sum of the rows' costs c_i, or of min(c_i, 0) if they are clipped, plus weight
     tr V'PV.
@@ -500,7 +536,8 @@ def solve(
     min(c, 0) is concave: it lies below the line through 0 and c where c < 0, elsewhere below 0, and
     touches it at c. So the eigenvectors without the costs that are positive at the last V have no
     larger objective (majorization), from `smoothest`, the V without any cost, until the same costs
-    are positive again. Infinite weight: `smoothest`.
+    are positive again. Infinite weight: `smoothest`. The steps end where `on_step`, called after
+    each with its solution, returns True, and with a KeyboardInterrupt.
     """
     result, m, clipped = smoothest, smoothest.requested, np.zeros(A.shape[0], dtype=bool)
     if not np.isfinite(weight) or A.nnz == 0:
@@ -509,17 +546,26 @@ def solve(
         cost = total_cost(A)
         return Solution(penalty.solve(cost, weight, m), cost, weight, clipped)
     costs = row_costs(A, smoothest.vectors)
-    for _ in range(MAX_STEPS):
-        clipped = costs > 0
-        cost = total_cost(diags_array((~clipped).astype(np.float64)) @ A)
-        result = penalty.solve(cost, weight, m, start=result.vectors.sum(axis=1))
-        costs = row_costs(A, result.vectors)
-        if np.array_equal(costs > 0, clipped):
-            break
-    return Solution(result, cost, weight, clipped)
+    found = None
+    try:
+        for _ in range(MAX_STEPS):
+            clipped = costs > 0
+            cost = total_cost(diags_array((~clipped).astype(np.float64)) @ A)
+            result = penalty.solve(cost, weight, m, start=result.vectors.sum(axis=1))
+            found = Solution(result, cost, weight, clipped)
+            stopped = on_step is not None and on_step(found)
+            costs = row_costs(A, result.vectors)
+            if stopped or np.array_equal(costs > 0, clipped):
+                break
+    except KeyboardInterrupt:
+        if found is None:
+            raise
+        found = replace(found, interrupted=True)
+    assert found is not None
+    return found
 
 
-class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
+class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, BaseEstimator):
     """Classify by votes of the labelled rows along a graph of all rows, or among their features.
 
     Few rows have labels. A graph of all rows, with or without labels, gives them coordinates: those
@@ -609,6 +655,7 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
     def __init__(self, tdl: TDL | None = None) -> None:
         self.tdl = tdl
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> TDLClassifier:
         """Give coordinates to all rows, and labels to those that have none.
 
@@ -625,6 +672,7 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
         -------
         self
         """
+        task = FitTask(self, X, y, n_iterations=0)
         X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         require_two_classes(self.classes_)
         labelled = codes >= 0
@@ -660,6 +708,7 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
         if not labelled.all():
             self.label_distributions_[~labelled] = self._voters.predict_proba(Z[~labelled])
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        task.end()
         return self
 
     def _profiles(self, V: np.ndarray) -> np.ndarray:

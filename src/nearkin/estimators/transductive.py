@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import relative_to, require_memory, row_blocks
+from .._callbacks import CallbackSupportMixin
 from .._messages import warn_user
 from .._validation import (
     check_choice,
@@ -40,7 +41,7 @@ from .base import Embedding
 FAR = 20.0  # the weight of a new row's nearest training row is at least exp(-20)
 
 
-class TransductiveEmbedding(Embedding):
+class TransductiveEmbedding(CallbackSupportMixin, Embedding):
     """Coordinates of the training rows, and an extension to new ones. Abstract: a method defines
     `__init__`, `fit`.
     """
@@ -171,12 +172,15 @@ class Solution:
     weight : float
     clipped : array of shape (n,) of bool
         Rows whose cost is.
+    interrupted : bool
+        Whether a KeyboardInterrupt ended the steps of a clipped cost, of which this is the last.
     """
 
     result: SpectralResult
     cost: csr_array
     weight: float
     clipped: np.ndarray
+    interrupted: bool = False
 
     @property
     def roughness(self) -> np.ndarray:

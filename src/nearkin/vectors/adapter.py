@@ -13,6 +13,8 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
+from .. import _array_api
+from .._array_api import foreign_namespace, moved
 from .._blocks import affine_unit_rows, blas_in_one_thread, row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import (
@@ -25,6 +27,7 @@ from .._validation import (
     refuse_foreign,
     require_two_classes,
     validate_dense_rows,
+    validate_foreign_rows,
     weighted_rows,
 )
 from ..descent import DescentResult, Status, Value, adam
@@ -47,24 +50,32 @@ class UnitEmbedding(Embedding):
     bias_: np.ndarray
     _needs_labels = True
 
-    def embed(self, X: Any) -> np.ndarray:
+    def embed(self, X: Any) -> Any:
         """Map rows, and scale them to unit length.
 
         Parameters
         ----------
         X : array of shape (n, p)
+            Under `sklearn.config_context(array_api_dispatch=True)` also a torch tensor, or another
+            array by the array API standard.
 
         Returns
         -------
         array of shape (n, m)
-            Rows of unit length, so that products are cosines; float32 if X is float32 or float16.
+            Rows of unit length, so that products are cosines; float32 if X is float32 or float16,
+            of the library and on the device of X.
         """
         check_is_fitted(self, "components_")
+        xp = foreign_namespace(X)
+        if xp is not None:
+            X = validate_foreign_rows(self, X, xp)
+            A, b = (moved(self, name, X) for name in ("components_", "bias_"))
+            return _array_api.affine_unit_rows(X, A, b, xp)
         return affine_unit_rows(
             validate_dense_rows(self, X, reset=False), self.components_, self.bias_
         )
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Return `embed(X)`."""
         return self.embed(X)
 
@@ -806,7 +817,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             task,
         )
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Any:
         """Map rows, and quantize them where that is requested.
 
         Parameters
@@ -819,8 +830,11 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         array of shape (n, m), or (n, ceil(m / 8)) of uint8 for "binary"
             What `embed` returns, or codes of it.
         """
-        Z = self.embed(X)
-        return Z if self.quantizer_ is None else self.quantizer_.encode(Z)
+        check_is_fitted(self, "components_")
+        if self.quantizer_ is None:
+            return self.embed(X)
+        refuse_foreign(X)  # codes are NumPy's
+        return self.quantizer_.encode(self.embed(X))
 
     def compared(self, X: Any) -> np.ndarray:
         """Return rows as a search compares them: `embed(X)`, or what its codes stand for."""

@@ -1,0 +1,65 @@
+"""Arrays of torch, CuPy and other libraries, under scikit-learn's `array_api_dispatch`: they are
+mapped where they are, and what was learned is moved to them, once. A leaf.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from sklearn import get_config
+from sklearn.utils._array_api import _is_numpy_namespace, get_namespace_and_device
+
+# For every estimator and attribute: the learned array, and its copies by namespace, device and
+# type. It is neither pickled nor cloned, and copies of an array that a new fit replaced are gone.
+_COPIES: WeakKeyDictionary[Any, dict[str, tuple[np.ndarray, dict[tuple, Any]]]] = (
+    WeakKeyDictionary()
+)
+
+
+def foreign_namespace(X: Any) -> Any:
+    """Return the namespace by whose functions scikit-learn would compute on X; None for NumPy's,
+    for what is no array (sparse matrices, frames, lists), and without `array_api_dispatch`.
+    """
+    if not get_config()["array_api_dispatch"]:
+        return None
+    try:
+        xp, is_array, _ = get_namespace_and_device(X)
+    except TypeError:  # a frame
+        return None
+    return xp if is_array and not _is_numpy_namespace(xp) else None
+
+
+def moved(estimator: Any, name: str, X: Any) -> Any:
+    """Return a learned array in the namespace and the type of X, on its device.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    name : str
+        Of the attribute that holds the array.
+    X : array that has a `foreign_namespace`
+    """
+    learned = getattr(estimator, name)
+    xp, _, device = get_namespace_and_device(X)
+    source, copies = _COPIES.setdefault(estimator, {}).get(name, (None, {}))
+    if source is not learned:
+        copies = {}
+        _COPIES[estimator][name] = learned, copies
+    place = xp.__name__, str(device), str(X.dtype)
+    if place not in copies:
+        # a copy: torch warns of arrays that are read-only
+        copies[place] = xp.asarray(np.array(learned), dtype=X.dtype, device=device)
+    return copies[place]
+
+
+def affine_unit_rows(X: Any, A: Any, b: Any, xp: Any) -> Any:
+    """Return A x_i / ||x_i|| + b, scaled to unit length, by the functions of a namespace."""
+    return unit_rows(unit_rows(X, xp) @ A.T + b, xp)
+
+
+def unit_rows(U: Any, xp: Any) -> Any:
+    """Return rows scaled to unit length, by the functions of a namespace; a row of zeros stays."""
+    lengths = xp.linalg.vector_norm(U, axis=1, keepdims=True)
+    return U / (lengths + xp.astype(lengths == 0, U.dtype))
