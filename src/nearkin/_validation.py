@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
@@ -409,28 +409,98 @@ def check_targets_vary(y: np.ndarray) -> None:
 
 def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
     """Return pairs of rows, one behind the other, as a float array of shape (n_pairs, 2, p)."""
-    refuse_foreign(pairs, "pairs")
-    pairs = check_array(
-        pairs, allow_nd=True, ensure_2d=False, dtype=_ROWS["dtype"], input_name="pairs"
+    return validate_tuples(pairs, "pairs", 2, p)
+
+
+def validate_tuples(tuples: Any, name: str, width: int, p: int | None = None) -> np.ndarray:
+    """Return pairs, triplets or quadruplets of rows as a float array of shape (n, width, p)."""
+    refuse_foreign(tuples, name)
+    tuples = check_array(
+        tuples, allow_nd=True, ensure_2d=False, dtype=_ROWS["dtype"], input_name=name
     )
-    if pairs.ndim != 3 or pairs.shape[1] != 2 or p not in (None, pairs.shape[2]):
+    if tuples.ndim != 3 or tuples.shape[1] != width or p not in (None, tuples.shape[2]):
+        rows = {2: "two", 3: "three", 4: "four"}[width]
         raise ValueError(
-            f"pairs must have the shape (n_pairs, 2, {p or 'p'}), got {pairs.shape}: stack the two "
-            "rows of each pair, e.g. np.stack([U, V], axis=1)."
+            f"{name} must have the shape (n_{name}, {width}, {p or 'p'}), got {tuples.shape}: "
+            f"stack the {rows} rows of each, e.g. np.stack([{', '.join('UVWT'[:width])}], axis=1)."
         )
-    return pairs
+    return tuples
 
 
-def validate_labelled_pairs(estimator: Any, pairs: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs of rows for fitting, (n_pairs, 2, p), and whether each is similar: y is 1, not
-    -1.
+class GivenPairs(NamedTuple):
+    """Pairs of rows that are similar or not, and how much each counts: what `fit_pairs` learns
+    from.
+
+    Attributes
+    ----------
+    X : array or csr_array of shape (n, p)
+    numbers : int ndarray of shape (n_pairs, 2)
+        Rows of X.
+    similar : ndarray of shape (n_pairs,)
+        Booleans, at least one is True.
+    weights : ndarray of shape (n_pairs,)
+        Larger than 0.
+    stacked : bool
+        Whether X holds the rows of the pairs one after the other, in place of rows of the user.
     """
-    pairs = validate_pairs(pairs)
-    _validate_for_fit(estimator, pairs.reshape(-1, pairs.shape[2]), reset=True)
-    similar = check_pair_labels(y, len(pairs))
+
+    X: Any
+    numbers: np.ndarray
+    similar: np.ndarray
+    weights: np.ndarray
+    stacked: bool
+
+    def merged(self) -> GivenPairs:
+        """Return the same pairs; equal rows of stacked ones are one row."""
+        if not self.stacked:
+            return self
+        X, numbers = distinct_rows(self.X[self.numbers])
+        return self._replace(X=X, numbers=numbers)
+
+
+def validate_given_pairs(
+    estimator: Any, pairs: Any, y: Any, X: Any = None, weights: Any = None
+) -> GivenPairs:
+    """Return pairs for fitting: rows, (n_pairs, 2, p), or with X numbers of its rows, (n_pairs, 2).
+
+    Without y all are similar; y is 1 for similar ones, -1 for others. Pairs of weight 0 are left
+    out.
+    """
+    stacked = X is None
+    if stacked:
+        pairs = validate_pairs(pairs)
+    else:
+        refuse_foreign(X)
+        pairs = check_row_numbers(pairs, "pairs", 2, _num_samples(X))
+    n_pairs = len(pairs)
+    similar = np.ones(n_pairs, dtype=bool) if y is None else check_pair_labels(y, n_pairs)
+    weights = check_pair_weights(weights, n_pairs)
+    kept = weights > 0
+    pairs, similar, weights = pairs[kept], similar[kept], weights[kept]
+    if stacked:
+        X = pairs.reshape(-1, pairs.shape[2])
+        pairs = np.arange(len(X)).reshape(-1, 2)
+    X, _ = _validate_for_fit(estimator, X, reset=True)
     if not similar.any():
         raise ValueError("y marks no pair as similar (1): there is nothing to learn from.")
-    return pairs, similar
+    return GivenPairs(X, pairs, similar, weights, stacked)
+
+
+def unstacked(X: Any, numbers: Any, y: Any, name: str, width: int) -> tuple[Any, Any, Any]:
+    """Return rows, the numbers of those of each pair or triplet, and y.
+
+    Where X is (n, width, p), it holds these rows, of which equal ones are one row, and y may come
+    second. Any other X stays as it is.
+    """
+    stacked = getattr(X, "ndim", None) == 3 or (numbers is None and np.ndim(X) == 3)
+    if not stacked:
+        return X, numbers, y
+    if numbers is not None and (y is not None or name == "triplets"):
+        raise ValueError(
+            f"X holds the rows of {name}, of shape {np.shape(X)}, so {name} must be None: give "
+            f"them, or rows X of shape (n, p) and {name} that are numbers of these."
+        )
+    return *distinct_rows(validate_tuples(X, name, width)), numbers if y is None else y
 
 
 def check_pair_labels(y: Any, n_pairs: int) -> np.ndarray:
@@ -491,10 +561,12 @@ def check_pair_weights(weights: Any, n_pairs: int) -> np.ndarray:
     return weights
 
 
-def distinct_rows(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of some pairs, equal ones once, and the numbers of the two of each pair."""
-    X, numbers = np.unique(pairs.reshape(-1, pairs.shape[2]), axis=0, return_inverse=True)
-    return X, numbers.reshape(-1, 2)
+def distinct_rows(tuples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of some pairs or triplets, equal ones once, and the numbers of those of
+    each.
+    """
+    X, numbers = np.unique(tuples.reshape(-1, tuples.shape[2]), axis=0, return_inverse=True)
+    return X, numbers.reshape(tuples.shape[:2])
 
 
 def as_rows(X: Any, *, missing: bool = False) -> Any:

@@ -293,7 +293,6 @@ def test_bad_parameters(parameters, message):
             r"y must be 1 \(similar\) or -1 \(dissimilar\).*-1, 0, 1",
         ),
         (np.arange(24.0).reshape(4, 2, 3), [1, 1, -1], "for each of 4 pairs; got 3 values"),
-        (np.arange(24.0).reshape(4, 2, 3), [1, 1, 1, 1], r"y marks no pair as dissimilar \(-1\)"),
         (np.arange(24.0).reshape(4, 2, 3), [-1, -1, -1, -1], r"y marks no pair as similar \(1\)"),
         (np.arange(12.0).reshape(4, 1, 3).repeat(2, axis=1), [1, 1, -1, -1], "No pair differs"),
     ],

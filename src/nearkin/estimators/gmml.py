@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import cholesky, eigvalsh, solve_triangular
 from sklearn.utils.validation import check_array
 
-from .._validation import check_number, validate_labelled_pairs
+from .._validation import GivenPairs, check_number, validate_given_pairs
 from ..linalg import eigh, svd
 from ..neighbors import EXACT
 from ..scatter import RANK_TOLERANCE, second_moment
@@ -38,7 +38,7 @@ class GMML(SpectralEmbedding):
 
     `fit` takes all pairs of rows, those of one class for similar, those of two classes for
     dissimilar: the mean of the pairs that the paper draws at random. `fit_pairs` takes pairs as
-    they are given.
+    they are given, of both kinds or similar ones alone.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ class GMML(SpectralEmbedding):
     -----
     The scale of the features matters, also to D: standardize first unless the units are comparable.
 
-    With `sample_weight` s, S and D are means over all pairs of two rows, weighted by s_i s_j: copies
-    of a row are no pair.
+    With `sample_weight` s, S and D are means over all pairs of two rows, weighted by s_i s_j:
+    copies of a row are no pair.
 
     Cost: O(n p^2 + p^3), O(n p + p^2) memory: the sums over all pairs are those of scatters. For p
     > n the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
@@ -122,21 +122,31 @@ class GMML(SpectralEmbedding):
         self.reg = reg
         self.prior = prior
 
-    def fit_pairs(self, pairs: Any, y: Any) -> Self:
+    def fit_pairs(self, pairs: Any, y: Any = None, *, X: Any = None, weights: Any = None) -> Self:
         """Learn the map from pairs of rows.
+
+        Where no pair is dissimilar, D is the mean over all pairs of two rows, which are mostly of
+        two kinds: `D = 2 / (n - 1) sum_i (x_i - m)(x_i - m)'` with their mean m.
 
         Parameters
         ----------
-        pairs : array of shape (n_pairs, 2, p)
-            The two rows of each pair.
-        y : array of shape (n_pairs,)
-            1 for similar pairs, -1 for dissimilar ones, at least one of each.
+        pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
+            The two rows of each pair; with X their numbers, counted from 0.
+        y : array of shape (n_pairs,), default=None
+            1 for similar pairs, -1 for dissimilar ones; None: all are similar.
+        X : array or sparse matrix of shape (n, p), default=None
+            The rows of which `pairs` holds the numbers. None takes the rows that occur in the
+            pairs, equal ones once.
+        weights : array of shape (n_pairs,), default=None
+            How much each pair counts in the means S and D, at least 0, 0 for a pair that is absent;
+            only ratios matter, those within similar and within dissimilar pairs. None for 1 each.
 
         Returns
         -------
         self
         """
-        return self.fit_rows(PairRows(*validate_labelled_pairs(self, pairs, y)))
+        given = validate_given_pairs(self, pairs, y, X, weights)
+        return self.fit_rows(SimilarRows(given) if given.similar.all() else PairRows(given))
 
     def _solve(self, rows: Rows) -> SpectralResult:
         R = rows.span_basis()
@@ -202,31 +212,45 @@ def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]
 
 
 class PairRows(Rows):
-    """Pairs of rows that are given, as `GMML` needs them: a table of their differences, both ways.
+    """Pairs of both kinds, as `GMML` needs them: a table of their differences, both ways."""
 
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_pairs, 2, p)
-    similar : ndarray of shape (n_pairs,)
-        Booleans.
-    """
-
-    def __init__(self, pairs: np.ndarray, similar: np.ndarray) -> None:
-        if similar.all():
-            raise ValueError("y marks no pair as dissimilar (-1): both kinds are needed.")
-        difference = pairs[:, 0].astype(np.float64) - pairs[:, 1]
-        if not difference.any():
-            raise ValueError(
-                "No pair differs: the two rows of each are equal, so there is no direction to "
-                "learn."
-            )
-        both_ways = np.vstack([difference, -difference])  # their mean is 0
-        super().__init__(both_ways, np.tile(similar, 2).astype(np.intp), EXACT)
-        self.dtype = pairs.dtype
+    def __init__(self, given: GivenPairs) -> None:
+        # both ways, so that their mean is 0
+        differences = differences_of(given.X, np.vstack([given.numbers, given.numbers[:, ::-1]]))
+        super().__init__(differences, np.tile(given.similar, 2).astype(np.intp), EXACT)
+        self.dtype = given.X.dtype
+        self._weights = np.tile(given.weights, 2)
 
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`."""
         S, D = (
-            second_moment(self.X, share / share.sum()) for share in (self.codes, 1 - self.codes)
+            second_moment(self.X, share / share.sum())
+            for share in (self._weights * self.codes, self._weights * (1 - self.codes))
         )
         return S, D
+
+
+class SimilarRows(Rows):
+    """Rows of which some pairs are similar, as `GMML` needs them: all pairs are taken for the
+    others.
+    """
+
+    def __init__(self, given: GivenPairs) -> None:
+        given = given.merged()
+        super().__init__(given.X, np.zeros(given.X.shape[0], dtype=np.intp), EXACT)
+        self._pairs, self._weights = given.numbers, given.weights / given.weights.sum()
+
+    def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
+        """See `Rows`."""
+        S = second_moment(differences_of(self.X, self._pairs), self._weights)
+        return S, 2 / (self.shape[0] - 1) * self.total_scatter()
+
+
+def differences_of(X: Any, pairs: np.ndarray) -> Any:
+    """Return x_a - x_b for pairs (a, b) of rows, in float64."""
+    difference = X[pairs[:, 0]].astype(np.float64) - X[pairs[:, 1]]
+    if not abs(difference).max():
+        raise ValueError(
+            "No pair differs: the two rows of each are equal, so there is no direction to learn."
+        )
+    return difference

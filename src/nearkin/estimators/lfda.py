@@ -62,8 +62,8 @@ class LFDA(SpectralEmbedding):
     -----
     Scale and number of the features: see `LDE`.
 
-    `sample_weight` multiplies w_ij and w'_ij by the weights of i and of j, n and n_c are the sums of
-    weights, and the k-th nearest row is that of the distinct ones.
+    `sample_weight` multiplies w_ij and w'_ij by the weights of i and of j, n and n_c are the sums
+    of weights, and the k-th nearest row is that of the distinct ones.
 
     Cost: sum_c n_c^2 pairs of distances, twice, O(p sum_c n_c^2 + n p^2 + p^3) after them, O(n (k +
     p) + p^2) memory. For p > n the problem is solved in the span of the rows, O(n^2 p), without a p

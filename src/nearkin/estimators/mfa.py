@@ -61,7 +61,8 @@ class MFA(SpectralEmbedding):
     -----
     Scale and number of the features: see `LDE`.
 
-    With `sample_weight` s, an edge weighs s_i s_j in place of 1; the k_2 pairs are of distinct rows.
+    With `sample_weight` s, an edge weighs s_i s_j in place of 1; the k_2 pairs are of distinct
+    rows.
 
     Cost: n^2 pairs of distances, O(n (k_1 + k_2) p + n p^2 + p^3) after them, O(n (k_1 + k_2 + p) +
     p^2) memory, since at most k_2 pairs of any row are compared. For p > n the problem is solved in

@@ -107,8 +107,8 @@ class NMMP(SpectralEmbedding):
     The scale of the features matters to the neighbours (and to the trace ratio): standardize first
     unless the units are comparable.
 
-    With `sample_weight` s, a pair counts s_i s_j times; the default k_w is of the number of distinct
-    rows.
+    With `sample_weight` s, a pair counts s_i s_j times; the default k_w is of the number of
+    distinct rows.
 
     Cost: n^2 pairs of distances, O(e p + n p^2 + p^3) after them for e edges, O(e + n p + p^2)
     memory. For p > n the problem is solved in the span of the rows, O(n^2 p), without a p x p

@@ -18,9 +18,8 @@ from .._validation import (
     check_pair_weights,
     check_pairs,
     check_positive,
-    distinct_rows,
     relative_weights,
-    validate_labelled_pairs,
+    validate_given_pairs,
     validate_rows,
     weighted_rows,
 )
@@ -184,26 +183,32 @@ class PairNCA(TermEmbedding):
         relative = differences.reshape(len(differences), -1) / scale
         return np.exp(-0.5 * np.sum(relative**2, axis=1))
 
-    def fit_pairs(self, pairs: Any, y: Any, *, weights: Any = None) -> PairNCA:
-        """Learn the map from pairs that are given as rows.
+    def fit_pairs(
+        self, pairs: Any, y: Any = None, *, X: Any = None, weights: Any = None
+    ) -> PairNCA:
+        """Learn the map from pairs of rows, or of their numbers.
 
         Parameters
         ----------
-        pairs : array of shape (n_pairs, 2, p)
-            The two rows of each pair. Rows that are equal count as one.
-        y : array of shape (n_pairs,)
-            1 for similar pairs, -1 for others: of these only the rows count, as competitors.
+        pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
+            The two rows of each pair; with X their numbers, counted from 0.
+        y : array of shape (n_pairs,), default=None
+            1 for similar pairs, -1 for others: of these only the rows count, as competitors. None:
+            all are similar.
+        X : array or sparse matrix of shape (n, p), default=None
+            The rows of which `pairs` holds the numbers; all compete. None takes the rows that occur
+            in the pairs, equal ones once.
         weights : array of shape (n_pairs,), default=None
-            As for `fit`.
+            As for `fit`; 0 for a pair that is absent.
 
         Returns
         -------
         self
         """
-        pairs, similar = validate_labelled_pairs(self, pairs, y)
-        X, numbers = distinct_rows(pairs)
-        weights = check_pair_weights(weights, len(pairs))[similar]
-        return self.fit(X, pairs=numbers[similar], weights=weights)
+        given = validate_given_pairs(self, pairs, y, X, weights).merged()
+        similar = given.similar
+        rows = given.X if X is None else X  # with their names
+        return self.fit(rows, pairs=given.numbers[similar], weights=given.weights[similar])
 
     @with_callbacks
     def fit(

@@ -11,10 +11,9 @@ from scipy.sparse import csr_array
 from .._messages import counted, warn_user
 from .._validation import (
     check_choice,
-    distinct_rows,
     encode_labels,
     encode_partial_labels,
-    validate_labelled_pairs,
+    validate_given_pairs,
 )
 from ..graphs import connected_components
 from ..neighbors import EXACT
@@ -100,8 +99,8 @@ class RCA(SpectralEmbedding):
     (but the order of equal eigenvalues does); with it, standardize first unless the units are
     comparable.
 
-    With `sample_weight` s, a row counts s_i times in S_w, m_c, S_t and n, as so many copies would; a
-    chunklet of one row contributes nothing, whatever its weight.
+    With `sample_weight` s, a row counts s_i times in S_w, m_c, S_t and n, as so many copies would;
+    a chunklet of one row contributes nothing, whatever its weight.
 
     Cost: O(n p^2 + p^3), O(n p + p^2) memory. For p > n the problem is solved in the span of the
     rows, O(n^2 p), without a p x p matrix.
@@ -129,25 +128,31 @@ class RCA(SpectralEmbedding):
         self.target = target
         self.shrinkage = shrinkage
 
-    def fit_pairs(self, pairs: Any, y: Any) -> Self:
+    def fit_pairs(self, pairs: Any, y: Any = None, *, X: Any = None, weights: Any = None) -> Self:
         """Learn the map from pairs of rows, whatever `target` is.
 
         Parameters
         ----------
-        pairs : array of shape (n_pairs, 2, p)
-            The two rows of each pair. Rows that are equal count as one.
-        y : array of shape (n_pairs,)
+        pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
+            The two rows of each pair; with X their numbers, counted from 0.
+        y : array of shape (n_pairs,), default=None
             1 for pairs that belong together: chunklets are the connected components of their graph.
-            -1 for others, of which only the rows count, in S_t.
+            -1 for others, of which only the rows count, in S_t. None: all belong together.
+        X : array or sparse matrix of shape (n, p), default=None
+            The rows of which `pairs` holds the numbers; all count in S_t. None takes the rows that
+            occur in the pairs, equal ones once.
+        weights : array of shape (n_pairs,), default=None
+            At least 0. A pair of weight 0 is absent; any other weight connects two rows, and how
+            large it is does not matter.
 
         Returns
         -------
         self
         """
-        pairs, similar = validate_labelled_pairs(self, pairs, y)
-        X, numbers = distinct_rows(pairs)
-        edges = csr_array((np.ones(similar.sum()), numbers[similar].T), shape=(len(X), len(X)))
-        return self.fit_rows(Rows(X, connected_components(edges), EXACT))
+        given = validate_given_pairs(self, pairs, y, X, weights).merged()
+        n, edges = given.X.shape[0], given.numbers[given.similar]
+        graph = csr_array((np.ones(len(edges)), edges.T), shape=(n, n))
+        return self.fit_rows(Rows(given.X, connected_components(graph), EXACT))
 
     def _solve(self, rows: Rows) -> SpectralResult:
         S_t, S_w = rows.total_scatter(), rows.within_scatter()

@@ -73,8 +73,8 @@ class SDA(SpectralEmbedding):
     S_t is a sum over the labelled rows, X'LX one over the edges of all: with more unlabelled rows
     alpha weighs more.
 
-    With `sample_weight` s, a row counts s_i times in S_b and S_t, an edge s_i s_j times in X'LX, and
-    the mean of s is 1, so that alpha and beta keep their meaning.
+    With `sample_weight` s, a row counts s_i times in S_b and S_t, an edge s_i s_j times in X'LX,
+    and the mean of s is 1, so that alpha and beta keep their meaning.
 
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n
     the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.

@@ -26,6 +26,7 @@ from .._validation import (
     encode_partial_labels,
     refuse_foreign,
     require_two_classes,
+    unstacked,
     validate_dense_rows,
     validate_foreign_rows,
     weighted_rows,
@@ -729,12 +730,14 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         )
 
     @with_callbacks
-    def fit_pairs(self, X: Any, pairs: Any, y: Any = None) -> Self:
+    def fit_pairs(self, X: Any, pairs: Any = None, y: Any = None) -> Self:
         """Learn the map from pairs of rows that belong together, and pairs that do not.
 
         Parameters
         ----------
-        X : array of shape (n, p)
+        X : array of shape (n, p) or (n_pairs, 2, p)
+            Rows; or the two rows of each pair, of which equal ones count as one. Then there are no
+            `pairs`, and y may come second: `fit_pairs(X, y)`.
         pairs : int array of shape (n_pairs, 2)
             Numbers of two rows each, counted from 0. Either is a query, the other a candidate.
         y : array of shape (n_pairs,), default=None
@@ -749,6 +752,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         """
         check_parameters(self)
         task = FitTask(self, X, y, n_iterations=self.max_iter)
+        X, pairs, y = unstacked(X, pairs, y, "pairs", 2)
         X = self._unit_rows(X)
         pairs = check_row_numbers(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
@@ -759,12 +763,14 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         )
 
     @with_callbacks
-    def fit_triplets(self, X: Any, triplets: Any) -> Self:
+    def fit_triplets(self, X: Any, triplets: Any = None) -> Self:
         """Learn the map from triplets: the first row is more like the second than like the third.
 
         Parameters
         ----------
-        X : array of shape (n, p)
+        X : array of shape (n, p) or (n_triplets, 3, p)
+            Rows; or the three rows of each triplet, of which equal ones count as one, in place of
+            `triplets`.
         triplets : int array of shape (n_triplets, 3)
             Numbers of rows, counted from 0. With side="query" the first is the query.
 
@@ -774,6 +780,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         """
         check_parameters(self)
         task = FitTask(self, X, None, n_iterations=self.max_iter)
+        X, triplets, _ = unstacked(X, triplets, None, "triplets", 3)
         X = self._unit_rows(X)
         triplets = check_row_numbers(triplets, "triplets", 3, len(X))
         return self._learn(lambda X, fixed: Triples(X, triplets, fixed), X, "contrastive", task)

@@ -328,7 +328,9 @@ class Relevance(Judgements):
         """Return the adapter, fitted."""
         if self.own_rows:
             upper = triu(self.R, 1, format="coo")
-            return adapter.fit_pairs(self.queries, np.column_stack(upper.coords), upper.data)
+            # grades of an adapter, for which 0 and -1 are the same; 1 and -1 of learners of pairs
+            y = np.where(upper.data > 0, upper.data, -1)
+            return adapter.fit_pairs(X=self.queries, pairs=np.column_stack(upper.coords), y=y)
         return adapter.fit_relevance(self.queries, self.documents, self.R)
 
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import expit
 from scipy.stats import beta as beta_distribution
 from scipy.stats import norm
@@ -32,18 +33,34 @@ from .._validation import (
     check_positive,
     check_row_numbers,
     encode_partial_labels,
+    unstacked,
     validate_dense_rows,
     validate_pairs,
 )
+from ..graphs import connected_components
 from ..neighbors import identical_rows, searcher
 from .adapter import UnitEmbedding, check_grades, label_matrix, relevance_matrix
-from .judgements import EXPECTED, SEEN, UNSEEN, Judgements, Labels, Relevance, Split
+from .judgements import (
+    EXPECTED,
+    FOLDS,
+    SEEN,
+    UNSEEN,
+    Judgements,
+    Labels,
+    Relevance,
+    Split,
+    quarters,
+)
 
 # What is known of scores: the best candidates of held-out queries, right or wrong.
 
 CONFIDENCE = 0.95  # of the bound on a precision, one-sided
 THRESHOLDS = 200  # among which one is chosen: quantiles of the scores
 FEWEST_ACCEPTED = 20  # queries above a threshold that tells anything of its precision
+NO_RULES = (
+    "This %(name)s has no rules for it yet: call `fit`, `fit_relevance`, or `fit_pairs` with "
+    "numbers of rows."
+)
 FOLDS_OF_CHOICE = 4  # of queries, by which isotonic regression and a logistic function are compared
 
 
@@ -622,10 +639,10 @@ class Matcher(BaseEstimator):
     estimator_ : transformer or None
         Fitted to all rows.
     pair_rules_, list_rules_ : MatchRules
-        Of single pairs, and of the lists of a search.
+        Of single pairs, and of the lists of a search; not after `fit_pairs` of rows of both kinds.
     threshold_ : float
         Pairs of at least this similarity are predicted to belong together. After a fit that of a
-        probability of a half.
+        probability of a half; of pairs of both kinds, see `fit_pairs`.
 
     See Also
     --------
@@ -703,12 +720,21 @@ class Matcher(BaseEstimator):
         codes = encode_partial_labels(y)[1]
         return self._calibrate(Labels(X, codes, identical_rows(X)))
 
-    def fit_pairs(self, X: Any, pairs: Any, y: Any = None) -> Self:
-        """Learn from pairs of rows that belong together.
+    def fit_pairs(self, X: Any, pairs: Any = None, y: Any = None) -> Self:
+        """Learn from pairs of rows that belong together, and pairs that do not.
+
+        Given as numbers of rows, those that belong together are held out as queries, and searched
+        for among all rows. Given as rows, of both kinds, they are all that is known: `threshold_`
+        is then that of the largest accuracy on held-out pairs, a quarter at a time, by a metric
+        that is learned from the others; at last it is learned from all. Nothing is promised about
+        searches, and there is no probability. Pairs that are connected by shared rows are held out
+        together, unless more than half of them are: then held-out pairs share rows with others.
 
         Parameters
         ----------
-        X : array of shape (n, p)
+        X : array of shape (n, p) or (n_pairs, 2, p)
+            Rows; or the two rows of each pair. Then there are no `pairs`, and y may come second:
+            `fit_pairs(X, y)`.
         pairs : int array of shape (n_pairs, 2)
             Numbers of two rows each, counted from 0.
         y : array of shape (n_pairs,), default=None
@@ -718,9 +744,13 @@ class Matcher(BaseEstimator):
         -------
         self
         """
-        X = validate_dense_rows(self, X, reset=True)
+        rows, pairs, y = unstacked(X, pairs, y, "pairs", 2)
+        is_stacked = rows is not X
+        X = validate_dense_rows(self, rows, reset=True)
         pairs = check_row_numbers(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
+        if is_stacked and not grades.all():
+            return self._cross_fit(X, pairs, grades > 0)
         return self._calibrate(Relevance.of_pairs(X, pairs, grades, identical_rows(X)))
 
     def fit_relevance(self, queries: Any, documents: Any, relevance: Any) -> Self:
@@ -763,7 +793,7 @@ class Matcher(BaseEstimator):
             Of a right match at this similarity, as held-out queries and their best candidates show
             it.
         """
-        check_is_fitted(self, "pair_rules_")
+        check_is_fitted(self, "pair_rules_", msg=NO_RULES)
         return self.pair_rules_.every.calibration(self._similarity(X, Y))
 
     def threshold(self, precision: float = 0.95) -> float:
@@ -783,7 +813,7 @@ class Matcher(BaseEstimator):
         ValueError
             If the held-out queries cannot promise it.
         """
-        check_is_fitted(self, "pair_rules_")
+        check_is_fitted(self, "pair_rules_", msg=NO_RULES)
         return self.pair_rules_.threshold(check_share(precision, "precision"))
 
     def best_match(self, queries: Any, index: Any = None, precision: float = 0.95) -> BestMatches:
@@ -807,7 +837,7 @@ class Matcher(BaseEstimator):
         ValueError
             If the held-out queries cannot promise the precision.
         """
-        check_is_fitted(self, "list_rules_")
+        check_is_fitted(self, "list_rules_", msg=NO_RULES)
         check_share(precision, "precision")
         space = self._space(queries, index)
         if index is None and len(space.C) < 2:
@@ -933,6 +963,38 @@ class Matcher(BaseEstimator):
         rules = partial(MatchRules.fitted, held_out, self.unanswerable, expect=self.expect)
         return self._set_rules(rules(of_pairs=True), rules(of_pairs=False))
 
+    def _cross_fit(self, X: np.ndarray, pairs: np.ndarray, similar: np.ndarray) -> Self:
+        """Hold pairs out, four times, learn from the others, and at last from all; set the
+        threshold by the similarities of held-out pairs.
+        """
+        check_choice(self.metric, "metric", METRICS)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        quarter = quarters(linked_pairs(pairs, len(X)), rng)
+        scores = np.empty(len(pairs))
+        for i in range(FOLDS):
+            train, test = quarter != i, quarter == i
+            if not 0 < similar[train].sum() < train.sum() or not test.any():
+                raise ValueError(
+                    f"too few pairs to hold out a quarter of them, four times: {similar.sum()} "
+                    f"similar and {(~similar).sum()} dissimilar ones, some of which share rows; "
+                    "give more."
+                )
+            self._set_space(self._learned_from_pairs(X, pairs[train], similar[train]))
+            scores[test] = self._similarity(*X[pairs[test].T])
+        self._set_space(self._learned_from_pairs(X, pairs, similar))
+        for name in ("pair_rules_", "list_rules_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        return self.set_threshold(best_threshold(similar, scores, "accuracy", None, 1.0))
+
+    def _learned_from_pairs(self, X: np.ndarray, pairs: np.ndarray, similar: np.ndarray) -> Any:
+        """Return the estimator, fitted to some pairs and the rows in them."""
+        if self.estimator is None or isinstance(self.estimator, FrozenEstimator):
+            return self._learned(None)
+        rows, numbers = np.unique(pairs, return_inverse=True)
+        return clone(self.estimator).fit_pairs(
+            X=X[rows], pairs=numbers.reshape(-1, 2), y=np.where(similar, 1, -1)
+        )
+
     def _set_rules(self, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
         """Set the rules, and the threshold of `predict` where the probability becomes a half."""
         self.pair_rules_, self.list_rules_ = pair_rules, list_rules
@@ -981,6 +1043,17 @@ class Matcher(BaseEstimator):
         if space.metric == "cosine":
             return np.einsum("ij,ij->i", space.Q, space.C)
         return -np.linalg.norm(space.Q - space.C, axis=1)
+
+
+def linked_pairs(pairs: np.ndarray, n: int) -> np.ndarray:
+    """Return the group of every pair of n rows: the connected component of its rows; if one of
+    these holds more than half of the pairs, only equal pairs are one group.
+    """
+    graph = csr_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
+    groups = connected_components(graph)[pairs[:, 0]]
+    if 2 * np.bincount(groups).max() > len(pairs):
+        groups = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True)[1]
+    return groups
 
 
 def best_threshold(

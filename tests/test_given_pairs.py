@@ -1,0 +1,157 @@
+"""Pairs that are given: rows or numbers of rows, both kinds or similar alone, with weights."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import scale
+
+from nearkin import GMML, RCA, EmbeddingAdapter, Matcher, PairNCA
+
+LEARNERS = [GMML(), RCA(), PairNCA(2)]
+by_name = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
+
+
+@pytest.fixture(scope="module")
+def given():
+    """Return rows that all occur, numbers of pairs of them, and 1 or -1."""
+    X, y = load_iris(return_X_y=True)
+    X, first = np.unique(scale(X)[::2], axis=0, return_index=True)
+    y = y[::2][first]
+    order = np.random.default_rng(0).permutation(len(X))
+    numbers = np.column_stack([order, np.roll(order, 1)])
+    return X, numbers, np.where(y[numbers[:, 0]] == y[numbers[:, 1]], 1, -1)
+
+
+def metric(model):
+    return model.get_mahalanobis_matrix()
+
+
+@by_name
+def test_numbers_of_rows_are_their_rows(learner, given):
+    X, numbers, y = given
+    by_rows = metric(learner.fit_pairs(X[numbers], y))
+    by_numbers = metric(learner.fit_pairs(numbers, y, X=X))
+    np.testing.assert_allclose(by_numbers, by_rows, rtol=1e-6, atol=1e-8)
+
+
+@by_name
+def test_without_y_all_are_similar(learner, given):
+    X, numbers, y = given
+    similar = numbers[y == 1]
+    alone = metric(learner.fit_pairs(similar, X=X))
+    marked = metric(learner.fit_pairs(similar, np.ones(len(similar)), X=X))
+    np.testing.assert_array_equal(alone, marked)
+    assert np.isfinite(alone).all()
+
+
+@by_name
+def test_a_pair_of_weight_0_is_absent_and_the_unit_of_weights_is_none(learner, given):
+    X, numbers, y = given
+    weights = np.arange(len(y)) % 3
+    kept = weights > 0
+    weighted = metric(learner.fit_pairs(numbers, y, X=X, weights=weights))
+    absent = metric(learner.fit_pairs(numbers[kept], y[kept], X=X, weights=7 * weights[kept]))
+    np.testing.assert_allclose(absent, weighted, rtol=1e-6, atol=1e-8)
+
+
+def test_weights_of_gmml_count_as_repetitions(given):
+    X, numbers, y = given
+    weights = np.arange(len(y)) % 3 + 1
+    weighted = metric(GMML().fit_pairs(numbers, y, X=X, weights=weights))
+    some = np.repeat(np.arange(len(y)), weights)
+    repeated = metric(GMML().fit_pairs(X[numbers[some]], y[some]))
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-9, atol=1e-12)
+    assert np.abs(weighted - metric(GMML().fit_pairs(numbers, y, X=X))).max() > 1e-4
+
+
+def test_gmml_of_similar_pairs_takes_all_pairs_for_the_others(given):
+    X, numbers, y = given
+    similar = X[numbers[y == 1]]
+    rows = np.unique(similar.reshape(-1, X.shape[1]), axis=0)
+    a, b = np.triu_indices(len(rows), 1)
+    both = np.concatenate([similar, np.stack([rows[a], rows[b]], axis=1)])
+    kinds = np.repeat([1, -1], [len(similar), len(a)])
+    np.testing.assert_allclose(
+        metric(GMML().fit_pairs(similar)), metric(GMML().fit_pairs(both, kinds)), atol=1e-9
+    )
+
+
+class TestAdapters:
+    def test_stacked_pairs_and_triplets_are_those_of_their_rows(self, given):
+        X, numbers, y = given  # the rows are distinct and in order
+        for stacked, by_numbers in (
+            (adapter().fit_pairs(X[numbers], y), adapter().fit_pairs(X, numbers, y)),
+            (adapter().fit_pairs(X[numbers], y=y), adapter().fit_pairs(X, numbers, y)),
+        ):
+            np.testing.assert_allclose(stacked.components_, by_numbers.components_)
+        triplets = np.column_stack([numbers, np.roll(numbers[:, 0], 5)])
+        np.testing.assert_allclose(
+            adapter().fit_triplets(X[triplets]).components_,
+            adapter().fit_triplets(X, triplets).components_,
+        )
+
+    def test_rows_are_given_once(self, given):
+        X, numbers, y = given
+        with pytest.raises(ValueError, match="so pairs must be None"):
+            adapter().fit_pairs(X[numbers], numbers, y)
+        with pytest.raises(ValueError, match="so triplets must be None"):
+            adapter().fit_triplets(np.ones((4, 3, 2)), [[0, 1, 2]])
+
+
+def adapter():
+    return EmbeddingAdapter(2, max_iter=2)
+
+
+class TestMatcher:
+    @pytest.mark.parametrize(
+        "learner", [*LEARNERS, adapter(), None], ids=lambda one: type(one).__name__
+    )
+    def test_a_threshold_from_pairs_of_both_kinds(self, learner, given):
+        X, numbers, y = given
+        pairs = X[numbers]
+        matcher = Matcher(learner).fit_pairs(pairs, y)
+        scores = matcher.decision_function(pairs)
+        if learner in LEARNERS:
+            np.testing.assert_allclose(scores, learner.fit_pairs(pairs, y).pair_score(pairs))
+        predicted = matcher.predict(pairs)
+        np.testing.assert_array_equal(predicted, np.where(scores >= matcher.threshold_, 1, -1))
+        assert np.mean(predicted == y) > 0.6
+        with pytest.raises(NotFittedError, match="has no rules for it yet"):
+            matcher.match_probability(X, X)
+
+    def test_the_threshold_is_the_best_for_pairs_that_were_not_learned_from(self):
+        """Of four metrics, each of pairs that share no row with those that it decides."""
+        noise = np.random.default_rng(0).normal(size=(60, 2, 4))
+        y = np.tile([1, -1], 30)
+        noise[y == 1, 1] = noise[y == 1, 0] + 0.5 * noise[y == 1, 1]
+        Recorder.fits = []
+        matcher = Matcher(Recorder()).fit_pairs(noise, y)
+        *folds, every = Recorder.fits
+        assert every.n_rows == 120
+        scores = np.full(60, np.nan)
+        for model in folds:
+            held_out = ~np.isin(noise[:, 0, 0], model.first_feature)
+            assert not np.isin(noise[held_out, 1, 0], model.first_feature).any()
+            assert np.isnan(scores[held_out]).all()
+            scores[held_out] = model.pair_score(noise[held_out])
+        right = [np.mean((scores >= t) == (y == 1)) for t in scores]
+        threshold = scores[np.abs(scores - matcher.threshold_).argmin()]  # but for rounding
+        assert threshold == pytest.approx(matcher.threshold_, rel=1e-12)
+        assert len(folds) == 4
+        assert np.mean((scores >= threshold) == (y == 1)) == max(right)
+
+    def test_too_few(self):
+        with pytest.raises(ValueError, match="too few pairs to hold out a quarter"):
+            Matcher(GMML()).fit_pairs(np.arange(12.0).reshape(3, 2, 2) ** 2, [1, 1, -1])
+
+
+class Recorder(GMML):
+    """Keeps every fit."""
+
+    fits: list = []  # noqa: RUF012
+
+    def fit_pairs(self, pairs, y=None, *, X=None, weights=None):
+        self.n_rows, self.first_feature = len(X), X[:, 0]
+        Recorder.fits.append(self)
+        return super().fit_pairs(pairs, y, X=X, weights=weights)
