@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer
 from nearkin.evaluation import corrected_resampled_t_test
 from nearkin.neighbors import nearest
 from reproductions import discriminative_projections as dp
-from reproductions import dp_table, nca, tdl, tdl_mnist
+from reproductions import dne, dp_table, nca, tdl, tdl_mnist
 from reproductions.experiment import mean_std
 from reproductions.pictures import blank, panels, scatter
 from reproductions.splits import Split, codes_of, of_each_class, some_labels
@@ -52,6 +52,14 @@ def test_leave_one_out_does_not_ask_the_row_itself():
     )
     assert split.leave_one_out(1) == 50
     assert split.accuracy(1) == 100
+
+
+class TestDNE:
+    def test_many_rows_make_all_eigenvalues_negative_but_not_of_five_classes_in_one_place(self):
+        counts = [
+            dne.n_negative(X, y, 1) for seed in (0, 1) for X, y in dne.cases(seed, 1000).values()
+        ]
+        assert counts == [4, 2, 0, 4, 2, 0]
 
 
 class TestNCA:
