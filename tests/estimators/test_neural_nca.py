@@ -57,7 +57,14 @@ def test_example():
     assert doctest.testmod(neural_nca) == (0, 5)
 
 
-NOT_FOR_NETWORKS = ("float32", "distances", "row_order", "rotation", "redundant_features")
+NOT_FOR_NETWORKS = (
+    "inverse_transform",
+    "float32",
+    "distances",
+    "row_order",
+    "rotation",
+    "redundant_features",
+)
 
 
 @pytest.mark.parametrize(
