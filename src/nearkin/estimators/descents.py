@@ -284,10 +284,10 @@ class TermEmbedding(DescentEmbedding):
             near = near_rows(Z, min(max(k, N_NEAR), n - 1), term.codes, anchors=anchors)
         groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
         sums = [term.sum(Z, Candidates.of_anchors(anchors[i], near[i], far, n)) for i in groups]
-        sizes: list[float] = [len(group) for group in groups]
-        if term.row_weights is not None:
-            sizes = [float(term.row_weights[anchors[group]].sum()) for group in groups]
-        means = np.divide(sums, sizes)
-        error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
-        value, error = term.of_mean(Z, float(np.sum(sums)) / sum(sizes), error)
+        counts = np.ones(n) if term.row_weights is None else term.row_weights
+        sizes = np.array([counts[anchors[group]].sum() for group in groups])
+        mean = float(np.sum(sums) / sizes.sum())
+        errors = (sums - mean * sizes) / sizes.mean()  # of a ratio of two sums, linearized
+        error = float(np.std(errors, ddof=1) / len(errors) ** 0.5) * (1 - len(anchors) / n) ** 0.5
+        value, error = term.of_mean(Z, mean, error)
         return value + penalty(B, self.alpha, n_counted)[0], error
