@@ -33,12 +33,15 @@ def table(kind):
     "kind",
     [
         "dense",
+        "weighted",
         *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("float32", "sparse", "wide")),
     ],
 )
 def test_same_maps(kind, recwarn):
     X, y = table(kind)
-    rows, fitted = SharedRows(X, y), [clone(method).fit(X, y) for method in METHODS]
+    weights = np.random.default_rng(1).integers(0, 4, len(y)) if kind == "weighted" else None
+    rows = SharedRows(X, y, sample_weight=weights)
+    fitted = [clone(method).fit(X, y, sample_weight=weights) for method in METHODS]
     # the second time from answers alone
     for method, alone in zip(METHODS * 2, fitted * 2, strict=True):
         shared = clone(method).fit_rows(rows)

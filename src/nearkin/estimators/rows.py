@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
 
-from .._validation import validate_labelled_rows
+from .._validation import relative_weights, validate_labelled_rows, weighted_rows
 from ..graphs import binary, heat_kernel, kth_distance, laplacian, mutual, union
 from ..neighbors import Searcher, closest_listed, first, neighbor_lists, searcher
 from ..scatter import (
@@ -236,6 +236,8 @@ class SharedRows(Rows):
         Class labels, at least two classes.
     search
         See `LDE`; the parameter `search` of the methods is not used.
+    sample_weight : array of shape (n,), default=None
+        As for `fit`.
 
     Examples
     --------
@@ -249,9 +251,13 @@ class SharedRows(Rows):
     [2, 3, 5]
     """
 
-    def __init__(self, X: Any, y: Any, search: Any = "exact") -> None:
+    def __init__(
+        self, X: Any, y: Any, search: Any = "exact", *, sample_weight: Any = None
+    ) -> None:
+        X, y, weights, _ = weighted_rows(X, y, sample_weight)
         X, classes, codes = validate_labelled_rows(BaseEstimator(), X, y)
-        super().__init__(X, codes, searcher(search, X.shape[0]), classes=classes)
+        search = searcher(search, X.shape[0])
+        super().__init__(X, codes, search, classes=classes, weights=relative_weights(weights))
         self._answers: dict[tuple, tuple[Any, tuple]] = {}
         self._lists: dict[str, tuple[Any, csr_array]] = {}
 

@@ -27,7 +27,7 @@ from .methods import RAW, Method, Params, Reference
 from .protocol import Fold, Protocol
 from .scores import CLASSIFICATION, SCORES, OwnVote, Vote
 from .statistics import paired_test_by_rows, status_of
-from .weights import fitted, weight_parameters
+from .weights import fitted
 
 # What a method may raise on a table that does not suit it: it is skipped then, with the reason.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
@@ -190,12 +190,11 @@ class MapWithVote:
         estimator, y = clone(method.estimator).set_params(**params), fold.y[learned]
         rows = fold.rows[learned]
         weights = fold.protocol.weights_of(np.append(rows, fold.others))
-        is_weighted = weights is not None and len(weight_parameters(estimator)) > 0
         if len(fold.others):
             none = np.full(len(fold.others), -1 if is_classes else np.nan)
             targets = np.append(y, none)
             fitted(estimator, fold.prepare(np.append(rows, fold.others)), targets, weights)
-        elif isinstance(estimator, SpectralEmbedding) and is_classes and not is_weighted:
+        elif isinstance(estimator, SpectralEmbedding) and is_classes:
             estimator.fit_rows(fold.shared(learned))
         else:
             fitted(estimator, X[learned], y, weights)

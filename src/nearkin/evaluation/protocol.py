@@ -400,7 +400,9 @@ class Fold:
     def shared(self, learned: np.ndarray) -> SharedRows:
         """Return the rows that all spectral methods which learn from so many have in common."""
         if len(learned) not in self._shared:
-            self._shared[len(learned)] = SharedRows(self.prepared[0][learned], self.y[learned])
+            weights = self.protocol.weights_of(self.rows[learned])
+            X, y = self.prepared[0][learned], self.y[learned]
+            self._shared[len(learned)] = SharedRows(X, y, sample_weight=weights)
         return self._shared[len(learned)]
 
     def sample(self, most: int) -> np.ndarray:
