@@ -107,7 +107,8 @@ def test_what_takes_no_weights_is_named(weights):
     methods = [FIXED, Method("last", LastFeature(), nested=False)]
     comparison = quick(X, y, methods, sample_weight=weights)
     assert comparison.unweighted == ("last",)
-    assert "Fitted without weights: last" in repr(comparison)
+    for shown in (repr(comparison), comparison._repr_html_()):
+        assert "Fitted without weights: last" in shown
     assert quick(X, y, methods).unweighted == ()
 
 

@@ -65,7 +65,7 @@ def comparison_html(found: Any) -> str:
         caption.append(f"The automatic choice on all rows is {found.winner_method}.")
     score = found.score.name.replace("_", " ") + " (less is better)" * (found.score.sign < 0)
     score += " ± std" * (len(found.folds) > 1)
-    return ranking_html([*caption, *found.remarks], ["method", score, "dimension"], lines, decimals)
+    return ranking_html([*caption, *found.notes], ["method", score, "dimension"], lines, decimals)
 
 
 def adaptation_html(found: Any) -> str:

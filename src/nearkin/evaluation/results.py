@@ -430,6 +430,16 @@ class Comparison:
         )
 
     @property
+    def notes(self) -> list[str]:
+        """Return what to know of the comparison, in sentences: doubts, what was fitted without
+        weights, and the remarks.
+        """
+        notes = [f"In doubt: {doubt.text}" for doubt in self.doubts]
+        if self.unweighted:
+            notes.append(f"Fitted without weights: {', '.join(self.unweighted)}")
+        return [*notes, *self.remarks]
+
+    @property
     def n_repeats(self) -> int:
         """Return how often the rows were split."""
         return len(self.folds) // len(first_repeat(self.folds))
@@ -491,12 +501,7 @@ class Comparison:
             f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, "
             f"{folds}):"
         )
-        lines = [f"In doubt: {doubt.text}" for doubt in self.doubts]
-        if self.unweighted:
-            lines.append(f"Fitted without weights: {', '.join(self.unweighted)}")
-        return "\n".join(
-            [head, *map(str, (*self.results, *self.references)), *lines, *self.remarks]
-        )
+        return "\n".join([head, *map(str, (*self.results, *self.references)), *self.notes])
 
     _repr_html_ = comparison_html  # a table with a picture
 

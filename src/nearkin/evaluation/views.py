@@ -130,7 +130,7 @@ def _score(fold: Fold, Z: Any, queries: Any, vote: Vote) -> float:
 def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
     """Return how many held-out rows of each class (rows) got each label (columns).
 
-    Classes are sorted, and rows are counted over all folds.
+    Classes are sorted, and rows are counted over all folds, each once whatever its weight.
     """
     protocol = comparison.protocol
     if protocol.task != CLASSIFICATION:
