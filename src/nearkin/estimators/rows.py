@@ -251,9 +251,7 @@ class SharedRows(Rows):
     [2, 3, 5]
     """
 
-    def __init__(
-        self, X: Any, y: Any, search: Any = "exact", *, sample_weight: Any = None
-    ) -> None:
+    def __init__(self, X: Any, y: Any, search: Any = "exact", *, sample_weight: Any = None) -> None:
         X, y, weights, _ = weighted_rows(X, y, sample_weight)
         X, classes, codes = validate_labelled_rows(BaseEstimator(), X, y)
         search = searcher(search, X.shape[0])
