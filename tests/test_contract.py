@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn import config_context
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, make_blobs, make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import StackingClassifier, StackingRegressor
 from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import get_scorer
+from sklearn.metrics import fbeta_score, get_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -42,6 +43,7 @@ from nearkin import (
     RCA,
     SDA,
     DiscriminativeProjections,
+    Matcher,
     NCAClassifier,
     NCARegressor,
     PairNCA,
@@ -121,7 +123,7 @@ EXPECTED_FAILURES = dict.fromkeys(PARTLY_LABELLED, MINUS_1) | dict.fromkeys(
 EXPECTED_FAILURES |= dict.fromkeys((DMLMJ, DNE, LDE, LFDA, LPP, MFA, NMMP, SDA), NEIGHBORS)
 EXPECTED_FAILURES |= dict.fromkeys((GMML, RCA), NO_PAIR)
 EXPECTED_FAILURES |= dict.fromkeys((MLKR, NCA, nearkin.PairNCA), VOTES)
-EXPECTED_FAILURES[nearkin.Matcher] = OF_PAIRS
+EXPECTED_FAILURES[Matcher] = OF_PAIRS
 EXPECTED_FAILURES[nearkin.EmbeddingAdapter] = COPIES
 # what others share with one of these, the long checks find here
 FAMILIES = (
@@ -424,7 +426,7 @@ WEIGHTED = [
     model
     for model in CHEAP
     if has_fit_parameter(model, "sample_weight")
-    and not isinstance(model, nearkin.Matcher)  # predicts of pairs
+    and not isinstance(model, Matcher)  # predicts of pairs
 ]
 
 
@@ -511,3 +513,58 @@ def test_every_row_keeps_its_weight_on_the_way(estimator, router, routing, monke
     assert fits
     for rows, metadata in fits:
         np.testing.assert_array_equal(metadata["sample_weight"], 1.0 + (np.asarray(rows)[:, 0] > 0))
+
+
+def answers(estimator, X, y, weights):
+    """Return what a fit with weights of rows says of some rows."""
+    model = clone(estimator).fit(X, y, sample_weight=weights)
+    if is_classifier(model):
+        return model.predict_proba(X_Y[0])
+    return getattr(model, "transform", getattr(model, "predict", None))(X_Y[0])
+
+
+@pytest.mark.parametrize("estimator", WEIGHTED, ids=repr)
+def test_a_row_of_weight_0_is_absent_whatever_it_holds(estimator):
+    X, y = X_Y
+    y = y.astype(float) if is_regressor(estimator) else y
+    weights = np.arange(60) % 5 / 2
+    there, rows = weights > 0, np.where(weights[:, None] > 0, X, np.nan)
+    targets = X[:, :5] if get_tags(estimator).target_tags.two_d_labels else y
+    found = answers(estimator, rows, targets, weights)
+    expected = answers(estimator, X[there], targets[there], 3 * weights[there])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+# Match or no match, from any metric.
+
+
+@pytest.mark.parametrize("estimator", LINEAR, ids=repr)
+def test_a_matcher_decides_about_pairs_by_any_metric(estimator):
+    X, y = X_Y
+    rng = np.random.default_rng(0)
+    numbers = np.array([rng.permutation(60)[:2] for _ in range(20)])
+    pairs, similar = X[numbers], np.where(y[numbers[:, 0]] == y[numbers[:, 1]], 1, -1)
+    metric = clone(estimator).fit(X, y)
+    matcher = Matcher(FrozenEstimator(metric))
+    scores = matcher.decision_function(pairs)
+    np.testing.assert_allclose(scores, metric.pair_score(pairs), rtol=1e-10)
+    assert matcher.score(pairs, similar) == roc_auc_score(similar, scores)
+
+    def values(predicted):
+        """Return what each strategy has to make as large as can be."""
+        right = predicted == similar
+        tpr, tnr = right[similar == 1].mean(), right[similar == -1].mean()
+        return {
+            "accuracy": right.mean(),
+            "f_beta": fbeta_score(similar, predicted, beta=2.0, zero_division=0),
+            "max_tpr": tpr if tnr >= 0.7 else -1,
+            "max_tnr": tnr if tpr >= 0.7 else -1,
+        }
+
+    by_threshold = [values(np.where(scores >= t, 1, -1)) for t in [*scores, np.inf]]
+    for strategy in by_threshold[0]:
+        matcher.calibrate_threshold(pairs, similar, strategy, min_rate=0.7, beta=2.0)
+        predicted = matcher.predict(pairs)
+        np.testing.assert_array_equal(predicted, np.where(scores >= matcher.threshold_, 1, -1))
+        best = max(value[strategy] for value in by_threshold)
+        assert values(predicted)[strategy] == pytest.approx(best, rel=1e-12)
