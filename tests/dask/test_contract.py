@@ -23,6 +23,7 @@ from nearkin.dask import (
     DaskStandardScaler,
 )
 
+from ..test_callbacks import Recorder, with_sklearn_callbacks
 from .conftest import blocks, da
 
 SPECTRAL = [
@@ -149,3 +150,27 @@ def test_local_estimators_refuse_dask_arrays(local, data):
         TypeError, match=r"X is a dask Array.*silently: call \.compute\(\).*nearkin\.dask"
     ):
         local.fit(*blocks(*data))
+
+
+@with_sklearn_callbacks
+@of_each
+def test_every_class_reports_one_fit(estimator, client, data):
+    X, y = blocks(*data)
+    recorder = Recorder()
+    model = clone(estimator).set_callbacks(recorder)
+    model.fit(X, y)
+    first, second, *iterations, last_but_one, last = recorder.events
+    assert [first, second] == [("setup", "fit"), ("begin", "fit")]
+    assert [last_but_one, last] == [("end", "fit"), ("teardown", "fit")]
+    n_iterations = model.n_iter_ if isinstance(model, DaskNCA) else 0
+    assert iterations == [("begin", "iteration"), ("end", "iteration")] * n_iterations
+    fitted = recorder.values("end")[-1]["fitted"]
+    np.testing.assert_array_equal(fitted.transform(X).compute(), model.transform(X).compute())
+
+
+@with_sklearn_callbacks
+def test_a_callback_stops_a_descent_and_its_map_stays(client, data):
+    X, y = blocks(*data)
+    model = DaskNCA(2).set_callbacks(Recorder(stop=True)).fit(X, y)
+    assert model.n_iter_ == 1
+    assert np.isfinite(model.transform(X).compute()).all()
