@@ -192,4 +192,4 @@ def test_formats_agree(tmp_path, case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CHECKS)
 def test_formats_agree_on_many_tables(tmp_path, case):
-    check(tmp_path, case, 200)
+    check(tmp_path, case, 80)

