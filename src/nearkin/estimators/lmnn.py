@@ -12,7 +12,14 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
 from .._callbacks import FitTask, with_callbacks
-from .._validation import check_integer, check_number, check_shared_labels, validate_labelled_rows
+from .._validation import (
+    check_integer,
+    check_number,
+    check_shared_labels,
+    relative_weights,
+    validate_labelled_rows,
+    weighted_rows,
+)
 from ..descent import DescentResult, Status, Value, lbfgs_rounds
 from ..objectives.lmnn import impostors_within, large_margin, target_squares
 from .descent_embedding import (
@@ -50,6 +57,14 @@ class LMNN(DescentEmbedding):
     papers, mu = 1/2, as a mean over rows.) The margin is in units of what is learned, so the units
     of the features do not matter: the map makes up for them. For a square map the minimum is
     global: the loss is a convex function of the metric A'A.
+
+    With weights s of the rows (`sample_weight` of `fit`), of mean 1, the loss is
+
+        1/n ( 1/2 sum_ij s_i s_j d_ij  +  1/2 sum_ijl s_i s_j s_l max(0, 1 + d_ij - d_il) )
+
+    A row of weight 2 counts as two equal rows that are neither targets nor impostors of each other,
+    and one of weight 0 is absent; only the ratios of weights matter. Targets, k distinct rows, and
+    the init do not depend on them.
 
     Parameters
     ----------
@@ -148,7 +163,7 @@ class LMNN(DescentEmbedding):
         self.tol = tol
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> LMNN:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LMNN:
         """Learn the map.
 
         Parameters
@@ -158,6 +173,8 @@ class LMNN(DescentEmbedding):
         y : array of shape (n,)
             Class labels, at least two classes, one of at least two rows; -1 is a class like any
             other.
+        sample_weight : array of shape (n,), default=None
+            How much each row counts, at least 0; None for 1 each.
 
         Returns
         -------
@@ -168,6 +185,8 @@ class LMNN(DescentEmbedding):
         n_passes = check_integer(self.n_passes, "n_passes", 1)
         max_iter = check_integer(self.max_iter, "max_iter", 1)
         task = FitTask(self, X, y, n_passes * max_iter)
+        X, y, weights, _ = weighted_rows(X, y, sample_weight)
+        weights = relative_weights(weights)
         X, _, codes = validate_labelled_rows(self, X, y)
         check_shared_labels(codes)
         m = n_directions(self, X.shape[1])
@@ -176,9 +195,9 @@ class LMNN(DescentEmbedding):
         n = X.shape[0]
         V = directions("auto", rows.X, m)
         init = V / balanced_scale(rows.embedding(V), codes, targets)
-        d_targets = target_squares(rows.embedding(init), targets)
         # The unit of the loss is what the targets cost at the init.
-        unit = float(d_targets.sum(where=d_targets >= 0, dtype=np.float64)) / 2 / n or 1.0
+        no_impostors = csr_array((n, n), dtype=bool)
+        unit = large_margin(init, rows.X, targets, no_impostors, weights=weights)[0] / n or 1.0
 
         def impostors(A: np.ndarray, slack: float) -> csr_array:
             Z = rows.embedding(A)
@@ -188,7 +207,7 @@ class LMNN(DescentEmbedding):
         def loss(A: np.ndarray, neighbors: csr_array | None) -> Value:
             """Return the loss among the listed impostors, or among all, and its gradient."""
             listed = impostors(A, 0.0) if neighbors is None else neighbors
-            value, gradient = large_margin(A, rows.X, targets, listed)
+            value, gradient = large_margin(A, rows.X, targets, listed, weights=weights)
             return value / n / unit, gradient / n / unit
 
         def look_up(A: np.ndarray) -> csr_array | None:

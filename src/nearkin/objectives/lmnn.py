@@ -6,9 +6,13 @@ and its impostors l (rows of other classes that are nearer than a target and a m
 
     E(A) = (1 - mu) sum_ij d_ij + mu sum_ijl [1 + d_ij - d_il]_+
 
-A violated triple adds mu to the weight of its pair ij, and takes mu from that of il. So the
-gradient, however many triples there are, is that of a sum of weighted pairs, `sum_ab w_ab d_ab`:
-with Z = X A'
+With weights s of the rows, d_ij counts s_i s_j times, a triple s_i s_j s_l times: as often as there
+are pairs and triples of copies, if s_i is the number of copies of row i and the copies of a row are
+neither its targets nor its impostors.
+
+A violated triple adds mu (s_i s_j s_l) to the weight of its pair ij, and takes it from that of il.
+So the gradient, however many triples there are, is that of a sum of weighted pairs, `sum_ab w_ab
+d_ab`: with Z = X A'
 
     dE/dZ = 2 (D Z - (W + W') Z),   D = diag((W + W') 1):
 
@@ -33,7 +37,12 @@ PAIR_ENTRIES = 2**18  # of differences of rows at a time: they stay in the cache
 
 
 def large_margin(
-    A: np.ndarray, X: Any, targets: np.ndarray, impostors: csr_array, mu: float = 0.5
+    A: np.ndarray,
+    X: Any,
+    targets: np.ndarray,
+    impostors: csr_array,
+    mu: float = 0.5,
+    weights: np.ndarray | None = None,
 ) -> Value:
     """Return E(A) and its gradient, where only the listed rows can be impostors.
 
@@ -50,6 +59,8 @@ def large_margin(
         margin, see `impostors_within`.
     mu : float, default=0.5
         Weight of the second sum against the first.
+    weights : ndarray of shape (n,), default=None
+        s; None for 1 each.
 
     Returns
     -------
@@ -64,26 +75,29 @@ def large_margin(
     Z = embed(A, X)
     (n, k), m = targets.shape, Z.shape[1]
     d_targets = target_squares(Z, targets)
-    n_invaders = np.zeros((n, k), Z.dtype)  # of every target: impostors within its margin
-    # of every impostor: targets within whose margin it is
-    n_invaded = np.zeros(impostors.nnz, Z.dtype)
+    s = np.ones(n, Z.dtype) if weights is None else weights.astype(Z.dtype)
+    s_pairs = s[:, None] * s[targets]
+    n_invaders = np.zeros((n, k), Z.dtype)  # of every target: violated triples, s_i s_j s_l each
+    n_invaded = np.zeros(impostors.nnz, Z.dtype)  # of every impostor: the same
 
     def sum_hinges(rows: slice) -> float:
         listed = slice(*impostors.indptr[[rows.start, rows.stop]])
         lengths = np.diff(impostors.indptr[rows.start : rows.stop + 1])
         i = np.repeat(np.arange(rows.start, rows.stop), lengths)
+        impostor = impostors.indices[listed]
         # By differences, not by products, which would cancel.
         difference = Z[i]
-        difference -= Z[impostors.indices[listed]]
+        difference -= Z[impostor]
         squares = np.einsum("ij,ij->i", difference, difference)
         excess = 1 + d_targets[i] - squares[:, None]
-        violated = excess > 0
+        violated = (excess > 0) * (s_pairs[i] * s[impostor, None])
         n_invaded[listed] = violated.sum(axis=1)
         for target in range(k):
             n_invaders[rows, target] = np.bincount(
                 i - rows.start, violated[:, target], rows.stop - rows.start
             )
-        return float(np.maximum(excess, 0, out=excess).sum(dtype=np.float64))
+        np.maximum(excess, 0, out=excess)
+        return float(np.sum(excess * violated, dtype=np.float64))
 
     # Cut where the lists, of rows max(k, m) wide, are about PAIR_ENTRIES numbers.
     step = max(1, PAIR_ENTRIES // max(k, m))
@@ -91,8 +105,8 @@ def large_margin(
     cuts = np.unique(np.concatenate([[0], cuts, [n]]))
     blocks = [slice(int(start), int(stop)) for start, stop in pairwise(cuts)]
     hinges = sum(parallel_map(sum_hinges, blocks, impostors.nnz * m))
-    has_target = d_targets >= 0
-    to_targets = (1 - mu) * has_target + mu * n_invaders
+    pulled = s_pairs * (d_targets >= 0)
+    to_targets = (1 - mu) * pulled + mu * n_invaders
     ends = np.arange(0, n * k + 1, k)
     W = csr_array((to_targets.ravel(), targets.ravel(), ends), (n, n)).astype(Z.dtype)
     V = csr_array((-mu * n_invaded, impostors.indices, impostors.indptr), (n, n), copy=True)
@@ -100,7 +114,8 @@ def large_margin(
     directed = [W, W.T, V, V.T]
     products = sum(parallel_map(lambda graph: graph @ Z, directed, (W.nnz + V.nnz) * m))
     degrees = sum(graph.sum(axis=1, dtype=np.float64) for graph in directed)
-    value = (1 - mu) * d_targets.sum(where=has_target, dtype=np.float64) + mu * hinges
+    of_targets = np.sum(pulled * np.maximum(d_targets, 0), dtype=np.float64)
+    value = (1 - mu) * of_targets + mu * hinges
     return value, chain_rule(2 * (degrees[:, None] * Z - products), A, X)
 
 
