@@ -19,15 +19,21 @@ d_ab`: with Z = X A'
 sparse products, no outer product of a triple. Impostors are searched in tiles of some rows by all;
 every triple of a pair il is decided by d_il alone, so the nearest rows of other classes matter
 most, for all targets of a row.
+
+Where comparisons are given in place of classes, "a is to be nearer to b than c to d", the first sum
+is over the pairs ab that are to be near, the second over the comparisons (see `Comparisons`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
+from sklearn.utils.extmath import row_norms
 
 from .._blocks import parallel_map, row_blocks
 from .linear_map import chain_rule, embed
@@ -111,12 +117,112 @@ def large_margin(
     W = csr_array((to_targets.ravel(), targets.ravel(), ends), (n, n)).astype(Z.dtype)
     V = csr_array((-mu * n_invaded, impostors.indices, impostors.indptr), (n, n), copy=True)
     V.eliminate_zeros()
-    directed = [W, W.T, V, V.T]
-    products = sum(parallel_map(lambda graph: graph @ Z, directed, (W.nnz + V.nnz) * m))
-    degrees = sum(graph.sum(axis=1, dtype=np.float64) for graph in directed)
     of_targets = np.sum(pulled * np.maximum(d_targets, 0), dtype=np.float64)
-    value = (1 - mu) * of_targets + mu * hinges
-    return value, chain_rule(2 * (degrees[:, None] * Z - products), A, X)
+    return (1 - mu) * of_targets + mu * hinges, _gradient([W, V], Z, A, X)
+
+
+def _gradient(graphs: Sequence[csr_array], Z: np.ndarray, A: np.ndarray, X: Any) -> np.ndarray:
+    """Return the gradient of `sum_ab w_ab d_ab` over the edges of directed graphs."""
+    directed = [graph for W in graphs for graph in (W, W.T)]
+    n_products = sum(W.nnz for W in graphs) * Z.shape[1]
+    products = sum(parallel_map(lambda graph: graph @ Z, directed, n_products))
+    degrees = sum(graph.sum(axis=1, dtype=np.float64) for graph in directed)
+    return chain_rule(2 * (degrees[:, None] * Z - products), A, X)
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Pairs of rows, and which of them are to be nearer than which others.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+        Distinct pairs of rows a < b.
+    near, far : ndarray of shape (n_comparisons,)
+        Numbers of pairs: each near one is to be nearer than its far one.
+    weights : ndarray of shape (n_comparisons,)
+        How much each comparison counts.
+    attraction : ndarray of shape (n_pairs,)
+        The mean weight of the comparisons in which a pair is the near one; 0 where there are none.
+    """
+
+    pairs: np.ndarray
+    near: np.ndarray
+    far: np.ndarray
+    weights: np.ndarray
+    attraction: np.ndarray
+
+    @classmethod
+    def of(cls, quadruplets: np.ndarray, weights: np.ndarray) -> Comparisons:
+        """Return the comparisons (a, b, c, d), "a is to be nearer to b than c to d", for int
+        quadruplets of shape (n, 4); of equal ones the weights are added.
+        """
+        n = int(quadruplets.max()) + 1
+        first, second = np.sort(quadruplets.reshape(-1, 2), axis=1).astype(np.int64).T
+        codes, numbers = np.unique(first * n + second, return_inverse=True)
+        n_pairs = len(codes)
+        near, far = numbers.reshape(-1, 2).astype(np.int64).T
+        compared, place = np.unique(near * n_pairs + far, return_inverse=True)
+        near, far = np.divmod(compared, n_pairs)
+        weights = np.bincount(place, weights)
+        counts = np.bincount(near, minlength=n_pairs)
+        attraction = np.bincount(near, weights, n_pairs) / np.maximum(counts, 1)
+        return cls(np.column_stack(np.divmod(codes, n)), near, far, weights, attraction)
+
+
+def comparison_margin(A: np.ndarray, X: Any, comparisons: Comparisons, mu: float = 0.5) -> Value:
+    """Return the loss of comparisons and its gradient.
+
+        E(A) = (1 - mu) sum_ab v_ab d_ab + mu sum_abcd w_abcd [1 + d_ab - d_cd]_+
+
+    over the pairs that are to be near, with their attraction v, and over the comparisons, with
+    their weights w. For all triples of targets and rows of other classes it is `large_margin`, but
+    that a pair of rows which are targets of each other is one pair, not two.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, p)
+    X : ndarray or sparse matrix of shape (n, p)
+        Best about its mean.
+    comparisons : Comparisons
+    mu : float, default=0.5
+        Weight of the second sum against the first.
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray of shape (m, p), float64
+
+    Notes
+    -----
+    O(q + r m + n p m) time for q comparisons of r distinct pairs, O(n m + q) memory beside a block.
+    """
+    Z = embed(A, X)
+    n, n_pairs = len(Z), len(comparisons.pairs)
+    near, far, w = comparisons.near, comparisons.far, comparisons.weights
+    d = pair_squares(Z, comparisons.pairs)
+    excess = 1 + d[near] - d[far]
+    violated = np.where(excess > 0, w, 0.0)
+    to_near = np.bincount(near, violated, n_pairs)
+    to_far = np.bincount(far, violated, n_pairs)
+    of_pairs = (1 - mu) * comparisons.attraction + mu * (to_near - to_far)
+    W = csr_array((of_pairs.astype(Z.dtype), tuple(comparisons.pairs.T)), (n, n))
+    value = (1 - mu) * float(comparisons.attraction @ d) + mu * float(violated @ excess)
+    return value, _gradient([W], Z, A, X)
+
+
+def pair_squares(Z: Any, pairs: np.ndarray) -> np.ndarray:
+    """Return the squared distances within pairs of rows, float64 of shape (n_pairs,), of dense or
+    sparse rows.
+    """
+
+    def of_block(block: slice) -> np.ndarray:
+        a, b = pairs[block].T
+        return row_norms(Z[a] - Z[b], squared=True).astype(np.float64)
+
+    width = Z.nnz // Z.shape[0] + 1 if issparse(Z) else Z.shape[1]
+    blocks = row_blocks(len(pairs), width, PAIR_ENTRIES)
+    return np.concatenate(parallel_map(of_block, blocks, len(pairs) * width))
 
 
 def target_squares(Z: np.ndarray, targets: np.ndarray) -> np.ndarray:
