@@ -619,8 +619,13 @@ def distinct_rows(tuples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of some pairs or triplets, equal ones once, and the numbers of those of
     each.
     """
-    X, numbers = np.unique(tuples.reshape(-1, tuples.shape[2]), axis=0, return_inverse=True)
-    return X, numbers.reshape(tuples.shape[:2])
+    rows = tuples.reshape(-1, tuples.shape[2])
+    # By their bytes first: to sort all rows takes long where most are in many tuples.
+    codes: dict[bytes, int] = {}
+    numbers = np.array([codes.setdefault(row.tobytes(), len(codes)) for row in rows])
+    some = np.unique(numbers, return_index=True)[1]
+    X, order = np.unique(rows[some], axis=0, return_inverse=True)
+    return X, order.ravel()[numbers].reshape(tuples.shape[:2])
 
 
 def as_rows(X: Any, *, missing: bool = False) -> Any:

@@ -32,6 +32,7 @@ from ..objectives.lmnn import (
 )
 from .descent_embedding import (
     COMPARED,
+    UNIT_ROWS,
     DescentEmbedding,
     UnitRows,
     directions,
@@ -199,10 +200,13 @@ class LMNN(DescentEmbedding):
         weights = relative_weights(weights)
         X, _, codes = validate_labelled_rows(self, X, y)
         check_shared_labels(codes)
-        rows, V = self._rows_and_directions(X)
+        m = n_directions(self, X.shape[1])
+        rows = UnitRows.of(X, m)
         targets = target_neighbors(rows.X, codes, self.n_neighbors)
         n = X.shape[0]
-        init = V / balanced_scale(rows.embedding(V), *gaps_of_targets(rows, V, codes, targets))
+        V = directions("auto", rows.X, m)
+        Z = rows.embedding(V)
+        init = V / (balanced_scale(*gaps_of_targets(Z, codes, targets)) or unit_distance(Z))
         # The unit of the loss is what the targets cost at the init.
         no_impostors = csr_array((n, n), dtype=bool)
         unit = large_margin(init, rows.X, targets, no_impostors, weights=weights)[0] / n or 1.0
@@ -308,21 +312,24 @@ class LMNN(DescentEmbedding):
         max_iter = check_integer(self.max_iter, "max_iter", 1)
         task = FitTask(self, tuples if X is None else X, None, max_iter)
         X, quadruplets, weights = validate_comparisons(self, tuples, name, X, weights)
-        rows, V = self._rows_and_directions(X)
+        m = n_directions(self, X.shape[1])
+        rows = UnitRows.of(X, m, n_rows=UNIT_ROWS)
         comparisons = Comparisons.of(quadruplets, weights / weights.sum())
-        w = comparisons.weights
-        d_near = pair_squares(rows.X, comparisons.pairs)[comparisons.near]
-        shrinkage = SPHERE * float(w @ d_near) / rows.X.shape[1]
+        near, far, w = comparisons.near, comparisons.far, comparisons.weights
+        mean_square = float(w @ pair_squares(rows.X, comparisons.pairs)[near])
+        shrinkage = SPHERE * mean_square / rows.X.shape[1]
 
         def attraction(A: np.ndarray) -> float:
-            """Return what holds the map together: all but the comparisons themselves."""
-            return comparison_margin(A, rows.X, comparisons, mu=0.0)[0] + shrinkage * np.sum(A * A)
+            """Return twice the loss without the comparisons."""
+            of_pairs = comparison_margin(A, rows.X, comparisons, mu=0.0)[0]
+            return of_pairs + shrinkage * float(np.sum(A * A))
 
-        Z = rows.embedding(V)
-        d = pair_squares(Z, comparisons.pairs)
-        gaps = d[comparisons.far] - d[comparisons.near]
+        V = directions("auto", rows.X, m)
+        d = pair_squares(rows.embedding(V), comparisons.pairs)
+        gaps = d[far] - d[near]
         order = np.argsort(gaps)
-        init = V / balanced_scale(Z, gaps[order], attraction(V), w[order])
+        scale = balanced_scale(gaps[order], attraction(V), w[order])
+        init = V / (scale or float(w @ d[near]) ** 0.5 or 1.0)
         unit = attraction(init) / 2 or 1.0
 
         def loss(A: np.ndarray, neighbors: None) -> Value:
@@ -332,12 +339,6 @@ class LMNN(DescentEmbedding):
 
         best = self._descend(loss, init, lambda _: None, rows, X.dtype, task)
         return self._set_result(best, unit, rows, X.dtype, task)
-
-    def _rows_and_directions(self, X: Any) -> tuple[UnitRows, np.ndarray]:
-        """Return rows in units of the typical distance, and the directions of the init."""
-        m = n_directions(self, X.shape[1])
-        rows = UnitRows.of(X, m)
-        return rows, directions("auto", rows.X, m)
 
     def _descend(
         self, loss: Any, start: np.ndarray, look_up: Any, rows: UnitRows, dtype: Any, task: FitTask
@@ -365,30 +366,25 @@ class LMNN(DescentEmbedding):
 
 
 def gaps_of_targets(
-    rows: UnitRows, V: np.ndarray, codes: np.ndarray, targets: np.ndarray
+    Z: np.ndarray, codes: np.ndarray, targets: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Return the gaps d_il - d_ij of triples at the map V, ascending, and the sum of d_ij.
+    """Return the gaps d_il - d_ij of triples, ascending, and the sum of d_ij.
 
     Some rows i, evenly drawn, stand for all.
     """
-    Z = rows.embedding(V)
     some = evenly_by(row_norms(Z, squared=True), max(8, GAPS // targets.size))
     d_targets = target_squares(Z, targets)[some, None, :]
     gaps = euclidean_distances(Z[some], Z, squared=True)[:, :, None] - d_targets
-    gaps = gaps[(codes[some, None] != codes)[:, :, None] & np.isfinite(d_targets)]
-    total = d_targets.sum(where=np.isfinite(d_targets), dtype=np.float64)
-    return np.sort(gaps), total
+    gaps = np.sort(gaps[(codes[some, None] != codes)[:, :, None] & np.isfinite(d_targets)])
+    return gaps, d_targets.sum(where=np.isfinite(d_targets), dtype=np.float64)
 
 
-def balanced_scale(
-    Z: np.ndarray, gaps: np.ndarray, total: float, weights: np.ndarray | float = 1.0
-) -> float:
-    """Return the s for which the loss of the map A / s is the lowest; the typical distance where
-    that is the map 0.
+def balanced_scale(gaps: np.ndarray, total: float, weights: Any = 1) -> float | None:
+    """Return the s for which the loss of the map A / s is the lowest; None where that is the map 0.
 
     With the margin c = s^2, a triple with the gap g = d_il - d_ij counts while g < c. The
-    derivative of the loss along s is 0 where the gaps of those that count, which are ascending, sum
+    derivative of the loss along s is 0 where the gaps of those that count, in ascending order, add
     up to `total`, which is sum_ij d_ij: there one of them ceases to count, so c is a little more.
     """
-    enough = (gaps > 0) & (np.cumsum(gaps * weights, dtype=np.float64) >= total)
-    return (1.01 * float(gaps[enough.argmax()])) ** 0.5 if enough.any() else unit_distance(Z)
+    enough = (gaps > 0) & (np.cumsum(weights * gaps, dtype=np.float64) >= total)
+    return (1.01 * float(gaps[enough.argmax()])) ** 0.5 if enough.any() else None
