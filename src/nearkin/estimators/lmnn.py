@@ -50,8 +50,7 @@ WORTH = 1 / 256
 MOST = 2**25  # impostors that count in all, but for
 ALWAYS = 100  # of every row
 GAPS = 2**23  # entries of the distances from which the scale of the init is found
-# of the attraction of given pairs that are to be near: a sphere as large is added to their scatter
-SPHERE = 0.1
+SPHERE = 0.1  # of the scatter of given near pairs, which is made rounder by as much
 
 
 class LMNN(DescentEmbedding):
@@ -76,6 +75,9 @@ class LMNN(DescentEmbedding):
     A row of weight 2 counts as two equal rows that are neither targets nor impostors of each other,
     and one of weight 0 is absent; only the ratios of weights matter. Targets, k distinct rows, and
     the init do not depend on them.
+
+    `fit_triplets` and `fit_quadruplets` learn from comparisons of distances in place of labels: the
+    same loss, of pairs that are to be near and of given comparisons.
 
     Parameters
     ----------
@@ -142,7 +144,9 @@ class LMNN(DescentEmbedding):
     K. Q. Weinberger, J. Blitzer, L. K. Saul: Distance Metric Learning for Large Margin Nearest
     Neighbor Classification. Advances in Neural Information Processing Systems 18 (2005). K. Q.
     Weinberger, L. K. Saul: Distance Metric Learning for Large Margin Nearest Neighbor
-    Classification. Journal of Machine Learning Research 10 (2009) 207-244.
+    Classification. Journal of Machine Learning Research 10 (2009) 207-244. M. Schultz, T. Joachims:
+    Learning a Distance Metric from Relative Comparisons. Advances in Neural Information Processing
+    Systems 16 (2003): from comparisons, with a diagonal map.
 
     Examples
     --------
@@ -153,6 +157,12 @@ class LMNN(DescentEmbedding):
     >>> lmnn = LMNN().fit(scale(X), y)
     >>> lmnn.transform(scale(X)).shape
     (178, 13)
+
+    Rows 0 and 1 are to be nearer to each other than to rows of another class:
+
+    >>> lmnn = LMNN(2).fit_triplets([[0, 1, 60], [1, 0, 150]], X=scale(X))
+    >>> lmnn.transform(scale(X)).shape
+    (178, 2)
     """
 
     compared_as: ClassVar[dict] = {"LMNN": COMPARED | {"params": {"tol": 1e-3}}}  # see `EARLY`
@@ -247,17 +257,16 @@ class LMNN(DescentEmbedding):
 
     @with_callbacks
     def fit_triplets(self, triplets: Any, *, X: Any = None, weights: Any = None) -> LMNN:
-        """Learn the map from triplets: the first row is to be nearer to the second than to the
-        third.
+        """Learn the map from triplets (a, b, c): a is to be nearer to b than to c.
 
-        Triplets (a, b, c) are quadruplets (a, b, a, c): see `fit_quadruplets`.
+        They are the quadruplets (a, b, a, c): see `fit_quadruplets` for what is minimized.
 
         Parameters
         ----------
         triplets : array of shape (n_triplets, 3, p), or int array of shape (n_triplets, 3)
             The three rows of each triplet; with X their numbers, counted from 0, all different.
         X : array or sparse matrix of shape (n, p), default=None
-            The rows of which `triplets` holds the numbers.
+            The rows of which `triplets` holds the numbers. Rows that are in none do not matter.
         weights : array of shape (n_triplets,), default=None
             How much each triplet counts, at least 0; None for 1 each.
 
@@ -273,25 +282,27 @@ class LMNN(DescentEmbedding):
 
         With weights w of the comparisons, the map minimizes
 
-            1 / (2 sum w) ( sum_ab v_ab d_ab  +  sum_abcd w_abcd max(0, 1 + d_ab - d_cd) )
+            1/2 ( sum_ab v_ab d_ab  +  sum_abcd w_abcd max(0, 1 + d_ab - d_cd) ) / sum w
                 +  0.05 s^2 ||A||^2
 
-        The first sum is over the different pairs that are to be near, v_ab the mean weight of the
-        comparisons of a pair; the second over all comparisons. So it is the loss of `fit`, with
-        given comparisons in place of targets and impostors, and a penalty: s^2 is the mean squared
-        distance of a near pair, of the features as they are, by feature. It is as if these pairs
-        differed in all directions, by a tenth; without it few comparisons are overfitted. (0.05 was
-        chosen on inner folds of ten sets.) A comparison of weight 2 counts as two equal ones, one
-        of weight 0 is absent; only the ratios of weights matter. n_neighbors and n_passes have no
-        effect.
+        The first sum is over the distinct pairs (a, b) that are to be near, with the mean weight v
+        of the comparisons of each; the second is over the distinct comparisons, equal ones with the
+        sum of their weights. It is the loss of `fit`, in which targets and impostors are given, and
+        a penalty that keeps few comparisons from being overfitted: s^2 is the mean of ||x_a -
+        x_b||^2 / p over the comparisons (for p > n, p is the rank of the centred rows), so that it
+        adds to the scatter of near pairs a tenth of a sphere. (A tenth was chosen on inner folds of
+        ten sets.) For a square map the minimum is global.
+
+        A comparison of weight 2 counts as two equal ones, and one of weight 0 is absent; only the
+        ratios of weights matter. n_neighbors and n_passes have no effect.
 
         Parameters
         ----------
         quadruplets : array of shape (n_quadruplets, 4, p), or int array of shape (n_quadruplets, 4)
-            The four rows of each quadruplet; with X their numbers, counted from 0. a and b are
-            different rows, c and d, too; a pair may share a row with the other.
+            The four rows of each quadruplet; with X their numbers, counted from 0. a is not b, and
+            c is not d, but the two pairs may share a row.
         X : array or sparse matrix of shape (n, p), default=None
-            The rows of which `quadruplets` holds the numbers. Those that are in none are ignored.
+            The rows of which `quadruplets` holds the numbers. Rows that are in none do not matter.
         weights : array of shape (n_quadruplets,), default=None
             How much each quadruplet counts, at least 0; None for 1 each.
 
