@@ -209,12 +209,12 @@ class TestPairs:
         )
 
     def test_of_all_rows_of_a_class_are_its_labels(self):
-        """But for the start, whose covariance of pairs weights large classes more: in equal classes
-        it is the same.
+        """But for the start, which labels choose, and whose covariance of pairs weights large
+        classes more: in equal classes it is the same.
         """
         y = np.arange(48) % 8
         i, j = np.nonzero(np.triu(y[:, None] == y, 1))
-        labelled = adapter(loss="contrastive", alpha=0).fit(X, y)
+        labelled = adapter(loss="contrastive", alpha=0, start="plda").fit(X, y)
         assert_same(adapter(alpha=0).fit_pairs(X, np.column_stack([i, j])), labelled)
 
 

@@ -32,7 +32,7 @@ CHOICE_ITER = 8  # passes of the fits that are compared
 
 def plda(S_t: np.ndarray, S_w: np.ndarray, m: int) -> np.ndarray:
     """Return a map (m, p) of norm sqrt(m) by probabilistic LDA, from the total and the within-class
-    covariance.
+    covariance. The largest entry of a row is positive.
 
     Where B is nowhere positive, rows that belong together are no nearer than others, and all
     directions weigh alike.
@@ -41,7 +41,9 @@ def plda(S_t: np.ndarray, S_w: np.ndarray, m: int) -> np.ndarray:
     found = ratio_trace(UNKNOWN_SHARE * S_w - S_t, S_w + variance / len(S_w) * np.eye(len(S_w)), m)
     psi = np.where(-found.values > ROUNDING, -found.values, 0)
     A = (found.vectors * np.sqrt(psi / (1 + 2 * psi) if psi.any() else 1)).T
-    return A * (m / np.sum(A**2)) ** 0.5
+    # The sign of a row is LAPACK's, and matters where a start adds rows that depend on no data.
+    largest = A[np.arange(len(A)), np.abs(A).argmax(axis=1)]
+    return A * np.sign(largest)[:, None] * (m / np.sum(A**2)) ** 0.5
 
 
 def start_map(
