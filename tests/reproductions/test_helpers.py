@@ -8,10 +8,11 @@ from scipy.stats import ttest_1samp
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import FunctionTransformer
 
+from nearkin.estimators import NMMP
 from nearkin.evaluation import corrected_resampled_t_test
 from nearkin.neighbors import nearest
 from reproductions import discriminative_projections as dp
-from reproductions import dne, dp_table, nca, tdl, tdl_mnist
+from reproductions import dne, dp_table, nca, nmmp, tdl, tdl_mnist
 from reproductions.experiment import mean_std
 from reproductions.pictures import blank, panels, scatter
 from reproductions.splits import Split, codes_of, of_each_class, some_labels
@@ -52,6 +53,18 @@ def test_leave_one_out_does_not_ask_the_row_itself():
     )
     assert split.leave_one_out(1) == 50
     assert split.accuracy(1) == 100
+
+
+class TestNMMP:
+    def test_bisection_finds_the_optimum_within_its_bracket(self, rng):
+        X, y = rng.normal(size=(60, 5)), np.repeat([0, 1, 2], 20)
+        A, B = nmmp.scatters(Split(X, y, X, y))
+        optimum = NMMP(2, shrinkage=None).fit(X, y).objective_
+        low, high = nmmp.bracket(A, B, 2)
+        assert low < optimum < high
+        found, n_decompositions = nmmp.bisection(A, B, 2, 1e-6)
+        assert abs(found - optimum) <= 0.5e-6
+        assert n_decompositions == 2 + np.ceil(np.log2((high - low) / 1e-6))
 
 
 class TestDNE:
