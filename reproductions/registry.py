@@ -2,7 +2,17 @@
 
 from types import ModuleType
 
-from . import discriminative_projections, dne, dp_table, nca, neural_nca, nmmp, tdl, tdl_mnist
+from . import (
+    discriminative_projections,
+    dne,
+    dp_table,
+    nca,
+    neural_nca,
+    nmmp,
+    tdl,
+    tdl_losses,
+    tdl_mnist,
+)
 from .experiment import Experiment
 
 PAPERS: tuple[ModuleType, ...] = (
@@ -13,6 +23,7 @@ PAPERS: tuple[ModuleType, ...] = (
     discriminative_projections,
     dp_table,
     tdl,
+    tdl_losses,
     tdl_mnist,
 )
 EXPERIMENTS: dict[str, Experiment] = {

@@ -8,11 +8,11 @@ from scipy.stats import ttest_1samp
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import FunctionTransformer
 
-from nearkin.estimators import NMMP
+from nearkin.estimators import NMMP, TDL
 from nearkin.evaluation import corrected_resampled_t_test
 from nearkin.neighbors import nearest
 from reproductions import discriminative_projections as dp
-from reproductions import dne, dp_table, nca, nmmp, tdl, tdl_mnist
+from reproductions import dne, dp_table, nca, nmmp, tdl, tdl_losses, tdl_mnist
 from reproductions.experiment import mean_std
 from reproductions.pictures import blank, panels, scatter
 from reproductions.splits import Split, codes_of, of_each_class, some_labels
@@ -204,6 +204,22 @@ class TestTDL:
         y = np.repeat([0, 1], 40)
         X = rng.normal(size=(80, 2)) + 8 * y[:, None]
         assert tdl.support_vectors(X, y, some_labels(y, 0.3, rng)) == 100
+
+    def test_majorized_losses(self, rng):
+        """The clipped one is the library's; a linear one the paper's."""
+        X, y = rng.normal(size=(80, 3)), rng.integers(0, 3, 80)
+        few = some_labels(y, 0.5, rng)
+        for loss, slope in (("clipped", tdl_losses.SLOPES["clipped"]), ("squared", np.ones_like)):
+            ours = TDL(3, reg=1.0, loss=loss).fit(X, few)
+            theirs = tdl_losses.majorized(X, few, 3, slope)
+            np.testing.assert_allclose(theirs.eigenvalues_, ours.eigenvalues_)
+
+    def test_wrong_labels_are_those_of_other_classes(self, rng):
+        few = some_labels(np.arange(200) % 3, 0.5, rng)
+        given = tdl_losses.with_wrong_labels(few, 0.2, rng)
+        np.testing.assert_array_equal(given >= 0, few >= 0)
+        assert np.sum(given != few) == 20
+        assert given.max() == 2
 
     def test_graphs_are_symmetric_and_say_who_lists_whom(self, rng):
         G = nearest(rng.normal(size=(30, 2)), 4)
