@@ -231,6 +231,11 @@ class TestTDL:
         np.testing.assert_array_equal(graphs["mean"], (listed.astype(float) + listed.T) / 2)
         assert set(np.unique(graphs["union"])) == {0, 1}
 
+    def test_moved_images(self):
+        image = np.zeros((1, 28, 28))
+        image[0, 13, 20] = 1
+        assert tdl_mnist.moved(image.reshape(1, -1)).argmax() == 14 * 28 + 21
+
     def test_first_neighbours(self, rng):
         X = rng.normal(size=(30, 2))
         np.testing.assert_allclose(
