@@ -12,7 +12,7 @@ from nearkin.estimators import NMMP, TDL
 from nearkin.evaluation import corrected_resampled_t_test
 from nearkin.neighbors import nearest
 from reproductions import discriminative_projections as dp
-from reproductions import dne, dp_table, nca, nmmp, tdl, tdl_losses, tdl_mnist
+from reproductions import dne, dp_table, nca, nca_video, nmmp, tdl, tdl_losses, tdl_mnist
 from reproductions.experiment import mean_std
 from reproductions.pictures import blank, panels, scatter
 from reproductions.splits import Split, codes_of, of_each_class, some_labels
@@ -112,6 +112,12 @@ class TestNCA:
         split = nca.seventy_thirty(rng.normal(size=(60, 3)), np.repeat([0, 1], 30), rng)
         lda = nca.plane(2)["LDA"].fit(split.train, split.y_train)
         assert lda.transform(split.test).shape == (18, 1)
+
+    def test_frames_are_paired_with_the_next_of_the_same_person(self):
+        frames = nca_video.Frames.of(np.zeros((6, 1)), np.array([0, 0, 0, 1, 1, 1]))
+        assert frames.pairs().tolist() == [[0, 1], [1, 2], [3, 4], [4, 5]]
+        assert frames.place.tolist() == [0, 50, 100, 0, 50, 100]
+        assert frames.some(np.array([1, 2, 5])).pairs().tolist() == [[0, 1]]
 
     def test_claim_corrects_for_shared_rows_and_for_the_number_of_sets(self, rng):
         noise = rng.normal(size=20)
