@@ -99,8 +99,11 @@ def losses(run: Run) -> Iterator[str]:
             found[column] = {name: np.array([score[name] for score in scores]) for name in LOSSES}
             sizes[column] = len(y)
     yield f"5-NN on the unlabelled rows, {n_splits} splits:"
-    rows = [[name, *(mean_std(scores[name]) for scores in found.values())] for name in LOSSES]
-    yield table(["loss", *found], rows)
+    rows = []
+    for name in LOSSES:
+        columns = [scores[name] for scores in found.values()]
+        rows.append([name, *map(mean_std, columns), f"{np.mean(columns):.1f}"])
+    yield table(["loss", *found, "mean"], rows)
     yield _verdict(found, sizes)
 
 
