@@ -64,7 +64,7 @@ def unsupervised(frames: Frames) -> dict[str, Any]:
 
 
 def same_people(frames: Frames, maps: dict[str, Any], n: int, rng: Any) -> dict[str, float]:
-    """Return 1-NN by n labelled frames of every person, on all others, by map; NCA has only these."""
+    """Return 1-NN by n labelled frames of every person on all others; NCA has only these."""
     split = Split.of(frames.X, frames.person, of_each_class(frames.person, n, rng))
     maps = {**maps, "NCA, labels": NCA(M).fit(split.train, split.y_train)}
     return {name: split.score(fitted.transform, 1) for name, fitted in maps.items()}

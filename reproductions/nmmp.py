@@ -158,7 +158,7 @@ def bracket(A: np.ndarray, B: np.ndarray, m: int) -> tuple[float, float]:
 
 
 def bisection(A: np.ndarray, B: np.ndarray, m: int, epsilon: float) -> tuple[float, int]:
-    """Return the trace ratio by Table 1, and how many matrices were decomposed, A and B included."""
+    """Return the trace ratio by Table 1, and the number of decompositions, A and B included."""
     low, high = bracket(A, B, m)
     n_decompositions = 2
     while high - low > epsilon:
@@ -275,7 +275,7 @@ EXPERIMENTS = (
         (
             "The splits and the numbers of directions of Table 4. The paper gives no epsilon; here "
             "it is a share of the optimum, as scatters have units.",
-            "The decompositions of the bisection include those of A and B for its bracket; Newton's "
+            "The decompositions of the bisection include those of A and B for its bracket. Newton's "
             "method is that of this library, from the lower bound. Difference: the largest of the "
             "optima by both, as a share.",
         ),

@@ -21,7 +21,7 @@ from .tdl import TABLE_1
 
 Slope = Callable[[np.ndarray], np.ndarray]
 
-# The derivative of a concave g(c), c the cost of a row in units of the mean |c| by the paper's cost.
+# The derivative of a concave g(c), c the cost of a row relative to the mean |c| by the paper's.
 SLOPES: dict[str, Slope] = {
     "clipped": lambda c: (c < 0).astype(np.float64),
     "softly clipped": lambda c: np.exp(-np.maximum(c, 0)),
@@ -137,8 +137,9 @@ EXPERIMENTS = (
             "The paper has no experiment. Sets, scaling, labels and numbers of eigenvectors are "
             "those of Table 1, graph and weight of the penalty the defaults of this library, "
             "reg = 1; labelled rows vote from `voting_embedding_`.",
-            "The cost c of a row is in units of the mean |c| of labelled rows by the paper's cost. Squared: the paper's c; clipped: min(c, 0); softly clipped: c below 0, 1 - "
-            "exp(-c) above. All are concave, and solved by majorization, an eigenproblem a step.",
+            "The cost c of a row is in units of the mean |c| of labelled rows by the paper's cost. "
+            "Squared: the paper's c; clipped: min(c, 0); softly clipped: c below 0, 1 - exp(-c) "
+            "above. All are concave, and solved by majorization, an eigenproblem a step.",
         ),
         losses,
     ),

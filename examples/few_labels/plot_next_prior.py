@@ -27,9 +27,9 @@ digits = load_digits()
 # Rounds
 # ------
 # ``voting_embedding_`` has labelled rows where unlabelled rows with the same neighbours would be.
-# With ``reg=np.inf`` labels count for nothing: this shows what repetition does by itself. A tenth of
-# 1,000 digits have a label; the settings of TDL were chosen on other draws of digits and labels than
-# the three that are shown.
+# With ``reg=np.inf`` labels count for nothing: this shows what repetition does by itself. A tenth
+# of 1,000 digits have a label. The settings of TDL were chosen on other draws of digits and labels
+# than the three that are shown.
 
 N_ROUNDS = 3
 REGS = {"with labels": 0.1, "without labels": np.inf}
