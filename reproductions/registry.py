@@ -2,7 +2,18 @@
 
 from types import ModuleType
 
-from . import discriminative_projections, dne, dp_table, nca, neural_nca, nmmp, tdl, tdl_mnist
+from . import (
+    discriminative_projections,
+    dne,
+    dp_table,
+    nca,
+    nca_video,
+    neural_nca,
+    nmmp,
+    tdl,
+    tdl_losses,
+    tdl_mnist,
+)
 from .experiment import Experiment
 
 PAPERS: tuple[ModuleType, ...] = (
@@ -10,9 +21,11 @@ PAPERS: tuple[ModuleType, ...] = (
     dne,
     nca,
     neural_nca,
+    nca_video,
     discriminative_projections,
     dp_table,
     tdl,
+    tdl_losses,
     tdl_mnist,
 )
 EXPERIMENTS: dict[str, Experiment] = {

@@ -5,6 +5,7 @@ built.
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -26,6 +27,12 @@ def test_clusters_on_a_learned_metric_agree_better_with_the_classes():
     figures = names_of("methods/plot_learned_metric.py")["figures"]
     for method in ("k-means", "spectral clustering"):
         assert figures["learned space"][method] > figures["pixels"][method] + 0.03
+
+
+def test_a_learned_metric_as_the_next_prior_gains_in_one_round_only():
+    votes = np.mean(names_of("few_labels/plot_next_prior.py")["votes"]["with labels"], axis=0)
+    assert votes[1] > votes[0] + 0.03
+    assert votes[-1] < votes[1]
 
 
 def test_a_table_is_predicted():

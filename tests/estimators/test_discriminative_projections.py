@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy.linalg import eigh
+from scipy.linalg import eigh, orth, subspace_angles
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
@@ -84,6 +84,11 @@ def residual(A, B, V, values):
     return np.max(np.linalg.norm(A @ V - B @ V * values, axis=0) / size)
 
 
+def canonical_correlations(X, Y):
+    """Return those of centred X and Y, descending: the cosines of the angles of their ranges."""
+    return np.cos(subspace_angles(orth(X - X.mean(axis=0)), orth(Y - Y.mean(axis=0))))[::-1]
+
+
 def learned(model):
     return {name: value for name, value in vars(model).items() if name.endswith("_")}
 
@@ -158,6 +163,15 @@ class TestClasses:
         np.testing.assert_allclose(constant @ B @ both_maps(model), 0, atol=1e-10)
         assert residual(A, B, both_maps(model), model.eigenvalues_) <= 1e-8
         assert model.transform(X).std(axis=0).min() > 1e-3
+
+    def test_with_balanced_classes_and_no_graph_it_is_cca_with_their_indicators(self):
+        X, y = load_iris(return_X_y=True)
+        model = DiscriminativeProjections(2, mu=0).fit(X, y)
+        rho = canonical_correlations(X, np.eye(3)[y])
+        np.testing.assert_allclose(model.eigenvalues_, (1 - rho) / 3, atol=1e-10)
+        scores = model.transform(X), model.label_prototypes_[y]
+        for j in range(2):
+            assert np.corrcoef(*(Z[:, j] for Z in scores))[0, 1] == pytest.approx(rho[j])
 
     def test_fewer_features_than_classes_leave_more_such_directions(self):
         X, y = load_digits(return_X_y=True)
@@ -245,6 +259,34 @@ class TestNumbers:
         assert model.eigenvalues_[0] == pytest.approx(1)
         np.testing.assert_allclose(model.eigenvalues_[1:] / 1e8, lpp.eigenvalues_, rtol=1e-6)
         np.testing.assert_allclose(model.components_[1:], lpp.components_, atol=1e-5)
+
+    @pytest.mark.parametrize("kind", ["numbers", "indicators of classes of several sizes"])
+    def test_with_degrees_1_and_no_weight_on_the_graph_it_is_cca(self, kind):
+        X, y = load_iris(return_X_y=True)
+        X, y = X[:120], y[:120]
+        X, Y = (X[:, :2], X[:, 2:]) if kind == "numbers" else (X, np.eye(3)[y])
+        X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+        W = (np.ones((120, 120)) - np.eye(120)) / 119
+        model = DiscriminativeProjections(2, target="continuous", mu=0).fit(X, Y, affinity=W)
+        rho = canonical_correlations(X, Y)
+        np.testing.assert_allclose(model.eigenvalues_, 1 - rho, atol=1e-10)
+        scores = model.transform(X), Y @ model.label_components_.T
+        for j in range(2):
+            assert np.corrcoef(*(Z[:, j] for Z in scores))[0, 1] == pytest.approx(rho[j])
+
+    def test_a_direction_is_manifold_regularization_less_its_own_cost(self):
+        """With g for a scale: f = g (X_l'X_l + mu X'LX - lambda X'DX)^-1 X_l'y."""
+        X, y = values()
+        model = DiscriminativeProjections(2, target="continuous").fit(X, y)
+        W, L = graph(X)
+        known = ~np.isnan(y)
+        for f, g, value in zip(
+            model.components_, model.label_components_[:, 0], model.eigenvalues_, strict=True
+        ):
+            cost = X[known].T @ X[known] + model.mu_ * X.T @ L @ X
+            less = value * X.T @ np.diag(W.sum(axis=1)) @ X
+            solved = g * np.linalg.solve(cost - less, X[known].T @ y[known])
+            np.testing.assert_allclose(f, solved, atol=1e-8 * np.abs(f).max())
 
     def test_a_target_that_no_feature_sees_is_left_out(self):
         X = np.array([[1.0], [-1], [2], [-2], [3]])

@@ -135,7 +135,18 @@ def test_experiments_that_need_no_files(here, name):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA, reason="NEARKIN_DATA names no folder of data sets")
-@pytest.mark.parametrize("name", ["dne-figure2", "nca-figure2", "dp-table1", "tdl-table1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nmmp-table1",
+        "dne-figure2",
+        "nca-figure2",
+        "nca-video",
+        "dp-table1",
+        "dp-values",
+        "tdl-table1",
+    ],
+)
 def test_experiments_on_files(here, name):
     """On what the folder holds."""
     assert main([name, "--splits", "2", "--data", DATA, "--document", "papers.md"]) == 0

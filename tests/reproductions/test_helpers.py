@@ -8,10 +8,11 @@ from scipy.stats import ttest_1samp
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import FunctionTransformer
 
+from nearkin.estimators import NMMP, TDL
 from nearkin.evaluation import corrected_resampled_t_test
 from nearkin.neighbors import nearest
 from reproductions import discriminative_projections as dp
-from reproductions import dne, dp_table, nca, tdl, tdl_mnist
+from reproductions import dne, dp_table, nca, nca_video, nmmp, tdl, tdl_losses, tdl_mnist
 from reproductions.experiment import mean_std
 from reproductions.pictures import blank, panels, scatter
 from reproductions.splits import Split, codes_of, of_each_class, some_labels
@@ -52,6 +53,18 @@ def test_leave_one_out_does_not_ask_the_row_itself():
     )
     assert split.leave_one_out(1) == 50
     assert split.accuracy(1) == 100
+
+
+class TestNMMP:
+    def test_bisection_finds_the_optimum_within_its_bracket(self, rng):
+        X, y = rng.normal(size=(60, 5)), np.repeat([0, 1, 2], 20)
+        A, B = nmmp.scatters(Split(X, y, X, y))
+        optimum = NMMP(2, shrinkage=None).fit(X, y).objective_
+        low, high = nmmp.bracket(A, B, 2)
+        assert low < optimum < high
+        found, n_decompositions = nmmp.bisection(A, B, 2, 1e-6)
+        assert abs(found - optimum) <= 0.5e-6
+        assert n_decompositions == 2 + np.ceil(np.log2((high - low) / 1e-6))
 
 
 class TestDNE:
@@ -99,6 +112,12 @@ class TestNCA:
         split = nca.seventy_thirty(rng.normal(size=(60, 3)), np.repeat([0, 1], 30), rng)
         lda = nca.plane(2)["LDA"].fit(split.train, split.y_train)
         assert lda.transform(split.test).shape == (18, 1)
+
+    def test_frames_are_paired_with_the_next_of_the_same_person(self):
+        frames = nca_video.Frames.of(np.zeros((6, 1)), np.array([0, 0, 0, 1, 1, 1]))
+        assert frames.pairs().tolist() == [[0, 1], [1, 2], [3, 4], [4, 5]]
+        assert frames.place.tolist() == [0, 50, 100, 0, 50, 100]
+        assert frames.some(np.array([1, 2, 5])).pairs().tolist() == [[0, 1]]
 
     def test_claim_corrects_for_shared_rows_and_for_the_number_of_sets(self, rng):
         noise = rng.normal(size=20)
@@ -192,6 +211,22 @@ class TestTDL:
         X = rng.normal(size=(80, 2)) + 8 * y[:, None]
         assert tdl.support_vectors(X, y, some_labels(y, 0.3, rng)) == 100
 
+    def test_majorized_losses(self, rng):
+        """The clipped one is the library's; a linear one the paper's."""
+        X, y = rng.normal(size=(80, 3)), rng.integers(0, 3, 80)
+        few = some_labels(y, 0.5, rng)
+        for loss, slope in (("clipped", tdl_losses.SLOPES["clipped"]), ("squared", np.ones_like)):
+            ours = TDL(3, reg=1.0, loss=loss).fit(X, few)
+            theirs = tdl_losses.majorized(X, few, 3, slope)
+            np.testing.assert_allclose(theirs.eigenvalues_, ours.eigenvalues_)
+
+    def test_wrong_labels_are_those_of_other_classes(self, rng):
+        few = some_labels(np.arange(200) % 3, 0.5, rng)
+        given = tdl_losses.with_wrong_labels(few, 0.2, rng)
+        np.testing.assert_array_equal(given >= 0, few >= 0)
+        assert np.sum(given != few) == 20
+        assert given.max() == 2
+
     def test_graphs_are_symmetric_and_say_who_lists_whom(self, rng):
         G = nearest(rng.normal(size=(30, 2)), 4)
         listed = G.toarray() > 0
@@ -201,6 +236,11 @@ class TestTDL:
             np.testing.assert_array_equal(W > 0, listed | listed.T)
         np.testing.assert_array_equal(graphs["mean"], (listed.astype(float) + listed.T) / 2)
         assert set(np.unique(graphs["union"])) == {0, 1}
+
+    def test_moved_images(self):
+        image = np.zeros((1, 28, 28))
+        image[0, 13, 20] = 1
+        assert tdl_mnist.moved(image.reshape(1, -1)).argmax() == 14 * 28 + 21
 
     def test_first_neighbours(self, rng):
         X = rng.normal(size=(30, 2))

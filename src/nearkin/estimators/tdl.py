@@ -270,7 +270,9 @@ class TDL(TransductiveEmbedding):
         affinity : array or sparse matrix of shape (n, n), optional
             A graph W of yours, symmetric, instead of that of the distances between the rows. It
             cannot be cut into folds: no cross-validation with it. With the unnormalized Laplacian
-            weights may be negative.
+            weights may be negative: -P makes any P whose rows sum to 0 the penalty, if none of its
+            eigenvalues is negative, as LLE's (I - B)'(I - B), B the weights that make rows of their
+            neighbours (section 2.2).
         cost : array or sparse matrix of shape (n, n), optional
             C, symmetric, instead of that of the labels: the cost of every squared distance d_ij.
 
