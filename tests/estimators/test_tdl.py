@@ -196,6 +196,14 @@ class TestOtherPenalties:
         assert tdl.eigenvalues_[0] < 0
         np.testing.assert_allclose(axes.T @ tdl.embedding_, 0, atol=1e-6)
 
+    def test_a_penalty_of_negative_eigenvalues_has_no_unit(self):
+        X, few = problem()
+        W = -np.ones((len(X), len(X)))
+        with pytest.raises(ValueError, match="add a constant to affinity"):
+            TDL(2, reg=1.0).fit(X, few, affinity=W)
+        W += 1 + 1 / len(X)
+        assert TDL(2, reg=1.0).fit(X, few, affinity=W).reg_unit_ > 0
+
 
 def lle_of_a_roll(k=12):
     """Return rows, and (I - W)'(I - W): row i of W are the weights, of sum 1, that make x_i of its
