@@ -249,17 +249,22 @@ class ITML(DescentEmbedding):
         given = given.without_equal_rows()
         space = Scale(1.0, rows.space, rows.shape)
 
-        def leading(B: np.ndarray) -> np.ndarray:
-            _, roots, Vt = svd(B @ R, full_matrices=False)
+        def loss(twice: np.ndarray) -> Value:
+            value, gradient = given.loss(twice / 2)
+            return value, gradient / 2
+
+        def leading(twice: np.ndarray) -> np.ndarray:
+            _, roots, Vt = svd(twice / 2 @ R, full_matrices=False)
             return roots[:m, None] * Vt[:m]
 
+        # Twice the map: the first step, of length 1 at most, does not end where the map is singular.
         found = lbfgs(
-            given.loss,
-            np.eye(len(R)),
+            loss,
+            2 * np.eye(len(R)),
             max_iter=self.max_iter,
             tol=tol,
             on_iteration=partial(
-                task.iteration, lambda B: {"components_": space.components(leading(B), rows.dtype)}
+                task.iteration, lambda x: {"components_": space.components(leading(x), rows.dtype)}
             ),
         )
         self.objective_ = found.value
