@@ -184,7 +184,9 @@ class TestLimits:
         model = ITML(**EXACTLY).fit_pairs(pairs)
         assert_optimal(metric(model), pairs, np.ones(len(pairs)), model.bounds_, 1.0, np.eye(4))
         assert np.linalg.eigvalsh(metric(model)).max() < 1 + 1e-6
-        assert np.all(model.pair_distance(pairs) < np.linalg.norm(pairs[:, 0] - pairs[:, 1], axis=1))
+        assert np.all(
+            model.pair_distance(pairs) < np.linalg.norm(pairs[:, 0] - pairs[:, 1], axis=1)
+        )
 
     def test_dissimilar_pairs_of_equal_rows_are_left_out(self):
         pairs, y = drawn()
@@ -308,6 +310,25 @@ def test_wine():
 def test_it_says_that_it_has_not_converged():
     with pytest.warns(ConvergenceWarning, match="max_iter=2 iterations ended the descent"):
         ITML(max_iter=2).fit_pairs(*drawn())
+
+
+def test_an_interrupt_keeps_the_best_map(monkeypatch):
+    pairs, y = drawn()
+    evaluate, calls = Bounds.loss, []
+
+    def interrupted(given, B):
+        calls.append(B)
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+        return evaluate(given, B)
+
+    monkeypatch.setattr(Bounds, "loss", interrupted)
+    model = ITML()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit_pairs(pairs, y)
+    value = loss(metric(model), pairs, y, model.bounds_, model.gamma, np.eye(4))[0]
+    assert model.objective_ == pytest.approx(value)
+    assert value <= min(model.loss_curve_)
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ from .tdl import TDL, TDLClassifier
 # `nearkin.evaluation.compare` runs those with an attribute `compared_as` in this order: quick ones
 # first.
 __all__ = [  # noqa: RUF022
-    "RCA", "GMML", "LPP", "LFDA", "LDE", "MFA", "DMLMJ", "DNE", "NMMP", "NCA", "LMNN", "MLKR", "ITML",
-    "DiscriminativeProjections", "SDA", "TDL", "DiscriminativeProjectionsClassifier",
+    "RCA", "GMML", "LPP", "LFDA", "LDE", "MFA", "DMLMJ", "DNE", "NMMP", "ITML", "NCA", "LMNN",
+    "MLKR", "DiscriminativeProjections", "SDA", "TDL", "DiscriminativeProjectionsClassifier",
     "DiscriminativeProjectionsRegressor", "LapRLSClassifier", "LapRLSRegressor",
     "LaplacianEigenmaps", "NeuralNCA", "PairNCA", "SoftNeighborsClassifier",
     "SoftNeighborsRegressor", "TDistributedNCA", "TDLClassifier",

@@ -43,7 +43,7 @@ class ITML(DescentEmbedding):
     ones are to be at most u, dissimilar ones at least l. The metric M and the bounds xi_c that it
     keeps minimize
 
-        D_ld(M, M_0) + gamma sum_c w_c D_ld(xi_c, xi_c0)                                 (eq. 3.4)
+        D_ld(M, M_0) + gamma sum_c w_c D_ld(xi_c, xi_c0)
         subject to  d_c <= xi_c  for similar pairs,  d_c >= xi_c  for dissimilar ones,
 
     with the prior M_0, the LogDet divergence D_ld(A, B) = tr(A B^-1) - log det(A B^-1) - p, and the
@@ -257,7 +257,7 @@ class ITML(DescentEmbedding):
             _, roots, Vt = svd(twice / 2 @ R, full_matrices=False)
             return roots[:m, None] * Vt[:m]
 
-        # Twice the map: the first step, of length 1 at most, does not end where the map is singular.
+        # over twice the map: the first step, of length 1, does not end where it is singular
         found = lbfgs(
             loss,
             2 * np.eye(len(R)),
@@ -273,17 +273,18 @@ class ITML(DescentEmbedding):
     def _bounds_of(self, X: np.ndarray) -> tuple[float, float]:
         """Return u and l, where M_0 is the identity."""
         if self.bounds is not None:
-            u, l = check_two(self.bounds, "bounds")
-            if min(u, l) <= 0:
+            upper, lower = check_two(self.bounds, "bounds")
+            if min(upper, lower) <= 0:
                 raise ValueError(f"bounds must be larger than 0, got {self.bounds}.")
-            return u, l
+            return upper, lower
         percentiles = check_two(self.percentiles, "percentiles")
         if not 0 <= min(percentiles) <= max(percentiles) <= 100:
             raise ValueError(f"percentiles must be between 0 and 100, got {self.percentiles}.")
         some = evenly_by(row_norms(X, squared=True), BOUND_ROWS)
         squares = pdist(X[some], "sqeuclidean")
-        u, l = np.percentile(squares[squares > RANK_TOLERANCE**2 * squares.max()], percentiles)
-        return float(u), float(l)
+        squares = squares[squares > RANK_TOLERANCE**2 * squares.max()]
+        upper, lower = np.percentile(squares, percentiles)
+        return float(upper), float(lower)
 
 
 def check_two(values: Any, name: str) -> tuple[float, float]:
@@ -345,7 +346,7 @@ class Bounds:
         gradient = 2 * (B - np.linalg.inv(B).T)
         Z = embed(B, self.X)
         slopes = np.zeros_like(Z)
-        for some in row_blocks(*self.differences.shape[:1], Z.shape[1]):
+        for some in row_blocks(len(self.pairs), Z.shape[1]):
             D, bounds = self.differences[some], self.bounds[some]
             U = D @ Z
             ratios = row_norms(U, squared=True) / bounds
