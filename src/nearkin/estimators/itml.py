@@ -152,7 +152,10 @@ class ITML(DescentEmbedding):
     """
 
     compared_as: ClassVar[dict] = {
-        "ITML": {"settings": lambda p: [{"gamma": gamma} for gamma in (0.01, 0.1, 1.0)]}
+        "ITML": {
+            "settings": lambda p: [{"gamma": gamma} for gamma in (0.01, 0.1, 1.0)],
+            "params": {"tol": 1e-3},  # held-out rows are predicted as well: see `EARLY`
+        }
     }
     _needs_labels = True
     _init_may_be_minimum = True
@@ -334,8 +337,12 @@ class Bounds:
                 "No pair differs: the two rows of each are equal, so there is no direction to "
                 "learn."
             )
-        return Bounds(
-            self.X, self.pairs[kept], self.similar[kept], self.bounds[kept], self.weights[kept]
+        return replace(
+            self,
+            pairs=self.pairs[kept],
+            similar=self.similar[kept],
+            bounds=self.bounds[kept],
+            weights=self.weights[kept],
         )
 
     @cached_property
