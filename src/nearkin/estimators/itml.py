@@ -58,8 +58,8 @@ class ITML(DescentEmbedding):
         D_ld(M, M_0) + gamma sum_{c violated} w_c (d_c / xi_c0 - log(d_c / xi_c0) - 1),
 
     which is smooth and strictly convex. Its minimum is where M^-1 = M_0^-1 + sum_c lambda_c (x_a -
-    x_b)(x_a - x_b)', with lambda_c = gamma w_c (1 / xi_c0 - 1 / d_c) for violated bounds and 0 for
-    others.
+    x_b)(x_a - x_b)', with lambda_c = gamma w_c (1 / xi_c0 - 1 / d_c) for violated bounds, larger
+    than 0 for similar pairs and less for dissimilar ones, and 0 for others.
 
     `fit` takes, for every row, the nearest rows of its class for similar ones, and the nearest of
     other classes for dissimilar ones. `fit_pairs` takes pairs as they are given, of both kinds or
@@ -127,10 +127,12 @@ class ITML(DescentEmbedding):
     The paper projects the metric onto one constraint after the other, in cycles (Bregman
     projections, algorithm 1). This is the same minimum, found by L-BFGS over the map A of M = A'A
     from M_0: all constraints are dealt with at once, and the decrease of one loss says when it has
-    converged. Projections of large gamma need very many cycles.
+    converged. For a large gamma projections need very many cycles.
 
     With `sample_weight` s, a pair of rows counts s_i s_j, of weights whose mean is 1; weights of
     given pairs are divided by their mean, too.
+
+    Sparse X is made dense where p <= n, in the span of the rows else.
 
     Cost: an iteration takes O(n r^2 + q r + r^3) time for q pairs and r = min(n, p), and O(n r + q)
     memory. From labels a search, O(n^2 p), precedes it, and q is at most 2 k n. For p > n the
