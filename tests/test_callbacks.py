@@ -413,6 +413,25 @@ def test_every_fit_of_an_adapter_reports_its_passes(method, arguments):
 
 
 @with_sklearn_callbacks
+@pytest.mark.parametrize(
+    ("method", "comparisons"),
+    [
+        ("fit_triplets", [[0, 1, 2], [3, 4, 5]]),
+        ("fit_quadruplets", [[0, 1, 2, 3], [3, 4, 5, 3]]),
+    ],
+)
+def test_comparisons_of_lmnn_report_their_iterations(method, comparisons):
+    recorder = Recorder()
+    model = LMNN(2).set_callbacks(recorder)
+    getattr(model, method)(comparisons, X=data()[0])
+    assert recorder.events.count(("end", "iteration")) == model.n_iter_ > 0
+    assert recorder.events[-1] == ("teardown", "fit")
+    np.testing.assert_array_equal(
+        recorder.values("end")[-1]["fitted"].components_, model.components_
+    )
+
+
+@with_sklearn_callbacks
 class TestPartialFit:
     def test_is_a_fit_of_one_epoch(self):
         recorder = Recorder()

@@ -118,7 +118,7 @@ OF_PAIRS = dict.fromkeys(
 EXPECTED_FAILURES = dict.fromkeys(PARTLY_LABELLED, MINUS_1) | dict.fromkeys(
     (NCAClassifier, NCARegressor), COPIES
 )
-EXPECTED_FAILURES |= dict.fromkeys((DMLMJ, DNE, LDE, LFDA, LPP, MFA, NMMP, SDA), NEIGHBORS)
+EXPECTED_FAILURES |= dict.fromkeys((DMLMJ, DNE, LDE, LFDA, LMNN, LPP, MFA, NMMP, SDA), NEIGHBORS)
 EXPECTED_FAILURES |= dict.fromkeys((GMML, RCA), NO_PAIR)
 EXPECTED_FAILURES |= dict.fromkeys((MLKR, NCA, nearkin.PairNCA), VOTES)
 EXPECTED_FAILURES[nearkin.Matcher] = OF_PAIRS

@@ -486,6 +486,49 @@ def validate_given_pairs(
     return GivenPairs(X, pairs, similar, weights, stacked)
 
 
+def validate_comparisons(
+    estimator: Any, tuples: Any, name: str, X: Any = None, weights: Any = None
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return rows for fitting, quadruplets (n, 4) of their numbers, and the weights of these.
+
+    `name` is "triplets" or "quadruplets", of rows or, with X, of numbers of its rows. A triplet (a,
+    b, c) becomes (a, b, a, c). Those of weight 0, and rows that are in none of the others, are left
+    out.
+    """
+    width = {"triplets": 3, "quadruplets": 4}[name]
+    if X is None:
+        tuples = validate_tuples(tuples, name, width)
+    else:
+        refuse_foreign(X)
+        tuples = _row_numbers(tuples, name, width, _num_samples(X))
+        _refuse_idle(tuples, name)
+    weights = check_pair_weights(weights, len(tuples))
+    tuples, weights = tuples[weights > 0], weights[weights > 0]
+    if X is None:
+        X, numbers = distinct_rows(tuples)
+    else:
+        rows, numbers = np.unique(tuples, return_inverse=True)
+        numbers = numbers.reshape(tuples.shape)
+        X = _safe_indexing(X.to_pandas() if hasattr(X, "to_pandas") else X, rows)
+    X, _ = _validate_for_fit(estimator, X, reset=True)
+    return X, numbers if width == 4 else numbers[:, [0, 1, 0, 2]], weights
+
+
+def _refuse_idle(numbers: np.ndarray, name: str) -> None:
+    """Raise a ValueError where a row is compared with itself, or a pair with the same one."""
+    if name == "triplets":
+        _refuse_repeats(numbers, name)
+        return
+    for pair in (numbers[:, :2], numbers[:, 2:]):
+        _refuse_repeats(pair, f"the pairs (a, b) and (c, d) of {name}")
+    same = (np.sort(numbers[:, :2], axis=1) == np.sort(numbers[:, 2:], axis=1)).all(axis=1)
+    if same.any():
+        raise ValueError(
+            f"{name} must compare two pairs, number {same.argmax()} (counted from 0) has the same "
+            "one twice."
+        )
+
+
 def unstacked(X: Any, numbers: Any, y: Any, name: str, width: int) -> tuple[Any, Any, Any]:
     """Return rows, the numbers of those of each pair or triplet, and y.
 
@@ -525,6 +568,13 @@ def check_row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray
     """Return pairs (n_pairs, 2) or triplets (n_triplets, 3) of the numbers of n rows, those of one
     all different.
     """
+    numbers = _row_numbers(numbers, name, width, n)
+    _refuse_repeats(numbers, name)
+    return numbers
+
+
+def _row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
+    """Return integers of shape (n_numbers, width), each from 0 to n - 1."""
     refuse_foreign(numbers, name)
     numbers = np.asarray(numbers)
     shape = numbers.shape
@@ -539,6 +589,11 @@ def check_row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray
     if numbers.min() < 0 or numbers.max() >= n:
         found = f"{numbers.min()} to {numbers.max()}"
         raise ValueError(f"{name} must hold numbers of rows, 0 to {n - 1}, got {found}.")
+    return numbers
+
+
+def _refuse_repeats(numbers: np.ndarray, name: str) -> None:
+    """Raise a ValueError where the rows of one pair or triplet are not all different."""
     ordered = np.sort(numbers, axis=1)
     twice = ordered[:, 1:] == ordered[:, :-1]
     if twice.any():
@@ -547,7 +602,6 @@ def check_row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray
         raise ValueError(
             f"{name} must be of different rows, number {at} (counted from 0) has row {row} twice."
         )
-    return numbers
 
 
 def check_pair_weights(weights: Any, n_pairs: int) -> np.ndarray:
@@ -565,8 +619,13 @@ def distinct_rows(tuples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of some pairs or triplets, equal ones once, and the numbers of those of
     each.
     """
-    X, numbers = np.unique(tuples.reshape(-1, tuples.shape[2]), axis=0, return_inverse=True)
-    return X, numbers.reshape(tuples.shape[:2])
+    rows = tuples.reshape(-1, tuples.shape[2])
+    # By their bytes first: to sort all rows takes long where most are in many tuples.
+    codes: dict[bytes, int] = {}
+    numbers = np.array([codes.setdefault(row.tobytes(), len(codes)) for row in rows])
+    some = np.unique(numbers, return_index=True)[1]
+    X, order = np.unique(rows[some], axis=0, return_inverse=True)
+    return X, order.ravel()[numbers].reshape(tuples.shape[:2])
 
 
 def as_rows(X: Any, *, missing: bool = False) -> Any:

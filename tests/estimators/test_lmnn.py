@@ -342,6 +342,232 @@ class TestNeighborsAreRightMoreOften:
         assert learned >= raw
 
 
+@pytest.fixture(scope="module")
+def compared():
+    """Return rows, the numbers of triplets of them, some with a common pair, and weights."""
+    X, y = (part[::2] for part in wine())
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, len(X), (3000, 3))
+    a, b, c = rows.T
+    triplets = rows[(a != b) & (y[a] == y[b]) & (y[a] != y[c])][:200]
+    triplets[100:150, :2] = triplets[:50, :2]
+    a, b, c = triplets.T
+    triplets = triplets[y[a] != y[c]]
+    return X, triplets, rng.integers(1, 4, len(triplets))
+
+
+def loss_of_triplets(A, X, triplets, weights):
+    """The loss as the docstring of `fit_quadruplets` has it."""
+    d = cdist(X @ A.T, X @ A.T, "sqeuclidean")
+    a, b, c = triplets.T
+    hinges = weights @ np.maximum(0, 1 + d[a, b] - d[a, c])
+    near = [tuple(sorted(pair)) for pair in triplets[:, :2].tolist()]
+    mean = {pair: np.mean([w for of, w in zip(near, weights) if of == pair]) for pair in set(near)}  # noqa: B905
+    attraction = sum(w * d[pair] for pair, w in mean.items())
+    square = weights @ np.sum((X[a] - X[b]) ** 2, axis=1) / weights.sum() / X.shape[1]
+    return (attraction + hinges) / 2 / weights.sum() + 0.05 * square * np.sum(A**2)
+
+
+def metric_of(model):
+    return model.get_mahalanobis_matrix()
+
+
+def assert_same_map(found, expected, tol=1e-9):
+    M = metric_of(expected)
+    np.testing.assert_allclose(metric_of(found), M, rtol=0, atol=tol * np.abs(M).max())
+    assert found.objective_ == pytest.approx(expected.objective_, rel=tol)
+
+
+class TestGivenComparisons:
+    @pytest.mark.parametrize("n_components", [None, 2])
+    def test_objective_is_the_loss_of_the_map(self, n_components, compared):
+        X, triplets, weights = compared
+        model = LMNN(n_components).fit_triplets(triplets, X=X, weights=weights)
+        expected = loss_of_triplets(model.components_, X, triplets, weights)
+        assert model.objective_ == pytest.approx(expected, rel=1e-9)
+        assert model.loss_curve_[-1] == pytest.approx(model.objective_, rel=1e-12)
+        assert len(model.loss_curve_) == model.n_iter_ + 1
+        assert (np.diff(model.loss_curve_) <= 0).all()
+
+    def test_a_square_map_is_the_global_optimum(self, compared):
+        """No small change of the metric leads lower."""
+        X, triplets, weights = compared
+        X = X[:, :5]
+        model = LMNN(tol=1e-9, max_iter=2000).fit_triplets(triplets, X=X, weights=weights)
+        M, rng = metric_of(model), np.random.default_rng(0)
+        for size in (0.003, 0.03, 0.3):
+            for _ in range(5):
+                B = rng.normal(size=(5, rng.integers(1, 6)))
+                other = M + size * (
+                    np.linalg.norm(M) / np.linalg.norm(B @ B.T) * B @ B.T - rng.random() * M
+                )
+                A = np.linalg.cholesky(other + 1e-12 * np.eye(5)).T
+                loss = loss_of_triplets(A, X, triplets, weights)
+                assert loss >= model.objective_ * (1 - 1e-5)
+
+    def test_begins_in_the_scale_of_the_lowest_loss(self, compared):
+        X, triplets, weights = compared
+        with pytest.warns(ConvergenceWarning):
+            start = LMNN(max_iter=1).fit_triplets(triplets, X=X, weights=weights).loss_curve_[0]
+        losses = [
+            loss_of_triplets(size * np.eye(13), X, triplets, weights)
+            for size in np.geomspace(0.01, 5, 100)
+        ]
+        assert start == pytest.approx(min(losses), rel=1e-3)
+
+    def test_a_triplet_is_a_quadruplet_that_shares_a_row(self, compared):
+        X, triplets, weights = compared
+        by_triplets = LMNN().fit_triplets(triplets, X=X, weights=weights)
+        by_quadruplets = LMNN().fit_quadruplets(triplets[:, [0, 1, 0, 2]], X=X, weights=weights)
+        np.testing.assert_array_equal(by_quadruplets.components_, by_triplets.components_)
+
+    def test_rows_of_a_pair_in_any_order(self, compared):
+        X, triplets, _ = compared
+        quadruplets = triplets[:, [0, 1, 0, 2]]
+        swapped = quadruplets.copy()
+        swapped[::2, :2], swapped[::3, 2:] = swapped[::2, 1::-1], swapped[::3, :1:-1]
+        expected = LMNN().fit_quadruplets(quadruplets, X=X)
+        assert_same_map(LMNN().fit_quadruplets(swapped, X=X), expected)
+
+    def test_comparisons_in_any_order_and_rows_themselves(self, compared):
+        X, triplets, weights = compared
+        expected = LMNN().fit_triplets(triplets, X=X, weights=weights)
+        order = np.random.default_rng(0).permutation(len(triplets))
+        triplets, weights = triplets[order], weights[order]
+        assert_same_map(LMNN().fit_triplets(triplets, X=X, weights=weights), expected)
+        assert_same_map(LMNN().fit_triplets(X[triplets], weights=weights), expected, 1e-6)
+
+    def test_weights_are_those_of_repeated_comparisons(self, compared):
+        X, triplets, weights = compared
+        expected = LMNN().fit_triplets(np.repeat(triplets, weights, axis=0), X=X)
+        assert_same_map(LMNN().fit_triplets(triplets, X=X, weights=weights), expected)
+        assert_same_map(LMNN().fit_triplets(triplets, X=X, weights=0.1 * weights), expected)
+        plain = metric_of(LMNN().fit_triplets(triplets, X=X))
+        assert np.abs(plain - metric_of(expected)).max() > 1e-3 * np.abs(plain).max()
+
+    def test_a_comparison_of_weight_0_is_absent_with_its_rows(self, compared):
+        X, triplets, weights = compared
+        weights = np.where(triplets[:, 0] % 4, weights, 0)
+        there = weights > 0
+        far_away = X.copy()
+        far_away[np.setdiff1d(np.arange(len(X)), triplets[there])] = np.nan
+        expected = LMNN().fit_triplets(triplets[there], X=X, weights=weights[there])
+        found = LMNN().fit_triplets(triplets, X=far_away, weights=weights)
+        np.testing.assert_array_equal(found.components_, expected.components_)
+
+    @pytest.mark.parametrize("n_components", [None, 2])
+    def test_units_do_not_matter(self, n_components, compared):
+        X, triplets, _ = compared
+        plain = LMNN(n_components).fit_triplets(triplets, X=X)
+        doubled = LMNN(n_components).fit_triplets(triplets, X=X * 2.0**20)
+        np.testing.assert_allclose(doubled.components_ * 2.0**20, plain.components_, rtol=1e-12)
+
+    @pytest.mark.parametrize("n_components", [None, 2])
+    def test_sparse_rows_and_single_precision(self, n_components, compared):
+        X, triplets, _ = compared
+        model = LMNN(n_components).fit_triplets(triplets, X=X)
+        sparse = LMNN(n_components).fit_triplets(triplets, X=csr_array(X))
+        assert sparse.objective_ == pytest.approx(model.objective_, rel=2e-3)
+        single = LMNN(n_components).fit_triplets(triplets, X=X.astype(np.float32))
+        assert single.components_.dtype == np.float32
+        assert single.objective_ == pytest.approx(model.objective_, rel=2e-3)
+
+    def test_wide_rows_need_no_p_by_p_map_and_stay_sparse(self):
+        rng = np.random.default_rng(0)
+        triplets = np.array([rng.permutation(30)[:3] for _ in range(40)])
+        model = LMNN().fit_triplets(triplets, X=rng.normal(size=(30, 20_000)))
+        assert model.components_.shape == (29, 20_000)
+        noise = random_array((30, 50_000), density=1e-4, random_state=rng)
+        model = LMNN(2).fit_triplets(triplets, X=csr_array(noise))
+        assert model.components_.shape == (2, 50_000)
+
+    def test_names_of_features_are_kept(self, compared):
+        pandas = pytest.importorskip("pandas")
+        X, triplets, _ = compared
+        frame = pandas.DataFrame(X, columns=[f"f{j}" for j in range(13)])
+        model = LMNN(2).fit_triplets(triplets, X=frame)
+        assert list(model.feature_names_in_) == list(frame.columns)
+        assert model.transform(frame).shape == (len(X), 2)
+
+    def test_where_nothing_is_violated_the_map_shrinks_until_something_is(self):
+        X = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 9.0]])
+        model = LMNN(tol=1e-10).fit_triplets([[0, 1, 2]], X=X)
+        a, b, c = model.transform(X)
+        assert np.sum((a - c) ** 2) - np.sum((a - b) ** 2) == pytest.approx(1, abs=0.01)
+
+    def test_equal_rows_that_are_to_be_near_cost_nothing(self):
+        X = np.array([[0.0, 1.0], [0.0, 1.0], [3.0, 1.0]])
+        model = LMNN().fit_triplets(X[None])
+        assert model.objective_ == pytest.approx(0, abs=1e-12)
+        assert model.pair_distance(X[None, [0, 2]])[0] >= 1
+
+    def test_an_interrupt_keeps_the_best_map(self, compared, monkeypatch):
+        X, triplets, _ = compared
+        TestInterrupts.interrupt(monkeypatch, "comparison_margin", 9)
+        model = LMNN()
+        with pytest.raises(KeyboardInterrupt):
+            model.fit_triplets(triplets, X=X)
+        assert model.transform(X).shape == X.shape
+        assert model.loss_curve_[-1] < model.loss_curve_[0]
+
+    @pytest.mark.parametrize("load", [load_wine, load_iris])
+    def test_held_out_comparisons_are_right_more_often(self, load):
+        X, y = load(return_X_y=True)
+        X = scale(X)
+        rng = np.random.default_rng(0)
+
+        def triplets_of(rows):
+            some = rows[rng.integers(0, len(rows), (4000, 3))]
+            a, b, c = some.T
+            return some[(a != b) & (y[a] == y[b]) & (y[a] != y[c])][:300]
+
+        train, test = next(StratifiedShuffleSplit(1, test_size=0.5, random_state=0).split(X, y))
+        model = LMNN().fit_triplets(triplets_of(train), X=X)
+        a, b, c = triplets_of(test).T
+        raw = np.mean(np.sum((X[a] - X[b]) ** 2, axis=1) < np.sum((X[a] - X[c]) ** 2, axis=1))
+        near, far = (model.pair_distance(np.stack([X[a], X[o]], axis=1)) for o in (b, c))
+        assert np.mean(near < far) > raw + 0.03
+
+
+@pytest.mark.parametrize(
+    ("method", "comparisons", "more", "message"),
+    [
+        (
+            "triplets",
+            [[0, 1, 1]],
+            {},
+            "triplets must be of different rows, number 0 .* has row 1 twice",
+        ),
+        ("triplets", [[0, 1]], {}, r"triplets must be numbers of rows of X, .* \(n_triplets, 3\)"),
+        ("triplets", [[0, 1, 90]], {}, "triplets must hold numbers of rows, 0 to 88, got 0 to 90"),
+        ("triplets", [[0, 1, 2]], {"weights": [1, 2]}, "weights must be 1 numbers of at least 0"),
+        (
+            "triplets",
+            [[0.5, 1, 2]],
+            {"X": None},
+            r"triplets must have the shape \(n_triplets, 3, p\)",
+        ),
+        (
+            "quadruplets",
+            [[0, 1, 2, 3], [0, 1, 2, 2]],
+            {},
+            r"the pairs \(a, b\) and \(c, d\) of quadruplets must be of different rows, number 1",
+        ),
+        (
+            "quadruplets",
+            [[0, 1, 1, 0]],
+            {},
+            "quadruplets must compare two pairs, number 0 .* the same",
+        ),
+        ("quadruplets", [[0, 1, 2]], {}, r"integers of shape \(n_quadruplets, 4\)"),
+    ],
+)
+def test_bad_comparisons_are_named(method, comparisons, more, message):
+    X = wine()[0][::2]
+    with pytest.raises(ValueError, match=message):
+        getattr(LMNN(), f"fit_{method}")(comparisons, **{"X": X} | more)
+
+
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from nearkin import DMLMJ, DNE, GMML, LDE, LFDA, LPP, MFA, NMMP, RCA, SDA
+from nearkin import DMLMJ, DNE, GMML, LDE, LFDA, LMNN, LPP, MFA, NMMP, RCA, SDA
 from nearkin.estimators import Rows, base
 from nearkin.estimators.base import inner_folds
 from nearkin.neighbors import EXACT
@@ -145,11 +145,12 @@ def test_maps_of_repeated_rows(method):
         np.testing.assert_allclose(unit[0], unit[1])
 
 
-# Methods by the scatters they take, also for p > n.
+# Methods by the scatters they take, and one by descent, also for p > n.
 METHODS = [
     *(RCA(), RCA(target="chunklets"), GMML(), LPP(2), LFDA(), LDE(), LDE(shrinkage=None)),
     *(MFA(n_pairs=20), DMLMJ(), DNE(n_neighbors=3), NMMP(3), NMMP(3, criterion="ratio_trace")),
     *(NMMP(2, shrinkage=None), SDA(), SDA(beta=0.1), LDE(n_neighbors_within="auto")),
+    *(LMNN(tol=1e-3), LMNN(2, tol=1e-3)),
 ]
 
 

@@ -11,7 +11,14 @@ from nearkin import _blocks
 from nearkin.estimators.descent_embedding import target_neighbors
 from nearkin.graphs import laplacian
 from nearkin.objectives import lmnn, stochastic
-from nearkin.objectives.lmnn import impostors_within, large_margin, target_squares
+from nearkin.objectives.lmnn import (
+    Comparisons,
+    comparison_margin,
+    impostors_within,
+    large_margin,
+    pair_squares,
+    target_squares,
+)
 from nearkin.scatter import scatter
 
 N, P, K = 24, 5, 3
@@ -282,3 +289,109 @@ def test_memory_is_that_of_tiles_and_lists():
     tracemalloc.stop()
     assert listed.nnz > 20 * 2000
     assert peak < 25e6
+
+
+def comparisons_by_loops(A, X, quadruplets, weights, mu=0.5):
+    """The sums, comparison by comparison; a pair that is to be near counts with the mean weight."""
+    d = squares(A, X)
+    hinges, of_pairs = 0.0, {}
+    for (a, b, c, e), w in zip(quadruplets.tolist(), weights, strict=True):
+        hinges += w * max(0.0, 1 + d[a, b] - d[c, e])
+        of_pair = of_pairs.setdefault(frozenset((a, b)), {})
+        far = frozenset((c, e))
+        of_pair[far] = of_pair.get(far, 0.0) + w
+    attraction = sum(
+        np.mean(list(of_pair.values())) * d[tuple(near)] for near, of_pair in of_pairs.items()
+    )
+    return (1 - mu) * attraction + mu * hinges
+
+
+def given_comparisons(seed=0, n=80):
+    """Quadruplets with weights: some of them twice, some with the rows of a pair swapped."""
+    rng = np.random.default_rng(seed)
+    quadruplets = rng.integers(0, N, (n, 4))
+    quadruplets[10:30, :2] = quadruplets[:20, :2]
+    quadruplets[5:10] = quadruplets[:5]
+    quadruplets[40:45] = quadruplets[:5, [1, 0, 3, 2]]
+    quadruplets = quadruplets[
+        (quadruplets[:, 0] != quadruplets[:, 1]) & (quadruplets[:, 2] != quadruplets[:, 3])
+    ]
+    return quadruplets, rng.uniform(0.2, 3.0, len(quadruplets))
+
+
+@every_map
+class TestComparisons:
+    @pytest.mark.parametrize("mu", [0.0, 0.3, 1.0])
+    def test_value_and_gradient(self, shape, mu):
+        X, _, _, rng = problem()
+        A, (quadruplets, weights) = 0.5 * rng.normal(size=shape), given_comparisons()
+        value, gradient = comparison_margin(A, X, Comparisons.of(quadruplets, weights), mu)
+        assert value == pytest.approx(comparisons_by_loops(A, X, quadruplets, weights, mu))
+        numeric = finite_differences(
+            lambda A: comparisons_by_loops(A, X, quadruplets, weights, mu), A
+        )
+        np.testing.assert_allclose(gradient, numeric, atol=1e-6 * np.abs(gradient).max())
+
+    @pytest.mark.parametrize("mu", [0.0, 0.5])
+    def test_of_all_targets_and_other_classes_are_the_loss_of_labels(self, shape, mu):
+        """But for pairs that are targets of each other, which labels draw near twice."""
+        X, codes, targets, rng = problem()
+        A = 0.5 * rng.normal(size=shape)
+        directed = np.array([(i, j) for i in range(N) for j in targets[i] if j != i])
+        triples = np.array(
+            [(i, j, i, m) for i, j in directed for m in np.flatnonzero(codes != codes[i])]
+        )
+        listed = {(a, b) for a, b in directed.tolist()}
+        mutual = np.array([(a, b) for a, b in listed if a < b and (b, a) in listed])
+        comparisons = Comparisons.of(triples, np.ones(len(triples)))
+        value, _ = comparison_margin(A, X, comparisons, mu)
+        twice = (1 - mu) * pair_squares(X @ A.T, mutual).sum()
+        of_labels, _ = large_margin(A, X, targets, others(codes), mu)
+        assert 0 < len(mutual) < len(directed)
+        assert value == pytest.approx(of_labels - twice, rel=1e-12)
+
+    def test_sparse_rows_single_precision_and_blocks(self, shape, monkeypatch):
+        X, _, _, rng = problem()
+        A, comparisons = rng.normal(size=shape) / 2, Comparisons.of(*given_comparisons())
+        value, gradient = comparison_margin(A, X, comparisons)
+        monkeypatch.setattr(lmnn, "PAIR_ENTRIES", 30)
+        monkeypatch.setattr(_blocks, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_blocks, "n_threads", lambda: 3)
+        single = comparison_margin(A.astype(np.float32), X.astype(np.float32), comparisons)
+        for (again, slope), tol in [
+            (comparison_margin(A, X, comparisons), 1e-12),
+            (comparison_margin(A, csr_array(X), comparisons), 1e-12),
+            (single, 1e-5),
+        ]:
+            assert again == pytest.approx(value, rel=tol)
+            assert slope.dtype == np.float64
+            np.testing.assert_allclose(slope, gradient, atol=tol * np.abs(gradient).max())
+
+    def test_is_convex_in_the_metric(self, shape):
+        X, _, _, rng = problem()
+        comparisons = Comparisons.of(*given_comparisons())
+        for _ in range(10):
+            A, B = rng.normal(size=(2, *shape)) * rng.choice([0.1, 0.3, 1.0], (2, 1, 1))
+            between = np.vstack([A, B]) / 2**0.5  # whose metric is the mean of theirs
+            a, b, c = (comparison_margin(M, X, comparisons)[0] for M in (A, B, between))
+            assert c <= (a + b) / 2 * (1 + 1e-12)
+
+
+class TestPairsOfComparisons:
+    def test_are_distinct(self):
+        quadruplets = np.array([[3, 1, 1, 2], [1, 3, 0, 3], [2, 1, 3, 1], [1, 3, 2, 1]])
+        found = Comparisons.of(quadruplets, np.array([1.0, 2.0, 3.0, 4.0]))
+        assert found.pairs.tolist() == [[0, 3], [1, 2], [1, 3]]
+        assert list(zip(found.near, found.far, found.weights, strict=True)) == [
+            (1, 2, 3.0),
+            (2, 0, 2.0),
+            (2, 1, 5.0),
+        ]
+        np.testing.assert_array_equal(found.attraction, [0.0, 3.0, 3.5])
+
+    def test_squares_of_dense_and_sparse_rows(self):
+        X, _, _, rng = problem()
+        pairs = rng.integers(0, N, (50, 2))
+        expected = squares(np.eye(P), X)[tuple(pairs.T)]
+        for rows in (X, csr_array(X)):
+            np.testing.assert_allclose(pair_squares(rows, pairs), expected)

@@ -6,24 +6,34 @@ and its impostors l (rows of other classes that are nearer than a target and a m
 
     E(A) = (1 - mu) sum_ij d_ij + mu sum_ijl [1 + d_ij - d_il]_+
 
-A violated triple adds mu to the weight of its pair ij, and takes mu from that of il. So the
-gradient, however many triples there are, is that of a sum of weighted pairs, `sum_ab w_ab d_ab`:
-with Z = X A'
+With weights s of the rows, d_ij counts s_i s_j times, a triple s_i s_j s_l times: as often as there
+are pairs and triples of copies, if s_i is the number of copies of row i and the copies of a row are
+neither its targets nor its impostors.
+
+A violated triple adds mu (s_i s_j s_l) to the weight of its pair ij, and takes it from that of il.
+So the gradient, however many triples there are, is that of a sum of weighted pairs, `sum_ab w_ab
+d_ab`: with Z = X A'
 
     dE/dZ = 2 (D Z - (W + W') Z),   D = diag((W + W') 1):
 
 sparse products, no outer product of a triple. Impostors are searched in tiles of some rows by all;
 every triple of a pair il is decided by d_il alone, so the nearest rows of other classes matter
 most, for all targets of a row.
+
+Where comparisons are given in place of classes, "a is to be nearer to b than c to d", the first sum
+is over the pairs ab that are to be near, the second over the comparisons (see `Comparisons`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
+from sklearn.utils.extmath import row_norms
 
 from .._blocks import parallel_map, row_blocks
 from .linear_map import chain_rule, embed
@@ -33,7 +43,12 @@ PAIR_ENTRIES = 2**18  # of differences of rows at a time: they stay in the cache
 
 
 def large_margin(
-    A: np.ndarray, X: Any, targets: np.ndarray, impostors: csr_array, mu: float = 0.5
+    A: np.ndarray,
+    X: Any,
+    targets: np.ndarray,
+    impostors: csr_array,
+    mu: float = 0.5,
+    weights: np.ndarray | None = None,
 ) -> Value:
     """Return E(A) and its gradient, where only the listed rows can be impostors.
 
@@ -50,6 +65,8 @@ def large_margin(
         margin, see `impostors_within`.
     mu : float, default=0.5
         Weight of the second sum against the first.
+    weights : ndarray of shape (n,), default=None
+        s; None for 1 each.
 
     Returns
     -------
@@ -64,26 +81,29 @@ def large_margin(
     Z = embed(A, X)
     (n, k), m = targets.shape, Z.shape[1]
     d_targets = target_squares(Z, targets)
-    n_invaders = np.zeros((n, k), Z.dtype)  # of every target: impostors within its margin
-    # of every impostor: targets within whose margin it is
-    n_invaded = np.zeros(impostors.nnz, Z.dtype)
+    s = np.ones(n, Z.dtype) if weights is None else weights.astype(Z.dtype)
+    s_pairs = s[:, None] * s[targets]
+    n_invaders = np.zeros((n, k), Z.dtype)  # of every target: violated triples, s_i s_j s_l each
+    n_invaded = np.zeros(impostors.nnz, Z.dtype)  # of every impostor: the same
 
     def sum_hinges(rows: slice) -> float:
         listed = slice(*impostors.indptr[[rows.start, rows.stop]])
         lengths = np.diff(impostors.indptr[rows.start : rows.stop + 1])
         i = np.repeat(np.arange(rows.start, rows.stop), lengths)
+        impostor = impostors.indices[listed]
         # By differences, not by products, which would cancel.
         difference = Z[i]
-        difference -= Z[impostors.indices[listed]]
+        difference -= Z[impostor]
         squares = np.einsum("ij,ij->i", difference, difference)
         excess = 1 + d_targets[i] - squares[:, None]
-        violated = excess > 0
+        violated = (excess > 0) * (s_pairs[i] * s[impostor, None])
         n_invaded[listed] = violated.sum(axis=1)
         for target in range(k):
             n_invaders[rows, target] = np.bincount(
                 i - rows.start, violated[:, target], rows.stop - rows.start
             )
-        return float(np.maximum(excess, 0, out=excess).sum(dtype=np.float64))
+        np.maximum(excess, 0, out=excess)
+        return float(np.sum(excess * violated, dtype=np.float64))
 
     # Cut where the lists, of rows max(k, m) wide, are about PAIR_ENTRIES numbers.
     step = max(1, PAIR_ENTRIES // max(k, m))
@@ -91,17 +111,118 @@ def large_margin(
     cuts = np.unique(np.concatenate([[0], cuts, [n]]))
     blocks = [slice(int(start), int(stop)) for start, stop in pairwise(cuts)]
     hinges = sum(parallel_map(sum_hinges, blocks, impostors.nnz * m))
-    has_target = d_targets >= 0
-    to_targets = (1 - mu) * has_target + mu * n_invaders
+    pulled = s_pairs * (d_targets >= 0)
+    to_targets = (1 - mu) * pulled + mu * n_invaders
     ends = np.arange(0, n * k + 1, k)
     W = csr_array((to_targets.ravel(), targets.ravel(), ends), (n, n)).astype(Z.dtype)
     V = csr_array((-mu * n_invaded, impostors.indices, impostors.indptr), (n, n), copy=True)
     V.eliminate_zeros()
-    directed = [W, W.T, V, V.T]
-    products = sum(parallel_map(lambda graph: graph @ Z, directed, (W.nnz + V.nnz) * m))
+    of_targets = np.sum(pulled * np.maximum(d_targets, 0), dtype=np.float64)
+    return (1 - mu) * of_targets + mu * hinges, _gradient([W, V], Z, A, X)
+
+
+def _gradient(graphs: Sequence[csr_array], Z: np.ndarray, A: np.ndarray, X: Any) -> np.ndarray:
+    """Return the gradient of `sum_ab w_ab d_ab` over the edges of directed graphs."""
+    directed = [graph for W in graphs for graph in (W, W.T)]
+    n_products = sum(W.nnz for W in graphs) * Z.shape[1]
+    products = sum(parallel_map(lambda graph: graph @ Z, directed, n_products))
     degrees = sum(graph.sum(axis=1, dtype=np.float64) for graph in directed)
-    value = (1 - mu) * d_targets.sum(where=has_target, dtype=np.float64) + mu * hinges
-    return value, chain_rule(2 * (degrees[:, None] * Z - products), A, X)
+    return chain_rule(2 * (degrees[:, None] * Z - products), A, X)
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Pairs of rows, and which of them are to be nearer than which others.
+
+    Attributes
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+        Distinct pairs of rows a < b.
+    near, far : ndarray of shape (n_comparisons,)
+        Numbers of pairs: each near one is to be nearer than its far one.
+    weights : ndarray of shape (n_comparisons,)
+        How much each comparison counts.
+    attraction : ndarray of shape (n_pairs,)
+        The mean weight of the comparisons in which a pair is the near one; 0 where there are none.
+    """
+
+    pairs: np.ndarray
+    near: np.ndarray
+    far: np.ndarray
+    weights: np.ndarray
+    attraction: np.ndarray
+
+    @classmethod
+    def of(cls, quadruplets: np.ndarray, weights: np.ndarray) -> Comparisons:
+        """Return the comparisons (a, b, c, d), "a is to be nearer to b than c to d", for int
+        quadruplets of shape (n, 4); of equal ones the weights are added.
+        """
+        n = int(quadruplets.max()) + 1
+        first, second = np.sort(quadruplets.reshape(-1, 2), axis=1).astype(np.int64).T
+        codes, numbers = np.unique(first * n + second, return_inverse=True)
+        n_pairs = len(codes)
+        near, far = numbers.reshape(-1, 2).astype(np.int64).T
+        compared, place = np.unique(near * n_pairs + far, return_inverse=True)
+        near, far = np.divmod(compared, n_pairs)
+        weights = np.bincount(place, weights)
+        counts = np.bincount(near, minlength=n_pairs)
+        attraction = np.bincount(near, weights, n_pairs) / np.maximum(counts, 1)
+        return cls(np.column_stack(np.divmod(codes, n)), near, far, weights, attraction)
+
+
+def comparison_margin(A: np.ndarray, X: Any, comparisons: Comparisons, mu: float = 0.5) -> Value:
+    """Return the loss of comparisons and its gradient.
+
+        E(A) = (1 - mu) sum_ab v_ab d_ab + mu sum_abcd w_abcd [1 + d_ab - d_cd]_+
+
+    over the pairs that are to be near, with their attraction v, and over the comparisons, with
+    their weights w. For all triples of targets and rows of other classes it is `large_margin`, but
+    that a pair of rows which are targets of each other is one pair, not two.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, p)
+    X : ndarray or sparse matrix of shape (n, p)
+        Best about its mean.
+    comparisons : Comparisons
+    mu : float, default=0.5
+        Weight of the second sum against the first.
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray of shape (m, p), float64
+
+    Notes
+    -----
+    O(q + r m + n p m) time for q comparisons of r distinct pairs, O(n m + q) memory beside a block.
+    """
+    Z = embed(A, X)
+    n, n_pairs = len(Z), len(comparisons.pairs)
+    near, far, w = comparisons.near, comparisons.far, comparisons.weights
+    d = pair_squares(Z, comparisons.pairs)
+    excess = 1 + d[near] - d[far]
+    violated = np.where(excess > 0, w, 0.0)
+    to_near = np.bincount(near, violated, n_pairs)
+    to_far = np.bincount(far, violated, n_pairs)
+    of_pairs = (1 - mu) * comparisons.attraction + mu * (to_near - to_far)
+    W = csr_array((of_pairs.astype(Z.dtype), tuple(comparisons.pairs.T)), (n, n))
+    value = (1 - mu) * float(comparisons.attraction @ d) + mu * float(violated @ excess)
+    return value, _gradient([W], Z, A, X)
+
+
+def pair_squares(Z: Any, pairs: np.ndarray) -> np.ndarray:
+    """Return the squared distances within pairs of rows, float64 of shape (n_pairs,), of dense or
+    sparse rows.
+    """
+
+    def of_block(block: slice) -> np.ndarray:
+        a, b = pairs[block].T
+        return row_norms(Z[a] - Z[b], squared=True).astype(np.float64)
+
+    width = Z.nnz // Z.shape[0] + 1 if issparse(Z) else Z.shape[1]
+    blocks = row_blocks(len(pairs), width, PAIR_ENTRIES)
+    return np.concatenate(parallel_map(of_block, blocks, len(pairs) * width))
 
 
 def target_squares(Z: np.ndarray, targets: np.ndarray) -> np.ndarray:
