@@ -41,7 +41,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
-from nearkin import ITML, LFDA, LMNN, MLKR, NCA, RCA, Matcher, PairNCA
+from nearkin import ITML, LFDA, LMNN, MLKR, NCA, RCA, Matcher
 
 FOLDS = 3
 DRAWN = 200  # similar pairs, dissimilar pairs, triplets, quadruplets of the rows of a fold
@@ -176,7 +176,7 @@ FROM_LABELS = [
     ("LSML_Supervised", SEED, NCA()),
     ("SCML_Supervised", SEED, NCA()),
 ]
-FROM_PAIRS = [("ITML", SEED, ITML()), ("MMC", SEED, PairNCA()), ("SDML", SEED | SPARSE, PairNCA())]
+FROM_PAIRS = [("ITML", SEED, ITML()), ("MMC", SEED, ITML()), ("SDML", SEED | SPARSE, ITML())]
 COMPARISONS = [
     Comparison("From labels", FROM_LABELS, labels, "fit", KNN, CLASSES),
     Comparison("From pairs", FROM_PAIRS, pairs, "fit_pairs", OF_PAIRS | KNN, CLASSES),

@@ -19,7 +19,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import nearkin
-from nearkin import DNE, LDE, LMNN, NCA, TDL, EmbeddingAdapter, NCAClassifier, NCARegressor, PairNCA
+from nearkin import (
+    DNE,
+    ITML,
+    LDE,
+    LMNN,
+    NCA,
+    TDL,
+    EmbeddingAdapter,
+    NCAClassifier,
+    NCARegressor,
+    PairNCA,
+)
 from nearkin.estimators.transductive import GraphPenalty
 from nearkin.tables import predictors
 from nearkin.tables.members import Member
@@ -30,6 +41,7 @@ with_sklearn_callbacks = pytest.mark.skipif(
 )
 SGD = NCA(2, solver="sgd", max_iter=4, random_state=0)
 DESCENTS = {
+    ITML(2, max_iter=4): "n_neighbors",  # there is one descent
     LMNN(2, max_iter=4): "n_passes",
     NCA(2, max_iter=4): "n_init",
     PairNCA(2, max_iter=4): "n_init",

@@ -6,9 +6,9 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import scale
 
-from nearkin import GMML, RCA, EmbeddingAdapter, Matcher, PairNCA
+from nearkin import GMML, ITML, RCA, EmbeddingAdapter, Matcher, PairNCA
 
-LEARNERS = [GMML(), RCA(), PairNCA(2)]
+LEARNERS = [GMML(), ITML(tol=1e-13), RCA(), PairNCA(2)]
 by_name = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
 
 

@@ -9,6 +9,7 @@ from .discriminative_projections import (
 from .dmlmj import DMLMJ
 from .dne import DNE
 from .gmml import GMML
+from .itml import ITML
 from .lap_rls import LapRLSClassifier, LapRLSRegressor
 from .laplacian_eigenmaps import LaplacianEigenmaps
 from .lde import LDE
@@ -32,8 +33,8 @@ from .tdl import TDL, TDLClassifier
 # `nearkin.evaluation.compare` runs those with an attribute `compared_as` in this order: quick ones
 # first.
 __all__ = [  # noqa: RUF022
-    "RCA", "GMML", "LPP", "LFDA", "LDE", "MFA", "DMLMJ", "DNE", "NMMP", "NCA", "LMNN", "MLKR",
-    "DiscriminativeProjections", "SDA", "TDL", "DiscriminativeProjectionsClassifier",
+    "RCA", "GMML", "LPP", "LFDA", "LDE", "MFA", "DMLMJ", "DNE", "NMMP", "ITML", "NCA", "LMNN",
+    "MLKR", "DiscriminativeProjections", "SDA", "TDL", "DiscriminativeProjectionsClassifier",
     "DiscriminativeProjectionsRegressor", "LapRLSClassifier", "LapRLSRegressor",
     "LaplacianEigenmaps", "NeuralNCA", "PairNCA", "SoftNeighborsClassifier",
     "SoftNeighborsRegressor", "TDistributedNCA", "TDLClassifier",

@@ -381,6 +381,7 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
 
     max_iter: Any
     warm_start = False
+    _init_may_be_minimum = False
 
     def _set_map(self, found: DescentResult, rows: Scale, dtype: Any, task: Any) -> Self:
         """Set the map, and how it was found; raise the interrupt that ended the descent, warn where
@@ -400,7 +401,11 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
                 "good, not final. Raise max_iter or tol, or standardize the features.",
                 ConvergenceWarning,
             )
-        elif found.n_iter == 0 and found.status is not Status.STOPPED and not self.warm_start:
+        elif (
+            found.n_iter == 0
+            and found.status is not Status.STOPPED
+            and not (self.warm_start or self._init_may_be_minimum)
+        ):
             warn_user(
                 "The descent has not moved from its init, which no step improves: take another, or "
                 "a larger alpha.",

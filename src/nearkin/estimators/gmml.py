@@ -154,7 +154,7 @@ class GMML(SpectralEmbedding):
         rank = len(S)
         prior = np.eye(rank)
         if self.prior is not None:
-            prior = R.T @ self._check_prior(len(R), rows.shape[1]) @ R
+            prior = R.T @ check_prior(self.prior, len(R), rows.shape[1]) @ R
         weight = self.reg * np.trace(S + D) / (2 * rank)
         F, length = geodesic(S + weight * np.linalg.inv(prior), D + weight * prior, self.t)
         U, roots, _ = svd(F, full_matrices=False)
@@ -171,23 +171,18 @@ class GMML(SpectralEmbedding):
         if check_number(self.t, "t", 0) > 1:
             raise ValueError(f"t must be between 0 and 1, got {self.t}.")
 
-    def _check_prior(self, n_coordinates: int, p: int) -> np.ndarray:
-        """Return the prior metric as an array."""
-        M = check_array(self.prior, dtype=np.float64, input_name="prior")
-        if (
-            M.shape != (p, p)
-            or np.abs(M - M.T).max() > 1e-10 * np.abs(M).max()
-            or eigvalsh(M)[0] <= 0
-        ):
-            raise ValueError(
-                f"prior must be a symmetric positive definite matrix of shape ({p}, {p})."
-            )
-        if n_coordinates != p:
-            raise ValueError(
-                f"prior needs at least as many rows as features ({p}): reduce the features, e.g. "
-                "by PCA."
-            )
-        return M
+
+def check_prior(prior: Any, n_coordinates: int, p: int) -> np.ndarray:
+    """Return the prior metric (p, p) as an array, where all p coordinates are those of features."""
+    M = check_array(prior, dtype=np.float64, input_name="prior")
+    if M.shape != (p, p) or np.abs(M - M.T).max() > 1e-10 * np.abs(M).max() or eigvalsh(M)[0] <= 0:
+        raise ValueError(f"prior must be a symmetric positive definite matrix of shape ({p}, {p}).")
+    if n_coordinates != p:
+        raise ValueError(
+            f"prior needs at least as many rows as features ({p}): reduce the features, e.g. by "
+            "PCA."
+        )
+    return M
 
 
 def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]:

@@ -74,6 +74,8 @@ class Rows:
         The sum of their weights, as often as the rows of a class count.
     X : array or csr_array of shape (n, d)
         The rows in the coordinates in which the problem is solved.
+    space : RowSpace
+        These coordinates, and the way back to the features.
     n_complement : int
         Number of dimensions of the feature space outside the span of the rows, where the problem is
         solved in the span.
@@ -97,8 +99,8 @@ class Rows:
         self.class_weights = np.bincount(codes[labelled], weights_of(self.weights, labelled))
         self.classes = np.arange(len(self.class_sizes)) if classes is None else classes
         self.search = search
-        self._space = row_space(X) if in_span else RowSpace(X, None)
-        self.X = self._space.coordinates
+        self.space = row_space(X) if in_span else RowSpace(X, None)
+        self.X = self.space.coordinates
         self.n_complement = X.shape[1] - self.X.shape[1]
 
     def _knn(self, relation: str, k: Any) -> csr_array:
@@ -207,7 +209,7 @@ class Rows:
         The largest entry of each is positive. V may have up to `n_complement` rows more:
         coordinates in an orthonormal basis of the complement of the span.
         """
-        return self._space.back_project(V)
+        return self.space.back_project(V)
 
 
 def weights_of(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:

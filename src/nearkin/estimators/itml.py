@@ -1,0 +1,359 @@
+"""Information-Theoretic Metric Learning (Davis, Kulis, Jain, Sra and Dhillon, ICML 2007)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.linalg import cholesky
+from scipy.sparse import csr_array, triu
+from scipy.spatial.distance import pdist
+from sklearn.utils.extmath import row_norms
+
+from .._blocks import centre, dense_float64, row_blocks
+from .._callbacks import FitTask, with_callbacks
+from .._validation import (
+    check_integer,
+    check_number,
+    check_positive,
+    check_shared_labels,
+    validate_given_pairs,
+    validate_labelled_rows,
+    weighted_rows,
+)
+from ..descent import Value, lbfgs
+from ..linalg import svd
+from ..neighbors import EXACT
+from ..objectives.linear_map import chain_rule, embed
+from ..scatter import RANK_TOLERANCE
+from .descent_embedding import DescentEmbedding, Scale, evenly_by, n_directions
+from .gmml import check_prior
+from .rows import Rows
+
+BOUND_ROWS = 1000  # whose distances have the percentiles
+
+
+class ITML(DescentEmbedding):
+    """Information-Theoretic Metric Learning: of all metrics that keep similar pairs near and
+    dissimilar ones apart, the one nearest to a prior.
+
+    With the squared distances d_c = (x_a - x_b)' M (x_a - x_b) of the pairs c = (a, b), similar
+    ones are to be at most u, dissimilar ones at least l. The metric M and the bounds xi_c that it
+    keeps minimize
+
+        D_ld(M, M_0) + gamma sum_c w_c D_ld(xi_c, xi_c0)
+        subject to  d_c <= xi_c  for similar pairs,  d_c >= xi_c  for dissimilar ones,
+
+    with the prior M_0, the LogDet divergence D_ld(A, B) = tr(A B^-1) - log det(A B^-1) - p, and the
+    bounds xi_c0 asked for, u or l. The best xi_c is xi_c0 where d_c keeps it, else d_c, so M
+    minimizes
+
+        D_ld(M, M_0) + gamma sum_{c violated} w_c (d_c / xi_c0 - log(d_c / xi_c0) - 1),
+
+    which is smooth and strictly convex. Its minimum is where M^-1 = M_0^-1 + sum_c lambda_c (x_a -
+    x_b)(x_a - x_b)', with lambda_c = gamma w_c (1 / xi_c0 - 1 / d_c) for violated bounds and 0 for
+    others.
+
+    `fit` takes, for every row, the nearest rows of its class for similar ones, and the nearest of
+    other classes for dissimilar ones. `fit_pairs` takes pairs as they are given, of both kinds or
+    similar ones alone.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        m, at most p: the eigenvectors of M with the largest eigenvalues. None keeps all of M: p, or
+        the rank of the centred rows for p > n.
+    gamma : float, default=1.0
+        What a violated bound costs, larger than 0. The metric nears M_0 for small ones, and keeps
+        all bounds, where there is such a metric, for large ones.
+    bounds : (u, l), default=None
+        Bounds on squared distances, larger than 0. None takes percentiles.
+    percentiles : (float, float), default=(5.0, 95.0)
+        u and l as percentiles of the squared distances of two rows by M_0, those of 1,000 rows at
+        most that differ. Not used where `bounds` are given.
+    n_neighbors : int, default=10
+        Rows of the same class, and rows of other classes, that `fit` pairs with each row. Not used
+        by `fit_pairs`.
+    prior : array of shape (p, p), default=None
+        M_0, positive definite, where p <= n. None takes the identity.
+    max_iter : int, default=500
+        Iterations allowed.
+    tol : float, default=1e-9
+        The descent has converged when an iteration lowers the loss by less, relative to max(loss,
+        1).
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (m, p)
+        Eigenvectors of M, each times the root of its eigenvalue, the largest first: `M =
+        components_.T components_`.
+    n_components_ : int
+        m.
+    bounds_ : tuple of float
+        u and l.
+    objective_ : float
+        The loss of the whole M.
+    n_iter_ : int
+        Iterations.
+    loss_curve_ : ndarray of shape (`n_iter_` + 1,)
+        The loss before and after every iteration.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If max_iter ended the descent.
+
+    See Also
+    --------
+    GMML : From the same pairs, in closed form.
+    PairNCA : From similar pairs, compared with all others.
+
+    Notes
+    -----
+    The scale of the features matters, also to M_0: standardize first unless the units are
+    comparable. A dissimilar pair of equal rows is left out: its distance is 0 by every metric.
+    Similar pairs alone are drawn together, as far as M_0 allows. Directions in which no pair
+    differs keep the length that they have by M_0.
+
+    The paper projects the metric onto one constraint after the other, in cycles (Bregman
+    projections, algorithm 1). This is the same minimum, found by L-BFGS over the map A of M = A'A
+    from M_0: all constraints are dealt with at once, and the decrease of one loss says when it has
+    converged. Projections of large gamma need very many cycles.
+
+    With `sample_weight` s, a pair of rows counts s_i s_j, of weights whose mean is 1; weights of
+    given pairs are divided by their mean, too.
+
+    Cost: an iteration takes O(n r^2 + q r + r^3) time for q pairs and r = min(n, p), and O(n r + q)
+    memory. From labels a search, O(n^2 p), precedes it, and q is at most 2 k n. For p > n the
+    problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
+
+    References
+    ----------
+    J. V. Davis, B. Kulis, P. Jain, S. Sra, I. S. Dhillon: Information-Theoretic Metric Learning.
+    Proceedings of the 24th International Conference on Machine Learning (2007) 209-216.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from nearkin import ITML
+    >>> X, y = load_wine(return_X_y=True)
+    >>> ITML(n_components=5).fit_transform(scale(X), y).shape
+    (178, 5)
+    """
+
+    compared_as: ClassVar[dict] = {
+        "ITML": {"settings": lambda p: [{"gamma": gamma} for gamma in (0.01, 0.1, 1.0)]}
+    }
+    _needs_labels = True
+    _init_may_be_minimum = True
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        gamma: float = 1.0,
+        bounds: Any = None,
+        percentiles: Any = (5.0, 95.0),
+        n_neighbors: int = 10,
+        prior: Any = None,
+        max_iter: int = 500,
+        tol: float = 1e-9,
+    ) -> None:
+        self.n_components = n_components
+        self.gamma = gamma
+        self.bounds = bounds
+        self.percentiles = percentiles
+        self.n_neighbors = n_neighbors
+        self.prior = prior
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the map from labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, p)
+            n >= 2 rows that are not all equal.
+        y : array of shape (n,)
+            Class labels, at least two classes, one of at least two rows; -1 is a class like any
+            other.
+        sample_weight : array of shape (n,), default=None
+            How much each row counts, at least 0; None for 1 each. A row of weight 2 counts as two
+            equal rows that are no pair, one of weight 0 is absent; only the ratios matter.
+
+        Returns
+        -------
+        self
+        """
+        task = FitTask(self, X, y, check_integer(self.max_iter, "max_iter", 1))
+        k = check_integer(self.n_neighbors, "n_neighbors", 1)
+        X, y, weights, _ = weighted_rows(X, y, sample_weight)
+        X, _, codes = validate_labelled_rows(self, X, y)
+        check_shared_labels(codes)
+        rows = Rows(X, codes, EXACT, weights=weights)
+        # every pair once, with the product of the weights of its rows
+        same, other = (triu(rows.union_knn(kind, k), format="coo") for kind in ("same", "other"))
+        pairs = np.hstack([same.coords, other.coords]).T
+        similar = np.repeat([True, False], [same.nnz, other.nnz])
+        return self._learn(rows, pairs, similar, np.concatenate([same.data, other.data]), task)
+
+    @with_callbacks
+    def fit_pairs(self, pairs: Any, y: Any = None, *, X: Any = None, weights: Any = None) -> Self:
+        """Learn the map from pairs of rows.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
+            The two rows of each pair; with X their numbers, counted from 0.
+        y : array of shape (n_pairs,), default=None
+            1 for similar pairs, -1 for dissimilar ones. None: all are similar.
+        X : array or sparse matrix of shape (n, p), default=None
+            The rows of which `pairs` holds the numbers; the percentiles are those of their
+            distances. None takes the rows that occur in the pairs, equal ones once.
+        weights : array of shape (n_pairs,), default=None
+            How much each pair counts, at least 0, 0 for a pair that is absent; only ratios matter.
+            None for 1 each.
+
+        Returns
+        -------
+        self
+        """
+        task = FitTask(self, pairs, y, check_integer(self.max_iter, "max_iter", 1))
+        given = validate_given_pairs(self, pairs, y, X, weights).merged()
+        rows = Rows(given.X, np.zeros(given.X.shape[0], dtype=np.intp), EXACT)
+        weights = given.weights / given.weights.mean()
+        return self._learn(rows, given.numbers, given.similar, weights, task)
+
+    def _learn(
+        self, rows: Rows, pairs: np.ndarray, similar: np.ndarray, weights: np.ndarray, task: FitTask
+    ) -> Self:
+        """Learn the map from pairs (q, 2) of numbers of rows."""
+        gamma = check_positive(self.gamma, "gamma")
+        tol = check_number(self.tol, "tol", 0)
+        m = n_directions(self, rows.shape[1])
+        X = centre(dense_float64(rows.X))
+        # M_0 = R'R: by X R' it is the identity
+        R = np.eye(X.shape[1])
+        if self.prior is not None:
+            R = cholesky(check_prior(self.prior, X.shape[1], rows.shape[1]))
+        X = X @ R.T
+        self.bounds_ = self._bounds_of(X)
+        given = Bounds(X, pairs, similar, np.where(similar, *self.bounds_), gamma * weights)
+        given = given.without_equal_rows()
+        space = Scale(1.0, rows.space, rows.shape)
+
+        def loss(twice: np.ndarray) -> Value:
+            value, gradient = given.loss(twice / 2)
+            return value, gradient / 2
+
+        def leading(twice: np.ndarray) -> np.ndarray:
+            _, roots, Vt = svd(twice / 2 @ R, full_matrices=False)
+            return roots[:m, None] * Vt[:m]
+
+        # over twice the map: the first step, of length 1, does not end where it is singular
+        found = lbfgs(
+            loss,
+            2 * np.eye(len(R)),
+            max_iter=self.max_iter,
+            tol=tol,
+            on_iteration=partial(
+                task.iteration, lambda x: {"components_": space.components(leading(x), rows.dtype)}
+            ),
+        )
+        self.objective_ = found.value
+        return self._set_map(replace(found, x=leading(found.x)), space, rows.dtype, task)
+
+    def _bounds_of(self, X: np.ndarray) -> tuple[float, float]:
+        """Return u and l, where M_0 is the identity."""
+        if self.bounds is not None:
+            upper, lower = check_two(self.bounds, "bounds")
+            if min(upper, lower) <= 0:
+                raise ValueError(f"bounds must be larger than 0, got {self.bounds}.")
+            return upper, lower
+        percentiles = check_two(self.percentiles, "percentiles")
+        if not 0 <= min(percentiles) <= max(percentiles) <= 100:
+            raise ValueError(f"percentiles must be between 0 and 100, got {self.percentiles}.")
+        some = evenly_by(row_norms(X, squared=True), BOUND_ROWS)
+        squares = pdist(X[some], "sqeuclidean")
+        squares = squares[squares > RANK_TOLERANCE**2 * squares.max()]
+        upper, lower = np.percentile(squares, percentiles)
+        return float(upper), float(lower)
+
+
+def check_two(values: Any, name: str) -> tuple[float, float]:
+    """Return two finite numbers."""
+    if np.shape(values) != (2,):
+        raise ValueError(f"{name} must be two numbers, got {values!r}.")
+    first, second = (check_number(value, name, -np.inf) for value in values)
+    return first, second
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds on the squared distances of pairs, and what it costs to violate them.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, r)
+        Rows in coordinates in which M_0 is the identity.
+    pairs : ndarray of shape (q, 2)
+        Numbers of rows.
+    similar : ndarray of shape (q,)
+        Whether the bound is an upper one.
+    bounds : ndarray of shape (q,)
+        xi_c0.
+    weights : ndarray of shape (q,)
+        gamma w_c.
+    """
+
+    X: np.ndarray
+    pairs: np.ndarray
+    similar: np.ndarray
+    bounds: np.ndarray
+    weights: np.ndarray
+
+    def without_equal_rows(self) -> Bounds:
+        """Return the pairs that differ: no metric changes the distance of others."""
+        U = self.differences @ self.X
+        squares = row_norms(U, squared=True)
+        kept = squares > RANK_TOLERANCE**2 * self.bounds
+        if not kept.any():
+            raise ValueError(
+                "No pair differs: the two rows of each are equal, so there is no direction to "
+                "learn."
+            )
+        return Bounds(
+            self.X, self.pairs[kept], self.similar[kept], self.bounds[kept], self.weights[kept]
+        )
+
+    @cached_property
+    def differences(self) -> csr_array:
+        """The matrix D (q, n) with a row x_a - x_b of D X for every pair (a, b)."""
+        q = len(self.pairs)
+        signs, ends = np.tile([1.0, -1.0], q), np.arange(0, 2 * q + 1, 2)
+        return csr_array((signs, self.pairs.ravel(), ends), shape=(q, len(self.X)))
+
+    def loss(self, B: np.ndarray) -> Value:
+        """Return D_ld(B'B, I) and the penalties of violated bounds, and the gradient."""
+        value = float(np.sum(B * B)) - 2 * float(np.linalg.slogdet(B)[1]) - len(B)
+        gradient = 2 * (B - np.linalg.inv(B).T)
+        Z = embed(B, self.X)
+        slopes = np.zeros_like(Z)
+        for some in row_blocks(len(self.pairs), Z.shape[1]):
+            D, bounds = self.differences[some], self.bounds[some]
+            U = D @ Z
+            ratios = row_norms(U, squared=True) / bounds
+            violated = (ratios > 1) == self.similar[some]
+            weights = np.where(violated, self.weights[some], 0.0)
+            ratios = np.where(violated, ratios, 1.0)
+            value += float(np.sum(weights * (ratios - np.log(ratios) - 1)))
+            lambdas = weights * (1 - 1 / ratios) / bounds  # negative for dissimilar pairs
+            slopes += D.T @ (2 * lambdas[:, None] * U)
+        return value, gradient + chain_rule(slopes, B, self.X)
