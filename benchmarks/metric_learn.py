@@ -15,10 +15,9 @@ The sets are those that come with scikit-learn. Three folds, standardized by the
 features that are constant in the set are left out. Both libraries have their defaults, but for
 SDML, which fails with its own. The same functions score all maps. What has the place of a class
 without a counterpart is what was best on inner folds of the training rows, by 3-NN from labels and
-by the AUROC from pairs. Prints Markdown; a cell
-has metric-learn's figure, then nearkin's, and of seconds how many times as long metric-learn's fit
-takes. "-" stands for a fit that fails, takes more than 30 seconds, or gives a map with NaN, in one
-of the folds; standard error says why.
+by the AUROC from pairs. Prints Markdown; a cell has metric-learn's figure, then nearkin's, and of
+seconds how many times as long metric-learn's fit takes. "-" stands for a fit that fails, takes more
+than 30 seconds, or gives a map with NaN, in one of the folds; standard error says why.
 """
 
 from __future__ import annotations
@@ -42,6 +41,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
 from nearkin import ITML, LFDA, LMNN, MLKR, NCA, RCA, Matcher
+from nearkin.evaluation import comparison_accuracy
 
 FOLDS = 3
 DRAWN = 200  # similar pairs, dissimilar pairs, triplets, quadruplets of the rows of a fold
@@ -123,10 +123,8 @@ def accuracy_of_pairs(A: np.ndarray, fold: Fold, learner: Any) -> float:
 
 
 def accuracy_of_comparisons(A: np.ndarray, fold: Fold, learner: Any) -> float:
-    """Return the share of held-out triplets or quadruplets whose first pair is the nearer one."""
-    Z = fold.held_out[0] @ A.T
-    near, far = Z[:, 0] - Z[:, 1], Z[:, -2 if Z.shape[1] == 4 else 0] - Z[:, -1]
-    return float(np.mean(np.linalg.norm(near, axis=1) < np.linalg.norm(far, axis=1)))
+    """Return the share of held-out triplets or quadruplets that the map orders right."""
+    return comparison_accuracy(None, fold.held_out[0] @ A.T)
 
 
 # What is compared.

@@ -330,25 +330,21 @@ class LMNN(DescentEmbedding):
         mean_square = float(w @ pair_squares(rows.X, comparisons.pairs)[near])
         shrinkage = SPHERE * mean_square / rows.X.shape[1]
 
-        def attraction(A: np.ndarray) -> float:
-            """Return twice the loss without the comparisons."""
-            of_pairs = comparison_margin(A, rows.X, comparisons, mu=0.0)[0]
-            return of_pairs + shrinkage * float(np.sum(A * A))
-
         V = directions("auto", rows.X, m)
         d = pair_squares(rows.embedding(V), comparisons.pairs)
         gaps = d[far] - d[near]
         order = np.argsort(gaps)
-        scale = balanced_scale(gaps[order], attraction(V), w[order])
-        init = V / (scale or float(w @ d[near]) ** 0.5 or 1.0)
-        unit = attraction(init) / 2 or 1.0
+        # twice the loss but for the comparisons, which is quadratic in the scale
+        total = float(comparisons.attraction @ d + shrinkage * np.sum(V * V))
+        scale = balanced_scale(gaps[order], total, w[order]) or float(w @ d[near]) ** 0.5 or 1.0
+        unit = total / 2 / scale**2 or 1.0
 
         def loss(A: np.ndarray, neighbors: None) -> Value:
             value, gradient = comparison_margin(A, rows.X, comparisons)
             value += shrinkage / 2 * float(np.sum(A * A))
             return value / unit, (gradient + shrinkage * A) / unit
 
-        best = self._descend(loss, init, lambda _: None, rows, X.dtype, task)
+        best = self._descend(loss, V / scale, lambda _: None, rows, X.dtype, task)
         return self._set_result(best, unit, rows, X.dtype, task)
 
     def _descend(

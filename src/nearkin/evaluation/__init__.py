@@ -18,7 +18,13 @@ from ..vectors.retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .adaptation import Adaptation, Way, WayResult, compare_vectors, ways_of
 from .comparison import FINAL_CHOICE, compare, extend
 from .contestants import CHOICE
-from .embeddings import Shares, held_out_accuracy, neighborhood_preservation, same_class_among
+from .embeddings import (
+    Shares,
+    comparison_accuracy,
+    held_out_accuracy,
+    neighborhood_preservation,
+    same_class_among,
+)
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
 from .migration import MigrationVerdict, evaluate_migration
 from .protocol import RARE, few_decide, first_repeat
@@ -86,6 +92,7 @@ __all__ = [
     "chosen_predictor",
     "compare",
     "compare_vectors",
+    "comparison_accuracy",
     "confusion",
     "corrected_resampled_t_test",
     "default_methods",
