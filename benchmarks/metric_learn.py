@@ -28,7 +28,7 @@ import subprocess
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,9 @@ class Fold:
     held_out: Given
 
 
+Score = Callable[[np.ndarray, Fold, Any], float]
+
+
 def accuracy_of_knn(A: np.ndarray, fold: Fold, learner: Any) -> float:
     """Return the accuracy of 3-NN; of numbers R²."""
     (X, y), (X_test, y_test) = fold.train, fold.test
@@ -137,11 +140,11 @@ class Comparison:
     """
 
     title: str
-    rows: list[tuple[str, dict[str, Any], Any]]
+    rows: Sequence[tuple[str, dict[str, Any], Any]]
     draw: Callable[[np.ndarray, np.ndarray], Given]
     method: str
-    scores: dict[str, Callable[[np.ndarray, Fold, Any], float]]
-    sets: dict[str, Any]
+    scores: Mapping[str, Score]
+    sets: Mapping[str, Any]
 
 
 SEED = {"random_state": 0}
@@ -274,9 +277,7 @@ def fitted_there(python: str, comparison: Comparison, folds: Sequence[Fold]) -> 
     ]
 
 
-def mean_score(
-    found: Found, folds: Sequence[Fold], score: Callable[..., float], learner: Any = None
-) -> str:
+def mean_score(found: Found, folds: Sequence[Fold], score: Score, learner: Any = None) -> str:
     """Return the mean over the folds in percent, "-" where a fit failed."""
     if any(A is None or not np.isfinite(A).all() for A, _ in found):
         return "-"
@@ -298,40 +299,40 @@ def name_of(peer: str, parameters: dict[str, Any]) -> str:
     return f"`{peer}({shown})`"
 
 
-def table(lines: list[list[str]]) -> str:
-    """Return Markdown, the first line as the head."""
-    return "\n".join(
-        f"| {' | '.join(line)} |" for line in [lines[0], ["---"] * len(lines[0]), *lines[1:]]
-    )
+def cells_of(python: str, comparison: Comparison, folds: Sequence[Fold]) -> dict[str, list[str]]:
+    """Return the cells of one set, by the title of the table; first those of rows as they are."""
+    theirs = fitted_there(python, comparison, folds)
+    ours = [fitted_here(one, comparison.method, folds) for _, _, one in comparison.rows]
+    raw: Found = [(np.eye(fold.train[0].shape[1]), 0.0) for fold in folds]
+    cells = {}
+    for title, score in comparison.scores.items():
+        there = [mean_score(found, folds, score) for found in theirs]
+        here = [
+            mean_score(found, folds, score, learner)
+            for found, (_, _, learner) in zip(ours, comparison.rows, strict=True)
+        ]
+        both = map(" / ".join, zip(there, here, strict=True))
+        cells[title] = [mean_score(raw, folds, score), *both]
+    cells["Processor seconds of a fit"] = ["0", *map(seconds, theirs, ours)]
+    return cells
 
 
 def compare(python: str, comparison: Comparison) -> str:
-    """Return a table of every score, and one of seconds."""
+    """Return a table of every score, and one of seconds, in Markdown."""
+    columns = {}
+    for name, load in comparison.sets.items():
+        X, y = load(return_X_y=True)
+        columns[name] = cells_of(python, comparison, folds_of(X, y, comparison.draw))
     method = "" if comparison.method == "fit" else f".{comparison.method}"
-    names = [[name_of(peer, more), f"`{ours}{method}`"] for peer, more, ours in comparison.rows]
-    tables = {
-        title: [["metric-learn", "nearkin"], ["as it is", ""], *map(list, names)]
-        for title in comparison.scores
-    }
-    times = [["metric-learn", "nearkin"], *map(list, names)]
-    for set_name, load in comparison.sets.items():
-        folds = folds_of(*load(return_X_y=True), comparison.draw)
-        theirs = fitted_there(python, comparison, folds)
-        ours = [fitted_here(one, comparison.method, folds) for _, _, one in comparison.rows]
-        raw: Found = [(np.eye(fold.train[0].shape[1]), 0.0) for fold in folds]
-        for title, score in comparison.scores.items():
-            cells = [set_name, mean_score(raw, folds, score)]
-            for found, found_here, (_, _, learner) in zip(
-                theirs, ours, comparison.rows, strict=True
-            ):
-                here = mean_score(found_here, folds, score, learner)
-                cells.append(f"{mean_score(found, folds, score)} / {here}")
-            for line, cell in zip(tables[title], cells, strict=True):
-                line.append(cell)
-        for line, cell in zip(times, [set_name, *map(seconds, theirs, ours)], strict=True):
-            line.append(cell)
-    parts = [*tables.items(), ("Processor seconds of a fit", times)]
-    return "\n\n".join(f"{title}:\n\n{table(lines)}" for title, lines in parts)
+    theirs = ["as it is", *(name_of(peer, parameters) for peer, parameters, _ in comparison.rows)]
+    ours = ["", *(f"`{learner}{method}`" for _, _, learner in comparison.rows)]
+    head = ["metric-learn", "nearkin", *columns]
+    tables = []
+    for title in next(iter(columns.values())):
+        lines = zip(theirs, ours, *(cells[title] for cells in columns.values()), strict=True)
+        rows = [head, ["---"] * len(head), *lines]
+        tables.append(f"{title}:\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows))
+    return "\n\n".join(tables)
 
 
 def main() -> None:
