@@ -6,7 +6,7 @@ prints Markdown. NEARKIN_DATA names a folder of NPZ files, with CSV files in its
 what is not there is left out. At most 600 rows of each table (500 for regression), standardized on
 the training rows, five folds; every method with its defaults and all dimensions, so that no fold
 chooses anything. The parts class-defaults and regression-defaults print what the defaults of DMLMJ,
-GMML and MLKR were chosen by, on other tables.
+GMML, ITML and MLKR were chosen by, on other tables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pandas as pd
 from scipy.stats import rankdata
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from nearkin import DMLMJ, GMML, LFDA, LMNN, MLKR, NCA
+from nearkin import DMLMJ, GMML, ITML, LFDA, LMNN, MLKR, NCA
 from nearkin.datasets import BUNDLED, load
 from nearkin.evaluation import Method, compare
 
@@ -142,12 +142,17 @@ def regression() -> str:
 
 
 def class_defaults() -> str:
-    """Compare settings of DMLMJ and GMML, on tables of their own."""
+    """Compare settings of DMLMJ, GMML and ITML, on tables of their own."""
     models: dict[str, Any] = {f"DMLMJ k={k}": DMLMJ(n_neighbors=k) for k in (1, 3, 5, 10, 20)}
     models |= {
         f"GMML t={t} reg={reg}": GMML(t=t, reg=reg)
         for t in (0.1, 0.3, 0.5, 0.7)
         for reg in (0.01, 0.1, 1.0)
+    }
+    models |= {
+        f"ITML k={k} gamma={gamma}": ITML(n_neighbors=k, gamma=gamma)
+        for k in (1, 3, 10)
+        for gamma in (0.01, 0.1, 1.0, 10.0)
     }
     return report(*scores(CLASSES_FOR_DEFAULTS, models, "classification", 600))
 
