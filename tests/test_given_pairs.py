@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import scale
 
 from nearkin import GMML, ITML, RCA, EmbeddingAdapter, Matcher, PairNCA
+from nearkin._validation import distinct_rows
 
 LEARNERS = [GMML(), ITML(tol=1e-13), RCA(), PairNCA(2)]
 by_name = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
@@ -75,6 +76,14 @@ def test_gmml_of_similar_pairs_takes_all_pairs_for_the_others(given):
     np.testing.assert_allclose(
         metric(GMML().fit_pairs(similar)), metric(GMML().fit_pairs(both, kinds)), atol=1e-9
     )
+
+
+def test_rows_of_tuples_are_distinct_and_in_order():
+    tuples = np.random.default_rng(0).integers(-1, 2, (50, 3, 2)) * 1.0
+    tuples[::2][tuples[::2] == 0] = -0.0
+    X, numbers = distinct_rows(tuples)
+    np.testing.assert_array_equal(X[numbers], tuples)
+    np.testing.assert_array_equal(X, np.unique(tuples.reshape(-1, 2), axis=0))
 
 
 class TestAdapters:

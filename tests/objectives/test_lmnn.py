@@ -395,3 +395,17 @@ class TestPairsOfComparisons:
         expected = squares(np.eye(P), X)[tuple(pairs.T)]
         for rows in (X, csr_array(X)):
             np.testing.assert_allclose(pair_squares(rows, pairs), expected)
+
+
+def test_memory_of_comparisons_is_that_of_rows_pairs_and_blocks():
+    """40,000 pairs of 2,000 rows: all their differences would be 13 MB, n x n numbers 32 MB."""
+    tracemalloc = pytest.importorskip("tracemalloc")
+    rng = np.random.default_rng(0)
+    X, quadruplets = rng.normal(size=(2000, 40)), rng.integers(0, 2000, (20_000, 4))
+    quadruplets = quadruplets[quadruplets[:, 0] != quadruplets[:, 1]]
+    comparisons = Comparisons.of(quadruplets, np.ones(len(quadruplets)))
+    tracemalloc.start()
+    comparison_margin(np.eye(40), X, comparisons)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 13e6

@@ -72,9 +72,11 @@ class LMNN(DescentEmbedding):
 
         1/n ( 1/2 sum_ij s_i s_j d_ij  +  1/2 sum_ijl s_i s_j s_l max(0, 1 + d_ij - d_il) )
 
-    A row of weight 2 counts as two equal rows that are neither targets nor impostors of each other,
-    and one of weight 0 is absent; only the ratios of weights matter. Targets, k distinct rows, and
-    the init do not depend on them.
+    A pair counts as often as there are pairs of copies, a triple as often as triples of copies, if
+    row i has s_i copies that are neither targets nor impostors of each other. A row of weight 0 is
+    absent. Only the ratios of weights matter: two copies of every row would make triples count
+    twice as much against pairs, a weight of 2 for every row does not. Targets, k distinct rows, and
+    the init do not depend on the weights.
 
     `fit_triplets` and `fit_quadruplets` learn from comparisons of distances in place of labels: the
     same loss, of pairs that are to be near and of given comparisons.
