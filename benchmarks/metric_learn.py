@@ -313,7 +313,7 @@ def cells_of(python: str, comparison: Comparison, folds: Sequence[Fold]) -> dict
         ]
         both = map(" / ".join, zip(there, here, strict=True))
         cells[title] = [mean_score(raw, folds, score), *both]
-    cells["Processor seconds of a fit"] = ["0", *map(seconds, theirs, ours)]
+    cells["Processor seconds of a fit"] = ["", *map(seconds, theirs, ours)]
     return cells
 
 
@@ -330,7 +330,7 @@ def compare(python: str, comparison: Comparison) -> str:
     tables = []
     for title in next(iter(columns.values())):
         lines = zip(theirs, ours, *(cells[title] for cells in columns.values()), strict=True)
-        rows = [head, ["---"] * len(head), *lines]
+        rows = [head, ["---"] * len(head), *(line for line in lines if any(line[2:]))]
         tables.append(f"{title}:\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows))
     return "\n\n".join(tables)
 
