@@ -42,6 +42,7 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import ITML, LFDA, LMNN, MLKR, NCA, RCA, Matcher
 from nearkin.evaluation import comparison_accuracy
+from nearkin.neighbors import nearest_other_class, nearest_same_class
 
 FOLDS = 3
 DRAWN = 200  # similar pairs, dissimilar pairs, triplets, quadruplets of the rows of a fold
@@ -73,6 +74,16 @@ def quadruplets(X: np.ndarray, y: np.ndarray) -> Given:
 def triplets(X: np.ndarray, y: np.ndarray) -> Given:
     """Return the rows (a, b, c) of the same quadruplets: a is nearer to b than to c."""
     return (quadruplets(X, y)[0][:, :3],)
+
+
+def near_triplets(X: np.ndarray, y: np.ndarray) -> Given:
+    """Return all rows (a, b, c), b one of the 3 nearest of the class of a, c one of the 10 nearest
+    of other classes: what SCML_Supervised draws.
+    """
+    b = nearest_same_class(X, y, 3).indices.reshape(-1, 3)
+    c = nearest_other_class(X, y, 10).indices.reshape(-1, 10)
+    a, b, c = np.broadcast_arrays(np.arange(len(X))[:, None, None], b[:, :, None], c[:, None])
+    return (X[np.stack([a, b, c], axis=-1).reshape(-1, 3)],)
 
 
 def pairs(X: np.ndarray, y: np.ndarray) -> Given:
@@ -187,6 +198,14 @@ COMPARISONS = [
         "From triplets",
         [("SCML", SEED, LMNN())],
         triplets,
+        "fit_triplets",
+        OF_COMPARISONS | KNN,
+        CLASSES,
+    ),
+    Comparison(
+        "From near triplets",
+        [("SCML", SEED, LMNN())],
+        near_triplets,
         "fit_triplets",
         OF_COMPARISONS | KNN,
         CLASSES,
