@@ -348,6 +348,23 @@ def test_the_exact_search_keeps_its_threads(first, n_warnings):
 
 @needs_faiss
 @pytest.mark.slow
+def test_recall_where_nuisance_with_heavy_tails_decides_which_rows_are_near():
+    """Lists hold rows of one kind there, and the nearest rows are in many lists."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(10, size=30_000)
+    X = np.hstack(
+        [y[:, None] + rng.normal(size=(30_000, 10)), 3 * rng.laplace(size=(30_000, 30))]
+    ).astype(np.float32)
+    search = searcher(ApproximateSearch(check_recall=True), len(X))
+    few = searcher(ApproximateSearch(n_probes=64, check_recall=True), len(X))
+    for one in (search, few):
+        nearest_other_class(X, y, 10, one)
+    assert search.recall["other classes"] >= 0.95
+    assert few.recall["other classes"] < 0.9
+
+
+@needs_faiss
+@pytest.mark.slow
 @pytest.mark.skipif(
     "NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz"
 )

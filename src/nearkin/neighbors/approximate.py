@@ -46,9 +46,10 @@ class ApproximateSearch(BaseEstimator):
         among themselves, where the rows of a list are searched together, and 8 sqrt(n) for new rows
         and for Dask arrays.
     n_probes : "auto" or int, default="auto"
-        Lists that are searched: the nearest ones. "auto" takes 128 for the rows of a table among
-        themselves, and 64 for every new row and every row of a Dask array. More lists find more
-        neighbours and take longer.
+        Lists that are searched: the nearest ones. "auto" takes, for the rows of a table among
+        themselves, as many as hold 98 % of the true neighbours of some 500 rows, at least 64 and no
+        more than 128 or hold 65,536 rows; 64 for every new row and every row of a Dask array. More
+        lists find more neighbours and take longer.
     n_components : "auto", int or None, default="auto"
         Number of leading principal components in which the lists are formed and searched; None
         takes the features themselves. "auto" takes 48 where there are more than 96 features.
@@ -63,9 +64,9 @@ class ApproximateSearch(BaseEstimator):
     -----
     Needs faiss (`pip install "nearkin[ann]"`). The search is seeded: equal rows in equal order, and
     equal numbers of threads, give equal lists. Memory: 8 bytes a row and component beside the rows.
-    Time, with the defaults and d components: O(n p d) for these, O(n d sqrt(n)) to form and search
-    the lists (64 sqrt(n) candidates for every row; a class of up to 20,000 rows is searched by
-    brute force), O(n r p) to rank r candidates again.
+    Time, with the defaults and d components: O(n p d) for these, O(n d sqrt(n)) to form the lists
+    and to search them (up to 65,536 candidates for every row, or 64 sqrt(n) where these are more; a
+    class of up to 20,000 rows is searched by brute force), O(n r p) to rank r candidates again.
 
     If faiss is imported first in a process, scikit-learn's own search uses one thread only; nearkin
     imports it only here, after a first exact search.
@@ -155,7 +156,10 @@ TOGETHER = 512  # rows of a class or of a list that are searched together
 # Number of lists / sqrt(n), and how many of them are searched: for single queries, and for the rows
 # of a list together, where longer lists leave fewer rows to gather.
 LISTS, PROBES = 8, 64
-LISTS_TOGETHER, PROBES_TOGETHER = 2, 128
+LISTS_TOGETHER, PROBES_TOGETHER = 2, (64, 128)  # fewest and most,
+CANDIDATES = 2**16  # but as many as hold so many rows
+FOUND = 0.98  # of the true neighbours of these rows, which the nearest lists are to hold:
+SAMPLED_LISTS, SAMPLED_ROWS = 16, 32
 QUERIES = 2**15  # that are searched at a time
 IN_CACHE = 2**18  # entries of the differences of some rows, which stay in the cache of a core
 Tile = tuple[np.ndarray, np.ndarray]
@@ -208,7 +212,7 @@ class IVFSearch:
                 j, distances = _rank(X[i], X, found[block])
                 lists.put(i, j, distances, related(codes, i[:, None], j, relation))
 
-        searches = list(self._plan(Z, codes, n_candidates, relation))
+        searches = list(self._plan(Z, codes, n_candidates, relation, int(lengths.max())))
         parallel_map(fill, searches, len(Z) * Z.shape[1] * len(searches))
         G = lists.to_csr()
         if self.recall is not None:
@@ -276,9 +280,11 @@ class IVFSearch:
         return known[2]
 
     def _plan(
-        self, Z: np.ndarray, codes: np.ndarray, n_candidates: np.ndarray, relation: str
+        self, Z: np.ndarray, codes: np.ndarray, n_candidates: np.ndarray, relation: str, k: int
     ) -> Iterator[Search]:
-        """Yield searches that together find `n_candidates[i]` rows for every row i."""
+        """Yield searches that together find `n_candidates[i]` rows for every row i, of which k are
+        its neighbours.
+        """
         sizes = np.bincount(codes)
         large = sizes > SMALL_CLASS  # groups of the quantizer; the last one holds the small classes
         n_large = int(large.sum())
@@ -296,12 +302,16 @@ class IVFSearch:
             with_itself = n_candidates + 1
             too_large = np.flatnonzero(sizes[large] > BRUTE_CLASS)
             by_lists += [(int(group), "same", with_itself) for group in too_large]
+        n_probes: dict[str, int] = {}
         for group, among, n_found in by_lists:
             lists = self._inverted_lists(Z, codes)
+            if among not in n_probes:
+                groups = [one for one, relation, _ in by_lists if relation == among]
+                n_probes[among] = self.n_probes or lists.n_probes(groups, among, k)
             for number in range(*lists.quantizer.first[group : group + 2]):
                 for rows in _together(lists.rows[number], n_candidates):
-                    k, n_probes = int(n_found[rows].max()), self.n_probes or PROBES_TOGETHER
-                    yield rows, k, lists.nearest_tiles(number, among, n_probes, k)
+                    n_rows = int(n_found[rows].max())
+                    yield rows, n_rows, lists.nearest_tiles(number, among, n_probes[among], n_rows)
 
 
 def _number(value: Any, name: str) -> int:
@@ -409,25 +419,59 @@ class InvertedLists:
         self.Z = [Z[rows] for rows in self.rows]
         self._squares = np.einsum("ij,ij->i", quantizer.centres, quantizer.centres)
 
+    def n_probes(self, groups: Sequence[int], relation: str, k: int) -> int:
+        """Return how many of the nearest lists hold 98 % of the k nearest rows of some rows of
+        these groups, within the limits.
+        """
+        first = self.quantizer.first
+        numbers = np.concatenate([np.arange(*first[group : group + 2]) for group in groups])
+
+        def ranks(number: int) -> np.ndarray:
+            """Return, for the k nearest rows of some rows of a list, how many lists are nearer than
+            theirs.
+            """
+            near = self._nearest(number, relation)
+            rank = np.zeros(len(self.sizes), np.intp)
+            rank[near] = np.arange(len(near))
+            queries = self.Z[number][:: -(-self.sizes[number] // SAMPLED_ROWS)]
+            found = nearest_candidates(queries, self._tiles(near), k)
+            return rank[self.quantizer.list_of[found]].ravel()
+
+        sampled = numbers[:: -(-len(numbers) // SAMPLED_LISTS)]
+        work = len(sampled) * SAMPLED_ROWS * len(self.quantizer.list_of)
+        found = np.concatenate(parallel_map(ranks, sampled, work))
+        fewest, most = PROBES_TOGETHER
+        most = max(most, int(CANDIDATES / self.sizes.mean()))
+        return int(np.clip(1 + np.quantile(found, FOUND, method="higher"), fewest, most))
+
     def nearest_tiles(
         self, number: int, relation: str, n_lists: int, n_rows: int
     ) -> Iterator[Tile]:
         """Yield numbers of rows, and the rows, of the `n_lists` lists nearest to one, or of enough
         for `n_rows`.
 
-        The lists are those of groups in the relation. Nearer lists come first, several at a time, a
-        large one in parts.
+        The lists are those of groups in the relation.
         """
+        near = self._nearest(number, relation)
+        n_held = np.cumsum(self.sizes[near])
+        yield from self._tiles(near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))])
+
+    def _nearest(self, number: int, relation: str) -> np.ndarray:
+        """Return the lists of groups in the relation, the nearest to one of them first."""
         centres, first = self.quantizer.centres, self.quantizer.first
         group = int(np.searchsorted(first, number, side="right")) - 1
         near = self.quantizer.lists_in(relation, group)
         # OpenBLAS raises the flag for float32 lanes that it does not use
         with np.errstate(invalid="ignore"):
             away = self._squares - 2 * centres @ centres[number]
-        near = near[np.argsort(away[near])]
+        return near[np.argsort(away[near])]
+
+    def _tiles(self, near: np.ndarray) -> Iterator[Tile]:
+        """Yield numbers of rows, and the rows, of some lists; several at a time, a large one in
+        parts.
+        """
         n_held = np.cumsum(self.sizes[near])
-        near = near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))]
-        for some in np.split(near, np.flatnonzero(np.diff(n_held[: len(near)] // TILE)) + 1):
+        for some in np.split(near, np.flatnonzero(np.diff(n_held // TILE)) + 1):
             rows = np.concatenate([self.rows[one] for one in some])
             Z = np.concatenate([self.Z[one] for one in some])
             for part in row_blocks(len(rows), 1, 2 * TILE):
