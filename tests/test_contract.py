@@ -538,6 +538,15 @@ def test_a_row_of_weight_0_is_absent_whatever_it_holds(estimator):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("kind", ["coo", "csc", "dia", "bsr"])
+def test_sparse_rows_of_any_format_may_have_weights(kind):
+    X, y = X_Y
+    weights = np.arange(60) % 5 / 2
+    expected = RCA().fit(csr_array(X), y, sample_weight=weights)
+    found = RCA().fit(csr_array(X).asformat(kind), y, sample_weight=weights)
+    np.testing.assert_array_equal(found.components_, expected.components_)
+
+
 # Match or no match, from any metric.
 
 

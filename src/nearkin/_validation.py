@@ -322,9 +322,16 @@ def weighted_rows(
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.flatnonzero(weights)
     if len(kept) < len(weights):
-        X = _safe_indexing(X.to_pandas() if hasattr(X, "to_pandas") else X, kept)
+        X = rows_of(X, kept)
         y = None if y is None else _safe_indexing(y, kept)
     return X, y, weights[kept], kept
+
+
+def rows_of(X: Any, numbers: np.ndarray) -> Any:
+    """Return rows of an array, a list, a data frame or a sparse matrix by their numbers."""
+    if issparse(X):  # of whatever format: most cannot be indexed
+        return csr_array(X)[numbers]
+    return _safe_indexing(X.to_pandas() if hasattr(X, "to_pandas") else X, numbers)
 
 
 def relative_weights(weights: np.ndarray | None) -> np.ndarray | None:
@@ -415,16 +422,36 @@ def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
 def validate_tuples(tuples: Any, name: str, width: int, p: int | None = None) -> np.ndarray:
     """Return pairs, triplets or quadruplets of rows as a float array of shape (n, width, p)."""
     refuse_foreign(tuples, name)
-    tuples = check_array(
-        tuples, allow_nd=True, ensure_2d=False, dtype=_ROWS["dtype"], input_name=name
-    )
-    if tuples.ndim != 3 or tuples.shape[1] != width or p not in (None, tuples.shape[2]):
+    shape = np.shape(tuples)
+    if len(shape) != 3 or not shape[0] or shape[1] != width or p not in (None, shape[2]):
+        remedy = f"np.stack([{', '.join('UVWT'[:width])}], axis=1)"
+        if shape[1:] == (width,):
+            remedy += f", or of numbers of rows X[{name}]"
         rows = {2: "two", 3: "three", 4: "four"}[width]
         raise ValueError(
-            f"{name} must have the shape (n_{name}, {width}, {p or 'p'}), got {tuples.shape}: "
-            f"stack the {rows} rows of each, e.g. np.stack([{', '.join('UVWT'[:width])}], axis=1)."
+            f"{name} must have the shape (n_{name}, {width}, {p or 'p'}), got {shape}: stack the "
+            f"{rows} rows of each, e.g. {remedy}."
+        )
+    tuples = _numbers(tuples, name, dtype=_ROWS["dtype"], ensure_all_finite="allow-nan")
+    gaps = np.isnan(tuples).any(axis=(1, 2))
+    if gaps.any():
+        raise ValueError(
+            f"{name} hold NaN in {gaps.sum()} of {len(gaps)} (the first: number {gaps.argmax()}, "
+            "counted from 0): leave these out, or fill the gaps of the rows first."
         )
     return tuples
+
+
+def _numbers(values: Any, name: str, **options: Any) -> np.ndarray:
+    """Return an array of numbers of any dimension, as scikit-learn's `check_array` does."""
+    try:
+        return check_array(values, allow_nd=True, ensure_2d=False, input_name=name, **options)
+    except ValueError as error:
+        if (word := _first_word(np.asarray(values))) is not None:
+            raise ValueError(
+                f"{name} must be numbers, got words (such as {shown(word)})."
+            ) from error
+        raise
 
 
 class GivenPairs(NamedTuple):
@@ -506,10 +533,12 @@ def validate_comparisons(
     tuples, weights = tuples[weights > 0], weights[weights > 0]
     if X is None:
         X, numbers = distinct_rows(tuples)
+        if len(X) == 1:
+            raise ValueError(CONSTANT)
     else:
         rows, numbers = np.unique(tuples, return_inverse=True)
         numbers = numbers.reshape(tuples.shape)
-        X = _safe_indexing(X.to_pandas() if hasattr(X, "to_pandas") else X, rows)
+        X = rows_of(X, rows)
     X, _ = _validate_for_fit(estimator, X, reset=True)
     return X, numbers if width == 4 else numbers[:, [0, 1, 0, 2]], weights
 
@@ -535,8 +564,7 @@ def unstacked(X: Any, numbers: Any, y: Any, name: str, width: int) -> tuple[Any,
     Where X is (n, width, p), it holds these rows, of which equal ones are one row, and y may come
     second. Any other X stays as it is.
     """
-    stacked = getattr(X, "ndim", None) == 3 or (numbers is None and np.ndim(X) == 3)
-    if not stacked:
+    if np.ndim(X) != 3:
         return X, numbers, y
     if numbers is not None and (y is not None or name == "triplets"):
         raise ValueError(
@@ -550,9 +578,10 @@ def check_pair_labels(y: Any, n_pairs: int) -> np.ndarray:
     """Return which pairs are similar: y is 1, not -1."""
     y = column_or_1d(y)
     if y.shape != (n_pairs,) or not np.isin(y, (-1, 1)).all():
+        remedy = ": take np.where(y, 1, -1)" if np.isin(y, (0, 1)).all() else ""
         raise ValueError(
             f"y must be 1 (similar) or -1 (dissimilar) for each of {n_pairs} pairs; got "
-            f"{len(y)} values, among them {', '.join(map(str, np.unique(y)[:3]))}."
+            f"{len(y)} values, among them {', '.join(map(str, np.unique(y)[:3]))}{remedy}."
         )
     return y == 1
 
@@ -582,6 +611,8 @@ def _row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
         remedy = ""
         if numbers.ndim == 3 and shape[1] == width:
             remedy = f"; of stacked rows X is {name}.reshape(-1, p), and these are 0, 1, ..."
+        elif shape[1:] == (width,) and numbers.dtype.kind == "f":
+            remedy = f"; take {name}.astype(int)"
         raise ValueError(
             f"{name} must be numbers of rows of X, integers of shape (n_{name}, {width}), got "
             f"{numbers.dtype} of {shape}{remedy}."
@@ -604,15 +635,18 @@ def _refuse_repeats(numbers: np.ndarray, name: str) -> None:
         )
 
 
-def check_pair_weights(weights: Any, n_pairs: int) -> np.ndarray:
-    """Return the weights of pairs, (n_pairs,); None gives each the weight 1."""
+def check_pair_weights(weights: Any, n_pairs: int, name: str = "weights") -> np.ndarray:
+    """Return the weights of pairs, (n_pairs,), the largest as 1; None gives each the weight 1."""
     if weights is None:
         return np.ones(n_pairs)
-    weights = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="weights")
-    if weights.shape != (n_pairs,) or weights.min() < 0 or weights.sum() == 0:
-        got = f"shape {weights.shape} with the minimum {weights.min():g}"
-        raise ValueError(f"weights must be {n_pairs} numbers of at least 0, not all 0; got {got}.")
-    return weights
+    shape = np.shape(weights)
+    must = f"{name} must be {n_pairs} numbers of at least 0, not all 0; got"
+    if shape != (n_pairs,):
+        raise ValueError(f"{must} shape {shape}.")
+    weights = _numbers(weights, name, dtype=np.float64)
+    if weights.min() < 0 or not weights.any():
+        raise ValueError(f"{must} {weights.min():g} to {weights.max():g}.")
+    return weights / weights.max()  # a sum of numbers near 1e308 is infinite
 
 
 def distinct_rows(tuples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -752,8 +786,9 @@ def check_number(value: Any, name: str, minimum: float) -> float:
     """
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}).")
-    if not minimum <= value < np.inf:
-        raise ValueError(f"{name} must be a finite number of at least {minimum:g}, got {value}.")
+    if not (minimum <= value < np.inf and np.isfinite(value)):
+        least = f" of at least {minimum:g}" if np.isfinite(minimum) else ""
+        raise ValueError(f"{name} must be a finite number{least}, got {value}.")
     return float(value)
 
 
@@ -761,8 +796,8 @@ def check_positive(value: Any, name: str) -> float:
     """Return `value` as a float if it is a finite number larger than 0, else raise an error that
     names it.
     """
-    if check_number(value, name, 0) == 0:
-        raise ValueError(f"{name} must be larger than 0, got 0.")
+    if check_number(value, name, -np.inf) <= 0:
+        raise ValueError(f"{name} must be larger than 0, got {value}.")
     return float(value)
 
 

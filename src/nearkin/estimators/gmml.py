@@ -174,9 +174,17 @@ class GMML(SpectralEmbedding):
 
 def check_prior(prior: Any, n_coordinates: int, p: int) -> np.ndarray:
     """Return the prior metric (p, p) as an array, where all p coordinates are those of features."""
+    must = f"prior must be a symmetric positive definite matrix of shape ({p}, {p}), got"
+    if np.shape(prior) != (p, p):
+        got = f"shape {np.shape(prior)}" if np.ndim(prior) else repr(prior)
+        raise ValueError(f"{must} {got}.")
     M = check_array(prior, dtype=np.float64, input_name="prior")
-    if M.shape != (p, p) or np.abs(M - M.T).max() > 1e-10 * np.abs(M).max() or eigvalsh(M)[0] <= 0:
-        raise ValueError(f"prior must be a symmetric positive definite matrix of shape ({p}, {p}).")
+    if np.abs(M - M.T).max() > 1e-10 * np.abs(M).max():
+        raise ValueError(f"{must} one that is not symmetric: take (prior + prior.T) / 2.")
+    if (smallest := eigvalsh(M)[0]) <= 0:
+        raise ValueError(
+            f"{must} one with the eigenvalue {smallest:.3g}: add a multiple of the identity."
+        )
     if n_coordinates != p:
         raise ValueError(
             f"prior needs at least as many rows as features ({p}): reduce the features, e.g. by "

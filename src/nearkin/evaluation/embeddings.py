@@ -197,7 +197,9 @@ def comparison_accuracy(model: Any, comparisons: Any, sample_weight: Any = None)
             "rows, pass X[numbers]."
         )
     comparisons = validate_tuples(comparisons, "comparisons", shape[1])
-    weights = check_pair_weights(sample_weight, len(comparisons))
+    weights = check_pair_weights(sample_weight, len(comparisons), "sample_weight")
+    if not (model is None or isinstance(model, Matcher) or hasattr(model, "transform")):
+        raise TypeError(f"model must be None, a Matcher or have a transform, got {model!r}.")
     if model is None:
         matcher = Matcher(metric="euclidean")
     else:
