@@ -255,6 +255,13 @@ def _first_word(cells: np.ndarray) -> str | None:
     return None
 
 
+def _refuse_words(values: Any, name: str) -> None:
+    """Raise a ValueError where what has to be numbers holds words."""
+    word = _first_word(np.asarray(values))
+    if word is not None:
+        raise ValueError(f"{name} must be numbers, got words (such as {shown(word)}).")
+
+
 def refuse_unfit_targets(y: Any, estimator: Any) -> None:
     """Raise a ValueError with the remedy where targets of a regression are words or dates, or are
     missing.
@@ -319,6 +326,7 @@ def weighted_rows(
     if sample_weight is None:
         return X, y, None, np.arange(_num_samples(X))
     check_consistent_length(X, y)
+    _refuse_words(sample_weight, "sample_weight")
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.flatnonzero(weights)
     if len(kept) < len(weights):
@@ -446,11 +454,8 @@ def _numbers(values: Any, name: str, **options: Any) -> np.ndarray:
     """Return an array of numbers of any dimension, as scikit-learn's `check_array` does."""
     try:
         return check_array(values, allow_nd=True, ensure_2d=False, input_name=name, **options)
-    except ValueError as error:
-        if (word := _first_word(np.asarray(values))) is not None:
-            raise ValueError(
-                f"{name} must be numbers, got words (such as {shown(word)})."
-            ) from error
+    except ValueError:
+        _refuse_words(values, name)
         raise
 
 

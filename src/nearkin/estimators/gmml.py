@@ -133,7 +133,7 @@ class GMML(SpectralEmbedding):
         pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
             The two rows of each pair; with X their numbers, counted from 0.
         y : array of shape (n_pairs,), default=None
-            1 for similar pairs, -1 for dissimilar ones; None: all are similar.
+            1 for similar pairs, one at least, -1 for dissimilar ones. None: all are similar.
         X : array or sparse matrix of shape (n, p), default=None
             The rows of which `pairs` holds the numbers. None takes the rows that occur in the
             pairs, equal ones once.

@@ -385,7 +385,7 @@ class LMNN(DescentEmbedding):
         self, best: DescentResult, unit: float, rows: UnitRows, dtype: Any, task: FitTask
     ) -> LMNN:
         """Set the map and the loss, which was minimized in some unit."""
-        self.objective_ = unit * best.value
+        self.objective_ = float(unit * best.value)
         best = replace(best, curve=[unit * value for value in best.curve])
         return self._set_map(best, rows, dtype, task)
 

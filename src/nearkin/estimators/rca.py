@@ -136,8 +136,9 @@ class RCA(SpectralEmbedding):
         pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
             The two rows of each pair; with X their numbers, counted from 0.
         y : array of shape (n_pairs,), default=None
-            1 for pairs that belong together: chunklets are the connected components of their graph.
-            -1 for others, of which only the rows count, in S_t. None: all belong together.
+            1 for pairs that belong together, one at least: chunklets are the connected components
+            of their graph. -1 for others, of which only the rows count, in S_t. None: all belong
+            together.
         X : array or sparse matrix of shape (n, p), default=None
             The rows of which `pairs` holds the numbers; all count in S_t. None takes the rows that
             occur in the pairs, equal ones once.
