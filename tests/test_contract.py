@@ -346,6 +346,12 @@ def test_arrays_of_other_libraries_are_refused_by_name(estimator, library, remed
         clone(estimator).fit(foreign, [0, 1])
 
 
+def test_coordinates_in_arrays_of_other_libraries_are_refused_by_name():
+    foreign = type("Tensor", (), {"__module__": "torch"})()
+    with pytest.raises(TypeError, match=r"Z is a torch Tensor.*: pass Z\.numpy\(force=True\)"):
+        RCA().fit(*X_Y).inverse_transform(foreign)
+
+
 @pytest.mark.parametrize(
     ("y", "message"),
     [

@@ -154,7 +154,7 @@ def is_missing(labels: np.ndarray) -> np.ndarray:
 _REMEDIES = {
     "dask": "call .compute() on it, or on some of its rows, or take the class of nearkin.dask "
     "where there is one",
-    "torch": "pass X.numpy(force=True); the transform of a linear map takes tensors under "
+    "torch": "pass {name}.numpy(force=True); the transform of a linear map takes tensors under "
     "sklearn.config_context(array_api_dispatch=True)",
 }
 
@@ -176,7 +176,7 @@ def refuse_foreign(array: Any, name: str = "X") -> None:
     if remedy is not None:
         raise TypeError(
             f"{name} is a {library} {type(array).__name__}; nearkin computes on NumPy arrays and "
-            f"SciPy sparse matrices and does not convert it silently: {remedy}."
+            f"SciPy sparse matrices and does not convert it silently: {remedy.format(name=name)}."
         )
 
 
