@@ -553,6 +553,17 @@ def test_sparse_rows_of_any_format_may_have_weights(kind):
     np.testing.assert_array_equal(found.components_, expected.components_)
 
 
+@pytest.mark.parametrize("dtype", ["string", "category", "Int64"])
+def test_labels_in_arrays_of_pandas_may_have_weights(dtype):
+    pandas = pytest.importorskip("pandas")
+    X, y = X_Y
+    weights = np.arange(60) % 5 / 2
+    labels = pandas.Series(y.astype(str) if dtype == "string" else y).astype(dtype).array
+    expected = RCA().fit(X, y, sample_weight=weights)
+    found = RCA().fit(X, labels, sample_weight=weights)
+    np.testing.assert_array_equal(found.components_, expected.components_)
+
+
 # Match or no match, from any metric.
 
 

@@ -76,6 +76,8 @@ def test_weights_may_be_as_large_as_numbers_can_be(learner, given):
         ({"pairs": np.ones((0, 2, 4))}, r"\(n_pairs, 2, p\), got \(0, 2, 4\)"),
         ({"pairs": np.full((3, 2, 4), np.nan)}, "pairs hold NaN in 3 of 3 .the first: number 0"),
         ({"pairs": [[["a"], ["b"]]] * 3}, r"pairs must be numbers, got words \(such as 'a'\)"),
+        ({"pairs": [[[1, 2], [3]], [[1, 2], [3, 4]]]}, "pairs must be an array, got lists of sev"),
+        ({"X": np.eye(4), "pairs": [[0, 1], [2]]}, "pairs must be an array, got lists of several"),
         ({"weights": 2.0}, r"weights must be 3 numbers of at least 0, .* got shape \(\)"),
         ({"weights": [[1.0]] * 3}, r"weights must be 3 numbers .* got shape \(3, 1\)"),
         ({"weights": ["a", "b", "c"]}, r"weights must be numbers, got words \(such as 'a'\)"),

@@ -331,15 +331,20 @@ def weighted_rows(
     kept = np.flatnonzero(weights)
     if len(kept) < len(weights):
         X = rows_of(X, kept)
-        y = None if y is None else _safe_indexing(y, kept)
+        y = None if y is None else rows_of(y, kept)
     return X, y, weights[kept], kept
 
 
 def rows_of(X: Any, numbers: np.ndarray) -> Any:
-    """Return rows of an array, a list, a data frame or a sparse matrix by their numbers."""
+    """Return rows of an array, a list, a data frame or a sparse matrix, or labels of them, by their
+    numbers.
+    """
     if issparse(X):  # of whatever format: most cannot be indexed
         return csr_array(X)[numbers]
-    return _safe_indexing(X.to_pandas() if hasattr(X, "to_pandas") else X, numbers)
+    if hasattr(X, "_from_sequence"):  # an array of pandas, such as frame["label"].values
+        return X[numbers]
+    is_frame = hasattr(X, "to_pandas") and hasattr(X, "columns")  # of polars or pyarrow
+    return _safe_indexing(X.to_pandas() if is_frame else X, numbers)
 
 
 def relative_weights(weights: np.ndarray | None) -> np.ndarray | None:
@@ -430,7 +435,7 @@ def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
 def validate_tuples(tuples: Any, name: str, width: int, p: int | None = None) -> np.ndarray:
     """Return pairs, triplets or quadruplets of rows as a float array of shape (n, width, p)."""
     refuse_foreign(tuples, name)
-    shape = np.shape(tuples)
+    shape = _shape(tuples, name)
     if len(shape) != 3 or not shape[0] or shape[1] != width or p not in (None, shape[2]):
         remedy = f"np.stack([{', '.join('UVWT'[:width])}], axis=1)"
         if shape[1:] == (width,):
@@ -448,6 +453,17 @@ def validate_tuples(tuples: Any, name: str, width: int, p: int | None = None) ->
             "counted from 0): leave these out, or fill the gaps of the rows first."
         )
     return tuples
+
+
+def _shape(values: Any, name: str) -> tuple[int, ...]:
+    """Return the shape of an array, or of lists in lists."""
+    try:
+        return np.shape(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be an array, got lists of several lengths: {name}[i] has to be as long "
+            "for every i."
+        ) from error
 
 
 def _numbers(values: Any, name: str, **options: Any) -> np.ndarray:
@@ -569,7 +585,7 @@ def unstacked(X: Any, numbers: Any, y: Any, name: str, width: int) -> tuple[Any,
     Where X is (n, width, p), it holds these rows, of which equal ones are one row, and y may come
     second. Any other X stays as it is.
     """
-    if np.ndim(X) != 3:
+    if len(_shape(X, "X")) != 3:
         return X, numbers, y
     if numbers is not None and (y is not None or name == "triplets"):
         raise ValueError(
@@ -610,8 +626,8 @@ def check_row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray
 def _row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
     """Return integers of shape (n_numbers, width), each from 0 to n - 1."""
     refuse_foreign(numbers, name)
+    shape = _shape(numbers, name)
     numbers = np.asarray(numbers)
-    shape = numbers.shape
     if shape[1:] != (width,) or not len(numbers) or numbers.dtype.kind not in "iu":
         remedy = ""
         if numbers.ndim == 3 and shape[1] == width:
@@ -644,7 +660,7 @@ def check_pair_weights(weights: Any, n_pairs: int, name: str = "weights") -> np.
     """Return the weights of pairs, (n_pairs,), the largest as 1; None gives each the weight 1."""
     if weights is None:
         return np.ones(n_pairs)
-    shape = np.shape(weights)
+    shape = _shape(weights, name)
     must = f"{name} must be {n_pairs} numbers of at least 0, not all 0; got"
     if shape != (n_pairs,):
         raise ValueError(f"{must} shape {shape}.")
