@@ -33,6 +33,7 @@ from .gmml import check_prior
 from .rows import Rows
 
 BOUND_ROWS = 1000  # whose distances have the percentiles
+FARTHEST = 1e100  # ratio of bounds and squared distances: squares of larger ones overflow
 
 # The defaults of `n_neighbors` and `percentiles` are chosen on the tables of
 # `benchmarks/closed_forms.py class-defaults`: 3 of 1, 3 and 10, by the accuracy of 3-NN, where
@@ -286,6 +287,12 @@ class ITML(DescentEmbedding):
             upper, lower = check_two(self.bounds, "bounds")
             if min(upper, lower) <= 0:
                 raise ValueError(f"bounds must be larger than 0, got {self.bounds}.")
+            size = row_norms(X, squared=True).max()
+            if min(upper, lower) / size < 1 / FARTHEST or max(upper, lower) / size > FARTHEST:
+                raise ValueError(
+                    f"bounds must be comparable with squared distances by the prior, which are up "
+                    f"to about {4 * size:.1e}, got {self.bounds}."
+                )
             return upper, lower
         percentiles = check_two(self.percentiles, "percentiles")
         if not 0 <= min(percentiles) <= max(percentiles) <= 100:
@@ -333,7 +340,7 @@ class Bounds:
         """Return the pairs that differ: no metric changes the distance of others."""
         U = self.differences @ self.X
         squares = row_norms(U, squared=True)
-        kept = squares > RANK_TOLERANCE**2 * self.bounds
+        kept = squares > RANK_TOLERANCE**2 * row_norms(self.X, squared=True).max()
         if not kept.any():
             raise ValueError(
                 "No pair differs: the two rows of each are equal, so there is no direction to "
