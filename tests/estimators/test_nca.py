@@ -439,6 +439,7 @@ def test_votes_better_than_raw_features_in_two_dimensions_of_digits():
             ValueError,
             "init must be one of auto, identity, random",
         ),
+        ({"init": 1}, ValueError, "init must be one of auto, identity, .*, got 1"),
         ({"init": np.eye(3)}, ValueError, r"init must be of shape \(13, 13\), got \(3, 3\)"),
         ({"init": np.full((13, 13), np.nan)}, ValueError, "init contains NaN"),
         (

@@ -8,7 +8,7 @@ from scipy.special import expit
 from scipy.stats import beta
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, f1_score, precision_score
 
 from nearkin import NCA, EmbeddingAdapter, Matcher
 from nearkin._blocks import unit_rows
@@ -337,6 +337,9 @@ class TestPairs:
         best = max(f1_score(y, predicted(t)) for t in scores)
         found = matcher.calibrate_threshold(P, y, "f_beta").predict(P)
         assert f1_score(y, found) == pytest.approx(best)
+        best = max(precision_score(y, predicted(t)) for t in scores)
+        found = matcher.calibrate_threshold(P, y, "f_beta", beta=0).predict(P)
+        assert precision_score(y, found) == pytest.approx(best)
 
     @pytest.mark.parametrize(("strategy", "kept"), [("max_tpr", -1), ("max_tnr", 1)])
     def test_a_rate_is_kept_and_the_other_one_large(self, pairs, strategy, kept):

@@ -422,7 +422,7 @@ def check_parameters(nca: NCA) -> int | None:
     check_choice(nca.objective, "objective", TERMS)
     check_choice(nca.structure, "structure", ("full", "diagonal"))
     check_choice(nca.target, "target", ("classes", "continuous"))
-    if isinstance(nca.init, str):
+    if np.ndim(nca.init) == 0:
         names = INITS if nca.structure == "full" else ("auto", "identity", "random")
         check_choice(nca.init, "init", names)
     if nca.structure == "diagonal" and nca.n_components is not None:

@@ -31,7 +31,6 @@ from .._validation import (
     check_choice,
     check_number,
     check_pair_labels,
-    check_positive,
     check_row_numbers,
     encode_partial_labels,
     unstacked,
@@ -936,7 +935,7 @@ class Matcher(BaseEstimator):
         min_rate : float, default=None
             In [0, 1]; needed for the last two.
         beta : float, default=1.0
-            Weight of recall in the F score.
+            Weight of recall in the F score, at least 0; with 0 the score is the precision.
 
         Returns
         -------
@@ -950,7 +949,7 @@ class Matcher(BaseEstimator):
                 raise ValueError(f"strategy={strategy!r} needs min_rate, a number in [0, 1].")
             if check_number(min_rate, "min_rate", 0) > 1:
                 raise ValueError(f"min_rate must be at most 1, got {min_rate!r}.")
-        check_positive(beta, "beta")
+        check_number(beta, "beta", 0)
         scores = self.decision_function(pairs)
         return self.set_threshold(best_threshold(similar, scores, strategy, min_rate, beta))
 
