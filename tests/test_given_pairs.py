@@ -9,7 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import scale
 
 from nearkin import GMML, ITML, NCA, RCA, EmbeddingAdapter, Matcher, PairNCA
-from nearkin._validation import distinct_rows
+from nearkin._pairs import distinct_rows
 
 LEARNERS = [GMML(), ITML(tol=1e-13), RCA(), PairNCA(2)]
 by_name = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)

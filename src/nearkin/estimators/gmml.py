@@ -8,7 +8,8 @@ import numpy as np
 from scipy.linalg import cholesky, eigvalsh, solve_triangular
 from sklearn.utils.validation import check_array
 
-from .._validation import GivenPairs, check_number, validate_given_pairs
+from .._pairs import GivenPairs, validate_given_pairs
+from .._validation import check_number
 from ..linalg import eigh, svd
 from ..neighbors import EXACT
 from ..scatter import RANK_TOLERANCE, second_moment

@@ -14,12 +14,12 @@ from sklearn.utils.extmath import row_norms
 
 from .._blocks import centre, dense_float64, row_blocks
 from .._callbacks import FitTask, with_callbacks
+from .._pairs import validate_given_pairs
 from .._validation import (
     check_integer,
     check_number,
     check_positive,
     check_shared_labels,
-    validate_given_pairs,
     validate_labelled_rows,
     weighted_rows,
 )

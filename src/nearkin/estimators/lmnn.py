@@ -13,12 +13,12 @@ from sklearn.utils.extmath import row_norms
 
 from .._callbacks import FitTask, with_callbacks
 from .._messages import warn_user
+from .._pairs import validate_comparisons
 from .._validation import (
     check_integer,
     check_number,
     check_shared_labels,
     relative_weights,
-    validate_comparisons,
     validate_labelled_rows,
     weighted_rows,
 )

@@ -13,13 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_array
 
 from .._callbacks import FitTask, with_callbacks
+from .._pairs import check_pair_weights, check_pairs, validate_given_pairs
 from .._validation import (
     check_choice,
-    check_pair_weights,
-    check_pairs,
     check_positive,
     relative_weights,
-    validate_given_pairs,
     validate_rows,
     weighted_rows,
 )

@@ -9,12 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._messages import counted, warn_user
-from .._validation import (
-    check_choice,
-    encode_labels,
-    encode_partial_labels,
-    validate_given_pairs,
-)
+from .._pairs import validate_given_pairs
+from .._validation import check_choice, encode_labels, encode_partial_labels
 from ..graphs import connected_components
 from ..neighbors import EXACT
 from ..scatter import RANK_TOLERANCE

@@ -17,16 +17,15 @@ from .. import _array_api
 from .._array_api import foreign_namespace, moved
 from .._blocks import affine_unit_rows, blas_in_one_thread, row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._pairs import check_row_numbers, unstacked
 from .._validation import (
     check_choice,
     check_integer,
     check_number,
     check_positive,
-    check_row_numbers,
     encode_partial_labels,
     refuse_foreign,
     require_two_classes,
-    unstacked,
     validate_dense_rows,
     validate_foreign_rows,
     weighted_rows,

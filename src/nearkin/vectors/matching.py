@@ -27,15 +27,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
+from .._pairs import check_pair_labels, check_row_numbers, unstacked, validate_pairs
 from .._validation import (
     check_choice,
     check_number,
-    check_pair_labels,
-    check_row_numbers,
     encode_partial_labels,
-    unstacked,
     validate_dense_rows,
-    validate_pairs,
 )
 from ..graphs import connected_components
 from ..neighbors import identical_rows, searcher
