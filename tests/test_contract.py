@@ -544,6 +544,14 @@ def test_a_row_of_weight_0_is_absent_whatever_it_holds(estimator):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("estimator", [GMML(), ITML(), LDE(), LMNN(), LPP()], ids=repr)
+def test_weights_may_be_as_large_as_numbers_can_be(estimator):
+    X, y = X_Y
+    weights = np.arange(60) % 5 / 2
+    found, expected = (answers(estimator, X, y, unit * weights) for unit in (5e307, 1.0))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("kind", ["coo", "csc", "dia", "bsr"])
 def test_sparse_rows_of_any_format_may_have_weights(kind):
     X, y = X_Y
