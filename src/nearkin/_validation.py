@@ -490,6 +490,7 @@ def validate_edges(affinity: Any, n_new: int, n: int) -> csr_array:
 
 def _weights(W: Any, name: str, shape: tuple[int, int], what: str) -> csr_array:
     refuse_foreign(W, name)
+    refuse_words(W, name)
     W = check_array(W, accept_sparse="csr", dtype=np.float64, input_name=name)
     if W.shape != shape:
         raise ValueError(f"{name} must be of shape {shape}, {what}; got {W.shape}.")

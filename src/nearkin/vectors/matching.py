@@ -743,13 +743,11 @@ class Matcher(BaseEstimator):
         """
         rows, pairs, y = unstacked(X, pairs, y, "pairs", 2)
         is_stacked = rows is not X
-        learner = self.estimator
-        if not (learner is None or isinstance(learner, FrozenEstimator)) and not hasattr(
-            learner, "fit_pairs"
-        ):
+        is_fitted = self.estimator is None or isinstance(self.estimator, FrozenEstimator)
+        if not (is_fitted or hasattr(self.estimator, "fit_pairs")):
             raise TypeError(
-                f"estimator must have a fit_pairs to learn from pairs, got {learner!r}: take one "
-                "such as GMML(), or fit it before, and pass FrozenEstimator(estimator)."
+                f"estimator must have a fit_pairs to learn from pairs, got {self.estimator!r}: take "
+                "one such as GMML(), or fit it before, and pass FrozenEstimator(estimator)."
             )
         X = validate_dense_rows(self, rows, reset=True)
         pairs = check_row_numbers(pairs, "pairs", 2, len(X))
