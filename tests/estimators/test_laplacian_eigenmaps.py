@@ -152,7 +152,7 @@ def test_sparse_and_single_precision():
     [
         ({"laplacian": "both"}, {}, "laplacian must be"),
         ({"affinity": "rbf"}, {}, "affinity must be one of"),
-        ({"bandwidth": -1.0}, {}, "bandwidth must be a finite number"),
+        ({"bandwidth": -1.0}, {}, "bandwidth must be larger than 0, got -1"),
         ({"bandwidth": 0.0}, {}, "bandwidth must be larger than 0"),
         ({"n_components": 0}, {}, "n_components must be at least 1"),
         ({"n_neighbors": 0}, {}, "n_neighbors must be at least 1"),

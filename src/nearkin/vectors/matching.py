@@ -746,8 +746,8 @@ class Matcher(BaseEstimator):
         is_fitted = self.estimator is None or isinstance(self.estimator, FrozenEstimator)
         if not (is_fitted or hasattr(self.estimator, "fit_pairs")):
             raise TypeError(
-                f"estimator must have a fit_pairs to learn from pairs, got {self.estimator!r}: take "
-                "one such as GMML(), or fit it before, and pass FrozenEstimator(estimator)."
+                f"estimator must have a fit_pairs to learn from pairs, got {self.estimator!r}: "
+                "take one such as GMML(), or fit it before, and pass FrozenEstimator(estimator)."
             )
         X = validate_dense_rows(self, rows, reset=True)
         pairs = check_row_numbers(pairs, "pairs", 2, len(X))
