@@ -71,6 +71,7 @@ def test_weights_may_be_as_large_as_numbers_can_be(learner, given):
     ("changed", "message"),
     [
         ({"y": [1, 0, 1]}, r"among them 0, 1: take np.where\(y, 1, -1\)"),
+        ({"y": [1, 1]}, r"for each of 3 pairs; got 2 values, among them 1\.$"),
         ({"y": ["no", "yes", "no"]}, r"y must be 1 \(similar\) or -1 .*, among them no, yes\.$"),
         ({"pairs": [[0, 1], [1, 2], [0, 2]]}, r"\(n_pairs, 2, p\), got \(3, 2\): .*X\[pairs\]"),
         ({"pairs": np.ones((0, 2, 4))}, r"\(n_pairs, 2, p\), got \(0, 2, 4\)"),

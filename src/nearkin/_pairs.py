@@ -184,7 +184,8 @@ def check_pair_labels(y: Any, n_pairs: int) -> np.ndarray:
     """Return which pairs are similar: y is 1, not -1."""
     y = column_or_1d(y)
     if y.shape != (n_pairs,) or not np.isin(y, (-1, 1)).all():
-        remedy = ": take np.where(y, 1, -1)" if np.isin(y, (0, 1)).all() else ""
+        is_binary = (y == 0).any() and np.isin(y, (0, 1)).all()
+        remedy = ": take np.where(y, 1, -1)" if is_binary else ""
         raise ValueError(
             f"y must be 1 (similar) or -1 (dissimilar) for each of {n_pairs} pairs; got "
             f"{len(y)} values, among them {', '.join(map(str, np.unique(y)[:3]))}{remedy}."
