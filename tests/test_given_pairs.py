@@ -6,6 +6,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
 from nearkin import GMML, ITML, NCA, RCA, EmbeddingAdapter, Matcher, PairNCA
@@ -174,6 +175,22 @@ class TestMatcher:
         X, numbers, y = given
         with pytest.raises(TypeError, match=r"estimator must have a fit_pairs .* got NCA"):
             Matcher(NCA()).fit_pairs(X[numbers], y)
+
+    def test_words_are_named(self, given):
+        X, numbers, _ = given
+        with pytest.raises(ValueError, match=r"y must be numbers, got words \(such as 'yes'\)"):
+            Matcher(GMML()).fit_pairs(X[numbers], ["yes"] * len(numbers))
+
+    def test_equal_rows_are_named(self):
+        pairs = np.random.default_rng(0).normal(size=(9, 2, 3))
+        pairs[4, 0] = pairs[4, 1]
+        with pytest.raises(ValueError, match=r"number 4 .* has equal ones: leave it out"):
+            Matcher(GMML()).fit_pairs(pairs, [1, -1, 1] * 3)
+
+    def test_what_cannot_embed_rows_is_refused(self, given):
+        X, numbers, y = given
+        with pytest.raises(TypeError, match=r"estimator must have a transform, got KNeighbors"):
+            Matcher(FrozenEstimator(KNeighborsClassifier())).score(X[numbers], y)
 
     def test_features_may_have_names(self, given):
         """Pairs are in no frame: that they do not name features is nothing to warn of."""

@@ -177,7 +177,13 @@ def unstacked(X: Any, numbers: Any, y: Any, name: str, width: int) -> tuple[Any,
             f"X holds the rows of {name}, of shape {np.shape(X)}, so {name} must be None: give "
             f"them, or rows X of shape (n, p) and {name} that are numbers of these."
         )
-    return *distinct_rows(validate_tuples(X, name, width)), numbers if y is None else y
+    rows, of_each = distinct_rows(validate_tuples(X, name, width))
+    if (repeat := _first_repeat(of_each)) is not None:
+        raise ValueError(
+            f"{name} must be of different rows, number {repeat[0]} (counted from 0) has equal "
+            "ones: leave it out."
+        )
+    return rows, of_each, numbers if y is None else y
 
 
 def check_pair_labels(y: Any, n_pairs: int) -> np.ndarray:
@@ -232,14 +238,21 @@ def _row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
 
 def _refuse_repeats(numbers: np.ndarray, name: str) -> None:
     """Raise a ValueError where the rows of one pair or triplet are not all different."""
-    ordered = np.sort(numbers, axis=1)
-    twice = ordered[:, 1:] == ordered[:, :-1]
-    if twice.any():
-        at = int(twice.any(axis=1).argmax())
-        row = ordered[at, 1:][twice[at]][0]
+    if (repeat := _first_repeat(numbers)) is not None:
+        at, row = repeat
         raise ValueError(
             f"{name} must be of different rows, number {at} (counted from 0) has row {row} twice."
         )
+
+
+def _first_repeat(numbers: np.ndarray) -> tuple[int, int] | None:
+    """Return the first pair or triplet that has a row twice, and that row; None where none has."""
+    ordered = np.sort(numbers, axis=1)
+    twice = ordered[:, 1:] == ordered[:, :-1]
+    if not twice.any():
+        return None
+    at = int(twice.any(axis=1).argmax())
+    return at, ordered[at, 1:][twice[at]][0]
 
 
 def check_pair_weights(weights: Any, n_pairs: int, name: str = "weights") -> np.ndarray:

@@ -168,7 +168,7 @@ def test_pairs(pairs, message):
         ([0, -1], r"y marks no pair as similar \(larger than 0\)"),
         ([1, np.nan], "Input y contains NaN"),
         ([1, np.inf], "Input y contains infinity"),
-        (["same", "other"], "could not convert string to float: 'same'"),
+        (["same", "other"], r"y must be numbers, got words \(such as 'same'\)"),
     ],
 )
 def test_grades(grades, message):

@@ -25,6 +25,7 @@ from .._validation import (
     check_positive,
     encode_partial_labels,
     refuse_foreign,
+    refuse_words,
     require_two_classes,
     validate_dense_rows,
     validate_foreign_rows,
@@ -476,6 +477,7 @@ def check_grades(y: Any, n_pairs: int) -> np.ndarray:
     """Return how much each pair belongs together, at least 0; None for 1 each."""
     if y is None:
         return np.ones(n_pairs)
+    refuse_words(y, "y")
     grades = np.maximum(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), 0)
     if grades.shape != (n_pairs,):
         raise ValueError(

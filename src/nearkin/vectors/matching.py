@@ -1015,6 +1015,8 @@ class Matcher(BaseEstimator):
 
     def _set_space(self, estimator: Any) -> None:
         """Set the fitted estimator, and how rows are compared in its space."""
+        if not (estimator is None or hasattr(estimator, "transform")):
+            raise TypeError(f"estimator must have a transform, got {estimator!r}.")
         by_cosine = estimator is None or isinstance(estimator, UnitEmbedding)
         automatic = "cosine" if by_cosine else "euclidean"
         self.estimator_ = estimator
