@@ -461,12 +461,18 @@ def validate_affinity(
     TypeError
         If it is a Dask collection or a torch tensor.
     ValueError
-        If it is not a finite symmetric n x n matrix, or has negative weights though not `signed`.
+        If it is not a finite symmetric n x n matrix, has negative weights though not `signed`, or
+        weights whose squares are lost.
     """
     W = _weights(affinity, name, (n, n), "a weight for every pair of rows of X")
     W = canonical_csr(csr_array(W - diags_array(W.diagonal())))
     W.eliminate_zeros()
-    if W.nnz and abs(W - W.T).max() > 1e-10 * abs(W).max():
+    largest = abs(W).max() if W.nnz else 1.0
+    if not 1e-150 < largest < 1e150:
+        raise ValueError(
+            f"{name} holds weights of up to {largest:.1e}, whose square is lost: scale it first."
+        )
+    if W.nnz and abs(W - W.T).max() > 1e-10 * largest:
         raise ValueError(
             f"{name} must be symmetric: take nearkin.graphs.union({name}), for example."
         )

@@ -75,8 +75,8 @@ class ITML(DescentEmbedding):
         What a violated bound costs, larger than 0. The metric nears M_0 for small ones, and keeps
         all bounds, where there is such a metric, for large ones.
     bounds : (u, l), default=None
-        Bounds on squared distances by M, larger than 0. With the identity for M_0 their unit is that
-        of the features, squared. None takes percentiles.
+        Bounds on squared distances by M, larger than 0. With the identity for M_0 their unit is
+        that of the features, squared. None takes percentiles.
     percentiles : (float, float), default=(5.0, 95.0)
         u and l as percentiles of the squared distances of two rows by M_0, those of 1,000 rows at
         most that differ. Not used where `bounds` are given.
