@@ -341,6 +341,7 @@ def test_an_interrupt_keeps_the_best_map(monkeypatch):
     ("parameters", "message"),
     [
         ({"gamma": 0}, "gamma must be larger than 0"),
+        ({"gamma": 1e160}, r"gamma must be at most 1e\+70, got 1e\+160"),
         ({"bounds": (1.0,)}, r"bounds must be two numbers, got \(1.0,\)"),
         ({"bounds": (1e-150, 1.0)}, r"comparable with .* up to about \d.*, got \(1e-150, 1.0\)"),
         ({"bounds": (1.0, 1e150)}, "bounds must be comparable with squared distances by the prior"),

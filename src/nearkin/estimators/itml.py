@@ -33,7 +33,8 @@ from .gmml import check_prior
 from .rows import Rows
 
 BOUND_ROWS = 1000  # whose distances have the percentiles
-FARTHEST = 1e100  # ratio of bounds and squared distances: squares of larger ones overflow
+# gamma at most, and the ratio of bounds and squared distances: their product has a square
+FARTHEST = 1e70
 
 # The defaults of `n_neighbors` and `percentiles` are chosen on the tables of
 # `benchmarks/closed_forms.py class-defaults`: 3 of 1, 3 and 10, by the accuracy of 3-NN, where
@@ -248,6 +249,8 @@ class ITML(DescentEmbedding):
     ) -> Self:
         """Learn the map from pairs (q, 2) of numbers of rows."""
         gamma = check_positive(self.gamma, "gamma")
+        if gamma > FARTHEST:
+            raise ValueError(f"gamma must be at most {FARTHEST:g}, got {gamma:g}.")
         tol = check_number(self.tol, "tol", 0)
         m = n_directions(self, rows.shape[1])
         X = centre(dense_float64(rows.X))
