@@ -18,6 +18,7 @@ LEAVES = {
     "_blocks",
     "_callbacks",
     "_messages",
+    "_pairs",
     "_statistics",
     "_validation",
     "datasets",

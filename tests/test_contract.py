@@ -346,6 +346,12 @@ def test_arrays_of_other_libraries_are_refused_by_name(estimator, library, remed
         clone(estimator).fit(foreign, [0, 1])
 
 
+def test_coordinates_in_arrays_of_other_libraries_are_refused_by_name():
+    foreign = type("Tensor", (), {"__module__": "torch"})()
+    with pytest.raises(TypeError, match=r"Z is a torch Tensor.*: pass Z\.numpy\(force=True\)"):
+        RCA().fit(*X_Y).inverse_transform(foreign)
+
+
 @pytest.mark.parametrize(
     ("y", "message"),
     [
@@ -536,6 +542,34 @@ def test_a_row_of_weight_0_is_absent_whatever_it_holds(estimator):
     found = answers(estimator, rows, targets, weights)
     expected = answers(estimator, X[there], targets[there], 3 * weights[there])
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("estimator", [GMML(), ITML(), LDE(), LMNN(), LPP()], ids=repr)
+def test_weights_may_be_as_large_as_numbers_can_be(estimator):
+    X, y = X_Y
+    weights = np.arange(60) % 5 / 2
+    found, expected = (answers(estimator, X, y, unit * weights) for unit in (5e307, 1.0))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kind", ["coo", "csc", "dia", "bsr"])
+def test_sparse_rows_of_any_format_may_have_weights(kind):
+    X, y = X_Y
+    weights = np.arange(60) % 5 / 2
+    expected = RCA().fit(csr_array(X), y, sample_weight=weights)
+    found = RCA().fit(csr_array(X).asformat(kind), y, sample_weight=weights)
+    np.testing.assert_array_equal(found.components_, expected.components_)
+
+
+@pytest.mark.parametrize("dtype", ["string", "category", "Int64"])
+def test_labels_in_arrays_of_pandas_may_have_weights(dtype):
+    pandas = pytest.importorskip("pandas")
+    X, y = X_Y
+    weights = np.arange(60) % 5 / 2
+    labels = pandas.Series(y.astype(str) if dtype == "string" else y).astype(dtype).array
+    expected = RCA().fit(X, y, sample_weight=weights)
+    found = RCA().fit(X, labels, sample_weight=weights)
+    np.testing.assert_array_equal(found.components_, expected.components_)
 
 
 # Match or no match, from any metric.

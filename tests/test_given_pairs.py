@@ -1,13 +1,16 @@
 """Pairs that are given: rows or numbers of rows, both kinds or similar alone, with weights."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
-from nearkin import GMML, ITML, RCA, EmbeddingAdapter, Matcher, PairNCA
-from nearkin._validation import distinct_rows
+from nearkin import GMML, ITML, NCA, RCA, EmbeddingAdapter, Matcher, PairNCA
+from nearkin._pairs import distinct_rows
 
 LEARNERS = [GMML(), ITML(tol=1e-13), RCA(), PairNCA(2)]
 by_name = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
@@ -54,6 +57,56 @@ def test_a_pair_of_weight_0_is_absent_and_the_unit_of_weights_is_none(learner, g
     weighted = metric(learner.fit_pairs(numbers, y, X=X, weights=weights))
     absent = metric(learner.fit_pairs(numbers[kept], y[kept], X=X, weights=7 * weights[kept]))
     np.testing.assert_allclose(absent, weighted, rtol=1e-6, atol=1e-8)
+
+
+@by_name
+def test_weights_may_be_as_large_as_numbers_can_be(learner, given):
+    X, numbers, y = given
+    weights = np.arange(len(y)) % 3
+    expected = metric(learner.fit_pairs(numbers, y, X=X, weights=weights))
+    found = metric(learner.fit_pairs(numbers, y, X=X, weights=8e307 * weights))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"y": [1, 0, 1]}, r"among them 0, 1: take np.where\(y, 1, -1\)"),
+        ({"y": [1, 1]}, r"for each of 3 pairs; got 2 values, among them 1\.$"),
+        ({"y": ["no", "yes", "no"]}, r"y must be 1 \(similar\) or -1 .*, among them no, yes\.$"),
+        ({"pairs": [[0, 1], [1, 2], [0, 2]]}, r"\(n_pairs, 2, p\), got \(3, 2\): .*X\[pairs\]"),
+        ({"pairs": np.ones((0, 2, 4))}, r"\(n_pairs, 2, p\), got \(0, 2, 4\)"),
+        ({"pairs": np.full((3, 2, 4), np.nan)}, "pairs hold NaN in 3 of 3 .the first: number 0"),
+        ({"pairs": [[["a"], ["b"]]] * 3}, r"pairs must be numbers, got words \(such as 'a'\)"),
+        ({"pairs": [[[1, 2], [3]], [[1, 2], [3, 4]]]}, "pairs must be an array, got lists of sev"),
+        ({"X": np.eye(4), "pairs": [[0, 1], [2]]}, "pairs must be an array, got lists of several"),
+        ({"weights": 2.0}, r"weights must be 3 numbers of at least 0, .* got shape \(\)"),
+        ({"weights": [[1.0]] * 3}, r"weights must be 3 numbers .* got shape \(3, 1\)"),
+        ({"weights": ["a", "b", "c"]}, r"weights must be numbers, got words \(such as 'a'\)"),
+        ({"weights": [1, -2, 0]}, "weights must be 3 numbers .*; got -2 to 1"),
+        ({"X": np.eye(4), "pairs": np.ones((3, 2))}, r"got float64 of \(3, 2\); take pairs.astype"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_named_with_the_remedy(changed, message):
+    pairs = {"pairs": np.random.default_rng(0).normal(size=(3, 2, 4)), "y": [1, -1, 1]}
+    with pytest.raises(ValueError, match=message):
+        GMML().fit_pairs(**pairs | changed)
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        ("covariance", "got 'covariance'"),
+        (np.eye(3), r"of shape \(4, 4\), got shape \(3, 3\)"),
+        (np.tri(4), r"not symmetric: take \(prior \+ prior.T\) / 2"),
+        (np.diag([1, 1, 1, -2]), "got one with the eigenvalue -2: add a multiple"),
+    ],
+)
+@pytest.mark.parametrize("kind", [GMML, ITML])
+def test_what_is_no_prior_is_named_with_the_remedy(kind, prior, message, given):
+    X, numbers, y = given
+    with pytest.raises(ValueError, match=message):
+        kind(prior=prior).fit_pairs(numbers, y, X=X)
 
 
 def test_weights_of_gmml_count_as_repetitions(given):
@@ -113,6 +166,44 @@ def adapter():
 
 
 class TestMatcher:
+    def test_pairs_may_be_lists(self, given):
+        X, numbers, y = given
+        threshold = Matcher(GMML()).fit_pairs(X[numbers], y).threshold_
+        assert Matcher(GMML()).fit_pairs(X[numbers].tolist(), y.tolist()).threshold_ == threshold
+
+    def test_a_learner_of_labels_is_refused(self, given):
+        X, numbers, y = given
+        with pytest.raises(TypeError, match=r"estimator must have a fit_pairs .* got NCA"):
+            Matcher(NCA()).fit_pairs(X[numbers], y)
+
+    def test_words_are_named(self, given):
+        X, numbers, _ = given
+        with pytest.raises(ValueError, match=r"y must be numbers, got words \(such as 'yes'\)"):
+            Matcher(GMML()).fit_pairs(X[numbers], ["yes"] * len(numbers))
+
+    def test_equal_rows_are_named(self):
+        pairs = np.random.default_rng(0).normal(size=(9, 2, 3))
+        pairs[4, 0] = pairs[4, 1]
+        with pytest.raises(ValueError, match=r"number 4 .* has equal ones: leave it out"):
+            Matcher(GMML()).fit_pairs(pairs, [1, -1, 1] * 3)
+
+    def test_what_cannot_embed_rows_is_refused(self, given):
+        X, numbers, y = given
+        with pytest.raises(TypeError, match=r"estimator must have a transform, got KNeighbors"):
+            Matcher(FrozenEstimator(KNeighborsClassifier())).score(X[numbers], y)
+
+    def test_features_may_have_names(self, given):
+        """Pairs are in no frame: that they do not name features is nothing to warn of."""
+        X, numbers, y = given
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        metric = FrozenEstimator(GMML().fit_pairs(numbers, y, X=frame))
+        assert 0.5 < Matcher(metric).score(X[numbers], y) <= 1
+
+    def test_a_score_needs_both_kinds(self, given):
+        X, numbers, _ = given
+        with pytest.raises(ValueError, match=r"some as not \(-1\), got 1 for all 3"):
+            Matcher().score(X[numbers[:3]], [1, 1, 1])
+
     @pytest.mark.parametrize(
         "learner", [*LEARNERS, adapter(), None], ids=lambda one: type(one).__name__
     )

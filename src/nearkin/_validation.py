@@ -1,5 +1,5 @@
 """What comes in, refused or converted: labels, as numbers of their classes, 0, 1, ..., and -1 for
-none; rows and their targets, pairs of rows, graphs; parameters. A leaf.
+none; rows and their targets, graphs; parameters. A leaf.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
@@ -154,7 +154,7 @@ def is_missing(labels: np.ndarray) -> np.ndarray:
 _REMEDIES = {
     "dask": "call .compute() on it, or on some of its rows, or take the class of nearkin.dask "
     "where there is one",
-    "torch": "pass X.numpy(force=True); the transform of a linear map takes tensors under "
+    "torch": "pass {name}.numpy(force=True); the transform of a linear map takes tensors under "
     "sklearn.config_context(array_api_dispatch=True)",
 }
 
@@ -176,7 +176,7 @@ def refuse_foreign(array: Any, name: str = "X") -> None:
     if remedy is not None:
         raise TypeError(
             f"{name} is a {library} {type(array).__name__}; nearkin computes on NumPy arrays and "
-            f"SciPy sparse matrices and does not convert it silently: {remedy}."
+            f"SciPy sparse matrices and does not convert it silently: {remedy.format(name=name)}."
         )
 
 
@@ -255,6 +255,13 @@ def _first_word(cells: np.ndarray) -> str | None:
     return None
 
 
+def refuse_words(values: Any, name: str) -> None:
+    """Raise a ValueError where what has to be numbers holds words."""
+    word = _first_word(np.asarray(values))
+    if word is not None:
+        raise ValueError(f"{name} must be numbers, got words (such as {shown(word)}).")
+
+
 def refuse_unfit_targets(y: Any, estimator: Any) -> None:
     """Raise a ValueError with the remedy where targets of a regression are words or dates, or are
     missing.
@@ -280,7 +287,7 @@ def refuse_unfit_targets(y: Any, estimator: Any) -> None:
         raise ValueError(f"y holds NaN in {rows}: drop rows without a target.")
 
 
-def _validate_for_fit(
+def validate_for_fit(
     estimator: Any, X: Any, y: Any = "no_validation", **options: Any
 ) -> tuple[Any, Any]:
     """Return X and y for fitting: at least two rows that are not all equal."""
@@ -298,7 +305,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     Fitting (`reset=True`) requires at least two rows that are not all equal.
     """
     if reset:
-        return _validate_for_fit(estimator, X)[0]
+        return validate_for_fit(estimator, X)[0]
     return canonical_csr(validated(estimator, X, reset=False, **_ROWS))
 
 
@@ -319,12 +326,25 @@ def weighted_rows(
     if sample_weight is None:
         return X, y, None, np.arange(_num_samples(X))
     check_consistent_length(X, y)
+    refuse_words(sample_weight, "sample_weight")
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.flatnonzero(weights)
     if len(kept) < len(weights):
-        X = _safe_indexing(X.to_pandas() if hasattr(X, "to_pandas") else X, kept)
-        y = None if y is None else _safe_indexing(y, kept)
+        X = rows_of(X, kept)
+        y = None if y is None else rows_of(y, kept)
     return X, y, weights[kept], kept
+
+
+def rows_of(X: Any, numbers: np.ndarray) -> Any:
+    """Return rows of an array, a list, a data frame or a sparse matrix, or labels of them, by their
+    numbers.
+    """
+    if issparse(X):  # of whatever format: most cannot be indexed
+        return csr_array(X)[numbers]
+    if hasattr(X, "_from_sequence"):  # an array of pandas, such as frame["label"].values
+        return X[numbers]
+    is_frame = hasattr(X, "to_pandas") and hasattr(X, "columns")  # of polars or pyarrow
+    return _safe_indexing(X.to_pandas() if is_frame else X, numbers)
 
 
 def relative_weights(weights: np.ndarray | None) -> np.ndarray | None:
@@ -358,7 +378,7 @@ def validate_labelled_rows(
     refuse_no_rows(X)
     # first: validate_data fails on pandas' NA
     classes, codes = (np.empty(0), None) if y is None else encode(y)
-    X, codes = _validate_for_fit(estimator, X, codes, reset=reset)
+    X, codes = validate_for_fit(estimator, X, codes, reset=reset)
     return X, classes, np.full(X.shape[0], -1) if codes is None else codes
 
 
@@ -369,9 +389,7 @@ def validate_target_rows(
     float64.
     """
     refuse_unfit_targets(y, estimator)
-    X, y = _validate_for_fit(
-        estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output
-    )
+    X, y = validate_for_fit(estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output)
     y = np.asarray(y, dtype=np.float64)
     check_targets_vary(y)
     return X, y
@@ -389,7 +407,7 @@ def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, n
             y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y"
         )
     numbers = None if y is None else np.arange(len(y))  # in place of y, which may not be finite
-    X, _ = _validate_for_fit(estimator, X, numbers)
+    X, _ = validate_for_fit(estimator, X, numbers)
     check_targets_vary(y[has_target(y)])
     return X, y
 
@@ -405,227 +423,6 @@ def check_targets_vary(y: np.ndarray) -> None:
         raise ValueError(
             f"y holds values of up to {size:.1e}, whose square is lost: scale it first."
         )
-
-
-def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
-    """Return pairs of rows, one behind the other, as a float array of shape (n_pairs, 2, p)."""
-    return validate_tuples(pairs, "pairs", 2, p)
-
-
-def validate_tuples(tuples: Any, name: str, width: int, p: int | None = None) -> np.ndarray:
-    """Return pairs, triplets or quadruplets of rows as a float array of shape (n, width, p)."""
-    refuse_foreign(tuples, name)
-    tuples = check_array(
-        tuples, allow_nd=True, ensure_2d=False, dtype=_ROWS["dtype"], input_name=name
-    )
-    if tuples.ndim != 3 or tuples.shape[1] != width or p not in (None, tuples.shape[2]):
-        rows = {2: "two", 3: "three", 4: "four"}[width]
-        raise ValueError(
-            f"{name} must have the shape (n_{name}, {width}, {p or 'p'}), got {tuples.shape}: "
-            f"stack the {rows} rows of each, e.g. np.stack([{', '.join('UVWT'[:width])}], axis=1)."
-        )
-    return tuples
-
-
-class GivenPairs(NamedTuple):
-    """Pairs of rows that are similar or not, and how much each counts: what `fit_pairs` learns
-    from.
-
-    Attributes
-    ----------
-    X : array or csr_array of shape (n, p)
-    numbers : int ndarray of shape (n_pairs, 2)
-        Rows of X.
-    similar : ndarray of shape (n_pairs,)
-        Booleans, at least one is True.
-    weights : ndarray of shape (n_pairs,)
-        Larger than 0.
-    stacked : bool
-        Whether X holds the rows of the pairs one after the other, in place of rows of the user.
-    """
-
-    X: Any
-    numbers: np.ndarray
-    similar: np.ndarray
-    weights: np.ndarray
-    stacked: bool
-
-    def merged(self) -> GivenPairs:
-        """Return the same pairs; equal rows of stacked ones are one row."""
-        if not self.stacked:
-            return self
-        X, numbers = distinct_rows(self.X[self.numbers])
-        return self._replace(X=X, numbers=numbers)
-
-
-def validate_given_pairs(
-    estimator: Any, pairs: Any, y: Any, X: Any = None, weights: Any = None
-) -> GivenPairs:
-    """Return pairs for fitting: rows, (n_pairs, 2, p), or with X numbers of its rows, (n_pairs, 2).
-
-    Without y all are similar; y is 1 for similar ones, -1 for others. Pairs of weight 0 are left
-    out.
-    """
-    stacked = X is None
-    if stacked:
-        pairs = validate_pairs(pairs)
-    else:
-        refuse_foreign(X)
-        pairs = check_row_numbers(pairs, "pairs", 2, _num_samples(X))
-    n_pairs = len(pairs)
-    similar = np.ones(n_pairs, dtype=bool) if y is None else check_pair_labels(y, n_pairs)
-    weights = check_pair_weights(weights, n_pairs)
-    kept = weights > 0
-    pairs, similar, weights = pairs[kept], similar[kept], weights[kept]
-    if stacked:
-        X = pairs.reshape(-1, pairs.shape[2])
-        pairs = np.arange(len(X)).reshape(-1, 2)
-    X, _ = _validate_for_fit(estimator, X, reset=True)
-    if not similar.any():
-        raise ValueError("y marks no pair as similar (1): there is nothing to learn from.")
-    return GivenPairs(X, pairs, similar, weights, stacked)
-
-
-def validate_comparisons(
-    estimator: Any, tuples: Any, name: str, X: Any = None, weights: Any = None
-) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return rows for fitting, quadruplets (n, 4) of their numbers, and the weights of these.
-
-    `name` is "triplets" or "quadruplets", of rows or, with X, of numbers of its rows. A triplet (a,
-    b, c) becomes (a, b, a, c). Those of weight 0, and rows that are in none of the others, are left
-    out.
-    """
-    width = {"triplets": 3, "quadruplets": 4}[name]
-    if X is None:
-        tuples = validate_tuples(tuples, name, width)
-    else:
-        refuse_foreign(X)
-        tuples = _row_numbers(tuples, name, width, _num_samples(X))
-        _refuse_idle(tuples, name)
-    weights = check_pair_weights(weights, len(tuples))
-    tuples, weights = tuples[weights > 0], weights[weights > 0]
-    if X is None:
-        X, numbers = distinct_rows(tuples)
-    else:
-        rows, numbers = np.unique(tuples, return_inverse=True)
-        numbers = numbers.reshape(tuples.shape)
-        X = _safe_indexing(X.to_pandas() if hasattr(X, "to_pandas") else X, rows)
-    X, _ = _validate_for_fit(estimator, X, reset=True)
-    return X, numbers if width == 4 else numbers[:, [0, 1, 0, 2]], weights
-
-
-def _refuse_idle(numbers: np.ndarray, name: str) -> None:
-    """Raise a ValueError where a row is compared with itself, or a pair with the same one."""
-    if name == "triplets":
-        _refuse_repeats(numbers, name)
-        return
-    for pair in (numbers[:, :2], numbers[:, 2:]):
-        _refuse_repeats(pair, f"the pairs (a, b) and (c, d) of {name}")
-    same = (np.sort(numbers[:, :2], axis=1) == np.sort(numbers[:, 2:], axis=1)).all(axis=1)
-    if same.any():
-        raise ValueError(
-            f"{name} must compare two pairs, number {same.argmax()} (counted from 0) has the same "
-            "one twice."
-        )
-
-
-def unstacked(X: Any, numbers: Any, y: Any, name: str, width: int) -> tuple[Any, Any, Any]:
-    """Return rows, the numbers of those of each pair or triplet, and y.
-
-    Where X is (n, width, p), it holds these rows, of which equal ones are one row, and y may come
-    second. Any other X stays as it is.
-    """
-    stacked = getattr(X, "ndim", None) == 3 or (numbers is None and np.ndim(X) == 3)
-    if not stacked:
-        return X, numbers, y
-    if numbers is not None and (y is not None or name == "triplets"):
-        raise ValueError(
-            f"X holds the rows of {name}, of shape {np.shape(X)}, so {name} must be None: give "
-            f"them, or rows X of shape (n, p) and {name} that are numbers of these."
-        )
-    return *distinct_rows(validate_tuples(X, name, width)), numbers if y is None else y
-
-
-def check_pair_labels(y: Any, n_pairs: int) -> np.ndarray:
-    """Return which pairs are similar: y is 1, not -1."""
-    y = column_or_1d(y)
-    if y.shape != (n_pairs,) or not np.isin(y, (-1, 1)).all():
-        raise ValueError(
-            f"y must be 1 (similar) or -1 (dissimilar) for each of {n_pairs} pairs; got "
-            f"{len(y)} values, among them {', '.join(map(str, np.unique(y)[:3]))}."
-        )
-    return y == 1
-
-
-def check_pairs(pairs: Any, n: int) -> np.ndarray:
-    """Return pairs (n_pairs, 2) of the numbers of n rows; None pairs each row with the next one."""
-    if pairs is None:
-        return np.column_stack([np.arange(n - 1), np.arange(1, n)])
-    return check_row_numbers(pairs, "pairs", 2, n)
-
-
-def check_row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
-    """Return pairs (n_pairs, 2) or triplets (n_triplets, 3) of the numbers of n rows, those of one
-    all different.
-    """
-    numbers = _row_numbers(numbers, name, width, n)
-    _refuse_repeats(numbers, name)
-    return numbers
-
-
-def _row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
-    """Return integers of shape (n_numbers, width), each from 0 to n - 1."""
-    refuse_foreign(numbers, name)
-    numbers = np.asarray(numbers)
-    shape = numbers.shape
-    if shape[1:] != (width,) or not len(numbers) or numbers.dtype.kind not in "iu":
-        remedy = ""
-        if numbers.ndim == 3 and shape[1] == width:
-            remedy = f"; of stacked rows X is {name}.reshape(-1, p), and these are 0, 1, ..."
-        raise ValueError(
-            f"{name} must be numbers of rows of X, integers of shape (n_{name}, {width}), got "
-            f"{numbers.dtype} of {shape}{remedy}."
-        )
-    if numbers.min() < 0 or numbers.max() >= n:
-        found = f"{numbers.min()} to {numbers.max()}"
-        raise ValueError(f"{name} must hold numbers of rows, 0 to {n - 1}, got {found}.")
-    return numbers
-
-
-def _refuse_repeats(numbers: np.ndarray, name: str) -> None:
-    """Raise a ValueError where the rows of one pair or triplet are not all different."""
-    ordered = np.sort(numbers, axis=1)
-    twice = ordered[:, 1:] == ordered[:, :-1]
-    if twice.any():
-        at = int(twice.any(axis=1).argmax())
-        row = ordered[at, 1:][twice[at]][0]
-        raise ValueError(
-            f"{name} must be of different rows, number {at} (counted from 0) has row {row} twice."
-        )
-
-
-def check_pair_weights(weights: Any, n_pairs: int) -> np.ndarray:
-    """Return the weights of pairs, (n_pairs,); None gives each the weight 1."""
-    if weights is None:
-        return np.ones(n_pairs)
-    weights = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="weights")
-    if weights.shape != (n_pairs,) or weights.min() < 0 or weights.sum() == 0:
-        got = f"shape {weights.shape} with the minimum {weights.min():g}"
-        raise ValueError(f"weights must be {n_pairs} numbers of at least 0, not all 0; got {got}.")
-    return weights
-
-
-def distinct_rows(tuples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of some pairs or triplets, equal ones once, and the numbers of those of
-    each.
-    """
-    rows = tuples.reshape(-1, tuples.shape[2])
-    # By their bytes first: to sort all rows takes long where most are in many tuples.
-    codes: dict[bytes, int] = {}
-    numbers = np.array([codes.setdefault(row.tobytes(), len(codes)) for row in rows])
-    some = np.unique(numbers, return_index=True)[1]
-    X, order = np.unique(rows[some], axis=0, return_inverse=True)
-    return X, order.ravel()[numbers].reshape(tuples.shape[:2])
 
 
 def as_rows(X: Any, *, missing: bool = False) -> Any:
@@ -664,12 +461,18 @@ def validate_affinity(
     TypeError
         If it is a Dask collection or a torch tensor.
     ValueError
-        If it is not a finite symmetric n x n matrix, or has negative weights though not `signed`.
+        If it is not a finite symmetric n x n matrix, has negative weights though not `signed`, or
+        weights whose squares are lost.
     """
     W = _weights(affinity, name, (n, n), "a weight for every pair of rows of X")
     W = canonical_csr(csr_array(W - diags_array(W.diagonal())))
     W.eliminate_zeros()
-    if W.nnz and abs(W - W.T).max() > 1e-10 * abs(W).max():
+    largest = abs(W).max() if W.nnz else 1.0
+    if not 1e-150 < largest < 1e150:
+        raise ValueError(
+            f"{name} holds weights of up to {largest:.1e}, whose square is lost: scale it first."
+        )
+    if W.nnz and abs(W - W.T).max() > 1e-10 * largest:
         raise ValueError(
             f"{name} must be symmetric: take nearkin.graphs.union({name}), for example."
         )
@@ -693,6 +496,7 @@ def validate_edges(affinity: Any, n_new: int, n: int) -> csr_array:
 
 def _weights(W: Any, name: str, shape: tuple[int, int], what: str) -> csr_array:
     refuse_foreign(W, name)
+    refuse_words(W, name)
     W = check_array(W, accept_sparse="csr", dtype=np.float64, input_name=name)
     if W.shape != shape:
         raise ValueError(f"{name} must be of shape {shape}, {what}; got {W.shape}.")
@@ -752,8 +556,9 @@ def check_number(value: Any, name: str, minimum: float) -> float:
     """
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}).")
-    if not minimum <= value < np.inf:
-        raise ValueError(f"{name} must be a finite number of at least {minimum:g}, got {value}.")
+    if not (minimum <= value < np.inf and np.isfinite(value)):
+        least = f" of at least {minimum:g}" if np.isfinite(minimum) else ""
+        raise ValueError(f"{name} must be a finite number{least}, got {value}.")
     return float(value)
 
 
@@ -761,8 +566,8 @@ def check_positive(value: Any, name: str) -> float:
     """Return `value` as a float if it is a finite number larger than 0, else raise an error that
     names it.
     """
-    if check_number(value, name, 0) == 0:
-        raise ValueError(f"{name} must be larger than 0, got 0.")
+    if check_number(value, name, -np.inf) <= 0:
+        raise ValueError(f"{name} must be larger than 0, got {value}.")
     return float(value)
 
 

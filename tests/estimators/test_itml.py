@@ -100,6 +100,12 @@ class TestMinimum:
         assert model.bounds_ == pytest.approx(bounds)
         assert_optimal(metric(model), X[numbers], kinds, bounds, gamma, np.eye(13))
 
+    @pytest.mark.parametrize("bounds", [(1e-25, 1e-24), (1e24, 1e25)])
+    def test_bounds_in_any_unit(self, bounds):
+        pairs, y = drawn()
+        model = ITML(bounds=bounds, **EXACTLY).fit_pairs(pairs, y)
+        assert_optimal(metric(model), pairs, y, bounds, 1.0, np.eye(4))
+
     def test_is_what_bregman_projections_find(self):
         pairs, y = drawn(20, p=3)
         for gamma, prior in ((0.5, np.eye(3)), (5.0, definite(p=3))):
@@ -335,7 +341,10 @@ def test_an_interrupt_keeps_the_best_map(monkeypatch):
     ("parameters", "message"),
     [
         ({"gamma": 0}, "gamma must be larger than 0"),
+        ({"gamma": 1e160}, r"gamma must be at most 1e\+70, got 1e\+160"),
         ({"bounds": (1.0,)}, r"bounds must be two numbers, got \(1.0,\)"),
+        ({"bounds": (1e-150, 1.0)}, r"comparable with .* up to about \d.*, got \(1e-150, 1.0\)"),
+        ({"bounds": (1.0, 1e150)}, "bounds must be comparable with squared distances by the prior"),
         ({"bounds": (1.0, 0.0)}, r"bounds must be larger than 0, got \(1.0, 0.0\)"),
         ({"percentiles": (5, 101)}, r"percentiles must be between 0 and 100, got \(5, 101\)"),
         ({"percentiles": 5}, "percentiles must be two numbers, got 5"),

@@ -152,10 +152,12 @@ def test_sparse_and_single_precision():
     [
         ({"laplacian": "both"}, {}, "laplacian must be"),
         ({"affinity": "rbf"}, {}, "affinity must be one of"),
-        ({"bandwidth": -1.0}, {}, "bandwidth must be a finite number"),
+        ({"bandwidth": -1.0}, {}, "bandwidth must be larger than 0, got -1"),
         ({"bandwidth": 0.0}, {}, "bandwidth must be larger than 0"),
         ({"n_components": 0}, {}, "n_components must be at least 1"),
         ({"n_neighbors": 0}, {}, "n_neighbors must be at least 1"),
+        ({}, {"affinity": np.full((120, 120), 1e200)}, r"affinity holds .* 1\.0e\+200, .*: scale"),
+        ({}, {"affinity": "rbf"}, r"affinity must be numbers, got words \(such as 'rbf'\)"),
         ({}, {"affinity": np.ones((3, 3))}, r"affinity must be of shape \(120, 120\)"),
         ({}, {"affinity": np.triu(np.ones((120, 120)))}, "affinity must be symmetric"),
         ({}, {"affinity": -np.ones((120, 120))}, "affinity must not be negative"),

@@ -481,6 +481,24 @@ class TestGivenComparisons:
         model = LMNN(2).fit_triplets(triplets, X=csr_array(noise))
         assert model.components_.shape == (2, 50_000)
 
+    @pytest.mark.parametrize("kind", ["coo", "csc", "bsr"])
+    def test_sparse_rows_of_any_format(self, kind, compared):
+        X, triplets, _ = compared
+        expected = LMNN(2).fit_triplets(triplets, X=csr_array(X))
+        found = LMNN(2).fit_triplets(triplets, X=csr_array(X).asformat(kind))
+        np.testing.assert_array_equal(found.components_, expected.components_)
+
+    def test_equal_rows_are_named(self):
+        with pytest.raises(ValueError, match="X does not vary"):
+            LMNN().fit_triplets(np.ones((5, 3, 2)))
+
+    def test_comparisons_that_contradict_each_other_are_warned_of(self, compared):
+        X, triplets, _ = compared
+        both = np.vstack([triplets, triplets[:, [0, 2, 1]]])
+        with pytest.warns(UserWarning, match="orders the triplets better than the map 0"):
+            model = LMNN().fit_triplets(both, X=X)
+        assert model.objective_ == pytest.approx(0.5, abs=1e-3)
+
     def test_names_of_features_are_kept(self, compared):
         pandas = pytest.importorskip("pandas")
         X, triplets, _ = compared

@@ -220,3 +220,8 @@ def test_an_automatic_number_of_neighbours_is_that_of_weighted_folds():
             predicted = vote.predict(fold.transform(X[test]))
             accuracies.append(accuracy_score(y[test], predicted, sample_weight=s[test]))
         np.testing.assert_allclose(model.n_neighbors_scores_[k], accuracies)
+
+
+def test_weights_that_are_words_are_named():
+    with pytest.raises(ValueError, match=r"sample_weight must be numbers, .* \(such as 'a'\)"):
+        RCA().fit(X, y, sample_weight=["a"] * 28)

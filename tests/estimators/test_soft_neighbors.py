@@ -138,7 +138,7 @@ def test_is_what_nca_maximizes():
     ("bandwidth", "error", "message"),
     [
         (0, ValueError, "bandwidth must be larger than 0, got 0"),
-        (-1.0, ValueError, "bandwidth must be a finite number of at least 0, got -1.0"),
+        (-1.0, ValueError, "bandwidth must be larger than 0, got -1.0"),
         (np.nan, ValueError, "bandwidth must be a finite number"),
         ("wide", ValueError, "bandwidth must be a number or 'auto', got 'wide'"),
         (True, TypeError, "bandwidth must be a number, got True"),

@@ -278,7 +278,9 @@ class TestComparisonAccuracy:
     def test_what_cannot_be_compared_is_named(self):
         with pytest.raises(ValueError, match=r"shape \(n, 3, p\) or \(n, 4, p\), got \(2, 3\)"):
             comparison_accuracy(None, [[0, 1, 2], [0, 2, 1]])
-        with pytest.raises(ValueError, match="weights must be 5 numbers"):
+        with pytest.raises(ValueError, match="sample_weight must be 5 numbers"):
             comparison_accuracy(None, np.ones((5, 3, 2)), [1, 2])
+        with pytest.raises(TypeError, match="model must be None, a Matcher or have a transform"):
+            comparison_accuracy(KNeighborsClassifier(), np.ones((5, 3, 2)))
         with pytest.raises(NotFittedError):
             comparison_accuracy(RCA(), np.ones((5, 3, 2)))

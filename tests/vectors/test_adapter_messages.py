@@ -30,7 +30,7 @@ def spoiled(value):
         ({"quantize": "int4"}, "quantize must be one of int8, binary, got 'int4'"),
         ({"quantize": ["int8"]}, r"quantize must be one of int8, binary, got \['int8'\]"),
         ({"temperature": 0}, "temperature must be larger than 0, got 0"),
-        ({"temperature": -0.1}, "temperature must be a finite number .* got -0.1"),
+        ({"temperature": -0.1}, "temperature must be larger than 0, got -0.1"),
         ({"temperature": "auto"}, r"temperature must be a number, got 'auto' \(str\)"),
         ({"alpha": -1}, "alpha must be a finite number of at least 0, got -1"),
         ({"alpha": np.inf}, "alpha must be a finite number of at least 0, got inf"),
@@ -168,7 +168,7 @@ def test_pairs(pairs, message):
         ([0, -1], r"y marks no pair as similar \(larger than 0\)"),
         ([1, np.nan], "Input y contains NaN"),
         ([1, np.inf], "Input y contains infinity"),
-        (["same", "other"], "could not convert string to float: 'same'"),
+        (["same", "other"], r"y must be numbers, got words \(such as 'same'\)"),
     ],
 )
 def test_grades(grades, message):

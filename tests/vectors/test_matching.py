@@ -315,8 +315,8 @@ class TestPairs:
     def pairs(self, rows):
         X, y = rows
         rng = np.random.default_rng(0)
-        i, j = rng.integers(len(y), size=(2, 3000))
-        kept = (y[i] == y[j]) | (rng.random(3000) < 0.1)
+        i, j = rng.integers(len(y), size=(2, 1500))
+        kept = (y[i] == y[j]) | (rng.random(1500) < 0.1)
         i, j = i[kept], j[kept]
         return np.stack([X[i], X[j]], axis=1), np.where(y[i] == y[j], 1, -1)
 
@@ -329,7 +329,7 @@ class TestPairs:
             return np.where(scores >= threshold, 1, -1)
 
         every = np.append(scores, scores.max() + 1)
-        best = max(accuracy_score(y, predicted(t)) for t in every)
+        best = max(np.mean(predicted(t) == y) for t in every)
         assert matcher.calibrate_threshold(P, y).predict(P) == pytest.approx(
             predicted(matcher.threshold_)
         )

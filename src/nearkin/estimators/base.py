@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._array_api import foreign_namespace, moved
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._pairs import validate_pairs
 from .._validation import (
     check_integer,
     check_number,
@@ -25,7 +26,6 @@ from .._validation import (
     refuse_foreign,
     validate_foreign_rows,
     validate_labelled_rows,
-    validate_pairs,
     validate_rows,
     weighted_rows,
 )

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.linalg import cholesky, eigvalsh, solve_triangular
 from sklearn.utils.validation import check_array
 
-from .._validation import GivenPairs, check_number, validate_given_pairs
+from .._pairs import GivenPairs, validate_given_pairs
+from .._validation import check_number
 from ..linalg import eigh, svd
 from ..neighbors import EXACT
 from ..scatter import RANK_TOLERANCE, second_moment
@@ -133,7 +134,7 @@ class GMML(SpectralEmbedding):
         pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
             The two rows of each pair; with X their numbers, counted from 0.
         y : array of shape (n_pairs,), default=None
-            1 for similar pairs, -1 for dissimilar ones; None: all are similar.
+            1 for similar pairs, one at least, -1 for dissimilar ones. None: all are similar.
         X : array or sparse matrix of shape (n, p), default=None
             The rows of which `pairs` holds the numbers. None takes the rows that occur in the
             pairs, equal ones once.
@@ -174,9 +175,17 @@ class GMML(SpectralEmbedding):
 
 def check_prior(prior: Any, n_coordinates: int, p: int) -> np.ndarray:
     """Return the prior metric (p, p) as an array, where all p coordinates are those of features."""
+    must = f"prior must be a symmetric positive definite matrix of shape ({p}, {p}), got"
+    if np.shape(prior) != (p, p):
+        got = f"shape {np.shape(prior)}" if np.ndim(prior) else repr(prior)
+        raise ValueError(f"{must} {got}.")
     M = check_array(prior, dtype=np.float64, input_name="prior")
-    if M.shape != (p, p) or np.abs(M - M.T).max() > 1e-10 * np.abs(M).max() or eigvalsh(M)[0] <= 0:
-        raise ValueError(f"prior must be a symmetric positive definite matrix of shape ({p}, {p}).")
+    if np.abs(M - M.T).max() > 1e-10 * np.abs(M).max():
+        raise ValueError(f"{must} one that is not symmetric: take (prior + prior.T) / 2.")
+    if (smallest := eigvalsh(M)[0]) <= 0:
+        raise ValueError(
+            f"{must} one with the eigenvalue {smallest:.3g}: add a multiple of the identity."
+        )
     if n_coordinates != p:
         raise ValueError(
             f"prior needs at least as many rows as features ({p}): reduce the features, e.g. by "

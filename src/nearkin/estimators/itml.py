@@ -14,12 +14,12 @@ from sklearn.utils.extmath import row_norms
 
 from .._blocks import centre, dense_float64, row_blocks
 from .._callbacks import FitTask, with_callbacks
+from .._pairs import validate_given_pairs
 from .._validation import (
     check_integer,
     check_number,
     check_positive,
     check_shared_labels,
-    validate_given_pairs,
     validate_labelled_rows,
     weighted_rows,
 )
@@ -33,6 +33,8 @@ from .gmml import check_prior
 from .rows import Rows
 
 BOUND_ROWS = 1000  # whose distances have the percentiles
+# gamma at most, and the ratio of bounds and squared distances: their product has a square
+FARTHEST = 1e70
 
 # The defaults of `n_neighbors` and `percentiles` are chosen on the tables of
 # `benchmarks/closed_forms.py class-defaults`: 3 of 1, 3 and 10, by the accuracy of 3-NN, where
@@ -74,7 +76,8 @@ class ITML(DescentEmbedding):
         What a violated bound costs, larger than 0. The metric nears M_0 for small ones, and keeps
         all bounds, where there is such a metric, for large ones.
     bounds : (u, l), default=None
-        Bounds on squared distances, larger than 0. None takes percentiles.
+        Bounds on squared distances by M, larger than 0. With the identity for M_0 their unit is
+        that of the features, squared. None takes percentiles.
     percentiles : (float, float), default=(5.0, 95.0)
         u and l as percentiles of the squared distances of two rows by M_0, those of 1,000 rows at
         most that differ. Not used where `bounds` are given.
@@ -223,7 +226,7 @@ class ITML(DescentEmbedding):
         pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
             The two rows of each pair; with X their numbers, counted from 0.
         y : array of shape (n_pairs,), default=None
-            1 for similar pairs, -1 for dissimilar ones. None: all are similar.
+            1 for similar pairs, one at least, -1 for dissimilar ones. None: all are similar.
         X : array or sparse matrix of shape (n, p), default=None
             The rows of which `pairs` holds the numbers; the percentiles are those of their
             distances. None takes the rows that occur in the pairs, equal ones once.
@@ -246,6 +249,8 @@ class ITML(DescentEmbedding):
     ) -> Self:
         """Learn the map from pairs (q, 2) of numbers of rows."""
         gamma = check_positive(self.gamma, "gamma")
+        if gamma > FARTHEST:
+            raise ValueError(f"gamma must be at most {FARTHEST:g}, got {gamma:g}.")
         tol = check_number(self.tol, "tol", 0)
         m = n_directions(self, rows.shape[1])
         X = centre(dense_float64(rows.X))
@@ -286,6 +291,12 @@ class ITML(DescentEmbedding):
             upper, lower = check_two(self.bounds, "bounds")
             if min(upper, lower) <= 0:
                 raise ValueError(f"bounds must be larger than 0, got {self.bounds}.")
+            size = row_norms(X, squared=True).max()
+            if min(upper, lower) / size < 1 / FARTHEST or max(upper, lower) / size > FARTHEST:
+                raise ValueError(
+                    f"bounds must be comparable with squared distances by the prior, which are up "
+                    f"to about {4 * size:.1e}, got {self.bounds}."
+                )
             return upper, lower
         percentiles = check_two(self.percentiles, "percentiles")
         if not 0 <= min(percentiles) <= max(percentiles) <= 100:
@@ -333,7 +344,7 @@ class Bounds:
         """Return the pairs that differ: no metric changes the distance of others."""
         U = self.differences @ self.X
         squares = row_norms(U, squared=True)
-        kept = squares > RANK_TOLERANCE**2 * self.bounds
+        kept = squares > RANK_TOLERANCE**2 * row_norms(self.X, squared=True).max()
         if not kept.any():
             raise ValueError(
                 "No pair differs: the two rows of each are equal, so there is no direction to "

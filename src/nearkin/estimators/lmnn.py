@@ -12,12 +12,13 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
 from .._callbacks import FitTask, with_callbacks
+from .._messages import warn_user
+from .._pairs import validate_comparisons
 from .._validation import (
     check_integer,
     check_number,
     check_shared_labels,
     relative_weights,
-    validate_comparisons,
     validate_labelled_rows,
     weighted_rows,
 )
@@ -50,6 +51,8 @@ WORTH = 1 / 256
 MOST = 2**25  # impostors that count in all, but for
 ALWAYS = 100  # of every row
 GAPS = 2**23  # entries of the distances from which the scale of the init is found
+# the loss of comparisons by a map that is nearly 0: that of the map 0 is 1/2
+NOTHING_LEARNED = 0.499
 SPHERE = 0.1  # of the scatter of given near pairs, which is made rounder by as much
 
 
@@ -311,7 +314,13 @@ class LMNN(DescentEmbedding):
         Returns
         -------
         self
-            `objective_` and `loss_curve_` are of this loss.
+            `objective_` and `loss_curve_` are of this loss, which is 1/2 for the map 0.
+
+        Warns
+        -----
+        UserWarning
+            If the map is nearly 0: the comparisons contradict each other, or the features do not
+            explain them.
 
         Notes
         -----
@@ -347,7 +356,14 @@ class LMNN(DescentEmbedding):
             return value / unit, (gradient + shrinkage * A) / unit
 
         best = self._descend(loss, V / scale, lambda _: None, rows, X.dtype, task)
-        return self._set_result(best, unit, rows, X.dtype, task)
+        self._set_result(best, unit, rows, X.dtype, task)
+        if self.objective_ > NOTHING_LEARNED:
+            warn_user(
+                f"No map was found that orders the {name} better than the map 0, whose loss is "
+                "1/2: the map is nearly 0. They contradict each other, or these features do not "
+                f"explain them. The rows a and b that are to be near come first in {name}."
+            )
+        return self
 
     def _descend(
         self, loss: Any, start: np.ndarray, look_up: Any, rows: UnitRows, dtype: Any, task: FitTask
@@ -369,7 +385,7 @@ class LMNN(DescentEmbedding):
         self, best: DescentResult, unit: float, rows: UnitRows, dtype: Any, task: FitTask
     ) -> LMNN:
         """Set the map and the loss, which was minimized in some unit."""
-        self.objective_ = unit * best.value
+        self.objective_ = float(unit * best.value)
         best = replace(best, curve=[unit * value for value in best.curve])
         return self._set_map(best, rows, dtype, task)
 

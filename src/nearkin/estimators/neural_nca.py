@@ -18,12 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._blocks import row_blocks
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._messages import warn_user
+from .._pairs import check_pair_weights, check_pairs
 from .._validation import (
     check_choice,
     check_integer,
     check_number,
-    check_pair_weights,
-    check_pairs,
     check_positive,
     validate_rows,
 )

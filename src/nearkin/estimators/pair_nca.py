@@ -13,13 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_array
 
 from .._callbacks import FitTask, with_callbacks
+from .._pairs import check_pair_weights, check_pairs, validate_given_pairs
 from .._validation import (
     check_choice,
-    check_pair_weights,
-    check_pairs,
     check_positive,
     relative_weights,
-    validate_given_pairs,
     validate_rows,
     weighted_rows,
 )
@@ -193,8 +191,8 @@ class PairNCA(TermEmbedding):
         pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
             The two rows of each pair; with X their numbers, counted from 0.
         y : array of shape (n_pairs,), default=None
-            1 for similar pairs, -1 for others: of these only the rows count, as competitors. None:
-            all are similar.
+            1 for similar pairs, one at least, -1 for others: of these only the rows count, as
+            competitors. None: all are similar.
         X : array or sparse matrix of shape (n, p), default=None
             The rows of which `pairs` holds the numbers; all compete. None takes the rows that occur
             in the pairs, equal ones once.

@@ -9,12 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._messages import counted, warn_user
-from .._validation import (
-    check_choice,
-    encode_labels,
-    encode_partial_labels,
-    validate_given_pairs,
-)
+from .._pairs import validate_given_pairs
+from .._validation import check_choice, encode_labels, encode_partial_labels
 from ..graphs import connected_components
 from ..neighbors import EXACT
 from ..scatter import RANK_TOLERANCE
@@ -136,8 +132,9 @@ class RCA(SpectralEmbedding):
         pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
             The two rows of each pair; with X their numbers, counted from 0.
         y : array of shape (n_pairs,), default=None
-            1 for pairs that belong together: chunklets are the connected components of their graph.
-            -1 for others, of which only the rows count, in S_t. None: all belong together.
+            1 for pairs that belong together, one at least: chunklets are the connected components
+            of their graph. -1 for others, of which only the rows count, in S_t. None: all belong
+            together.
         X : array or sparse matrix of shape (n, p), default=None
             The rows of which `pairs` holds the numbers; all count in S_t. None takes the rows that
             occur in the pairs, equal ones once.

@@ -93,7 +93,7 @@ class Rows:
     ) -> None:
         self.shape, self.dtype = X.shape, X.dtype
         self.codes = codes
-        self.weights = None if weights is None else weights / weights.mean()
+        self.weights = relative_weights(weights)
         labelled = codes >= 0
         self.class_sizes = np.bincount(codes[labelled])
         self.class_weights = np.bincount(codes[labelled], weights_of(self.weights, labelled))
@@ -257,7 +257,7 @@ class SharedRows(Rows):
         X, y, weights, _ = weighted_rows(X, y, sample_weight)
         X, classes, codes = validate_labelled_rows(BaseEstimator(), X, y)
         search = searcher(search, X.shape[0])
-        super().__init__(X, codes, search, classes=classes, weights=relative_weights(weights))
+        super().__init__(X, codes, search, classes=classes, weights=weights)
         self._answers: dict[tuple, tuple[Any, tuple]] = {}
         self._lists: dict[str, tuple[Any, csr_array]] = {}
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
 from .._messages import counted, quoted, shown
@@ -20,6 +19,7 @@ from .._validation import (
     is_missing,
     merged_labels,
     refuse_foreign,
+    rows_of,
     weighted_rows,
 )
 from ..tables import RejectColumn, TableEncoder, features_of, target_numbers
@@ -354,7 +354,7 @@ def _present(
     arrays = {what: of for what, of in given.items() if not (of is None or isinstance(of, str))}
     check_consistent_length(X, *arrays.values())
     X, _, weights, kept = weighted_rows(X, None, sample_weight)
-    given |= {what: _safe_indexing(of, kept) for what, of in arrays.items()}
+    given |= {what: rows_of(of, kept) for what, of in arrays.items()}
     return X, given["y"], given["groups"], weights
 
 

@@ -18,7 +18,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics.pairwise import paired_euclidean_distances
 from sklearn.utils import check_consistent_length
 
-from .._validation import as_rows, check_integer, check_pair_weights, encode_labels, validate_tuples
+from .._pairs import check_pair_weights, validate_tuples
+from .._validation import as_rows, check_integer, encode_labels
 from ..neighbors import nearest
 from ..vectors.matching import Matcher
 from .scores import CLASSIFICATION, Vote
@@ -197,7 +198,9 @@ def comparison_accuracy(model: Any, comparisons: Any, sample_weight: Any = None)
             "rows, pass X[numbers]."
         )
     comparisons = validate_tuples(comparisons, "comparisons", shape[1])
-    weights = check_pair_weights(sample_weight, len(comparisons))
+    weights = check_pair_weights(sample_weight, len(comparisons), "sample_weight")
+    if not (model is None or isinstance(model, Matcher) or hasattr(model, "transform")):
+        raise TypeError(f"model must be None, a Matcher or have a transform, got {model!r}.")
     if model is None:
         matcher = Matcher(metric="euclidean")
     else:

@@ -17,16 +17,16 @@ from .. import _array_api
 from .._array_api import foreign_namespace, moved
 from .._blocks import affine_unit_rows, blas_in_one_thread, row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._pairs import check_row_numbers, unstacked
 from .._validation import (
     check_choice,
     check_integer,
     check_number,
     check_positive,
-    check_row_numbers,
     encode_partial_labels,
     refuse_foreign,
+    refuse_words,
     require_two_classes,
-    unstacked,
     validate_dense_rows,
     validate_foreign_rows,
     weighted_rows,
@@ -477,6 +477,7 @@ def check_grades(y: Any, n_pairs: int) -> np.ndarray:
     """Return how much each pair belongs together, at least 0; None for 1 each."""
     if y is None:
         return np.ones(n_pairs)
+    refuse_words(y, "y")
     grades = np.maximum(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), 0)
     if grades.shape != (n_pairs,):
         raise ValueError(

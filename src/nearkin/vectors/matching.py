@@ -4,6 +4,7 @@ calibrated, and thresholds whose precision is promised by held-out queries.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,15 +27,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
+from .._pairs import check_pair_labels, check_row_numbers, unstacked, validate_pairs
 from .._validation import (
     check_choice,
     check_number,
-    check_pair_labels,
-    check_row_numbers,
     encode_partial_labels,
-    unstacked,
     validate_dense_rows,
-    validate_pairs,
 )
 from ..graphs import connected_components
 from ..neighbors import identical_rows, searcher
@@ -745,6 +743,12 @@ class Matcher(BaseEstimator):
         """
         rows, pairs, y = unstacked(X, pairs, y, "pairs", 2)
         is_stacked = rows is not X
+        is_fitted = self.estimator is None or isinstance(self.estimator, FrozenEstimator)
+        if not (is_fitted or hasattr(self.estimator, "fit_pairs")):
+            raise TypeError(
+                f"estimator must have a fit_pairs to learn from pairs, got {self.estimator!r}: "
+                "take one such as GMML(), or fit it before, and pass FrozenEstimator(estimator)."
+            )
         X = validate_dense_rows(self, rows, reset=True)
         pairs = check_row_numbers(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
@@ -866,7 +870,9 @@ class Matcher(BaseEstimator):
             Cosines, or minus Euclidean distances.
         """
         pairs = validate_pairs(pairs)
-        return self._similarity(pairs[:, 0], pairs[:, 1])
+        with warnings.catch_warnings():  # rows of pairs are in no frame that could name features
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            return self._similarity(pairs[:, 0], pairs[:, 1])
 
     def predict(self, pairs: Any) -> np.ndarray:
         """Say which pairs belong together: 1 where the similarity is at least `threshold_`, else
@@ -890,10 +896,10 @@ class Matcher(BaseEstimator):
         ----------
         pairs : array of shape (n_pairs, 2, p)
         y : array of shape (n_pairs,)
-            1 for pairs that belong together, -1 for others.
+            1 for pairs that belong together, -1 for others; both kinds.
         """
         pairs = validate_pairs(pairs)
-        similar = check_pair_labels(y, len(pairs))
+        similar = check_both_kinds(y, len(pairs))
         return float(roc_auc_score(similar, self.decision_function(pairs)))
 
     def set_threshold(self, threshold: float) -> Self:
@@ -932,9 +938,7 @@ class Matcher(BaseEstimator):
         """
         check_choice(strategy, "strategy", STRATEGIES)
         pairs = validate_pairs(pairs)
-        similar = check_pair_labels(y, len(pairs))
-        if similar.all() or not similar.any():
-            raise ValueError("y must mark some pairs as similar (1) and some as not (-1).")
+        similar = check_both_kinds(y, len(pairs))
         if strategy in ("max_tpr", "max_tnr"):
             if min_rate is None:
                 raise ValueError(f"strategy={strategy!r} needs min_rate, a number in [0, 1].")
@@ -1011,6 +1015,8 @@ class Matcher(BaseEstimator):
 
     def _set_space(self, estimator: Any) -> None:
         """Set the fitted estimator, and how rows are compared in its space."""
+        if not (estimator is None or hasattr(estimator, "transform")):
+            raise TypeError(f"estimator must have a transform, got {estimator!r}.")
         by_cosine = estimator is None or isinstance(estimator, UnitEmbedding)
         automatic = "cosine" if by_cosine else "euclidean"
         self.estimator_ = estimator
@@ -1042,6 +1048,17 @@ class Matcher(BaseEstimator):
         if space.metric == "cosine":
             return np.einsum("ij,ij->i", space.Q, space.C)
         return -np.linalg.norm(space.Q - space.C, axis=1)
+
+
+def check_both_kinds(y: Any, n_pairs: int) -> np.ndarray:
+    """Return which pairs are similar: y is 1 for some, -1 for others."""
+    similar = check_pair_labels(y, n_pairs)
+    if similar.all() or not similar.any():
+        raise ValueError(
+            f"y must mark some pairs as similar (1) and some as not (-1), got {2 * similar[0] - 1} "
+            f"for all {n_pairs}."
+        )
+    return similar
 
 
 def linked_pairs(pairs: np.ndarray, n: int) -> np.ndarray:
