@@ -42,7 +42,7 @@ from ..objectives.stochastic import (
 from ..scatter import RowSpace
 from .search import Lists, block_searcher, nearest, partition
 from .spectral import DaskTransformer, take_over
-from .table import Block, Table, Work, as_table, first_moments, taken
+from .table import Block, Table, Work, aligned, as_table, first_moments, taken
 
 
 class DaskNCA(DaskTransformer):
@@ -277,7 +277,7 @@ def stacked(blocks: list[Block]) -> np.ndarray:
 
 def embedded(block: Block, *, B: np.ndarray) -> Block:
     """Return a block of Z = X B', in the type of X; X is about its mean, and so is Z."""
-    B = B.astype(block.X.dtype, copy=False)
+    B = aligned(B.astype(block.X.dtype, copy=False))
     return block._replace(X=block.X * B if B.ndim == 1 else block.X @ B.T)
 
 
@@ -300,6 +300,7 @@ def chained(block: Block, *, of_embedding: np.ndarray, shape: tuple[int, ...]) -
     """
     X = block.X.astype(np.float64)
     G = of_embedding[1:].reshape(-1, shape[0])[block.start : block.start + len(X)]
+    G = aligned(G)
     return np.append(
         of_embedding[0] if block.start == 0 else 0.0,
         (X * G).sum(axis=0) if len(shape) == 1 else G.T @ X,
