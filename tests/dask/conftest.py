@@ -27,9 +27,12 @@ def client():
         yield client
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def processes():
-    """Return the client of two worker processes of one thread each; it is not the current one."""
+    """Return the client of two worker processes of one thread each; it is not the current one.
+
+    Every test has its own: a nanny does not always bring back a worker that was killed.
+    """
     with (
         distributed.LocalCluster(
             n_workers=2,

@@ -11,6 +11,8 @@ import pytest
 
 from nearkin import DNE, NCA
 from nearkin.dask import DaskDNE, DaskLPP, DaskNCA
+from nearkin.dask.table import Work
+from nearkin.estimators.descent_embedding import FLOAT64_ROWS
 
 from .conftest import blocks, da, distributed
 
@@ -91,6 +93,35 @@ def test_a_killed_worker_changes_nothing(local, model, task, processes, data):
     expected = model.fit(X, y, client=processes) if local is None else local.fit(*data)
     np.testing.assert_allclose(components, expected.components_, rtol=1e-6, atol=1e-8)
     assert nothing_is_left(processes)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("task", ["search_block", "added_up"])
+def test_a_killed_worker_changes_no_bit_of_a_descent(task, processes, monkeypatch):
+    """In float32, among candidates that are searched twice: another rounding would not stay small.
+
+    A worker dies as a task is submitted for the tenth time: in the second search, the tenth step.
+    """
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 5, FLOAT64_ROWS + 400)
+    X = rng.standard_normal((5, 10))[y] + rng.standard_normal((len(y), 10))
+    X, y = blocks(X, y, (len(y) // 4,) * 4)
+    nca = DaskNCA(2, init="pca", objective="log_likelihood", n_candidates=20, max_iter=17)
+    undisturbed = nca.fit(X, y, client=processes).components_
+    submit, submitted = Work.map, []
+
+    def kill_at_the_tenth(work, function, *arguments, **fixed):
+        futures = submit(work, function, *arguments, **fixed)
+        submitted.append(function.__name__)
+        if function.__name__ == task and submitted.count(task) == 10:
+            kill_one(processes)
+        return futures
+
+    monkeypatch.setattr(Work, "map", kill_at_the_tenth)
+    components = nca.fit(X, y, client=processes).components_
+    assert submitted.count(task) > 10
+    np.testing.assert_array_equal(components, undisturbed)
 
 
 @pytest.fixture

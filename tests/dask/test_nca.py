@@ -10,13 +10,13 @@ from nearkin import NCA
 from nearkin.dask import DaskNCA
 from nearkin.dask.nca import ClusterTerm, UnitClusterRows
 from nearkin.dask.table import Work, as_table
-from nearkin.estimators.descent_embedding import UnitRows
+from nearkin.estimators.descent_embedding import FLOAT64_ROWS, UnitRows
 from nearkin.estimators.nca import LabelTerm
 from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import expected_accuracy
 from nearkin.objectives.stochastic import SameClass
 
-from .conftest import blocks, da
+from .conftest import InlineWork, blocks, da
 
 UNEVEN = (70, 0, 1, 229)
 
@@ -41,6 +41,39 @@ def test_value_and_gradient(objective, shape, client, data):
         found = ClusterTerm(rows, objective, labels, EXACT)(B, None)
     assert found[0] == pytest.approx(value, rel=1e-10)
     assert np.linalg.norm(found[1] - gradient) <= 1e-10 * np.linalg.norm(gradient)
+
+
+def test_candidates_are_the_same_and_so_is_what_is_estimated_from_them():
+    """Also in float32, where the two round differently: a descent then parts, a step does not."""
+    n, rng, objective = FLOAT64_ROWS + 100, np.random.default_rng(0), "log_likelihood"
+    y = rng.integers(0, 5, n)
+    X, B = rng.standard_normal((5, 10))[y] + rng.standard_normal((n, 10)), np.eye(3, 10)
+    local = UnitRows.of(X)
+    term = LabelTerm(local, objective, SameClass(y), EXACT)
+    candidates = local.candidates(B, 20, term.codes, EXACT)
+    table = as_table(InlineWork(), "DaskNCA", *blocks(X, y, (700, 0, 1, n - 701)))
+    rows = UnitClusterRows.of(table)
+    distributed = ClusterTerm(rows, objective, y, EXACT)
+    found = rows.candidates(B, 20, distributed.codes, EXACT)
+    assert rows.unit == pytest.approx(local.unit, rel=1e-9)
+    listed, far = found
+    near = np.concatenate([near for _, near in listed])
+    np.testing.assert_array_equal(np.sort(near), np.sort(candidates.near))
+    np.testing.assert_array_equal(far, candidates.far)
+    value, gradient = term(B, candidates)
+    distributed_value, distributed_gradient = distributed(B, found)
+    assert distributed_value == pytest.approx(value, rel=1e-6)
+    error = np.linalg.norm(distributed_gradient - gradient)
+    assert error <= 1e-5 * np.linalg.norm(gradient)
+
+
+def test_the_converged_map_is_the_same_in_float64(no_cluster, data):
+    parameters = {"n_components": 2, "init": "pca", "tol": 1e-9, "max_iter": 1000}
+    local = NCA(**parameters).fit(*data)
+    distributed = DaskNCA(**parameters).fit(*blocks(*data, UNEVEN))
+    assert distributed.objective_ == pytest.approx(local.objective_, rel=1e-9)
+    metric, expected = (nca.components_.T @ nca.components_ for nca in (distributed, local))
+    assert np.linalg.norm(metric - expected) <= 1e-6 * np.linalg.norm(expected)
 
 
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")

@@ -39,7 +39,7 @@ from ..neighbors.approximate import (
     n_ranked,
 )
 from ..neighbors.lists import SMALL_CLASS, members_of, plan
-from .table import FAN_IN, Block, Table, Work, identity, taken
+from .table import FAN_IN, Block, Table, Work, aligned, identity, taken
 
 PER_LIST = 20  # rows from which the centre of a list is learned
 SEARCH_ROUNDING = 1e-6  # relative to the rows and their distance, of a search by products
@@ -277,8 +277,7 @@ def _distances(Q: np.ndarray, i: np.ndarray, Y: np.ndarray, j: np.ndarray) -> np
     """Return the distances of rows i of Q to rows j of Y: the same bits for the same rows, whatever
     their blocks.
     """
-    # what another worker sent may lie at an odd address
-    Q, Y = (np.require(rows, requirements="A") for rows in (Q, Y))
+    Q, Y = aligned(Q), aligned(Y)
     distances = np.empty(len(i))
     blocks = row_blocks(len(i), Q.shape[1], 2**17)
     # Written again and again: a worker of Dask gives back freed memory at once, and new pages cost

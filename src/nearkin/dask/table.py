@@ -318,6 +318,15 @@ def as_block(
     )
 
 
+def aligned(array: np.ndarray) -> np.ndarray:
+    """Return an array as one at an address that suits its numbers.
+
+    What another worker sent may lie at an odd address; NumPy multiplies a copy of it, which rounds
+    otherwise where it was transposed.
+    """
+    return np.require(array, requirements="A")
+
+
 def taken(block: Block, numbers: np.ndarray) -> Block:
     """Return, as a task, some rows of a block by their numbers among all rows."""
     i = numbers - block.start
