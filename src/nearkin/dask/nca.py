@@ -55,11 +55,11 @@ class DaskNCA(DaskTransformer):
     -----
     Unit, init, candidates and stopping rule are those of `nearkin.NCA`, and so are value and
     gradient at a map, to rounding, where no distances tie. Up to 2,000 rows are in float64, and
-    their maps agree to 1e-9 or so. More rows are in float32, where the gradients differ by about
-    1e-5, and a descent amplifies that: up to 8,000 rows the metrics differ by 1e-6 to 1e-2. Among
-    more rows neighbours are then searched by maps that differ already, and the descents part: the
-    map is another of about the same objective, as far from that of `nearkin.NCA` as this is from
-    its own fit to the rows in another order.
+    their maps agree to 1e-7 or so. More rows are in float32, where the gradients differ by about
+    1e-5, and a descent amplifies that: up to 8,000 rows the metrics differ by 1e-4 to .1, less with
+    a lower `tol`. Among more rows neighbours are then searched by maps that differ already, and the
+    descents part: the map is another of about the same objective, about as far from that of
+    `nearkin.NCA` as this is from its own fit to the rows in another order.
 
     The client takes the steps. The workers add up value and gradient, each block an equal share of
     the pairs: so every worker holds the embedding of all rows, n m numbers, and the labels; the
