@@ -21,6 +21,16 @@ def validate_tuples(tuples: Any, name: str, width: int, p: int | None = None) ->
     """Return pairs, triplets or quadruplets of rows as a float array of shape (n, width, p)."""
     refuse_foreign(tuples, name)
     shape = _shape(tuples, name)
+    if len(shape) > 1 and shape[0]:
+        finite_or_nan = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
+        tuples = _numbers(tuples, name, **finite_or_nan)
+        gaps = np.isnan(tuples).reshape(len(tuples), -1).any(axis=1)
+        if gaps.any():
+            raise ValueError(
+                f"{name} hold NaN in {gaps.sum()} of {len(gaps)} (the first: number "
+                f"{gaps.argmax()}, counted from 0): leave these out, or fill the gaps of the rows "
+                "first."
+            )
     if len(shape) != 3 or not shape[0] or shape[1] != width or p not in (None, shape[2]):
         remedy = f"np.stack([{', '.join('UVWT'[:width])}], axis=1)"
         if shape[1:] == (width,):
@@ -29,13 +39,6 @@ def validate_tuples(tuples: Any, name: str, width: int, p: int | None = None) ->
         raise ValueError(
             f"{name} must have the shape (n_{name}, {width}, {p or 'p'}), got {shape}: stack the "
             f"{rows} rows of each, e.g. {remedy}."
-        )
-    tuples = _numbers(tuples, name, dtype=(np.float64, np.float32), ensure_all_finite="allow-nan")
-    gaps = np.isnan(tuples).any(axis=(1, 2))
-    if gaps.any():
-        raise ValueError(
-            f"{name} hold NaN in {gaps.sum()} of {len(gaps)} (the first: number {gaps.argmax()}, "
-            "counted from 0): leave these out, or fill the gaps of the rows first."
         )
     return tuples
 
