@@ -11,6 +11,10 @@ from sklearn.utils.validation import _num_samples, check_array, column_or_1d
 
 from ._validation import CONSTANT, refuse_foreign, refuse_words, rows_of, validate_for_fit
 
+NO_PAIR_DIFFERS = (
+    "No pair differs: the two rows of each are equal, so there is no direction to learn."
+)
+
 
 def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
     """Return pairs of rows, one behind the other, as a float array of shape (n_pairs, 2, p)."""

@@ -1,4 +1,4 @@
-"""Decompositions that do not give up on finite numbers.
+"""Decompositions that do not give up on finite numbers, and signs of their vectors.
 
 LAPACK's faster algorithms, divide and conquer for singular values (gesdd, gelsd) and relatively
 robust representations for eigenvectors (syevr), fail on a few ordinary matrices: which ones depends
@@ -50,3 +50,11 @@ def lstsq(A: np.ndarray, B: np.ndarray) -> Any:
     except LinAlgError:
         pass
     return linalg.lstsq(A, B, lapack_driver="gelss")[0]
+
+
+def row_signs(A: np.ndarray) -> np.ndarray:
+    """Return 1 or -1 for every row of A (m, p), shape (m, 1): times these, the largest entry of a
+    row is positive.
+    """
+    largest = np.take_along_axis(A, np.abs(A).argmax(axis=1)[:, None], axis=1)
+    return np.where(largest < 0, -1.0, 1.0)

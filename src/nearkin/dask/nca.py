@@ -306,8 +306,7 @@ def chained(block: Block, *, of_embedding: np.ndarray, shape: tuple[int, ...]) -
     with the first.
     """
     X = block.X.astype(np.float64)
-    G = of_embedding[1:].reshape(-1, shape[0])[block.start : block.start + len(X)]
-    G = aligned(G)
+    G = aligned(of_embedding[1:].reshape(-1, shape[0])[block.start : block.start + len(X)])
     return np.append(
         of_embedding[0] if block.start == 0 else 0.0,
         (X * G).sum(axis=0) if len(shape) == 1 else G.T @ X,

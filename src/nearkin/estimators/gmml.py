@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import cholesky, eigvalsh, solve_triangular
 from sklearn.utils.validation import check_array
 
-from .._pairs import GivenPairs, validate_given_pairs
+from .._pairs import NO_PAIR_DIFFERS, GivenPairs, validate_given_pairs
 from .._validation import check_number
 from ..linalg import eigh, svd
 from ..neighbors import EXACT
@@ -254,7 +254,5 @@ def differences_of(X: Any, pairs: np.ndarray) -> Any:
     """Return x_a - x_b for pairs (a, b) of rows, in float64."""
     difference = X[pairs[:, 0]].astype(np.float64) - X[pairs[:, 1]]
     if not abs(difference).max():
-        raise ValueError(
-            "No pair differs: the two rows of each are equal, so there is no direction to learn."
-        )
+        raise ValueError(NO_PAIR_DIFFERS)
     return difference

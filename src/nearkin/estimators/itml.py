@@ -14,7 +14,7 @@ from sklearn.utils.extmath import row_norms
 
 from .._blocks import centre, dense_float64, row_blocks
 from .._callbacks import FitTask, with_callbacks
-from .._pairs import validate_given_pairs
+from .._pairs import NO_PAIR_DIFFERS, validate_given_pairs
 from .._validation import (
     check_integer,
     check_number,
@@ -346,10 +346,7 @@ class Bounds:
         squares = row_norms(U, squared=True)
         kept = squares > RANK_TOLERANCE**2 * row_norms(self.X, squared=True).max()
         if not kept.any():
-            raise ValueError(
-                "No pair differs: the two rows of each are equal, so there is no direction to "
-                "learn."
-            )
+            raise ValueError(NO_PAIR_DIFFERS)
         return replace(
             self,
             pairs=self.pairs[kept],

@@ -199,12 +199,14 @@ def comparison_accuracy(model: Any, comparisons: Any, sample_weight: Any = None)
         )
     comparisons = validate_tuples(comparisons, "comparisons", shape[1])
     weights = check_pair_weights(sample_weight, len(comparisons), "sample_weight")
-    if not (model is None or isinstance(model, Matcher) or hasattr(model, "transform")):
-        raise TypeError(f"model must be None, a Matcher or have a transform, got {model!r}.")
     if model is None:
         matcher = Matcher(metric="euclidean")
+    elif isinstance(model, Matcher):
+        matcher = model
+    elif hasattr(model, "transform"):
+        matcher = Matcher(FrozenEstimator(model))
     else:
-        matcher = model if isinstance(model, Matcher) else Matcher(FrozenEstimator(model))
+        raise TypeError(f"model must be None, a Matcher or have a transform, got {model!r}.")
     near = matcher.decision_function(comparisons[:, :2])
     far = matcher.decision_function(comparisons[:, [-2, -1] if shape[1] == 4 else [0, 2]])
     return float(np.average((near > far) + 0.5 * (near == far), weights=weights))

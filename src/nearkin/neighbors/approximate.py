@@ -434,7 +434,7 @@ class InvertedLists:
             rank = np.zeros(len(self.sizes), np.intp)
             rank[near] = np.arange(len(near))
             queries = self.Z[number][:: -(-self.sizes[number] // SAMPLED_ROWS)]
-            found = nearest_candidates(queries, self._tiles(near), k)
+            found = nearest_candidates(queries, self._tiles_of(near), k)
             return rank[self.quantizer.list_of[found]].ravel()
 
         sampled = numbers[:: -(-len(numbers) // SAMPLED_LISTS)]
@@ -450,11 +450,11 @@ class InvertedLists:
         """Yield numbers of rows, and the rows, of the `n_lists` lists nearest to one, or of enough
         for `n_rows`.
 
-        The lists are those of groups in the relation.
+        The lists are those of groups in the relation, nearer ones first.
         """
         near = self._nearest(number, relation)
         n_held = np.cumsum(self.sizes[near])
-        yield from self._tiles(near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))])
+        yield from self._tiles_of(near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))])
 
     def _nearest(self, number: int, relation: str) -> np.ndarray:
         """Return the lists of groups in the relation, the nearest to one of them first."""
@@ -466,7 +466,7 @@ class InvertedLists:
             away = self._squares - 2 * centres @ centres[number]
         return near[np.argsort(away[near])]
 
-    def _tiles(self, near: np.ndarray) -> Iterator[Tile]:
+    def _tiles_of(self, near: np.ndarray) -> Iterator[Tile]:
         """Yield numbers of rows, and the rows, of some lists; several at a time, a large one in
         parts.
         """

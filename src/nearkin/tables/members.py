@@ -20,7 +20,7 @@ from ..estimators.descent_embedding import (
     penalty,
     unit_distance,
 )
-from ..linalg import eigh, svd
+from ..linalg import eigh, row_signs, svd
 from ..objectives.kernel_regression import Loss, prediction_loss
 from .votes import Expert, HeldOut, Part, Prediction, SoftVote, experts
 
@@ -394,10 +394,8 @@ class VotingSpace:
         blocks = row_blocks(X.shape[0], len(encoder.groups_))
         Z = np.concatenate([encoder.transform(X[rows]) @ A.T for rows in blocks])
         axes = along_principal_axes(Z)
-        # the largest entry of each axis is positive
         A = axes @ A
-        largest = np.take_along_axis(A, np.abs(A).argmax(axis=1)[:, None], axis=1)
-        signs = np.where(largest < 0, -1.0, 1.0)
+        signs = row_signs(A)
         m = len(axes)
         return cls(
             encoder,

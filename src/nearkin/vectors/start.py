@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from .._blocks import parallel_map, unit_rows
-from ..linalg import eigh, svd
+from ..linalg import eigh, row_signs, svd
 from ..spectral import ratio_trace
 from .judgements import UNSEEN, Labels, scores_of
 from .retrieval import Vectors
@@ -42,8 +42,7 @@ def plda(S_t: np.ndarray, S_w: np.ndarray, m: int) -> np.ndarray:
     psi = np.where(-found.values > ROUNDING, -found.values, 0)
     A = (found.vectors * np.sqrt(psi / (1 + 2 * psi) if psi.any() else 1)).T
     # The sign of a row is LAPACK's, and matters where a start adds rows that depend on no data.
-    largest = A[np.arange(len(A)), np.abs(A).argmax(axis=1)]
-    return A * np.sign(largest)[:, None] * (m / np.sum(A**2)) ** 0.5
+    return A * row_signs(A) * (m / np.sum(A**2)) ** 0.5
 
 
 def start_map(
