@@ -43,6 +43,7 @@ from nearkin import DNE, LPP, NCA, NMMP, ApproximateSearch, PairNCA
 from nearkin.estimators import rows as estimator_rows
 from nearkin.neighbors import (
     approximate,
+    inverted_lists,
     nearest,
     nearest_other_class,
     nearest_same_class,
@@ -136,8 +137,10 @@ class Peak:
 # The steps of a fit, and the functions that take them.
 STEPS: dict[str, tuple[Any, str]] = {
     "principal components for the search": (approximate, "projection"),
-    "lists by k-means": (approximate, "_k_means"),
-    "search in the lists": (approximate, "nearest_candidates"),
+    "lists by k-means": (inverted_lists, "_k_means"),
+    "how many lists to search": (inverted_lists.InvertedLists, "n_probes"),
+    "search in the lists": (approximate, "_nearest_in_lists"),
+    "search of whole classes": (approximate, "_nearest_members"),
     "candidates ranked again": (approximate, "_rank"),
     "scatters of graphs": (estimator_rows, "scatter"),
 }

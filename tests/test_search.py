@@ -19,12 +19,14 @@ from nearkin import DNE, ApproximateSearch
 from nearkin.neighbors import approximate as approximate_module
 from nearkin.neighbors import (
     choose_search,
+    inverted_lists,
     nearest,
     nearest_other_class,
     nearest_same_class,
     searcher,
 )
-from nearkin.neighbors.approximate import CoarseQuantizer, InvertedLists, nearest_candidates
+from nearkin.neighbors.brute_force import nearest_candidates
+from nearkin.neighbors.inverted_lists import CoarseQuantizer, InvertedLists
 
 SEARCHES = {
     "all": lambda X, y, k, search: nearest(X, k, search),
@@ -172,7 +174,7 @@ class TestOneTable:
 
     def test_many_equal_rows(self, search, monkeypatch):
         """They share one list, however many lists there should be; it is searched in parts."""
-        monkeypatch.setattr("nearkin.neighbors.approximate.TILE", 200)
+        monkeypatch.setattr("nearkin.neighbors.inverted_lists.START", 200)
         X = np.random.default_rng(0).normal(size=(1500, 3))
         X[:700] = 7.0
         y = np.arange(1500) % 2
@@ -197,6 +199,8 @@ class TestPieces:
         true = np.argsort(euclidean_distances(Q.astype(np.float64), Y.astype(np.float64)), axis=1)[
             :, :k
         ]
+        assert (found[:, true.shape[1] :] == -1).all()
+        found = found[:, : true.shape[1]]
         np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(numbers[true], axis=1))
 
     def test_tiles_are_rounded_relative_to_the_mean_of_the_queries(self):
@@ -210,18 +214,44 @@ class TestPieces:
         ).all()
 
     @needs_faiss
-    def test_near_lists_hold_enough_rows(self):
-        """However few lists are requested."""
-        Z = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
-        lists = InvertedLists(Z, CoarseQuantizer.of(Z, [np.arange(100), np.arange(100, 300)], 30))
-        for n_lists, n_rows in ((1, 0), (1, 150), (4, 1), (100, 1)):
-            rows, Y = map(
-                np.concatenate,
-                zip(*lists.nearest_tiles(0, "other", n_lists, n_rows), strict=True),
-            )
-            np.testing.assert_array_equal(Y, Z[rows])
-            assert len(set(rows)) == len(rows) >= n_rows
-            assert rows.min() >= 100
+    @pytest.mark.parametrize("n_probes", [1, 6, 1000])
+    @pytest.mark.parametrize("start", [10, 100])
+    @pytest.mark.parametrize("of_other_classes", [False, True])
+    def test_the_nearest_of_the_lists(self, n_probes, start, of_other_classes, monkeypatch):
+        """All lists hold the true neighbours; one holds fewer than are wanted, and others are
+        searched.
+        """
+        monkeypatch.setattr(inverted_lists, "START", start)
+        monkeypatch.setattr(inverted_lists, "LONGEST", 20)
+        rng = np.random.default_rng(0)
+        Z, y = rng.normal(size=(400, 3)).astype(np.float32), rng.integers(3, size=400)
+        Z[:100] += 50 * (y[:100, None] == 2)  # deep inside a class
+        D = euclidean_distances(Z.astype(np.float64))
+        if of_other_classes:
+            D[y[:, None] == y] = np.inf
+        true = np.sort(D, axis=1)[:, :9]
+        quantizer = CoarseQuantizer.of(Z, [np.arange(400)], 30)
+        lists = InvertedLists(Z, quantizer, y if of_other_classes else None)
+        assert (lists.sizes <= 20).all()
+        places = np.flatnonzero(lists.rows % 2)
+        rows = lists.rows[places]
+        found = np.take_along_axis(D[rows], lists.nearest(places, 9, n_probes), axis=1)
+        found.sort(axis=1)
+        assert np.isfinite(found).all()
+        assert (found >= true[rows] - 1e-6).all()
+        if n_probes == 1000:
+            np.testing.assert_allclose(found, true[rows], atol=1e-5)
+
+    @needs_faiss
+    def test_fewer_rows_of_other_classes_than_wanted(self):
+        Z, y = np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32), np.arange(400) > 3
+        lists = InvertedLists(Z, CoarseQuantizer.of(Z, [np.arange(400)], 30), y)
+        found = lists.nearest(np.arange(400), 9, 2)
+        for row, near in zip(lists.rows, found, strict=True):
+            if row > 3:
+                assert set(near) == {0, 1, 2, 3, row}
+            else:
+                assert set(near) <= set(range(4, 400))
 
     @needs_faiss
     def test_a_query_so_far_that_distances_overflow(self):

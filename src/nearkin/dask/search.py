@@ -32,12 +32,11 @@ from ..neighbors import EXACT, Searcher, searcher
 from ..neighbors.approximate import (
     LISTS,
     PROBES,
-    CoarseQuantizer,
     IVFSearch,
-    import_faiss,
     n_dimensions,
     n_ranked,
 )
+from ..neighbors.inverted_lists import CoarseQuantizer, import_faiss
 from ..neighbors.lists import SMALL_CLASS, members_of, plan
 from .table import FAN_IN, Block, Table, Work, aligned, identity, taken
 

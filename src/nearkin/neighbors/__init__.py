@@ -10,16 +10,16 @@ j.
 * Which of several equally near rows is taken is unspecified, but the same for the same input.
 
 `lists.py` searches exactly (scikit-learn's search: multi-threaded, blocked, deterministic), with a
-neighbours transformer, or among distances that are given; `approximate.py` approximately.
+neighbours transformer, or among distances that are given; `approximate.py` approximately, with
+`inverted_lists.py` and `brute_force.py`.
 """
 
 from .approximate import (
     ApproximateSearch,
     choose_search,
-    nearest_candidates,
     searcher,
-    squares_to_nearest,
 )
+from .brute_force import squares_to_nearest
 from .identical import identical_rows
 from .lists import (
     EXACT,
@@ -45,7 +45,6 @@ __all__ = [
     "first",
     "identical_rows",
     "nearest",
-    "nearest_candidates",
     "nearest_other_class",
     "nearest_same_class",
     "neighbor_lists",

@@ -1,0 +1,191 @@
+"""The nearest of candidates that come in tiles: matrix products, and a bound below which a distance
+is worth keeping.
+
+A search for one row at a time reads every candidate from memory for every row. Here a tile of
+distances, some hundred queries by some hundred candidates, is one product and stays in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .._blocks import row_blocks
+from .lists import places
+
+Tile = tuple[np.ndarray, np.ndarray]  # numbers of candidates, and the candidates
+
+ROUNDING = 1e-5  # of a squared distance, relative to that of the query from the origin
+IN_CACHE = 2**18  # entries of a tile, which stay in the cache of a core
+NARROWEST = 256  # candidates that are compared at a time, but with the first
+TILE = 2048  # candidates that come at a time; for a handful of queries more
+COLUMNS = 8192
+
+
+class NearestSoFar:
+    """The k nearest of the candidates that queries have been compared with.
+
+    Parameters
+    ----------
+    n_queries, k : int
+    room : int
+        With how many candidates a query can be compared at a time. Those that are nearer than the
+        bound are collected beside the k nearest, and these chosen again where the room is full.
+    dtype : dtype, default=float32
+
+    Attributes
+    ----------
+    bound : ndarray of shape (n_queries,)
+        The squared distance to the k-th nearest when they were last chosen; infinite before.
+    """
+
+    def __init__(self, n_queries: int, k: int, room: int, dtype: Any = np.float32) -> None:
+        self.k = k
+        self.bound = np.full(n_queries, np.inf, dtype)
+        self._squares = np.full((n_queries, k + room), np.inf, dtype)
+        self._numbers = np.full((n_queries, k + room), -1, np.int32)
+        self._counts = np.zeros(n_queries, np.intp)
+
+    def start(
+        self,
+        queries: Any,
+        Q: np.ndarray,
+        candidates: Tile,
+        origin: np.ndarray,
+        allowed: np.ndarray | None = None,
+    ) -> None:
+        """Compare queries for the first time, with any number of candidates; as `compare` does."""
+        squares, apart = _squares(Q, candidates[1], origin)
+        if allowed is not None:
+            squares[~allowed] = np.inf
+        k = min(self.k, squares.shape[1])
+        at = np.argpartition(squares, k - 1, axis=1)[:, :k]
+        self._squares[queries, :k] = np.take_along_axis(squares, at, axis=1) + apart[:, None]
+        self._numbers[queries, :k] = candidates[0][at]
+        self._counts[queries] = k
+        if k == self.k:
+            self.bound[queries] = self._squares[queries, :k].max(axis=1)
+
+    def compare(
+        self,
+        queries: np.ndarray,
+        Q: np.ndarray,
+        candidates: Tile,
+        origin: np.ndarray,
+        allowed: np.ndarray | None = None,
+    ) -> None:
+        """Compare queries with candidates that they have not met.
+
+        Parameters
+        ----------
+        queries : integer array of shape (b,)
+            Their numbers.
+        Q : ndarray of shape (b, d)
+            The queries.
+        candidates : integer array of shape (t,) and ndarray of shape (t, d)
+        origin : ndarray of shape (d,)
+            Near the candidates or the queries: squared distances are rounded relative to those from
+            it.
+        allowed : bool array of shape (b, t), default=None
+            Which pairs count; None for all.
+        """
+        squares, apart = _squares(Q, candidates[1], origin)
+        nearer = squares < (self.bound[queries] - (1 + ROUNDING) * apart)[:, None]
+        if allowed is not None:
+            nearer &= allowed
+        at = np.flatnonzero(nearer)
+        row, column = np.divmod(at, squares.shape[1])
+        n_nearer = np.bincount(row, minlength=len(queries))
+        self._choose(queries[self._counts[queries] + n_nearer > self._squares.shape[1]])
+        query = queries[row]
+        place = self._counts[query] + places(n_nearer)
+        self._squares[query, place] = squares.ravel()[at] + apart[row]
+        self._numbers[query, place] = candidates[0][column]
+        self._counts[queries] += n_nearer
+
+    def nearest(self) -> np.ndarray:
+        """Return the numbers of the k nearest, in any order, shape (n_queries, k); -1 where there
+        are fewer.
+        """
+        self._choose(np.flatnonzero(self._counts > self.k))
+        found = np.isfinite(self._squares[:, : self.k])
+        return np.where(found, self._numbers[:, : self.k], -1)
+
+    def _choose(self, queries: np.ndarray) -> None:
+        """Keep the k nearest of what some queries have collected, which is more."""
+        k = self.k
+        for block in row_blocks(len(queries), self._squares.shape[1], IN_CACHE):
+            some = queries[block]
+            at = np.argpartition(self._squares[some], k - 1, axis=1)[:, :k]
+            squares = np.take_along_axis(self._squares[some], at, axis=1)
+            self._numbers[some, :k] = np.take_along_axis(self._numbers[some], at, axis=1)
+            self._squares[some, :k], self._squares[some, k:] = squares, np.inf
+            self._counts[some], self.bound[some] = k, squares.max(axis=1)
+
+
+def _squares(Q: np.ndarray, Y: np.ndarray, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return squared distances (b, t), less those of the queries from the origin, and these (b,).
+
+    They are one product, (q, 1)'(-2 y, |y|^2): to add |y|^2 would take a quarter as long again.
+    """
+    with_ones, operand = (np.empty((len(A), A.shape[1] + 1), Q.dtype) for A in (Q, Y))
+    Q, Y = np.subtract(Q, origin, out=with_ones[:, :-1]), Y - origin
+    with_ones[:, -1] = 1
+    np.multiply(Y, -2, out=operand[:, :-1])
+    np.einsum("ij,ij->i", Y, Y, out=operand[:, -1])
+    # OpenBLAS raises the flag for float32 lanes that it does not use
+    with np.errstate(invalid="ignore"):
+        return with_ones @ operand.T, np.einsum("ij,ij->i", Q, Q)
+
+
+def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarray:
+    """Return the numbers of the k nearest candidates of every query, in any order.
+
+    Parameters
+    ----------
+    Q : ndarray of shape (b, d)
+        Queries. Distances are rounded relative to how far queries and candidates are from the mean
+        of the queries.
+    tiles : iterable of integer array of shape (t,) and ndarray of shape (t, d)
+        Numbers of candidates, and the candidates: about 2048 at a time, quickest where the nearer
+        ones come first.
+    k : int
+
+    Returns
+    -------
+    numbers : integer array of shape (b, k); -1 where there are fewer candidates
+
+    Notes
+    -----
+    O(b c d) in products and O(b c) to compare, for c candidates.
+    """
+    width = min(max(NARROWEST, IN_CACHE // len(Q)), COLUMNS)
+    queries, middle = np.arange(len(Q)), Q.mean(axis=0)
+    found = NearestSoFar(len(Q), k, width, Q.dtype)
+    tiles = iter(tiles)
+    found.start(queries, Q, next(tiles), middle)
+    for numbers, Y in tiles:
+        for part in row_blocks(len(Y), 1, width):
+            found.compare(queries, Q, (numbers[part], Y[part]), middle)
+    return found.nearest()
+
+
+def tiles_of(Z: np.ndarray, rows: np.ndarray, width: int = TILE) -> Iterator[Tile]:
+    """Yield some rows of Z as candidates, with their numbers."""
+    for block in row_blocks(len(rows), 1, width):
+        yield rows[block], Z[rows[block]]
+
+
+def squares_to_nearest(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the squared distances of some queries to their k <= n nearest rows of Z (n, d), in any
+    order, and the numbers of these, both of shape (n_queries, k).
+
+    It needs no index, and is quick for a single query, too.
+    """
+    blocks = row_blocks(len(Z), 1, COLUMNS)
+    tiles = ((np.arange(rows.start, rows.stop), Z[rows]) for rows in blocks)
+    near = nearest_candidates(queries, tiles, k)
+    apart = Z[near] - queries[:, None]
+    return np.einsum("ijm,ijm->ij", apart, apart), near
