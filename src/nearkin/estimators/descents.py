@@ -215,7 +215,8 @@ class TermEmbedding(DescentEmbedding):
 
         The penalty counts `n_counted` rows, those of the state among them. A step takes one part
         of the anchors, which are shuffled in every epoch, and far rows of its own. Near rows are
-        those of the first map, then those of the map after a fifth of the steps.
+        those of the first map, then those of the map after a fifth of the steps; only those of
+        anchors to come are searched.
         """
         rows, n = term.rows, term.rows.shape[0]
         n_batches, n_epochs = self._epochs(n)
@@ -237,6 +238,21 @@ class TermEmbedding(DescentEmbedding):
         k = self._n_near(n, N_NEAR_OF_ANCHOR)
         order, near, far = np.arange(n), np.empty((n, 0), np.int32), np.arange(n)
 
+        def anchors_of(first: int, last: int) -> np.ndarray:
+            """Return the anchors of some batches of this epoch; all where more follow."""
+            return (
+                order[first * n // n_batches : last * n // n_batches]
+                if last <= n_batches
+                else order
+            )
+
+        def near_of(anchors: np.ndarray, B: np.ndarray, k: int) -> np.ndarray:
+            """Return the k rows near to each of some anchors, in an array for all rows."""
+            found = near_rows(rows.embedding(B), k, term.codes, term.search, anchors)
+            near = np.empty((n, found.shape[1]), found.dtype)
+            near[anchors] = found
+            return near
+
         def estimate(B: np.ndarray, t: int) -> Value:
             nonlocal order, near, far
             batch = t % n_batches
@@ -244,10 +260,11 @@ class TermEmbedding(DescentEmbedding):
                 order = rng.permutation(n)
             if k is not None:
                 if t in (0, refresh_at):
-                    near = near_rows(rows.embedding(B), k, term.codes, term.search)
+                    end = refresh_at if t < refresh_at else n_epochs * n_batches
+                    near = near_of(anchors_of(batch, batch + end - t), B, k)
                     draw()  # not used: drawn so that a seed gives the maps of earlier versions
                 far = draw()
-            anchors = order[batch * n // n_batches : (batch + 1) * n // n_batches]
+            anchors = anchors_of(batch, batch + 1)
             candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
             value, gradient = term.estimate(B, candidates, n_batches)
             cost, slope = penalty(B, self.alpha, n_counted)

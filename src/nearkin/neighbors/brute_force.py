@@ -19,9 +19,8 @@ Tile = tuple[np.ndarray, np.ndarray]  # numbers of candidates, and the candidate
 
 ROUNDING = 1e-5  # of a squared distance, relative to that of the query from the origin
 IN_CACHE = 2**18  # entries of a tile, which stay in the cache of a core
-NARROWEST = 256  # candidates that are compared at a time, but with the first
-TILE = 2048  # candidates that come at a time; for a handful of queries more
-COLUMNS = 8192
+NARROWEST = 256  # candidates that are compared at a time, after the first
+TILE = 2048  # candidates that come at a time
 
 
 class NearestSoFar:
@@ -161,7 +160,7 @@ def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarr
     -----
     O(b c d) in products and O(b c) to compare, for c candidates.
     """
-    width = min(max(NARROWEST, IN_CACHE // len(Q)), COLUMNS)
+    width = min(max(NARROWEST, IN_CACHE // len(Q)), TILE)
     queries, middle = np.arange(len(Q)), Q.mean(axis=0)
     found = NearestSoFar(len(Q), k, width, Q.dtype)
     tiles = iter(tiles)
@@ -184,7 +183,7 @@ def squares_to_nearest(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.n
 
     It needs no index, and is quick for a single query, too.
     """
-    blocks = row_blocks(len(Z), 1, COLUMNS)
+    blocks = row_blocks(len(Z), 1, TILE)
     tiles = ((np.arange(rows.start, rows.stop), Z[rows]) for rows in blocks)
     near = nearest_candidates(queries, tiles, k)
     apart = Z[near] - queries[:, None]
