@@ -17,7 +17,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from nearkin import DNE
+from nearkin.app import folder_rows
 from nearkin.app.cli import main
+from nearkin.app.folder_rows import coordinates, write_file
 from nearkin.app.model import load_model, new_model, save_model, with_voters
 from nearkin.app.output import atomic_folder
 from nearkin.app.parquet_folder import Part, open_folder
@@ -29,7 +31,7 @@ distributed = pytest.importorskip("distributed")
 
 from nearkin.app import cluster as app_cluster  # noqa: E402 - needs Dask
 from nearkin.app import folder_comparison  # noqa: E402
-from nearkin.app.cluster import map_file, write_folder  # noqa: E402
+from nearkin.app.cluster import write_folder  # noqa: E402
 from nearkin.app.folder_comparison import held_out_rows  # noqa: E402
 from nearkin.dask import DaskDNE  # noqa: E402
 
@@ -329,12 +331,12 @@ def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
 
 
 def test_a_file_is_mapped_by_batches(made, here, monkeypatch):
-    monkeypatch.setattr(app_cluster, "ROWS_PER_GROUP", 150)
+    monkeypatch.setattr(folder_rows, "ROWS_PER_GROUP", 150)
     monkeypatch.setattr("nearkin.app.parquet_file.CELLS_PER_BATCH", 80 * 8)
     monkeypatch.setattr("nearkin.app.parquet_file.MIN_ROWS_PER_BATCH", 1)
     model = load_model(here / "m.safetensors")
     part = Part(made[0] / "many" / "part-1.parquet", 0, 350)
-    map_file(part, here / "out.parquet", mapping=model, numbers=FEATURES)
+    write_file(part, here / "out.parquet", mapping=model, begin=coordinates, names=FEATURES)
     about = parquet.read_metadata(here / "out.parquet")
     assert [about.row_group(group).num_rows for group in range(about.num_row_groups)] == [
         160,
@@ -386,7 +388,9 @@ def test_a_file_without_rows_has_columns(made, here):
     made[1][:0].to_parquet("none.parquet", index=False)
     model = load_model(here / "m.safetensors")
     part = Part(here / "none.parquet", 0, 0)
-    map_file(part, here / "out.parquet", mapping=model, numbers=FEATURES, ids="kind")
+    write_file(
+        part, here / "out.parquet", mapping=model, begin=coordinates, names=FEATURES, ids="kind"
+    )
     found = parquet.read_table(here / "out.parquet")
     assert found.column_names == ["kind", *model.names]
     assert found.num_rows == 0
@@ -436,6 +440,9 @@ def test_coordinates_are_kept_when_their_place_was_taken_meanwhile(here):
 
 def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
     class Client:
+        def compute(self, value):
+            return value
+
         def map(self, function, files, targets, **how):
             assert all(path.is_absolute() for path in [*targets, *(file.path for file in files)])
             raise KeyboardInterrupt
@@ -443,12 +450,14 @@ def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
     model = load_model(here / "m.safetensors")
     part = Part(made[0] / "many" / "part-1.parquet", 0, 350)
     with pytest.raises(KeyboardInterrupt):
-        write_folder(open_folder(Path("many")), Path("short"), Client(), lambda *rows: None)
+        write_folder(open_folder(Path("many")), Path("short"), Client(), lambda *rows: None, model)
     with pytest.raises(
         TableError,
         match="nowhere is not there: every worker must see the folder, under the same path",
     ):
-        map_file(part, here / "nowhere" / "a.parquet", mapping=model, numbers=FEATURES)
+        write_file(
+            part, here / "nowhere" / "a.parquet", mapping=model, begin=coordinates, names=FEATURES
+        )
 
 
 COMPARE = ["compare", "many", "--target", "kind"]
@@ -520,8 +529,8 @@ def test_a_model_of_text_is_refused(here, capsys):
     capsys.readouterr()
     assert main(["transform", "w.safetensors", "many", "-o", "short", "--dask"]) == 2
     assert (
-        "the model learned from text in 'colour', and --dask maps numbers"
-        in capsys.readouterr().err
+        "the model learned from text in 'colour', and --dask reads numbers: give the files one by "
+        "one, without --dask" in capsys.readouterr().err
     )
 
 
