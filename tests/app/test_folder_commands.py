@@ -16,7 +16,7 @@ from pyarrow import parquet
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
-from nearkin import DNE
+from nearkin import DNE, NCAClassifier
 from nearkin.app import folder_rows
 from nearkin.app.cli import main
 from nearkin.app.folder_rows import coordinates, write_file
@@ -102,12 +102,14 @@ def made(tmp_path_factory):
     return folder, rows
 
 
+METHODS = folder_comparison.cluster_methods
+
+
 def keep_methods(patch, *names):
-    methods = folder_comparison.cluster_methods
     patch.setattr(
         folder_comparison,
         "cluster_methods",
-        lambda *shape: {name: methods(*shape)[name] for name in names},
+        lambda *shape: {name: METHODS(*shape)[name] for name in names},
     )
 
 
@@ -208,6 +210,64 @@ def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeyp
         np.array(model.classes)[model.arrays["answers"]],
         made[1]["kind"].to_numpy(str)[model.arrays["rows"]],
     )
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [10_000, 150])
+def test_the_predictor_for_tables_learns_from_a_sample(
+    made, here, capsys, address, monkeypatch, most
+):
+    monkeypatch.setattr(folder_comparison, "MOST_SAMPLED", most)
+    monkeypatch.setattr(folder_comparison, "ROWS_AT_ONCE", 50)
+    keep_methods(monkeypatch, RAW, "NCA tables")
+    command = ["compare", "many", "--target", "kind", "--dask", address, "--seed", "3"]
+    assert main([*command, "--save", "new.safetensors"]) == 0
+    out = capsys.readouterr().out
+    rows, held_out = made[1], held_out_rows(N, 3)
+    train = np.setdiff1d(np.arange(N), held_out)
+    drawn = train[np.linspace(0, 719, min(most, 720)).round().astype(int)]
+    X, y = rows[FEATURES].to_numpy(float), rows["kind"].to_numpy(str)
+    predictor = NCAClassifier(random_state=3).fit(X[drawn], y[drawn])
+    accuracy = predictor.score(X[held_out], y[held_out])
+    assert re.search(rf"^NCA tables +{100 * accuracy:.1f} .* all rows ", out, re.MULTILINE), out
+    sampled = "NCA tables learned from 150 of 720 training rows, evenly drawn."
+    assert (sampled in out) == (most == 150)
+    learned = "the 720 training rows, of which all 720 vote"
+    if most == 150:
+        learned = "150 evenly drawn of the 720 training rows, which vote"
+    assert f"new.safetensors, NCA tables, learned from {learned}" in out
+    model = load_model(here / "new.safetensors")
+    assert (model.method, model.n_rows, model.classes) == ("NCA tables", N, sorted(set(y)))
+    np.testing.assert_array_equal(model.arrays["rows"], drawn)
+    assert main(["predict", "new.safetensors", "many", "-o", "labels", "--dask", address]) == 0
+    found = pd.concat([pd.read_parquet(path) for path in sorted((here / "labels").iterdir())])
+    np.testing.assert_array_equal(found["label"], predictor.predict(X))
+    votes = predictor.predict_proba(X)
+    np.testing.assert_allclose(found["probability"], votes.max(axis=1), atol=1e-6)
+    np.testing.assert_allclose(found["probability of cat"], votes[:, 2], atol=1e-6)
+    np.testing.assert_allclose(found["familiarity"], predictor.familiarity(X))
+
+
+@pytest.mark.slow
+def test_a_class_without_a_row_in_the_sample_is_unknown_to_its_model(
+    made, here, capsys, address, monkeypatch
+):
+    rows = made[1].copy()
+    train = np.setdiff1d(np.arange(N), held_out_rows(N, 3))
+    drawn = train[np.linspace(0, 719, 150).round().astype(int)]
+    rows["kind"] = rows["kind"].astype(object)
+    rows.loc[np.setdiff1d(train, drawn)[:4], "kind"] = "boa"
+    (here / "rare").mkdir()
+    rows.to_parquet("rare/a.parquet", index=False)
+    monkeypatch.setattr(folder_comparison, "MOST_SAMPLED", 150)
+    keep_methods(monkeypatch, RAW, "NCA tables")
+    command = ["compare", "rare", "--target", "kind", "--dask", address, "--seed", "3"]
+    assert main([*command, "--save", "new.safetensors"]) == 0
+    model = load_model(here / "new.safetensors")
+    assert model.classes == ["ant", "bee", "cat", "dog"]
+    codes = np.array(model.classes)[model.arrays["answers"]]
+    np.testing.assert_array_equal(codes, rows["kind"].to_numpy(str)[drawn])
 
 
 @pytest.mark.slow

@@ -480,6 +480,11 @@ def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray
     return replace(model, arrays=model.arrays | of_voters)
 
 
+def with_spectrum(model: Model, Z: np.ndarray) -> Model:
+    """Return the model of a predictor for tables with the variances of its rows along the axes."""
+    return replace(model, arrays=model.arrays | {"spectrum": Z.var(axis=0)})
+
+
 def learned_model(comparison: Comparison, table: Table) -> Model:
     """Return the automatic choice of a comparison, which it refitted on the table, as a model."""
     assert comparison.winner is not None
@@ -514,7 +519,7 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     if all_vote:
         columns = list(dict.fromkeys(feature.column for feature in features_of(table.encoder)))
         model.arrays["effects"] = model.arrays["effects"][columns]
-        model.arrays["spectrum"] = Z.var(axis=0)
+        model = with_spectrum(model, Z)
         # new rows come as often as those of the table, even where classes were weighted
         model.arrays["held_out_weights"] = np.ones(len(model.arrays["held_out_places"]))
     return with_voters(model, Z, table.in_file(rows), protocol.y[rows])
