@@ -1,5 +1,9 @@
 """`predict --dask`: the predictions of a folder are those of its rows in one file."""
 
+import os
+import signal
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,13 +12,16 @@ from pyarrow import parquet
 from nearkin.app.cli import main
 from nearkin.app.folder_rows import predictions, write_file
 from nearkin.app.model import learned_model, load_model, save_model
-from nearkin.app.parquet_folder import Part
+from nearkin.app.parquet_folder import Part, open_folder
+from nearkin.app.readers import ignore
 from nearkin.app.tables import read_table
 from nearkin.evaluation import all_methods
 
 from .winners import fitted
 
 distributed = pytest.importorskip("distributed")
+
+from nearkin.app.cluster import cluster, write_folder  # noqa: E402 - needs Dask
 
 NUMBERS = ["width", "height", "depth", "weight"]
 SIZES = 70, 0, 50
@@ -79,8 +86,8 @@ def here(folders, tmp_path, monkeypatch):
 def address():
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-    ) as cluster:
-        yield cluster.scheduler_address
+    ) as started:
+        yield started.scheduler_address
 
 
 def check_same_as_in_one_file(kind, model, *options):
@@ -148,6 +155,28 @@ def test_processes_here_predict_by_a_model_of_the_folder(here, address):
     assert main([*compare, "--dask", address]) == 0
     assert main(["predict", "new.safetensors", "whole", "-o", "labels", "--dask"]) == 0
     check_same_as_in_one_file("whole", "new.safetensors")
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_loses_nothing(here):
+    died = here / "died"
+
+    def begin(model):
+        if not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return predictions(model)
+
+    (here / "labels").mkdir()
+    model = load_model("2.safetensors")
+    with cluster(None) as client:
+        folder, options = open_folder(Path("whole")), {"names": NUMBERS, "numbered": True}
+        write_folder(folder, Path("labels"), client, ignore, model, begin=begin, **options)
+    assert died.exists()
+    assert sorted(path.name for path in Path("labels").iterdir()) == [
+        f"{number}.parquet" for number in range(3)
+    ]
+    check_same_as_in_one_file("whole", "2.safetensors")
 
 
 @pytest.mark.parametrize(

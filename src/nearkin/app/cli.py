@@ -194,7 +194,8 @@ def compare(add: Add) -> None:
     side of every split.
 
     With --dask, a folder of Parquet files that may be larger than memory is ranked by one
-    split: at most 20,000 rows are held out, the others are trained on and vote.
+    split: at most 20,000 rows are held out, the others are trained on and vote (NCA tables:
+    10,000 of them).
 
     For example:
       nearkin compare balance_scale
