@@ -5,7 +5,7 @@ have files of their own.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -282,12 +282,13 @@ def _predict_folder(options: argparse.Namespace) -> int:
     """Predict the rows of every file of a folder."""
     model = load_model(options.model)
     _require_held_out(options, model)
+    remarks = list[str]()
     if options.coverage is not None and model.held_out_rows is not None:
         n_held_out, ends = len(model.held_out_rows.places), 1 if model.classes else 2
-        Outputs(quiet=options.quiet).note(*few_rows_note(n_held_out, options.coverage, ends))
+        remarks = few_rows_note(n_held_out, options.coverage, ends)
     begin = partial(predictions, search=options.search, coverage=options.coverage)
     done = f"{_predicted(model)} by {model.method}"
-    return _apply_to_folder(options, model, begin, done)
+    return _apply_to_folder(options, model, begin, done, remarks)
 
 
 def _transform_folder(options: argparse.Namespace) -> int:
@@ -302,7 +303,11 @@ def _transform_folder(options: argparse.Namespace) -> int:
 
 
 def _apply_to_folder(
-    options: argparse.Namespace, mapping: Mapping, begin: Callable[[Any], Answer], done: str
+    options: argparse.Namespace,
+    mapping: Mapping,
+    begin: Callable[[Any], Answer],
+    done: str,
+    remarks: Sequence[str] = (),
 ) -> int:
     """Write what is made of every file of a folder into a new folder, which appears when all files
     are written.
@@ -323,7 +328,7 @@ def _apply_to_folder(
         console.Progress("rows", quiet=options.quiet) as progress,
         one_line(folder.path),
     ):
-        outputs.note(*note("ignored, not learned from", ignored))
+        outputs.note(*note("ignored, not learned from", ignored), *remarks)
         missing = write_folder(
             folder,
             part,

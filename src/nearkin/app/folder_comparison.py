@@ -55,7 +55,7 @@ from ..plotting import RankingDisplay
 from ..tables import NCAClassifier
 from . import console
 from .cluster import KILLED, cluster, for_each_file
-from .model import NAMED_VOTERS, embed, new_model, save_model, with_spectrum, with_voters
+from .model import NAMED_VOTERS, new_model, save_model, with_spectrum, with_voters
 from .output import Outputs, default_picture, draw_displays
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
 from .readers import Progress, TableError, find_name, first_line
@@ -198,9 +198,14 @@ def compare_folder(options: argparse.Namespace) -> int:
             raw = next(result for result in results if result.name == RAW)
             best = next((result for result in results if result.status == "better"), raw)
             method, is_predictor = methods[best.name], best.name == TABLES
-            steps = [method]
-            if not is_predictor:
+            if is_predictor:
+                steps, known = [method], classes[method.classes_]
+                X, codes, voters = given.sample(MOST_SAMPLED)
+                Z, codes = method.transform(X), np.searchsorted(method.classes_, codes)
+            else:
                 steps = [step.to_local() for step in (scaler, method) if step is not None]
+                Z, known = scaled.X if method is None else method.transform(scaled.X), classes
+                Z, codes, voters = replace(scaled, X=Z).sample(MOST_VOTERS)
             model = new_model(
                 steps,
                 number_encoder(features),
@@ -209,7 +214,7 @@ def compare_folder(options: argparse.Namespace) -> int:
                 task=CLASSIFICATION.name,
                 score=comparison.score.name,
                 method=best.name,
-                classes=(classes[method.classes_] if is_predictor else classes).tolist(),
+                classes=known.tolist(),
                 n_neighbors=NAMED_VOTERS if is_predictor else k,
                 soft=is_predictor,
                 n_rows=folder.n_rows,
@@ -217,17 +222,11 @@ def compare_folder(options: argparse.Namespace) -> int:
                 table=folder.name,
             )
             if is_predictor:
-                coordinates, codes, voters = given.sample(MOST_SAMPLED)
-                coordinates = embed(model, coordinates)
-                codes = np.searchsorted(method.classes_, codes)
-                model = with_spectrum(model, coordinates)
-            else:
-                Z = scaled.X if method is None else method.transform(scaled.X)
-                coordinates, codes, voters = replace(scaled, X=Z).sample(MOST_VOTERS)
+                model = with_spectrum(model, Z)
             # the voter i is the training row i: held-out rows stand before it
             before = held_out - np.arange(len(held_out))
             rows = voters + np.searchsorted(before, voters, side="right")
-            model = with_voters(model, coordinates, rows, codes)
+            model = with_voters(model, Z, rows, codes)
             what = "raw k-NN, since no method is shown to beat it" if best is raw else best.name
             votes = f"all {n_train}" if len(rows) == n_train else f"{len(rows)} evenly drawn"
             learned = f"the {n_train} training rows, of which {votes} vote"
