@@ -16,8 +16,10 @@ from pyarrow import parquet
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
-from nearkin import DNE
+from nearkin import DNE, NCAClassifier
+from nearkin.app import folder_rows
 from nearkin.app.cli import main
+from nearkin.app.folder_rows import coordinates, write_file
 from nearkin.app.model import load_model, new_model, save_model, with_voters
 from nearkin.app.output import atomic_folder
 from nearkin.app.parquet_folder import Part, open_folder
@@ -29,7 +31,7 @@ distributed = pytest.importorskip("distributed")
 
 from nearkin.app import cluster as app_cluster  # noqa: E402 - needs Dask
 from nearkin.app import folder_comparison  # noqa: E402
-from nearkin.app.cluster import map_file, write_folder  # noqa: E402
+from nearkin.app.cluster import write_folder  # noqa: E402
 from nearkin.app.folder_comparison import held_out_rows  # noqa: E402
 from nearkin.dask import DaskDNE  # noqa: E402
 
@@ -100,12 +102,14 @@ def made(tmp_path_factory):
     return folder, rows
 
 
+METHODS = folder_comparison.cluster_methods
+
+
 def keep_methods(patch, *names):
-    methods = folder_comparison.cluster_methods
     patch.setattr(
         folder_comparison,
         "cluster_methods",
-        lambda *shape: {name: methods(*shape)[name] for name in names},
+        lambda *shape: {name: METHODS(*shape)[name] for name in names},
     )
 
 
@@ -206,6 +210,64 @@ def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeyp
         np.array(model.classes)[model.arrays["answers"]],
         made[1]["kind"].to_numpy(str)[model.arrays["rows"]],
     )
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [10_000, 150])
+def test_the_predictor_for_tables_learns_from_a_sample(
+    made, here, capsys, address, monkeypatch, most
+):
+    monkeypatch.setattr(folder_comparison, "MOST_SAMPLED", most)
+    monkeypatch.setattr(folder_comparison, "ROWS_AT_ONCE", 50)
+    keep_methods(monkeypatch, RAW, "NCA tables")
+    command = ["compare", "many", "--target", "kind", "--dask", address, "--seed", "3"]
+    assert main([*command, "--save", "new.safetensors"]) == 0
+    out = capsys.readouterr().out
+    rows, held_out = made[1], held_out_rows(N, 3)
+    train = np.setdiff1d(np.arange(N), held_out)
+    drawn = train[np.linspace(0, 719, min(most, 720)).round().astype(int)]
+    X, y = rows[FEATURES].to_numpy(float), rows["kind"].to_numpy(str)
+    predictor = NCAClassifier(random_state=3).fit(X[drawn], y[drawn])
+    accuracy = predictor.score(X[held_out], y[held_out])
+    assert re.search(rf"^NCA tables +{100 * accuracy:.1f} .* all rows ", out, re.MULTILINE), out
+    sampled = "NCA tables learned from 150 of 720 training rows, evenly drawn."
+    assert (sampled in out) == (most == 150)
+    learned = "the 720 training rows, of which all 720 vote"
+    if most == 150:
+        learned = "150 evenly drawn of the 720 training rows, which vote"
+    assert f"new.safetensors, NCA tables, learned from {learned}" in out
+    model = load_model(here / "new.safetensors")
+    assert (model.method, model.n_rows, model.classes) == ("NCA tables", N, sorted(set(y)))
+    np.testing.assert_array_equal(model.arrays["rows"], drawn)
+    assert main(["predict", "new.safetensors", "many", "-o", "labels", "--dask", address]) == 0
+    found = pd.concat([pd.read_parquet(path) for path in sorted((here / "labels").iterdir())])
+    np.testing.assert_array_equal(found["label"], predictor.predict(X))
+    votes = predictor.predict_proba(X)
+    np.testing.assert_allclose(found["probability"], votes.max(axis=1), atol=1e-6)
+    np.testing.assert_allclose(found["probability of cat"], votes[:, 2], atol=1e-6)
+    np.testing.assert_allclose(found["familiarity"], predictor.familiarity(X))
+
+
+@pytest.mark.slow
+def test_a_class_without_a_row_in_the_sample_is_unknown_to_its_model(
+    made, here, capsys, address, monkeypatch
+):
+    rows = made[1].copy()
+    train = np.setdiff1d(np.arange(N), held_out_rows(N, 3))
+    drawn = train[np.linspace(0, 719, 150).round().astype(int)]
+    rows["kind"] = rows["kind"].astype(object)
+    rows.loc[np.setdiff1d(train, drawn)[:4], "kind"] = "boa"
+    (here / "rare").mkdir()
+    rows.to_parquet("rare/a.parquet", index=False)
+    monkeypatch.setattr(folder_comparison, "MOST_SAMPLED", 150)
+    keep_methods(monkeypatch, RAW, "NCA tables")
+    command = ["compare", "rare", "--target", "kind", "--dask", address, "--seed", "3"]
+    assert main([*command, "--save", "new.safetensors"]) == 0
+    model = load_model(here / "new.safetensors")
+    assert model.classes == ["ant", "bee", "cat", "dog"]
+    codes = np.array(model.classes)[model.arrays["answers"]]
+    np.testing.assert_array_equal(codes, rows["kind"].to_numpy(str)[drawn])
 
 
 @pytest.mark.slow
@@ -329,12 +391,12 @@ def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
 
 
 def test_a_file_is_mapped_by_batches(made, here, monkeypatch):
-    monkeypatch.setattr(app_cluster, "ROWS_PER_GROUP", 150)
+    monkeypatch.setattr(folder_rows, "ROWS_PER_GROUP", 150)
     monkeypatch.setattr("nearkin.app.parquet_file.CELLS_PER_BATCH", 80 * 8)
     monkeypatch.setattr("nearkin.app.parquet_file.MIN_ROWS_PER_BATCH", 1)
     model = load_model(here / "m.safetensors")
     part = Part(made[0] / "many" / "part-1.parquet", 0, 350)
-    map_file(part, here / "out.parquet", mapping=model, numbers=FEATURES)
+    write_file(part, here / "out.parquet", mapping=model, begin=coordinates, names=FEATURES)
     about = parquet.read_metadata(here / "out.parquet")
     assert [about.row_group(group).num_rows for group in range(about.num_row_groups)] == [
         160,
@@ -386,7 +448,9 @@ def test_a_file_without_rows_has_columns(made, here):
     made[1][:0].to_parquet("none.parquet", index=False)
     model = load_model(here / "m.safetensors")
     part = Part(here / "none.parquet", 0, 0)
-    map_file(part, here / "out.parquet", mapping=model, numbers=FEATURES, ids="kind")
+    write_file(
+        part, here / "out.parquet", mapping=model, begin=coordinates, names=FEATURES, ids="kind"
+    )
     found = parquet.read_table(here / "out.parquet")
     assert found.column_names == ["kind", *model.names]
     assert found.num_rows == 0
@@ -436,6 +500,9 @@ def test_coordinates_are_kept_when_their_place_was_taken_meanwhile(here):
 
 def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
     class Client:
+        def compute(self, value):
+            return value
+
         def map(self, function, files, targets, **how):
             assert all(path.is_absolute() for path in [*targets, *(file.path for file in files)])
             raise KeyboardInterrupt
@@ -443,12 +510,14 @@ def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
     model = load_model(here / "m.safetensors")
     part = Part(made[0] / "many" / "part-1.parquet", 0, 350)
     with pytest.raises(KeyboardInterrupt):
-        write_folder(open_folder(Path("many")), Path("short"), Client(), lambda *rows: None)
+        write_folder(open_folder(Path("many")), Path("short"), Client(), lambda *rows: None, model)
     with pytest.raises(
         TableError,
         match="nowhere is not there: every worker must see the folder, under the same path",
     ):
-        map_file(part, here / "nowhere" / "a.parquet", mapping=model, numbers=FEATURES)
+        write_file(
+            part, here / "nowhere" / "a.parquet", mapping=model, begin=coordinates, names=FEATURES
+        )
 
 
 COMPARE = ["compare", "many", "--target", "kind"]
@@ -520,8 +589,8 @@ def test_a_model_of_text_is_refused(here, capsys):
     capsys.readouterr()
     assert main(["transform", "w.safetensors", "many", "-o", "short", "--dask"]) == 2
     assert (
-        "the model learned from text in 'colour', and --dask maps numbers"
-        in capsys.readouterr().err
+        "the model learned from text in 'colour', and --dask reads numbers: give the files one by "
+        "one, without --dask" in capsys.readouterr().err
     )
 
 

@@ -83,6 +83,12 @@ CASES = [
         ".parquet",
         ["m.safetensors", "many/part.parquet"],
     ),
+    (
+        "predict m.safetensors many --dask",
+        "-o",
+        ".parquet",
+        ["m.safetensors", "many/part.parquet"],
+    ),
     ("transform m.safetensors new.csv", "--picture", ".png", ["m.safetensors", "new.csv"]),
     ("inspect m.safetensors", "--picture", ".png", ["m.safetensors"]),
     (

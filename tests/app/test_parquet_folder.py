@@ -17,6 +17,7 @@ from nearkin.app.parquet_folder import (
     count_classes,
     features_of,
     labels_of,
+    number_batches,
     open_folder,
 )
 from nearkin.app.readers import TableError, find_name
@@ -216,6 +217,17 @@ def test_bad_cells_are_named_with_file_column_and_row(tmp_path):
         TableError, match=r"1\.parquet: values that are infinite in float32 in 'double' \(40\)"
     ):
         features_of(blocks_of(written(tmp_path, good, bad), 80)[0], ["double"])
+
+
+def test_gaps_are_missing_numbers_where_they_may_be(tmp_path):
+    some = frame(6).assign(whole=[0, -999, 2, 3, -999, 5])
+    some.loc[3, "double"] = np.nan
+    part = open_folder(written(tmp_path, some)).files[0]
+    names = ["double", "whole"]
+    (X,) = number_batches(part, names, np.float64, [-999], gaps=True)
+    np.testing.assert_array_equal(X, some[names].replace(-999, np.nan))
+    with pytest.raises(TableError, match=r"in 'double' \(1\), 'whole' \(2\), first in row 1 "):
+        list(number_batches(part, names, np.float64, [-999]))
 
 
 def test_text_to_learn_from_is_refused_with_the_remedy(tmp_path):

@@ -194,7 +194,8 @@ def compare(add: Add) -> None:
     side of every split.
 
     With --dask, a folder of Parquet files that may be larger than memory is ranked by one
-    split: at most 20,000 rows are held out, the others are trained on and vote.
+    split: at most 20,000 rows are held out, the others are trained on and vote (NCA tables:
+    10,000 of them).
 
     For example:
       nearkin compare balance_scale
@@ -326,7 +327,7 @@ def predict(add: Add) -> None:
     For every row its number (the first row is 0) is written, or what --id names; its label and
     the label's share of the vote (in a regression, the value); and the row numbers and distances
     of the five nearest voters, in NPZ of all. CSV holds six digits of the shares and distances,
-    other formats all.
+    other formats all. With --dask every file of a folder becomes one in the new folder OUT.
 
     Models of NCA tables also say how familiar each row is: the share of training rows that are at
     least as far from the others. A small one says not to rely on the prediction.
@@ -336,6 +337,7 @@ def predict(add: Add) -> None:
       nearkin predict scans.safetensors new.csv --id patient -o labels.csv
       nearkin predict scans.safetensors new.parquet | head
       nearkin predict scans.safetensors new.csv --coverage 0.9 --drift -o labels.csv
+      nearkin predict topics.safetensors embeddings/ -o labels/ --dask
     """
     _add_model_and_tables(add)
     add(
@@ -357,13 +359,15 @@ def predict(add: Add) -> None:
         "NCA tables: say whether TABLE as a whole still looks like the rows learned from, and "
         "which columns have moved",
     )
+    _add_dask(add)
 
 
 @command
 def transform(add: Add) -> None:
     """Map new rows into the learned space of a saved model, or vectors by a saved adapter.
 
-    The vectors of an adapter are written as one column of lists in Parquet, as X in NPZ.
+    The vectors of an adapter are written as one column of lists in Parquet, as X in NPZ. With
+    --dask every file of a folder becomes one in the new folder OUT.
 
     For example:
       nearkin transform adapter.safetensors vectors.parquet --id sku -o short.parquet
@@ -651,11 +655,22 @@ MEANT = {
     "match": "-o",
     "inspect": "--picture",
 }
-# What compare takes with a folder, too.
-OF_FOLDERS = (
-    *("arguments", "command", "table", "target", "dask", "neighbors", "no_scaling", "seed"),
-    *("save", "picture", "quiet"),
-)
+ALWAYS = ("arguments", "command", "dask", "quiet")
+# What the commands take with a folder, too, and why nothing else.
+OF_FOLDERS = {
+    "compare": (
+        ("table", "target", "neighbors", "no_scaling", "seed", "save", "picture"),
+        "A folder is classified, and ranked by one split.",
+    ),
+    "predict": (
+        ("model", "table", "output", "id", "search", "coverage"),
+        "Parquet files are read and written one by one: leave it out, or give one file.",
+    ),
+    "transform": (
+        ("model", "table", "output", "id", "picture"),
+        "Parquet files are read and written one by one: leave it out, or give one file.",
+    ),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -706,15 +721,17 @@ def _unfit(options: argparse.Namespace) -> str | None:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         return f"the command needs {', '.join(missing)}: pip install 'nearkin[app]'"
-    if getattr(options, "dask", None) is not None and options.command == "compare":
+    if getattr(options, "dask", None) is not None:
+        taken, reason = OF_FOLDERS[options.command]
+        default = COMMANDS.choices[options.command].get_default
         given = [
             name
             for name, value in vars(options).items()
-            if name not in OF_FOLDERS and value != compare.get_default(name)
+            if name not in (*ALWAYS, *taken) and value != default(name)
         ]
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            return f"without --dask only: {names}. A folder is classified, and ranked by one split."
+            return f"without --dask only: {names}. {reason}"
     if "model" in options and is_absent(options.model):
         return (
             f"{options.model} cannot be read: no such file; give one that nearkin compare, adapt "

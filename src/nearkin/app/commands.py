@@ -5,7 +5,7 @@ have files of their own.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,23 +14,23 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._blocks import row_blocks
-from .._messages import counted, note, quoted
+from .._messages import counted, note
 from ..estimators import TDistributedNCA
 from ..plotting import ColumnsDisplay, EmbeddingDisplay, FeatureDisplay, SpectrumDisplay
-from ..tables import HeldOutRows, NumberColumn
+from ..tables import HeldOutRows
 from . import console
 from .adapt import adapt as adapt
-from .adapter_file import SavedAdapter, is_adapter, load_adapter
+from .adapter_file import is_adapter, load_adapter
 from .check import check as check
 from .export import export as export
+from .folder_rows import Answer, Mapping, coordinates, names_read, predictions
 from .match import match as match
 from .migrate import migrate as migrate
 from .model import (
-    NAMED_VOTERS,
     Model,
+    as_table,
     embed,
     far_features,
-    joined_labels,
     load_model,
     with_voters,
 )
@@ -39,6 +39,7 @@ from .output import (
     STANDARD_OUTPUT,
     Outputs,
     atomic_folder,
+    beside,
     check_outputs,
     check_writable,
     default_picture,
@@ -72,21 +73,12 @@ def compare(options: argparse.Namespace) -> int:
 
 def predict(options: argparse.Namespace) -> int:
     """Label new rows, or predict their numbers, with the rows that vote for it."""
+    if options.dask is not None:
+        return _predict_folder(options)
 
     def columns(model: Model, X: Any, suffix: str, progress: Any) -> dict[str, Any]:
         found = predict_rows(model, X, progress, options.search, options.coverage)
-        if suffix == ".npz":
-            return found
-        columns: dict[str, Any] = {}
-        for name, cells in found.items():
-            if name in ("nearest", "distance"):
-                for rank, column in enumerate(cells.T[:NAMED_VOTERS], 1):
-                    columns[f"{name}_{rank}"] = column
-            elif name == "label_set":
-                columns["labels"] = joined_labels(cells, model.classes)
-            else:
-                columns[name] = cells
-        return columns
+        return found if suffix == ".npz" else as_table(model, found)
 
     return _apply(options, columns)
 
@@ -150,7 +142,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     done = "mapped"
     if is_prediction:
         _require_held_out(options, model)
-        done = "labelled" if model.classes else "predicted"
+        done = _predicted(model)
     read = partial(
         read_rows,
         options.table,
@@ -158,7 +150,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         group=model.group,
         name=options.id,
         reading=reading(options),
-        gaps="kept as missing" if model.bins else "filled by the median",
+        gaps=model.of_gaps,
     )
     X, notes, labels = console.while_reading(options, read)
     if model.group in labels and model.knows_no_group(labels[model.group]):
@@ -167,7 +159,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
             f"every {model.group} is new: expect less of these rows than of those held out before",
         ]
     empty = np.zeros(X.shape[0], dtype=bool)
-    if "fill" not in model.arrays and not model.bins and not issparse(X):
+    if not model.takes_gaps and not issparse(X):
         if suffix != ".npz":  # which has no cells that could stay empty
             empty = np.isnan(X).all(axis=1)
         X = X[~empty] if empty.any() else X
@@ -190,8 +182,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     if empty.any():
         columns = with_empty_rows(columns, empty)
     if options.id is not None:
-        name = f"{options.id} (given)" if options.id in columns else options.id
-        columns = {name: labels[options.id]} | columns
+        columns = beside(options.id, labels[options.id], columns)
     elif is_prediction:
         columns = {"row": np.arange(len(empty))} | columns
     done = f"{counted(len(empty), 'row')} {done} by {model.method}"
@@ -201,6 +192,11 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         with one_line(options.table):
             outputs.write(options.picture, "--picture", partial(draw_rows, model, X), done)
     return outputs.code
+
+
+def _predicted(model: Model) -> str:
+    """Return what is done with rows that a model predicts."""
+    return "labelled" if model.classes else "predicted"
 
 
 def draw_rows(model: Model, X: Any, path: Path) -> None:
@@ -282,38 +278,46 @@ def _transform_vectors(options: argparse.Namespace) -> int:
     return outputs.code
 
 
-def _transform_folder(options: argparse.Namespace) -> int:
-    """Write a file of mapped rows for every file of a folder, into a new folder.
+def _predict_folder(options: argparse.Namespace) -> int:
+    """Predict the rows of every file of a folder."""
+    model = load_model(options.model)
+    _require_held_out(options, model)
+    remarks = list[str]()
+    if options.coverage is not None and model.held_out_rows is not None:
+        n_held_out, ends = len(model.held_out_rows.places), 1 if model.classes else 2
+        remarks = few_rows_note(n_held_out, options.coverage, ends)
+    begin = partial(predictions, search=options.search, coverage=options.coverage)
+    done = f"{_predicted(model)} by {model.method}"
+    return _apply_to_folder(options, model, begin, done, remarks)
 
-    It appears when all are written.
+
+def _transform_folder(options: argparse.Namespace) -> int:
+    """Map the rows of every file of a folder."""
+    if is_adapter(options.model):
+        adapter = load_adapter(options.model)
+        return _apply_to_folder(options, adapter, coordinates, f"mapped by {adapter.name}")
+    model = load_model(options.model)
+    none = np.empty(0, dtype=int)  # the voters need not travel
+    mapped = with_voters(model, np.empty((0, model.n_components)), none, none)
+    return _apply_to_folder(options, mapped, coordinates, f"mapped by {model.method}")
+
+
+def _apply_to_folder(
+    options: argparse.Namespace,
+    mapping: Mapping,
+    begin: Callable[[Any], Answer],
+    done: str,
+    remarks: Sequence[str] = (),
+) -> int:
+    """Write what is made of every file of a folder into a new folder, which appears when all files
+    are written.
     """
     if options.output == STANDARD_OUTPUT:
         raise TableError("with --dask files are written: name a folder for them with -o.")
     folder, out = open_folder(Path(options.table)), Path(options.output)
-    mapping: Model | SavedAdapter
-    dtype: type
-    if is_adapter(options.model):
-        mapping = adapter = load_adapter(options.model)
-        numbers, dtype, name = adapter.columns, np.float32, adapter.name
-    else:
-        model = load_model(options.model)
-        columns = model.encoder.columns_
-        text = [
-            column.name
-            for column in columns
-            if not isinstance(column, NumberColumn) or not column.plain
-        ]
-        if text:
-            raise TableError(
-                f"{folder.path}: the model learned from text in {quoted(text, 5)}, and --dask maps "
-                "numbers: transform the files one by one, without --dask."
-            )
-        none = np.empty(0, dtype=int)  # the voters need not travel
-        mapping = with_voters(model, np.empty((0, model.n_components)), none, none)
-        numbers, dtype, name = [column.name for column in columns], np.float64, model.method
-    folder.require_numbers(numbers)
+    names = names_read(mapping, folder)
     ids = options.id and find_name(folder.path, folder.names, options.id, "--id")
-    ignored = [name for name in folder.names if name not in (*numbers, ids)]
+    ignored = [name for name in folder.names if name not in (*names, ids)]
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
     from .cluster import cluster, write_folder
 
@@ -324,17 +328,21 @@ def _transform_folder(options: argparse.Namespace) -> int:
         console.Progress("rows", quiet=options.quiet) as progress,
         one_line(folder.path),
     ):
-        outputs.note(*note("ignored, not learned from", ignored))
-        write_folder(
+        outputs.note(*note("ignored, not learned from", ignored), *remarks)
+        missing = write_folder(
             folder,
             part,
             client,
-            partial(progress, "rows mapped"),
+            partial(progress, f"rows {done.partition(' ')[0]}"),
             mapping=mapping,
-            numbers=numbers,
-            dtype=dtype,
+            begin=begin,
+            names=names,
             ids=ids,
+            numbered=options.command == "predict" and ids is None,
         )
+    if isinstance(mapping, Model):
+        gaps = [f"{name} ({counted(missing[name], 'row')})" for name in names if missing[name]]
+        outputs.note(*note(f"missing values, {mapping.of_gaps}", gaps))
     rows, files = counted(folder.n_rows, "row"), counted(len(folder.files), "file")
-    outputs.note(f"{rows} mapped by {name}: {out} ({files})")
+    outputs.note(f"{rows} {done}: {out} ({files})")
     return 0

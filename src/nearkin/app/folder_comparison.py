@@ -5,6 +5,9 @@ Some rows are held out, all others are trained on and vote. The training rows ar
 place: workers read them block by block, again in every pass. At most 20,000 rows are held out: so
 many show an accuracy to some tenths of a point, and a run of hours need not be repeated on other
 splits. They are drawn by their row numbers alone, before a row is read.
+
+The predictor for tables, of which all rows vote, learns from a sample of the training rows, in one
+place; workers predict by it.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from dask import delayed
 from distributed import KilledWorker
 from scipy.stats import mode
 
+from .._blocks import row_blocks
 from .._messages import counted
 from ..dask import (
     MAX_BLOCKS,
@@ -36,23 +40,36 @@ from ..dask import (
     DaskStandardScaler,
     nearest_labels,
 )
-from ..evaluation import CLASSIFICATION, RAW, SCORES, MethodResult, RankingRow, Vote, ranked
+from ..evaluation import (
+    CLASSIFICATION,
+    RAW,
+    SCORES,
+    MethodResult,
+    OwnVote,
+    RankingRow,
+    Vote,
+    ranked,
+)
 from ..neighbors import choose_search, searcher
 from ..plotting import RankingDisplay
+from ..tables import NCAClassifier
 from . import console
 from .cluster import KILLED, cluster, for_each_file
-from .model import new_model, save_model, with_voters
+from .model import NAMED_VOTERS, new_model, save_model, with_spectrum, with_voters
 from .output import Outputs, default_picture, draw_displays
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
-from .readers import TableError, find_name, first_line
+from .readers import Progress, TableError, find_name, first_line
 from .tables import number_encoder
 from .words import Summary, class_facts, warning_notes
 
+TABLES = "NCA tables"
 MIN_ROWS = 500
 MOST_HELD_OUT = 20_000
 NEIGHBORS = 3  # of the vote, by default
 MOST_DIMENSIONS = 64
 MOST_VOTERS = 100_000
+MOST_SAMPLED = 10_000  # rows that the predictor for tables learns from
+ROWS_AT_ONCE, VOTES_AT_ONCE = 1024, 2**22  # of a task that predicts by it
 NMMP_NEIGHBORS = 10  # the default, half of a class, makes lists that grow with the rows
 FAILURES = (ValueError, MemoryError, ImportError, RuntimeError, KilledWorker)
 
@@ -99,7 +116,14 @@ class SplitSummary(Summary):
 
     @property
     def notes(self) -> Iterator[str]:
-        """Yield what was skipped or warned of, a line each."""
+        """Yield what was sampled, skipped or warned of, a line each."""
+        n_train = len(self.comparison.folds[0][0])
+        for result in self.comparison.results:
+            if result.n_learned < n_train:
+                yield (
+                    f"{result.name} learned from {result.n_learned:,} of {n_train:,} training "
+                    "rows, evenly drawn."
+                )
         yield from self.comparison.notes
 
 
@@ -143,34 +167,28 @@ def compare_folder(options: argparse.Namespace) -> int:
                 blocks, held_out, partial(labels_of, target=target, classes=classes), np.int32
             )
             queries = client.persist(queries.rechunk(-1))  # in one block, kept by the cluster
-            truth = client.compute(truth).result()
+            given = scaled = Split(client, X, y, queries, client.compute(truth).result())
             scaler = None
             if not options.no_scaling:
                 progress("scaling", 0, n_train)
                 scaler = DaskStandardScaler().fit(X, client=client)
-                X, queries = scaler.transform(X), client.persist(scaler.transform(queries))
+                queries = client.persist(scaler.transform(queries))
+                scaled = replace(given, X=scaler.transform(X), queries=queries)
 
             def evaluate(name: str, method: Any) -> MethodResult:
                 """Fit a method to the training rows, which then vote on the held-out ones."""
-                m, Z, Q = len(features), X, queries
-                progress(name, 0, n_train)
-                start = time.perf_counter()
-                if method is not None:
-                    method.fit(X, y, client=client)
-                    m, Z, Q = len(method.components_), method.transform(X), method.transform(Q)
-                seconds = time.perf_counter() - start
                 show = partial(progress, name)
-                near = nearest_labels(Z, y, Q, k, client=client, progress=show)
-                # of equally many votes the smallest label wins
-                hits = mode(near.labels, axis=1).mode == truth
-                return split_result(name, hits, m, seconds, k, n_train)
+                show(0, n_train)
+                if name == TABLES:
+                    return evaluate_predictor(name, method, given, show)
+                return evaluate_map(name, method, scaled, k, show)
 
             finished, remarks, interrupted = evaluate_all(methods, evaluate)
-        folds = [(np.broadcast_to(0, n_train), np.arange(len(truth)))]
+        folds = [(np.broadcast_to(0, n_train), np.arange(len(given.truth)))]
         results, least = ranked(finished, folds)
         setting = (
             f"of {k}-NN on {'unscaled' if options.no_scaling else 'standardized'} features, "
-            f"{n_train:,} training rows, {len(truth):,} held-out rows, seed {options.seed}"
+            f"{n_train:,} training rows, {len(given.truth):,} held-out rows, seed {options.seed}"
         )
         comparison: Any = SplitComparison(results, least, folds, remarks, setting, k)
         console.report(SplitSummary(comparison))
@@ -179,38 +197,46 @@ def compare_folder(options: argparse.Namespace) -> int:
         if options.save:
             raw = next(result for result in results if result.name == RAW)
             best = next((result for result in results if result.status == "better"), raw)
-            embedding = methods[best.name]
+            method, is_predictor = methods[best.name], best.name == TABLES
+            if is_predictor:
+                steps, known = [method], classes[method.classes_]
+                X, codes, voters = given.sample(MOST_SAMPLED)
+                Z, codes = method.transform(X), np.searchsorted(method.classes_, codes)
+            else:
+                steps = [step.to_local() for step in (scaler, method) if step is not None]
+                Z, known = scaled.X if method is None else method.transform(scaled.X), classes
+                Z, codes, voters = replace(scaled, X=Z).sample(MOST_VOTERS)
             model = new_model(
-                [step.to_local() for step in (scaler, embedding) if step is not None],
+                steps,
                 number_encoder(features),
                 best,
                 raw,
                 task=CLASSIFICATION.name,
                 score=comparison.score.name,
                 method=best.name,
-                classes=classes.tolist(),
-                n_neighbors=k,
-                soft=False,
+                classes=known.tolist(),
+                n_neighbors=NAMED_VOTERS if is_predictor else k,
+                soft=is_predictor,
                 n_rows=folder.n_rows,
                 target=target,
                 table=folder.name,
             )
-            # evenly drawn
-            voters = np.linspace(0, n_train - 1, min(MOST_VOTERS, n_train)).round().astype(np.int64)
-            Z = X if embedding is None else embedding.transform(X)
-            coordinates, codes = client.gather(client.compute([Z[voters], y[voters]]))
+            if is_predictor:
+                model = with_spectrum(model, Z)
             # the voter i is the training row i: held-out rows stand before it
             before = held_out - np.arange(len(held_out))
             rows = voters + np.searchsorted(before, voters, side="right")
-            model = with_voters(model, coordinates.astype(np.float64), rows, codes)
+            model = with_voters(model, Z, rows, codes)
             what = "raw k-NN, since no method is shown to beat it" if best is raw else best.name
             votes = f"all {n_train}" if len(rows) == n_train else f"{len(rows)} evenly drawn"
+            learned = f"the {n_train} training rows, of which {votes} vote"
+            if best.n_learned < n_train:
+                learned = f"{votes} of the {n_train} training rows, which vote"
             outputs.write(
                 options.save,
                 "--save",
                 partial(save_model, model),
-                f"Model: {options.save}, {what}, learned from the {n_train} training rows, of "
-                f"which {votes} vote",
+                f"Model: {options.save}, {what}, learned from {learned}",
             )
     picture = options.picture or default_picture(options)
     draw = partial(draw_displays, f"compare {folder.name} --dask", [RankingDisplay(comparison)])
@@ -239,6 +265,39 @@ def split_array(
     return [da.concatenate(part) for part in parts]
 
 
+@dataclass(frozen=True)
+class Split:
+    """The rows of a folder by one split.
+
+    Attributes
+    ----------
+    client : distributed.Client
+    X : Dask array of shape (n, p)
+        The training rows.
+    y : Dask array of shape (n,)
+        Their classes as numbers 0, 1, ...
+    queries : Dask array of shape (q, p), in one block
+        The held-out rows, kept by the cluster.
+    truth : ndarray of shape (q,)
+        Their classes.
+    """
+
+    client: Any
+    X: Any
+    y: Any
+    queries: Any
+    truth: np.ndarray
+
+    def sample(self, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return at most so many training rows, evenly drawn, in float64, their classes, and their
+        numbers among the training rows.
+        """
+        n = len(self.y)
+        rows = np.linspace(0, n - 1, min(most, n)).round().astype(np.int64)
+        X, codes = self.client.gather(self.client.compute([self.X[rows], self.y[rows]]))
+        return X.astype(np.float64), codes, rows
+
+
 def cluster_methods(n: int, p: int, seed: int) -> dict[str, Any]:
     """Return the methods by name, unfitted; None for the raw features."""
     m, search = min(MOST_DIMENSIONS, -(-p // 2)), choose_search(n)
@@ -250,7 +309,46 @@ def cluster_methods(n: int, p: int, seed: int) -> dict[str, Any]:
         "DNE": DaskDNE(m, search=search),
         "NMMP": DaskNMMP(m, n_neighbors_within=NMMP_NEIGHBORS, search=search),
         "NCA": DaskNCA(m, solver=solver, search=search, random_state=seed),
+        TABLES: NCAClassifier(random_state=seed),
     }
+
+
+def evaluate_map(name: str, method: Any, split: Split, k: int, progress: Progress) -> MethodResult:
+    """Return how often the k nearest training rows are right on a map of these rows, or without
+    one, None.
+    """
+    Z, queries = split.X, split.queries
+    start = time.perf_counter()
+    if method is not None:
+        method.fit(Z, split.y, client=split.client)
+        Z, queries = method.transform(Z), method.transform(queries)
+    seconds = time.perf_counter() - start
+    near = nearest_labels(Z, split.y, queries, k, client=split.client, progress=progress)
+    # of equally many votes the smallest label wins
+    hits = mode(near.labels, axis=1).mode == split.truth
+    return split_result(name, hits, Z.shape[1], seconds, Vote(k), len(split.y))
+
+
+def evaluate_predictor(
+    name: str, predictor: NCAClassifier, split: Split, progress: Progress
+) -> MethodResult:
+    """Return how often a predictor is right that learns from a sample of the training rows; the
+    workers predict the held-out rows by blocks.
+    """
+    start = time.perf_counter()
+    X, codes, _ = split.sample(MOST_SAMPLED)
+    predictor.fit(X, codes)
+    seconds = time.perf_counter() - start
+    width = max(len(predictor.classes_), VOTES_AT_ONCE // ROWS_AT_ONCE)
+    blocks = row_blocks(len(split.truth), width, VOTES_AT_ONCE)
+    queries = split.queries.astype(np.float64)
+    predict = delayed(predictor, traverse=False).predict
+    found = [predict(queries[block].to_delayed().item()) for block in blocks]
+    labels = np.concatenate(split.client.gather(split.client.compute(found)))
+    progress(len(split.y), len(split.y))
+    n_components = len(predictor.components_)
+    vote = OwnVote(len(X))
+    return split_result(name, labels == split.truth, n_components, seconds, vote, len(X))
 
 
 def evaluate_all(
@@ -283,7 +381,7 @@ def evaluate_all(
 
 
 def split_result(
-    name: str, hits: np.ndarray, dimension: int, seconds: float, k: int, n_train: int
+    name: str, hits: np.ndarray, dimension: int, seconds: float, vote: Vote, n_learned: int
 ) -> MethodResult:
     """Return the result of a method that is right in the held-out rows `hits`, not yet compared
     with others.
@@ -298,9 +396,9 @@ def split_result(
         scores={"accuracy": score},
         dimension=np.array([dimension]),
         params=({},),
-        votes=(Vote(k),),
+        votes=(vote,),
         fit_seconds=np.array([seconds]),
-        n_learned=n_train,
+        n_learned=n_learned,
         predictions=(),
         contributions=(hits.astype(float),),
     )

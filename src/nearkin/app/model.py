@@ -6,7 +6,7 @@ and there is the file of both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -149,6 +149,16 @@ class Model:
         """Return the predictor for tables whose rows all vote, where there is a `soft_vote`."""
         kind = NCAClassifier if self.classes else NCARegressor
         return kind.from_arrays(self.arrays, vars(self), features_of(self.encoder), self.classes)
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Return whether missing numbers of dense rows are filled, or kept as missing."""
+        return "fill" in self.arrays or bool(self.bins)
+
+    @property
+    def of_gaps(self) -> str:
+        """Return what is done with missing numbers."""
+        return "kept as missing" if self.bins else "filled by the median"
 
     @property
     def held_out_rows(self) -> HeldOutRows | None:
@@ -320,12 +330,20 @@ def predict(
         rows. Of models with held-out rows "familiarity" comes next, see
         `nearkin.NCAClassifier.familiarity`.
     """
+    return predicting(model, search, coverage)(X, progress)
+
+
+def predicting(
+    model: Model, search: str = "exact", coverage: float | None = None
+) -> Callable[..., dict[str, np.ndarray]]:
+    """Return what `predict` does with rows, and a progress: the lists of a search are built once
+    for all rows that come.
+    """
     index = searcher(search, model.n_voters).index(model.arrays["voters"], model.n_neighbors)
-    n_rows, classes, held_out = X.shape[0], np.array(model.classes), model.held_out_rows
-    width = max(model.n_neighbors + len(classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
-    found: list[dict[str, np.ndarray]] = []
-    for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
-        Z = model.transform(X[block])
+    classes, held_out = np.array(model.classes), model.held_out_rows
+
+    def answers(X: Any) -> dict[str, np.ndarray]:
+        Z = model.transform(X)
         far, near = index(Z, model.n_neighbors)
         if model.soft_vote:
             votes = model.predictor.vote(Z)
@@ -335,7 +353,7 @@ def predict(
         if coverage is not None:
             further = covered(model, Z, votes, coverage)
         if held_out is not None:
-            further["familiarity"] = held_out.familiarity(X[block])
+            further["familiarity"] = held_out.familiarity(X)
         if model.classes:
             label = (votes * model.arrays.get("class_weights", 1.0)).argmax(axis=1)
             share = votes[np.arange(len(votes)), label]
@@ -349,9 +367,32 @@ def predict(
         else:
             answer = {"value": votes}
         answer |= further
-        found.append(answer | {"nearest": model.arrays["rows"][near], "distance": far})
-        progress(block.stop, n_rows)
-    return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+        return answer | {"nearest": model.arrays["rows"][near], "distance": far}
+
+    def predicted(X: Any, progress: Progress = ignore) -> dict[str, np.ndarray]:
+        n_rows = X.shape[0]
+        width = max(model.n_neighbors + len(classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
+        found: list[dict[str, np.ndarray]] = []
+        for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
+            found.append(answers(X[block]))
+            progress(block.stop, n_rows)
+        return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+
+    return predicted
+
+
+def as_table(model: Model, found: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return what `predict` found as the columns of a table, which name the nearest few voters."""
+    columns: dict[str, Any] = {}
+    for name, cells in found.items():
+        if name in ("nearest", "distance"):
+            for rank, column in enumerate(cells.T[:NAMED_VOTERS], 1):
+                columns[f"{name}_{rank}"] = column
+        elif name == "label_set":
+            columns["labels"] = joined_labels(cells, model.classes)
+        else:
+            columns[name] = cells
+    return columns
 
 
 def covered(model: Model, Z: Any, votes: np.ndarray, coverage: float) -> dict[str, np.ndarray]:
@@ -439,6 +480,11 @@ def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray
     return replace(model, arrays=model.arrays | of_voters)
 
 
+def with_spectrum(model: Model, Z: np.ndarray) -> Model:
+    """Return the model of a predictor for tables with the variances of its rows along the axes."""
+    return replace(model, arrays=model.arrays | {"spectrum": Z.var(axis=0)})
+
+
 def learned_model(comparison: Comparison, table: Table) -> Model:
     """Return the automatic choice of a comparison, which it refitted on the table, as a model."""
     assert comparison.winner is not None
@@ -473,7 +519,7 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     if all_vote:
         columns = list(dict.fromkeys(feature.column for feature in features_of(table.encoder)))
         model.arrays["effects"] = model.arrays["effects"][columns]
-        model.arrays["spectrum"] = Z.var(axis=0)
+        model = with_spectrum(model, Z)
         # new rows come as often as those of the table, even where classes were weighted
         model.arrays["held_out_weights"] = np.ones(len(model.arrays["held_out_places"]))
     return with_voters(model, Z, table.in_file(rows), protocol.y[rows])

@@ -296,6 +296,11 @@ def draw_displays(title: str, displays: Sequence[Any], path: Path) -> None:
     figure.savefig(path, dpi=110, format="png")
 
 
+def beside(name: str, cells: Any, columns: dict[str, Any]) -> dict[str, Any]:
+    """Return columns behind one that was given, which takes no name of theirs."""
+    return {f"{name} (given)" if name in columns else name: cells} | columns
+
+
 def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any]:
     """Return columns for all rows: missing in the empty ones, given in the others."""
     rows = np.flatnonzero(~empty)

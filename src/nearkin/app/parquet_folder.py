@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -216,15 +216,20 @@ def chosen(block: Block, rows: Any, but: bool = False) -> np.ndarray:
     return np.isin(np.arange(block.start, block.start + len(block)), rows, invert=but)
 
 
-def number_batches(part: Part, names: list[str], dtype: Any) -> Iterator[np.ndarray]:
-    """Yield columns of finite numbers, some rows at a time.
+def number_batches(
+    part: Part, names: list[str], dtype: Any, marks: Sequence[float] = (), *, gaps: bool = False
+) -> Iterator[np.ndarray]:
+    """Yield columns of numbers, some rows at a time; NaN where a cell is missing, or holds one of
+    the `marks`.
 
-    Missing and infinite values end this; they are counted, and refused by the file, the column and
-    the row.
+    Infinite values, and unless there may be `gaps` missing ones, end this; they are counted, and
+    refused by the file, the column and the row.
     """
-    bad = BadCells(True, f"values that are infinite in {np.dtype(dtype)}")
+    bad = BadCells(not gaps, f"values that are infinite in {np.dtype(dtype)}")
     for start, batch in _batches(part, names):
         X = np.column_stack([as_floats(column, dtype) for column in batch.columns])
+        if len(marks):
+            X[np.isin(X, marks)] = np.nan
         if not bad.add(names, X, start):
             yield X
     bad.refuse(part.path, in_row)

@@ -1,0 +1,146 @@
+"""What a model or an adapter makes of the rows of a folder: for every file of Parquet another one,
+of coordinates or of predictions, written by batches.
+
+Workers of a cluster do this, each file at a time, and see nothing but the two files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from .._messages import quoted
+from ..tables import NumberColumn
+from .adapter_file import SavedAdapter
+from .model import Model, as_table, predicting
+from .output import ROWS_PER_GROUP, beside
+from .parquet_folder import Folder, Part, number_batches
+from .readers import TableError
+
+Mapping = Model | SavedAdapter
+# makes columns of rows of numbers
+Answer = Callable[[np.ndarray], dict[str, Any]]
+
+
+def coordinates(mapping: Mapping) -> Answer:
+    """Return what maps rows by a model or an adapter: to coordinates in float32, or to codes."""
+
+    def answer(X: np.ndarray) -> dict[str, Any]:
+        Z = mapping.transform(X)
+        return mapping.as_columns(Z.astype(np.float32) if Z.dtype == np.float64 else Z, ".parquet")
+
+    return answer
+
+
+def predictions(model: Model, search: str = "exact", coverage: float | None = None) -> Answer:
+    """Return what predicts rows as `nearkin predict` does; a search builds its lists now."""
+    predicted = predicting(model, search, coverage)
+    return lambda X: as_table(model, predicted(X))
+
+
+def names_read(mapping: Mapping, folder: Folder) -> list[str]:
+    """Return the columns that are read for a model or an adapter; refuse what is not a number."""
+    if isinstance(mapping, SavedAdapter):
+        names = mapping.columns
+    else:
+        columns = mapping.encoder.columns_
+        names = [column.name for column in columns]
+        text = [
+            column.name
+            for column in columns
+            if not isinstance(column, NumberColumn) or not column.plain
+        ]
+        if text:
+            raise TableError(
+                f"{folder.path}: the model learned from text in {quoted(text, 5)}, and --dask "
+                "reads numbers: give the files one by one, without --dask."
+            )
+    folder.require_numbers(names)
+    return names
+
+
+def write_file(
+    file: Part,
+    target: Path,
+    *,
+    mapping: Mapping,
+    begin: Callable[[Any], Answer],
+    names: list[str],
+    ids: str | None = None,
+    numbered: bool = False,
+) -> Counter[str]:
+    """Write what is made of the rows of a file; return how many cells of each column are missing.
+
+    Parameters
+    ----------
+    file : Part
+    target : Path
+    mapping : Model or SavedAdapter
+    begin : callable
+        `coordinates` or `predictions`: given the model or adapter, returns what answers.
+    names : list of str
+        Columns of numbers to answer for.
+    ids : str, optional
+        A column that is kept, before the others.
+    numbered : bool, default=False
+        Whether the numbers of the rows are the first column.
+    """
+    if not target.parent.is_dir():
+        raise TableError(
+            f"{target.parent} is not there: every worker must see the folder, under the same path."
+        )
+    kept = parquet.read_table(file.path, columns=[] if ids is None else [ids])
+    answer, missing = begin(mapping), Counter[str]()
+
+    def table(columns: dict[str, Any], start: int, stop: int) -> Any:
+        if numbered:
+            columns = beside("row", np.arange(start, stop), columns)
+        for name in kept.column_names:
+            columns = beside(name, kept[name][start:stop], columns)
+        return pa.table(columns)
+
+    def tables() -> Iterator[Any]:
+        start = 0
+        for X in number_batches(file, names, **reading_for(mapping)):
+            missing.update(dict(zip(names, np.isnan(X).sum(axis=0).tolist(), strict=True)))
+            yield table(answer(X), start, start + len(X))
+            start += len(X)
+
+    with np.errstate(all="ignore"):
+        # a file without rows has columns, too
+        of_one = pa.table(answer(np.zeros((1, len(names)))))
+        no_rows = table({name: of_one[name][:0] for name in of_one.column_names}, 0, 0)
+        # a task may run twice, even at the same time: `target` appears when it is complete
+        draft = target.with_name(f"{target.name}.{uuid4().hex}")
+        with parquet.ParquetWriter(draft, no_rows.schema) as writer:
+            for group in in_groups(tables()):
+                writer.write_table(group)
+    draft.replace(target)
+    return missing
+
+
+def reading_for(mapping: Mapping) -> dict[str, Any]:
+    """Return how the numbers are read: options of `number_batches`."""
+    if isinstance(mapping, SavedAdapter):
+        return {"dtype": np.float32}
+    marks = mapping.encoder.rules.missing_numbers
+    return {"dtype": np.float64, "marks": marks, "gaps": mapping.takes_gaps}
+
+
+def in_groups(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield tables joined, with rows enough for a row group each; the last may have fewer."""
+    waiting = list[Any]()
+    for table in batches:
+        waiting.append(table)
+        if sum(map(len, waiting)) >= ROWS_PER_GROUP:
+            yield pa.concat_tables(waiting)
+            waiting.clear()
+    if waiting:
+        yield pa.concat_tables(waiting)
