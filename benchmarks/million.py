@@ -6,6 +6,7 @@ search finds.
     python benchmarks/million.py profile DNE --rows 300000 --world nuisance
     python benchmarks/million.py fit PairNCA --rows 10000 100000
     python benchmarks/million.py search --rows 100000 1000000
+    python benchmarks/million.py peers --rows 1000000 --world nuisance
     NEARKIN_DATA=folder python benchmarks/million.py search --rows 0
     NEARKIN_DATA=folder python benchmarks/million.py mnist DNE NMMP NCA --search exact approximate
 
@@ -16,7 +17,9 @@ Rows are drawn: 384 features in float32, 100 classes of five modes each in 8 dir
 that vary as much and carry no information, and a little noise in all. In the world "nuisance" one
 mode each lies in 24 directions, and 30 more without information have three times the spread of the
 classes and exponential tails: distances are mostly theirs. A profile says how many seconds, added
-over the threads, go into the steps of a fit. Every fit runs in a process
+over the threads, go into the steps of a fit. Peers are scikit-learn's exact search and faiss' own
+IVF index, with as many probes as it needs for the recall of nearkin: ten neighbours of every row
+among all, by the time for 2,000 of them. Every fit runs in a process
 of its own, which imports faiss or does not; memory is what the process holds above the rows.
 Accuracy: 3-NN of 20,000 rows that were held out, exact.
 """
@@ -37,7 +40,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from nearkin import DNE, LPP, NCA, NMMP, ApproximateSearch, PairNCA
 from nearkin.estimators import rows as estimator_rows
@@ -54,6 +57,7 @@ FEATURES, CLASSES, NOISE = 384, 100, 0.1
 HELD_OUT = 20_000
 AT_A_TIME = 10_000
 EXACT_ROWS = 100_000  # an exact search of more takes too long here
+QUERIES = 2000  # for which peers are timed
 MODELS: dict[str, Any] = {
     "PCA": lambda m, search: PCA(m, svd_solver="covariance_eigh"),
     "DNE": lambda m, search: DNE(m, search=search),
@@ -211,6 +215,37 @@ def search_one(relation: str, n: int, how: str, world: str) -> dict[str, Any]:
     return result
 
 
+def peers_one(n: int, world: str) -> dict[str, Any]:
+    """Return the seconds of scikit-learn and of faiss, and with how many probes the latter has at
+    least the recall of nearkin.
+    """
+    X, _ = drawn(n, 1, world)
+    ours = searcher(ApproximateSearch(check_recall=True), n)
+    start = time.perf_counter()
+    nearest(X, 10, ours)
+    assert ours.recall is not None
+    recall, result = ours.recall["all"], {"nearkin": time.perf_counter() - start}
+    queries = X[:: n // QUERIES][:QUERIES]
+    start = time.perf_counter()
+    true = NearestNeighbors(n_neighbors=11, algorithm="brute").fit(X).kneighbors(queries)[1]
+    result["scikit-learn"] = (time.perf_counter() - start) * n / QUERIES
+    import faiss
+
+    start = time.perf_counter()
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(FEATURES), FEATURES, int(8 * n**0.5))
+    index.train(X[:: max(1, n // (40 * index.nlist))])
+    index.add(X)
+    built, index.nprobe, found = time.perf_counter() - start, 8, 0.0
+    while found < recall:
+        index.nprobe *= 2
+        start = time.perf_counter()
+        near = index.search(queries, 11)[1]
+        seconds = time.perf_counter() - start
+        found = np.mean([np.isin(a[1:], b).mean() for a, b in zip(true, near, strict=True)])
+    result["faiss"] = built + seconds * n / QUERIES
+    return result | {"recall": recall, "recall of faiss": found, "probes": index.nprobe}
+
+
 def apart(*arguments: object) -> dict[str, Any]:
     """Return what a process of its own found."""
     command = [sys.executable, "-W", "ignore", __file__, *map(str, arguments)]
@@ -251,8 +286,11 @@ def main() -> None:
         relation, n, how, world = sys.argv[2:]
         print(json.dumps(search_one(relation, int(n), how, world)))
         return
+    if sys.argv[1:2] == ["peers_one"]:
+        print(json.dumps(peers_one(int(sys.argv[2]), sys.argv[3])))
+        return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", choices=["fit", "profile", "search", "mnist"])
+    parser.add_argument("part", choices=["fit", "profile", "search", "peers", "mnist"])
     parser.add_argument("methods", nargs="*", metavar="method", help=f"raw, {', '.join(MODELS)}")
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--components", type=int, default=64)
@@ -262,6 +300,20 @@ def main() -> None:
     m, world = options.components, options.world
     if options.part == "search":
         table_of_searches(options.rows, world)
+        return
+    if options.part == "peers":
+        print(
+            "| rows | nearkin, s | recall | scikit-learn, exact, s | faiss, s | recall | probes "
+            "|\n|---|---|---|---|---|---|---|"
+        )
+        for n in options.rows:
+            found = apart("peers_one", n, world)
+            print(
+                f"| {n:,} | {found['nearkin']:.0f} | {found['recall']:.3f} "
+                f"| {found['scikit-learn']:.0f} | {found['faiss']:.0f} "
+                f"| {found['recall of faiss']:.3f} | {found['probes']} |",
+                flush=True,
+            )
         return
     if options.part == "profile":
         print("| method | rows | step | processor seconds |\n|---|---|---|---|")
