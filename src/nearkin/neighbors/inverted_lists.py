@@ -98,6 +98,7 @@ START = 2048  # which hold so many rows
 QUERIES = 2**15  # that go through the lists together,
 COLLECTED = 2**24  # unless they would collect more than so many candidates
 QUANTILE_OF = 16  # distances, of which a quantile stands for that of all
+EQUAL = 1e-12  # squared distance of equal rows, at most, in units of the largest entry
 
 # The nearest lists are to hold 98 % of the true neighbours of a sample, unless these are more rows.
 FOUND, SAMPLE, CANDIDATES = 0.98, 500, 2**17
@@ -109,6 +110,7 @@ class InvertedLists:
     Parameters
     ----------
     Z : ndarray of shape (n, d), float32
+        In units of about the largest entry.
     quantizer : CoarseQuantizer
         Lists of more than 256 rows are cut into several of the same centre.
     codes : integer array of shape (n,), default=None
@@ -142,9 +144,8 @@ class InvertedLists:
                 extreme.reduceat(self._codes, self.starts[:-1])
                 for extreme in (np.minimum, np.maximum)
             )
-            self._only_class = np.where(
-                lowest == highest, lowest, -1
-            )  # of every list, if it is one
+            # of every list that holds one; -1 stands for several
+            self._only_class = np.where(lowest == highest, lowest, -1)
 
     def n_probes(self, k: int) -> int:
         """Return how many lists to search so that 98 % of the k nearest of a sample are found,
@@ -198,7 +199,7 @@ class InvertedLists:
         for block in row_blocks(len(Q), 1, SIDE_BY_SIDE):
             lists = self._start(found, block, queries[block])
             near = self._nearest_lists(queries[block], n_probes)
-            near[found.bound[block] == 0] = False  # nothing is nearer
+            near[found.bound[block] <= EQUAL] = False  # nothing is nearer
             near[:, lists] = False
             bits = np.packbits(np.ascontiguousarray(near.T), axis=1)
             is_near[:, block.start // 8 :][:, : bits.shape[1]] = bits
@@ -207,13 +208,9 @@ class InvertedLists:
             places = np.arange(*self.starts[number : number + 2])
             for block in row_blocks(len(i), len(places), IN_CACHE):
                 some = i[block]
-                found.compare(
-                    some,
-                    Q[some],
-                    (places, self.Z[places]),
-                    self.centres[number],
-                    self._allowed(queries[some], places),
-                )
+                allowed = self._allowed(queries[some], places)
+                candidates = places, self.Z[places]
+                found.compare(some, Q[some], candidates, self.centres[number], allowed)
         at = self._completed(found.nearest(), queries)
         return np.where(at < 0, self.rows[queries, None], self.rows[at])
 
