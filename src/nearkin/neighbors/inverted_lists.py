@@ -95,13 +95,13 @@ def _k_means(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
 LONGEST = 256  # rows of a list
 SIDE_BY_SIDE = 128  # queries that start with the same lists, a multiple of 8,
 START = 2048  # which hold so many rows
-QUERIES = 2**15  # that go through the lists together,
+QUERIES = 2**16  # that go through the lists together,
 COLLECTED = 2**24  # unless they would collect more than so many candidates
 QUANTILE_OF = 16  # distances, of which a quantile stands for that of all
 EQUAL = 1e-12  # squared distance of equal rows, at most, in units of the largest entry
 
-# The nearest lists are to hold 98 % of the true neighbours of a sample, unless these are more rows.
-FOUND, SAMPLE, CANDIDATES = 0.98, 500, 2**17
+# The nearest lists are to hold 97 % of the true neighbours of a sample, unless these are more rows.
+FOUND, SAMPLE, CANDIDATES = 0.97, 500, 2**17
 
 
 class InvertedLists:
@@ -139,16 +139,17 @@ class InvertedLists:
         self._squares = np.einsum("ij,ij->i", self.centres, self.centres)
         self._codes = None
         if codes is not None:
-            self._codes = codes[self.rows].astype(np.int32)
+            # short integers are compared many at a time
+            self._codes = codes[self.rows].astype(np.min_scalar_type(codes.max()))
             lowest, highest = (
                 extreme.reduceat(self._codes, self.starts[:-1])
                 for extreme in (np.minimum, np.maximum)
             )
             # of every list that holds one; -1 stands for several
-            self._only_class = np.where(lowest == highest, lowest, -1)
+            self._only_class = np.where(lowest == highest, lowest.astype(np.int64), -1)
 
     def n_probes(self, k: int) -> int:
-        """Return how many lists to search so that 98 % of the k nearest of a sample are found,
+        """Return how many lists to search so that 97 % of the k nearest of a sample are found,
         within the limit.
         """
         step = -(-len(self.rows) // SAMPLE)
