@@ -58,7 +58,7 @@ class Meanwhile(threading.Thread):
 
 
 class Deaths(distributed.SchedulerPlugin):
-    """Kills every worker of a cluster once, one after the other; counts the tasks that they finish.
+    """Kills every worker of a cluster once, one after the other; counts how often tasks are done.
 
     A worker is killed when all are there: its nanny starts another, which knows nothing.
     """
@@ -66,13 +66,14 @@ class Deaths(distributed.SchedulerPlugin):
     def __init__(self, client):
         self.client, self.scheduler = client, client.cluster.scheduler
         self.alive = client.run(os.getpid)  # by address, of those that are to die
-        self.dead = []
-        self.finished = Counter()  # by the address of the worker
+        self.done = Counter()  # by the key of the task
+        self.needed = {}  # the tasks of which a task takes the results
         self.scheduler.add_plugin(self)
 
-    def transition(self, key, start, finish, *args, worker=None, **kwargs):
+    def transition(self, key, start, finish, *args, **kwargs):
         if (start, finish) == ("processing", "memory"):
-            self.finished[worker] += 1
+            self.done[key] += 1
+            self.needed[key] = {task.key for task in self.scheduler.tasks[key].dependencies}
 
     def kill_one(self):
         if not self.alive:
@@ -80,18 +81,32 @@ class Deaths(distributed.SchedulerPlugin):
         self.client.wait_for_workers(N_WORKERS, timeout=60)
         address, pid = self.alive.popitem()
         os.kill(pid, signal.SIGKILL)
-        self.dead.append(address)
         while address in self.scheduler.workers:
             time.sleep(0.01)
 
+    def behind(self, tasks):
+        """Return some tasks and all that they need, directly or not."""
+        found, ahead = set(), list(tasks)
+        while ahead:
+            if (task := ahead.pop()) not in found:
+                found.add(task)
+                ahead += self.needed[task]
+        return found
+
     def check(self, n_tasks):
-        """Assert that all have died, and that of n_tasks no more were done again than the dead had
-        finished.
+        """Assert that all have died, and that of n_tasks only those were done again whose results a
+        death had cost, or that these needed: once for each death.
         """
         assert not self.alive
-        lost = sum(self.finished[address] for address in self.dead)
-        print("DONE", n_tasks, self.finished.total() - n_tasks, lost)
-        assert n_tasks < self.finished.total() <= n_tasks + lost
+        lost = Counter()
+        for _, event in self.client.get_events("all"):
+            if event["action"] == "remove-worker":
+                tasks = event["lost-computed-tasks"] | event["processing-tasks"]
+                lost.update(self.behind(tasks))
+        assert len(self.done) == n_tasks
+        again = self.done - Counter(list(self.done))
+        assert again
+        assert again <= lost
         assert nothing_is_left(self.client)
 
 
@@ -127,8 +142,8 @@ def test_workers_that_die_change_no_bit_of_a_map(model, n_blocks, moments, proce
     X, y = blocks(X, y, (len(y) // n_blocks,) * n_blocks)
     deaths = Deaths(processes)
     undisturbed = model.fit(X, y, client=processes).components_
-    n_tasks = deaths.finished.total()
-    deaths.finished.clear()
+    n_tasks = deaths.done.total()
+    deaths.done.clear()
     track, submitted = Work._tracked, Counter()
 
     def tracked(work, futures):
@@ -141,7 +156,6 @@ def test_workers_that_die_change_no_bit_of_a_map(model, n_blocks, moments, proce
     monkeypatch.setattr(Work, "_tracked", tracked)
     components = model.fit(X, y, client=processes).components_
     np.testing.assert_array_equal(components, undisturbed)
-    print(submitted)
     deaths.check(n_tasks)
 
 
@@ -152,11 +166,9 @@ def test_workers_that_die_change_no_vote(processes, data):
     queries = X[:50].rechunk((50, -1))
     deaths = Deaths(processes)
     undisturbed = nearest_labels(X, y, queries, 3, client=processes)
-    n_tasks = deaths.finished.total()
-    deaths.finished.clear()
-    near = nearest_labels(
-        X, y, queries, 3, client=processes, progress=lambda *_: deaths.kill_one()
-    )
+    n_tasks = deaths.done.total()
+    deaths.done.clear()
+    near = nearest_labels(X, y, queries, 3, client=processes, progress=lambda *_: deaths.kill_one())
     np.testing.assert_array_equal(near.labels, undisturbed.labels)
     np.testing.assert_array_equal(near.distances, undisturbed.distances)
     deaths.check(n_tasks)
