@@ -100,7 +100,7 @@ class Deaths(distributed.SchedulerPlugin):
         assert not self.alive
         lost = Counter()
         for _, event in self.client.get_events("all"):
-            if event["action"] == "remove-worker":
+            if event.get("action") == "remove-worker":
                 tasks = event["lost-computed-tasks"] | event["processing-tasks"]
                 lost.update(self.behind(tasks))
         assert len(self.done) == n_tasks
@@ -131,7 +131,7 @@ class Deaths(distributed.SchedulerPlugin):
     ids=["exact", "approximate", "NCA"],
 )
 def test_workers_that_die_change_no_bit_of_a_map(model, n_blocks, moments, processes, monkeypatch):
-    """Workers die when tasks are submitted for the so manieth time: one after the other, in a fit.
+    """They die one after the other in a fit: when a task is submitted for the fifth time, say.
 
     NCA computes in float32, among candidates that are searched twice: another rounding would not
     stay small. The later moments are in the second search, and after it.
