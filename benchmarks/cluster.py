@@ -57,28 +57,16 @@ def read(path: Path, names: list[str]) -> np.ndarray:
     return np.column_stack(parquet.read_table(path, columns=names).columns)
 
 
-def scaler(X: da.Array, y: da.Array) -> None:
-    DaskStandardScaler().fit(X)
-
-
-def pca(X: da.Array, y: da.Array) -> None:
-    DaskPCA(COMPONENTS).fit(X)
-
-
-def gmml(X: da.Array, y: da.Array) -> None:
-    DaskGMML(COMPONENTS).fit(X, y)
-
-
-def transform(X: da.Array, y: da.Array) -> None:
-    """Map all rows by what a block has taught, and add up the coordinates."""
-    DaskGMML(COMPONENTS).fit(X.blocks[0], y.blocks[0]).transform(X).sum(axis=0).compute()
-
-
-def dne(X: da.Array, y: da.Array) -> None:
-    DaskDNE(COMPONENTS, search="approximate").fit(X, y)
-
-
-STEPS = {"scaler": scaler, "PCA": pca, "GMML": gmml, "transform": transform, "DNE": dne}
+# What is done with X and y; the map that transforms all rows is learned from one block.
+STEPS: dict[str, Callable[[da.Array, da.Array], Any]] = {
+    "scaler": lambda X, y: DaskStandardScaler().fit(X),
+    "PCA": lambda X, y: DaskPCA(COMPONENTS).fit(X),
+    "GMML": lambda X, y: DaskGMML(COMPONENTS).fit(X, y),
+    "DNE": lambda X, y: DaskDNE(COMPONENTS, search="approximate").fit(X, y),
+    "transform": lambda X, y: (
+        DaskPCA(COMPONENTS).fit(X.blocks[0]).transform(X).sum(axis=0).compute()
+    ),
+}
 
 
 def peak() -> float:
@@ -87,7 +75,7 @@ def peak() -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e9
 
 
-def on_cluster(step: Callable, X: Any, y: Any, memory: str) -> tuple[float, list[float], int]:
+def on_cluster(name: str, X: da.Array, y: da.Array, memory: str) -> tuple[float, list[float], int]:
     """Return the seconds of a step, the peak of every worker, and how many were restarted."""
     with (
         LocalCluster(
@@ -97,7 +85,7 @@ def on_cluster(step: Callable, X: Any, y: Any, memory: str) -> tuple[float, list
     ):
         before = set(client.run(os.getpid).values())
         start = time.perf_counter()
-        step(X, y)
+        STEPS[name](X, y)
         seconds = time.perf_counter() - start
         restarted = before - set(client.run(os.getpid).values())
         return seconds, sorted(client.run(peak).values()), len(restarted)
@@ -128,10 +116,11 @@ def main() -> None:
             X, y = written(n, folder)
             if options.part == "cost":
                 one = on_one_machine(X, y)
-                two, *_ = on_cluster(dne, X, y, options.memory)
+                two, *_ = on_cluster("DNE", X, y, options.memory)
                 print(f"| {n:,} | {one:.1f} | {two:.1f} | {two / one:.1f} |", flush=True)
+                continue
             for name in options.steps:
-                seconds, peaks, restarts = on_cluster(STEPS[name], X, y, options.memory)
+                seconds, peaks, restarts = on_cluster(name, X, y, options.memory)
                 gigabytes = ", ".join(f"{one:.2f}" for one in peaks)
                 print(f"| {name} | {n:,} | {seconds:.0f} | {gigabytes} | {restarts} |", flush=True)
 
