@@ -1,11 +1,10 @@
 """What a cluster costs against one machine, and how much memory its workers take.
 
-    python benchmarks/cluster.py cost --rows 100000 1000000
-    python benchmarks/cluster.py memory scaler PCA GMML transform --rows 10000000
-    python benchmarks/cluster.py memory DNE --rows 1000000
+    python benchmarks/cluster.py DNE --rows 100000 1000000
+    python benchmarks/cluster.py scaler PCA GMML transform --rows 10000000
 
-The cluster has two worker processes of one thread, the machine two threads (one process, rows in
-memory). Rows are those of `million.py` in 64 features, float32, which the benchmark writes into
+The cluster has two worker processes of one thread. DNE is fitted on one machine, too, with two
+threads and the rows in memory. Rows are those of `million.py` in 64 features, float32, which the benchmark writes into
 Parquet files of a temporary folder (2.6 GB for ten million); the workers read them from there. DNE
 searches approximately. Memory is the largest resident size of each worker process; a worker that
 exceeds its limit is restarted, which is printed.
@@ -102,27 +101,20 @@ def on_one_machine(X: da.Array, y: da.Array) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", choices=["cost", "memory"])
-    parser.add_argument("steps", nargs="*", metavar="step", help=", ".join(STEPS))
+    parser.add_argument("steps", nargs="+", metavar="step", help=", ".join(STEPS))
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000])
-    parser.add_argument("--memory", default="1GB")
+    parser.add_argument("--memory", default="1GB", help="of each worker")
     options = parser.parse_args()
-    if options.part == "cost":
-        print("| rows | one machine, s | two workers, s | ratio |\n|---|---|---|---|")
-    else:
-        print("| step | rows | seconds | peaks, GB | restarts |\n|---|---|---|---|---|")
+    print("| step | rows | one machine, s | two workers, s | memory, GB | restarts |")
+    print("|---|---|---|---|---|---|")
     for n in options.rows:
         with TemporaryDirectory() as folder:
             X, y = written(n, folder)
-            if options.part == "cost":
-                one = on_one_machine(X, y)
-                two, *_ = on_cluster("DNE", X, y, options.memory)
-                print(f"| {n:,} | {one:.1f} | {two:.1f} | {two / one:.1f} |", flush=True)
-                continue
             for name in options.steps:
-                seconds, peaks, restarts = on_cluster(name, X, y, options.memory)
-                gigabytes = ", ".join(f"{one:.2f}" for one in peaks)
-                print(f"| {name} | {n:,} | {seconds:.0f} | {gigabytes} | {restarts} |", flush=True)
+                one = f"{on_one_machine(X, y):.1f}" if name == "DNE" else ""
+                two, peaks, restarts = on_cluster(name, X, y, options.memory)
+                memory = ", ".join(f"{worker:.2f}" for worker in peaks)
+                print(f"| {name} | {n:,} | {one} | {two:.1f} | {memory} | {restarts} |", flush=True)
 
 
 if __name__ == "__main__":
