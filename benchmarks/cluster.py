@@ -4,10 +4,10 @@
     python benchmarks/cluster.py scaler PCA GMML transform --rows 10000000
 
 The cluster has two worker processes of one thread. DNE is fitted on one machine, too, with two
-threads and the rows in memory. Rows are those of `million.py` in 64 features, float32, which the benchmark writes into
-Parquet files of a temporary folder (2.6 GB for ten million); the workers read them from there. DNE
-searches approximately. Memory is the largest resident size of each worker process; a worker that
-exceeds its limit is restarted, which is printed.
+threads and the rows in memory. Rows are those of `million.py` in 64 features, float32, which the
+benchmark writes into Parquet files of a temporary folder (2.6 GB for ten million); the workers read
+them from there. DNE searches approximately. Memory is the largest resident size of each worker
+process; a worker that exceeds its limit is restarted, which is counted.
 """
 
 from __future__ import annotations
