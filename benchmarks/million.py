@@ -74,21 +74,23 @@ QUESTIONS = {
 }
 
 
-def drawn(n: int, seed: int, world: str = "modes") -> tuple[np.ndarray, np.ndarray]:
+def drawn(
+    n: int, seed: int, world: str = "modes", features: int = FEATURES
+) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and labels; the classes are those of all seeds."""
     modes, informative, idle = (5, 8, 12) if world == "modes" else (1, 24, 30)
     of_world, rng = np.random.default_rng(0), np.random.default_rng(1 + seed)
-    turn = np.linalg.qr(of_world.standard_normal((FEATURES, FEATURES)))[0].astype(np.float32)
+    turn = np.linalg.qr(of_world.standard_normal((features, features)))[0].astype(np.float32)
     centres = of_world.normal(0, 1.5, (CLASSES, modes, informative)).astype(np.float32)
     spread = np.repeat(
         [0.6, 1.0 if world == "modes" else 4.5, NOISE],
-        [informative, idle, FEATURES - informative - idle],
+        [informative, idle, features - informative - idle],
     ).astype(np.float32)
     nuisance = slice(informative, informative + idle)
-    X, y = np.empty((n, FEATURES), np.float32), rng.integers(CLASSES, size=n)
+    X, y = np.empty((n, features), np.float32), rng.integers(CLASSES, size=n)
     for start in range(0, n, AT_A_TIME):
         rows = slice(start, min(start + AT_A_TIME, n))
-        E = rng.standard_normal((len(y[rows]), FEATURES), dtype=np.float32)
+        E = rng.standard_normal((len(y[rows]), features), dtype=np.float32)
         if world == "nuisance":
             E[:, nuisance] = rng.laplace(scale=0.5**0.5, size=(len(E), idle))  # of unit variance
         E *= spread

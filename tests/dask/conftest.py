@@ -11,6 +11,7 @@ from dask import compute  # noqa: E402
 
 from nearkin.dask.table import Work  # noqa: E402
 
+N_WORKERS = 4
 UNEVEN = (170, 0, 1, 129)
 
 
@@ -29,13 +30,13 @@ def client():
 
 @pytest.fixture
 def processes():
-    """Return the client of two worker processes of one thread each; it is not the current one.
+    """Return the client of four worker processes of one thread each; it is not the current one.
 
     Every test has its own: a nanny does not always bring back a worker that was killed.
     """
     with (
         distributed.LocalCluster(
-            n_workers=2,
+            n_workers=N_WORKERS,
             threads_per_worker=1,
             processes=True,
             dashboard_address=":0",

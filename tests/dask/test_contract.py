@@ -100,6 +100,14 @@ def test_what_is_wrong_with_the_rows(estimator, client, data):
         clone(estimator).fit(X[:6], y[:6])
 
 
+def test_many_rows_are_refused_only_where_all_pairs_are_compared(client, data, monkeypatch):
+    monkeypatch.setattr("nearkin.dask.table.EXACT_ROWS", 100)
+    X, y = blocks(*data)
+    assert DaskGMML(2).fit(X, y).components_.shape == (2, 10)
+    with pytest.raises(ValueError, match="all pairs of them are compared"):
+        DaskDNE(2).fit(X, y)
+
+
 @pytest.mark.parametrize(
     "estimator", [DaskDNE(2), DaskNCA(2)], ids=lambda estimator: type(estimator).__name__
 )

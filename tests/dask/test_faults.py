@@ -4,17 +4,18 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from distributed.utils import key_split
 
-from nearkin import DNE, NCA
-from nearkin.dask import DaskDNE, DaskLPP, DaskNCA
+from nearkin.dask import DaskDNE, DaskLPP, DaskNCA, nearest_labels
 from nearkin.dask.table import Work
 from nearkin.estimators.descent_embedding import FLOAT64_ROWS
 
-from .conftest import blocks, da, distributed
+from .conftest import N_WORKERS, blocks, da, distributed
 
 HAS_FAISS = find_spec("faiss") is not None
 
@@ -45,83 +46,132 @@ class Meanwhile(threading.Thread):
 
     def __init__(self, address, task, action):
         super().__init__(daemon=True)
-        self.address, self.task, self.action, self.acted = address, task, action, threading.Event()
+        self.address, self.task, self.action = address, task, action
 
     def run(self):
         with distributed.Client(self.address, set_as_default=False) as observer:
             for _ in range(3000):
                 if self.task in tasks(observer)[1]:
                     self.action(observer)
-                    self.acted.set()
                     return
                 time.sleep(0.01)
 
 
-def kill_one(observer):
-    """Kill the process of a worker that holds results: its nanny starts another, which knows
-    nothing.
+class Deaths(distributed.SchedulerPlugin):
+    """Kills every worker of a cluster once, one after the other; counts how often tasks are done.
+
+    A worker is killed when all are there: its nanny starts another, which knows nothing.
     """
-    held = observer.has_what()
-    address = max(held, key=lambda worker: len(held[worker]))
-    os.kill(observer.run(os.getpid, workers=[address])[address], signal.SIGKILL)
+
+    def __init__(self, client):
+        self.client, self.scheduler = client, client.cluster.scheduler
+        self.alive = client.run(os.getpid)  # by address, of those that are to die
+        self.done = Counter()  # by the key of the task
+        self.needed = {}  # the tasks of which a task takes the results
+        self.scheduler.add_plugin(self)
+
+    def transition(self, key, start, finish, *args, **kwargs):
+        if (start, finish) == ("processing", "memory"):
+            self.done[key] += 1
+            self.needed[key] = {task.key for task in self.scheduler.tasks[key].dependencies}
+
+    def kill_one(self):
+        if not self.alive:
+            return
+        self.client.wait_for_workers(N_WORKERS, timeout=60)
+        address, pid = self.alive.popitem()
+        os.kill(pid, signal.SIGKILL)
+        while address in self.scheduler.workers:
+            time.sleep(0.01)
+
+    def behind(self, tasks):
+        """Return some tasks and all that they need, directly or not."""
+        found, ahead = set(), list(tasks)
+        while ahead:
+            if (task := ahead.pop()) not in found:
+                found.add(task)
+                ahead += self.needed[task]
+        return found
+
+    def check(self, n_tasks):
+        """Assert that all have died, and that of n_tasks only those were done again whose results a
+        death had cost, or that these needed: once for each death.
+        """
+        assert not self.alive
+        lost = Counter()
+        for _, event in self.client.get_events("all"):
+            if event.get("action") == "remove-worker":
+                tasks = event["lost-computed-tasks"] | event["processing-tasks"]
+                lost.update(self.behind(tasks))
+        assert len(self.done) == n_tasks
+        again = self.done - Counter(list(self.done))
+        assert again
+        assert again <= lost
+        assert nothing_is_left(self.client)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    ("local", "model", "task"),
+    ("model", "n_blocks", "moments"),
     [
-        (DNE(4, n_neighbors=3), DaskDNE(4, n_neighbors=3), "search_block"),
-        (NCA(2, init="pca", max_iter=5), DaskNCA(2, init="pca", max_iter=5), "added_up"),
+        (DaskDNE(4), 12, {"search_block": (5, 11), "add_differences": (3, 10)}),
         pytest.param(
-            None,
             DaskDNE(4, search="approximate"),
-            "join",
-            marks=[pytest.mark.skipif(not HAS_FAISS, reason="")],
+            12,
+            {"join": (6,), "search_block": (9, 40), "add_differences": (6,)},
+            marks=pytest.mark.skipif(not HAS_FAISS, reason=""),
+        ),
+        (
+            DaskNCA(2, init="pca", objective="log_likelihood", n_candidates=20, max_iter=17),
+            6,
+            {"search_block": (4, 16), "added_up": (5, 22)},
         ),
     ],
-    ids=["exact", "NCA", "approximate"],
+    ids=["exact", "approximate", "NCA"],
 )
-def test_a_killed_worker_changes_nothing(local, model, task, processes, data):
-    X, y = blocks(*data, (60,) * 5)
-    processes.wait_for_workers(2)
-    killer = Meanwhile(processes.scheduler.address, task, kill_one)
-    killer.start()
-    components = model.fit(X, y, client=processes).components_
-    assert killer.acted.is_set()
-    killer.join()
-    expected = model.fit(X, y, client=processes) if local is None else local.fit(*data)
-    np.testing.assert_allclose(components, expected.components_, rtol=1e-6, atol=1e-8)
-    assert nothing_is_left(processes)
+def test_workers_that_die_change_no_bit_of_a_map(model, n_blocks, moments, processes, monkeypatch):
+    """They die one after the other in a fit: when a task is submitted for the fifth time, say.
 
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("task", ["search_block", "added_up"])
-def test_a_killed_worker_changes_no_bit_of_a_descent(task, processes, monkeypatch):
-    """In float32, among candidates that are searched twice: another rounding would not stay small.
-
-    A worker dies as a task is submitted for the tenth time: in the second search, the tenth step.
+    NCA computes in float32, among candidates that are searched twice: another rounding would not
+    stay small. The later moments are in the second search, and after it.
     """
     rng = np.random.default_rng(0)
     y = rng.integers(0, 5, FLOAT64_ROWS + 400)
     X = rng.standard_normal((5, 10))[y] + rng.standard_normal((len(y), 10))
-    X, y = blocks(X, y, (len(y) // 4,) * 4)
-    nca = DaskNCA(2, init="pca", objective="log_likelihood", n_candidates=20, max_iter=17)
-    undisturbed = nca.fit(X, y, client=processes).components_
-    submit, submitted = Work.map, []
+    X, y = blocks(X, y, (len(y) // n_blocks,) * n_blocks)
+    deaths = Deaths(processes)
+    undisturbed = model.fit(X, y, client=processes).components_
+    n_tasks = deaths.done.total()
+    deaths.done.clear()
+    track, submitted = Work._tracked, Counter()
 
-    def kill_at_the_tenth(work, function, *arguments, **fixed):
-        futures = submit(work, function, *arguments, **fixed)
-        submitted.append(function.__name__)
-        if function.__name__ == task and submitted.count(task) == 10:
-            kill_one(processes)
-        return futures
+    def tracked(work, futures):
+        task = key_split(futures[0].key)
+        submitted[task] += 1
+        if submitted[task] in moments.get(task, ()):
+            deaths.kill_one()
+        return track(work, futures)
 
-    monkeypatch.setattr(Work, "map", kill_at_the_tenth)
-    components = nca.fit(X, y, client=processes).components_
-    assert submitted.count(task) > 10
+    monkeypatch.setattr(Work, "_tracked", tracked)
+    components = model.fit(X, y, client=processes).components_
     np.testing.assert_array_equal(components, undisturbed)
+    deaths.check(n_tasks)
+
+
+@pytest.mark.slow
+def test_workers_that_die_change_no_vote(processes, data):
+    """They die when blocks have voted that are not merged yet."""
+    X, y = blocks(*data, (10,) * 30)
+    queries = X[:50].rechunk((50, -1))
+    deaths = Deaths(processes)
+    undisturbed = nearest_labels(X, y, queries, 3, client=processes)
+    n_tasks = deaths.done.total()
+    deaths.done.clear()
+    near = nearest_labels(X, y, queries, 3, client=processes, progress=lambda *_: deaths.kill_one())
+    np.testing.assert_array_equal(near.labels, undisturbed.labels)
+    np.testing.assert_array_equal(near.distances, undisturbed.distances)
+    deaths.check(n_tasks)
 
 
 @pytest.fixture

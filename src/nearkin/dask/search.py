@@ -488,7 +488,7 @@ def nearest_labels(
         *parts, nearest = work.compute([*lazy, *merged])
         done = 0
         sizes = dict(zip([part.key for part in parts], filter(None, X.chunks[0]), strict=True))
-        finished = as_completed(parts)
+        finished = as_completed(parts, loop=work.client.loop)  # not the current one's
         del parts  # a result lives as long as its future: each is released once it is merged
         for part in finished:
             done += sizes[part.key]
