@@ -4,10 +4,10 @@ blocks share; and the labels of the rows nearest to queries.
 Exact: the k nearest so far of every row are merged with those of one block more. Of equally near
 rows the one of the lowest number comes first, however the rows are cut into blocks.
 
-Approximate: rows are partitioned into lists of near ones, and lists lie side by side in blocks. Each
-list holds rows of one class; the classes of at most 64 rows share lists. So a search in a relation
-selects lists, and a query is compared with the same rows however many blocks there are. A block
-meets only those that hold lists of its queries.
+Approximate: rows are partitioned into lists of near ones, and lists lie side by side in blocks.
+Each list holds rows of one class; the classes of at most 64 rows share lists. So a search in a
+relation selects lists, and a query is compared with the same rows however many blocks there are. A
+block meets only those that hold lists of its queries.
 
 `relation` says which rows may be neighbours: "all", those of the "same" class, or of an "other"
 one.
