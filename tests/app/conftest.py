@@ -19,3 +19,13 @@ def undrawn(monkeypatch):
         "matplotlib.figure.Figure.savefig",
         lambda figure, path, **options: Path(path).write_bytes(b"\x89PNG"),
     )
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Return the address of a scheduler in this process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+        yield cluster.scheduler_address

@@ -54,15 +54,6 @@ def rows_of(n, seed):
 
 
 @pytest.fixture(scope="module")
-def address():
-    """Return the address of a scheduler in this process."""
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-    ) as cluster:
-        yield cluster.scheduler_address
-
-
-@pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A folder of Parquet files, all its rows, and a model that was fitted to them."""
     folder = tmp_path_factory.mktemp("folders")

@@ -82,14 +82,6 @@ def here(folders, tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def address():
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-    ) as started:
-        yield started.scheduler_address
-
-
 def check_same_as_in_one_file(kind, model, *options):
     """Check what is in the folder "labels" against what predict writes of the same rows."""
     assert main(["predict", model, f"{kind}.parquet", "-o", "labels.parquet", *options]) == 0
