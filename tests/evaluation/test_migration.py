@@ -85,7 +85,7 @@ def test_what_is_scored_is_what_the_map_finds(side):
 
 
 def test_labels_decide_against_the_better_of_both_models():
-    old, new, y = related(n=400)
+    old, new, y = related(n=240)
     worse = new + 9 * np.random.default_rng(1).normal(size=new.shape)
     found = evaluate_migration(old, worse, labels=y)
     assert found.score == "precision@10"
