@@ -96,7 +96,7 @@ LONGEST = 256  # rows of a list
 SIDE_BY_SIDE = 128  # queries that start with the same lists, a multiple of 8,
 START = 2048  # which hold so many rows
 QUERIES = 2**16  # that go through the lists together,
-COLLECTED = 2**24  # unless they would collect more than so many candidates
+COLLECTED = 2**23  # unless they would collect more than so many candidates
 QUANTILE_OF = 16  # distances, of which a quantile stands for that of all
 EQUAL = 1e-12  # squared distance of equal rows, at most, in units of the largest entry
 
