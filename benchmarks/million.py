@@ -62,6 +62,9 @@ MODELS: dict[str, Any] = {
     "PCA": lambda m, search: PCA(m, svd_solver="covariance_eigh"),
     "DNE": lambda m, search: DNE(m, search=search),
     "NMMP": lambda m, search: NMMP(m, n_neighbors_within=10, search=search),
+    "NMMP without shrinkage": lambda m, search: NMMP(
+        m, n_neighbors_within=10, shrinkage=None, search=search
+    ),
     "LPP": lambda m, search: LPP(m, search=search),
     "NCA": lambda m, search: NCA(m, solver="sgd", search=search, random_state=0),
     "PairNCA": lambda m, search: PairNCA(m, solver="sgd", search=search, random_state=0),
