@@ -43,7 +43,7 @@ class ApproximateSearch(BaseEstimator):
         share.
     n_probes : "auto" or int, default="auto"
         Lists that are searched for a row: the nearest ones. "auto" takes, for the rows of a table
-        among themselves, as many as hold 97 % of the true neighbours of 500 rows, but no more than
+        among themselves, as many as hold .97 of the true neighbours of 500 rows, but no more than
         hold 131,072 rows; 64 for every new row and every row of a Dask array. More lists find more
         neighbours and take longer.
     n_components : "auto", int or None, default="auto"
