@@ -70,14 +70,16 @@ class Passage(NamedTuple):
 
     @property
     def figures(self):
-        """The figures; beside a marker all numbers with a decimal point are figures too."""
+        """The numbers to compare: of figures, and beside a marker all with a decimal point."""
         found = [match[0] for match in FIGURE.finditer(self.text)]
         if self.marker:
             found += re.findall(DECIMAL, self.text)
-        numbers = [(number, figure) for figure in found for number in re.findall(NUMBER, figure)]
-        return dict.fromkeys(
-            number for number, figure in numbers if not (number in CHOSEN and "%" in figure)
-        )
+        figures = {}  # in order, each once
+        for figure in found:
+            for number in re.findall(NUMBER, figure):
+                if not ("%" in figure and number in CHOSEN):
+                    figures[number] = None
+        return list(figures)
 
 
 def without_code(text):
@@ -127,28 +129,34 @@ def docstring_passages(path):
 
 @cache
 def sections(page):
-    """Return the numbers of each section of a page by its anchor, as GitHub and the site have it."""
+    """Return the numbers of each section of a page by the anchor of its heading."""
     texts, text, inside = {}, [], False
     for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
         inside ^= line.lstrip().startswith("```")
         if line.startswith("#") and not inside:
             text = texts.setdefault(anchor(line.lstrip("# ")), [line])
-        elif (
-            page.startswith("measured/") or inside or (line.startswith("|") and "<!--" not in line)
-        ):
+        elif page.startswith("measured/") or inside or is_printed_row(line):
             text.append(line)
-    return {anchor: numbers("\n".join(lines)) for anchor, lines in texts.items()}
+    return {
+        name: {value(number) for number in re.findall(NUMBER, "\n".join(lines))}
+        for name, lines in texts.items()
+    }
 
 
-def numbers(text):
-    return {Decimal(number.replace(",", "")) for number in re.findall(NUMBER, text)}
+def is_printed_row(line):
+    """Whether a line is the row of a table that is no repetition itself."""
+    return line.startswith("|") and not MARKER.search(line)
+
+
+def value(number):
+    return Decimal(number.replace(",", ""))
 
 
 def stands_in(figure, measured):
     """Whether one of the measured numbers is the figure, or is rounded to it."""
-    figure = Decimal(figure.replace(",", ""))
-    half = Decimal(5).scaleb(figure.as_tuple().exponent - 1)
-    return any(abs(number - figure) <= half for number in measured)
+    last_digit = value(figure).as_tuple().exponent
+    half = Decimal(5).scaleb(last_digit - 1)
+    return any(abs(number - value(figure)) <= half for number in measured)
 
 
 def faults(passage):
@@ -162,15 +170,15 @@ def faults(passage):
         return
     if not passage.figures:
         yield f"{passage.place}: a marker, but no figure; take it away: {passage.marker}"
-    if passage.marker == "not measured":
+    if "not measured" in passage.marker:
         return
     measured = set()
     for source in passage.marker.split():
-        page, anchor = source.split("#")
-        if not (DOCS / page).exists() or anchor not in sections(page):
+        page, heading = source.split("#")
+        if not (DOCS / page).exists() or heading not in sections(page):
             yield f"{passage.place}: there is no docs/{source}; name a page and a heading's anchor"
             return
-        measured |= sections(page)[anchor]
+        measured |= sections(page)[heading]
     for figure in passage.figures:
         if not stands_in(figure, measured):
             yield (
@@ -208,7 +216,7 @@ def test_figures_of_docstrings():
 )
 def test_what_a_figure_is(text, figures):
     (passage,) = passages("page", text)
-    assert list(passage.figures) == figures
+    assert passage.figures == figures
 
 
 @pytest.mark.parametrize(
