@@ -41,7 +41,7 @@ PAGES = [
 MODULES = sorted(ROOT.glob("src/nearkin/**/*.py"))
 
 NUMBER = r"(?<![\w.,^])(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)"
-DECIMAL = r"(?<![\w.,^])(?:\d+(?:,\d{3})*)?\.\d+"
+DECIMAL = r"(?<![\w.,^])(?!0?\.05\b)(?:\d+(?:,\d{3})*)?\.\d+"  # but for the level of tests
 FIGURE = re.compile(
     rf"""
     (?: {NUMBER} \s+ (?:to|and|or|against) \s+ )? {NUMBER}          # 4.9, or a range: 1 to 5
