@@ -1,8 +1,9 @@
 """Figures in README, docs and docstrings are those of the pages that measured them.
 
 A passage (a paragraph, a list item, a row of a table, a parameter) with a figure names the sections
-in which the figure stands, by a comment that readers do not see. In Markdown the comment ends the
-passage (in a row: the last cell), or stands alone on the next line:
+in which the figure stands, by a comment that readers do not see. In Markdown the comment stands
+behind the last word (in a row: in the last cell), or below a paragraph; below a list item it would
+set the items apart:
 
     NCA is 4.9 points more accurate. <!-- measured/comparison.md#the-ranking -->
 
@@ -14,7 +15,8 @@ Several sections are separated by spaces. A number that looks like a figure but 
 limit or plain arithmetic has the comment `not measured`; better, it is written in another way.
 
 A section of docs/measured counts as a whole, up to the next heading of any level. Of other pages
-the blocks of code and the tables count, which hold what a command has printed.
+the blocks of code and the tables count, which hold what a command has printed. A figure is found
+wherever its number stands there, signs aside, or one that is rounded to it.
 """
 
 import ast
