@@ -16,7 +16,8 @@ limit or plain arithmetic has the comment `not measured`; better, it is written 
 
 A section of docs/measured counts as a whole, up to the next heading of any level. Of other pages
 the blocks of code and the tables count, which hold what a command has printed. A figure is found
-wherever its number stands there, signs aside, or one that is rounded to it.
+wherever its number stands there, signs aside, or one that is rounded to it. Beside a comment all
+numbers with a decimal point are compared, with a unit or without.
 """
 
 import ast
