@@ -133,7 +133,7 @@ def available_memory() -> int | None:
 
 
 def human_bytes(n_bytes: float) -> str:
-    """Return e.g. '3.2 GB'."""
+    """Return text such as "3.2 GB"."""
     exponent = min(int(math.log10(max(n_bytes, 1))) // 3, 4)
     return f"{n_bytes / 1000**exponent:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB')[exponent]}"
 
@@ -193,7 +193,7 @@ def relative_to(origin: np.ndarray | None, X: Any) -> Any:
 
 
 def row_blocks(n_rows: int, entries_per_row: int, entries: int = 2**21) -> list[slice]:
-    """Cut `n_rows` rows into slices of about `entries` numbers each (16 MB of float64)."""
+    """Cut `n_rows` rows into slices of about `entries` numbers each."""
     step = max(1, entries // max(1, entries_per_row))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 

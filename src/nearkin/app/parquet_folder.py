@@ -108,8 +108,8 @@ class Folder:
             )
 
     def blocks(self, n_features: int, most_blocks: int) -> list[Block]:
-        """Return the rows cut into blocks of at most 64 MB of float32, at least 8 of them where
-        there are so many rows.
+        """Return the rows cut into blocks of at most `BLOCK_BYTES` in float32, at least 8 of them
+        where there are so many rows.
 
         The blocks of a folder so large that these were more than `most_blocks` are larger.
         """

@@ -14,7 +14,7 @@ nothing of Dask.
 * A fit that ends, in whatever way, leaves nothing on the cluster.
 
 Blocks may be of any sizes, empty or of one class. Cut large data so that a worker holds a few
-blocks (some 100 MB each); more than `MAX_BLOCKS` are merged, since each may meet each.
+blocks (some hundred megabytes each); more than `MAX_BLOCKS` are merged, since each may meet each.
 """
 
 try:

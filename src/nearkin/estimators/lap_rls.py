@@ -182,7 +182,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
     not depend on the origin.
 
     The defaults were chosen on nine sets (six tables of KEEL, satimage, MNIST, UMIST; 2, 5 and 10 %
-    of the labels), on which "rbf" was 2.5 points more accurate than the linear form, and less
+    of the labels), on which "rbf" was more accurate than the linear form in the mean, and less
     accurate only for images with many labels. On fourteen others, among them text, the linear form
     has the better mean rank.
 

@@ -92,7 +92,7 @@ class LPP(SpectralEmbedding):
     X. He, P. Niyogi: Locality Preserving Projections. Advances in Neural Information Processing
     Systems 16 (2003). X. He, S. Yan, Y. Hu, P. Niyogi, H.-J. Zhang: Face Recognition Using
     Laplacianfaces. IEEE Transactions on Pattern Analysis and Machine Intelligence 27 (2005)
-    328-340: the principal components, which keep 98 % there.
+    328-340: the principal components, which keep .98 of the variance there.
 
     Examples
     --------

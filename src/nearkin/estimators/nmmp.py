@@ -54,10 +54,12 @@ class NMMP(SpectralEmbedding):
     n_neighbors_within : int, sequence, dict or None, default=None
         k_w, for all classes, or k_w(i) for each: in the order of the sorted labels or, in memory,
         by label. None is the paper's n_c // 2 + 2 for a class of n_c rows (at most n_c - 1). **That
-        graph has O(sum n_c^2) edges**: a class of 10,000 rows takes 2 GB. Choose a number, e.g. 10,
-        for large classes. The paper calls k_w and k_b "not sensitive" (section 6). On its text they
-        are not: over both, 3-NN is right on 34 to 71 % of the rows, on least with small k_w
-        (`python -m reproductions nmmp-sensitivity`).
+        graph has O(sum n_c^2) edges**: a class of 10,000 rows takes two gigabytes. Choose a number,
+        e.g. 10, for large classes. The paper calls k_w and k_b "not sensitive" (section 6). On
+        its text they matter: over both, 3-NN is right on 34.4 to 71.1 % of the rows, on least with
+        small k_w (`python -m reproductions nmmp-sensitivity`).
+
+        .. measured/papers.md#nmmp-section-6-the-parameters-in-our-method-are-not-sensitive
     n_neighbors_between : int, sequence or dict, default=10
         k_b, or k_b(i). See `n_neighbors_within` on how much it matters.
     criterion : {"trace_ratio", "ratio_trace"}, default="trace_ratio"

@@ -133,10 +133,12 @@ def paired_test(
     Of a single split, by the rows alone.
 
     Rows do not show that a method is another one in every fold, as where its choices are a matter
-    of luck; folds do. By rows alone, a method that draws its features by lot is "significant" on 40
-    % of tables of 2,000 rows, not 5 % (benchmarks/verdicts.py). So the variance is the larger one
-    of those of `paired_test_by_rows`, with G - 1 degrees of freedom, and of
+    of luck; folds do. By rows alone, a method that draws its features by lot is "significant" on
+    30.0 % of tables of 2,000 rows in five folds, not 5 %. So the variance is the larger one of
+    those of `paired_test_by_rows`, with G - 1 degrees of freedom, and of
     `corrected_resampled_t_test`, with J - 1. What they show depends on the number of folds J:
+
+    .. measured/benchmarks.md#verdicts-of-a-comparison
 
     - Five or more: the larger variance counts, with its own degrees of freedom.
     - Two to four: the larger variance counts, always with J - 1 degrees of freedom. So few folds

@@ -43,9 +43,9 @@ class ApproximateSearch(BaseEstimator):
         share.
     n_probes : "auto" or int, default="auto"
         Lists that are searched for a row: the nearest ones. "auto" takes, for the rows of a table
-        among themselves, as many as hold 97 % of the true neighbours of 500 rows, but no more than
-        hold 131,072 rows; 64 for every new row and every row of a Dask array. More lists find more
-        neighbours and take longer.
+        among themselves, as many as hold a share of .97 of the true neighbours of 500 rows, but no
+        more than hold 131,072 rows; 64 for every new row and every row of a Dask array. More lists
+        find more neighbours and take longer.
     n_components : "auto", int or None, default="auto"
         Number of leading principal components in which the lists are formed and searched; None
         takes the features themselves. "auto" takes 48 where there are more than 96 features.

@@ -149,8 +149,8 @@ class InvertedLists:
             self._only_class = np.where(lowest == highest, lowest.astype(np.int64), -1)
 
     def n_probes(self, k: int) -> int:
-        """Return how many lists to search so that 97 % of the k nearest of a sample are found,
-        within the limit.
+        """Return how many lists to search so that a share of .97 of the k nearest of a sample is
+        found, within the limit.
         """
         step = -(-len(self.rows) // SAMPLE)
         place_of = np.argsort(self.rows)

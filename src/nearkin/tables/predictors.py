@@ -687,8 +687,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         fewer, and of more than 200,000 rows only the first. An integer takes one encoding.
     alpha : float or "auto", default="auto"
         Weight of the penalty. "auto" begins with 4.5 and goes on to 1.5, 0.5, 0.17, ..., 0.006,
-        every descent from the map before, until the held-out loss rises by 2 %; the weight with the
-        lowest is taken. The other encodings begin one step before it.
+        every descent from the map before, until the held-out loss is 1.02 times the lowest; the
+        weight of that is taken. The other encodings begin one step before it.
     n_members : int, default=3
         Folds, at least 2, of up to 2,000 rows; of more there is one member. The cost grows with
         their number.
