@@ -196,8 +196,8 @@ found.to_frame().head().round(2)
 
 # %%
 # Not all of these labels are wrong, some cars are just unusual. So nothing is corrected unseen:
-# somebody looks up the rows that are named. Here that somebody knows the truth. The slips that were
-# not found stay in the table.
+# somebody looks up the rows that are named. Here the truth is known, and what is wrong among them is
+# mended. The slips that were not found stay in the table.
 mended = train.copy()
 mended.loc[first, "decision"] = true_decision[first]
 mended.loc[7, "mileage"] = true_mileage
@@ -311,8 +311,8 @@ shown = ["model", "registered", "mileage", "repair", "decision", "price", "dista
 pd.concat({"new": new[2:3], "nearest": nearest})[shown]
 
 # %%
-# Is the world still the same?
-# ----------------------------
+# Has anything changed since?
+# ---------------------------
 # Three months, of 150 cars each. In the first, all is as before. In the second, the cars come from a
 # rental company: they are young and have been driven much. In the third, diesels are worth a quarter
 # less. ``drift`` compares each column with the training cars, and the familiarity of all cars
