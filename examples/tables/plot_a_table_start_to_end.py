@@ -50,7 +50,7 @@ def draw_cars(n, rng, years=8.0, km_a_year=14_000, diesels=0.45, diesel_value=1.
     value = new["price"] * np.exp(-0.13 * age - km / 300_000)
     value *= book.map({"full": 1, "gaps": 0.9, "none": 0.8})
     value *= np.where(is_diesel, diesel_value, 1) * rng.lognormal(0, 0.08, n)
-    price = np.maximum(value - repair, rng.uniform(150, 400, n)).round(-1)
+    price = np.maximum(value - repair, rng.uniform(150, 400, n)).round(-1).astype(int)
     wear = rng.normal(age / 8 + km / 120_000 + repair / 1_500, 0.15)
     decision = np.where(price < 1_500, "scrap", np.where(wear < 2.5, "retail", "auction"))
 
@@ -102,9 +102,9 @@ print(f"mileage of row 7: {train.loc[7, 'mileage']}, in truth {true_mileage}")
 # %%
 # What is in the columns?
 # -----------------------
-# ``NCAClassifier`` and ``NCARegressor`` take the frame as it is. What they make of each column,
-# :class:`~nearkin.TableEncoder` says in lines. Read them once for every new table: if numbers were
-# taken for words, it would show here.
+# ``NCAClassifier`` and ``NCARegressor`` take the frame as it is. :class:`~nearkin.TableEncoder`, by
+# which they read it, says in a few lines what becomes of each column. Read these lines once for every
+# new table: if numbers were taken for words, it would show here.
 from nearkin import TableEncoder
 
 encoder = TableEncoder(missing="keep").fit(train.drop(columns=["decision", "price"]))
@@ -232,7 +232,7 @@ for name, model in {"NCARegressor": regressor, "random forest": forest}.items():
 low, high = np.exp(regressor.predict_interval(X_test, coverage=0.9)).T
 is_within = test["price"].between(low, high)
 print(f"{is_within.mean():.1%} of the prices are within their 90 % interval")
-prices = test.assign(low=low.round(-1), high=high.round(-1))
+prices = test.assign(low=low.round(-1).astype(int), high=high.round(-1).astype(int))
 prices[["model", "registered", "mileage", "low", "high", "price"]].head()
 
 # %%
@@ -290,15 +290,16 @@ sets = classifier.predict_set(X_new, coverage=0.97)
 low, high = np.exp(regressor.predict_interval(X_new, coverage=0.9)).T
 new[["model", "registered", "mileage"]].assign(
     decision=[" or ".join(classifier.classes_[row]) for row in sets],
-    low=low.round(-1),
-    high=high.round(-1),
+    low=low.round(-1).astype(int),
+    high=high.round(-1).astype(int),
     familiarity=classifier.familiarity(X_new).round(3),
 )
 
 # %%
 # A familiarity is a p-value: of cars like the training cars, one in twenty has one of at most 0.05.
-# The mileage gives the fourth car away, and what is predicted for it should not be used. The fifth
-# does not stand out: two unknown words among ten columns do not take it far. The encoder names them.
+# The first two are below that: they are very old, which is rare, but no mistake. That of the fourth
+# is smaller by far, so do not use what is predicted for it. The fifth does not stand out, since two
+# unknown words among ten columns do not take it far. The encoder names them.
 encoder = TableEncoder(missing="keep").fit(X)
 print(*encoder.encode(X_new)[1], sep="\n")
 
@@ -316,7 +317,8 @@ pd.concat({"new": new[2:3], "nearest": nearest})[shown]
 # Three months, of 150 cars each. In the first, all is as before. In the second, the cars come from a
 # rental company: they are young and have been driven much. In the third, diesels are worth a quarter
 # less. ``drift`` compares each column with the training cars, and the familiarity of all cars
-# together; it needs no labels. The last two lines need them, so they come when the cars are sold.
+# together; it needs no labels. The last two lines of the table need them, so they come when the cars
+# are sold.
 months = {
     "as before": draw_cars(150, rng),
     "rental cars": draw_cars(150, rng, years=2.5, km_a_year=38_000, diesels=0.8),
@@ -327,9 +329,9 @@ for name, month in months.items():
     X_month = features(month)
     drift = classifier.drift(X_month)
     low, high = np.exp(regressor.predict_interval(X_month, coverage=0.9)).T
+    print(f"{name}: {', '.join(drift.moved) or 'no column'} moved")
     report[name] = {
         "drift": drift.has_drifted,
-        "columns that moved": ", ".join(drift.moved),
         "familiarity up to 0.05": f"{np.mean(classifier.familiarity(X_month) <= 0.05):.0%}",
         "decisions right": f"{classifier.score(X_month, month['decision']):.0%}",
         "prices within interval": f"{month['price'].between(low, high).mean():.0%}",
@@ -337,8 +339,8 @@ for name, month in months.items():
 pd.DataFrame(report)
 
 # %%
-# No alarm in the first month. In the second, ``drift`` names the columns that have moved. Hardly any
-# car is unusual by itself, it is all of them together that differ; whether the predictions suffer is
+# No alarm in the first month. In the second, ``drift`` names the columns that have moved. Few cars are
+# unusual by themselves, it is all of them together that differ. Whether the predictions suffer is
 # another question, which the last two lines answer.
 #
 # The third month looks like the first. The same kinds of cars arrive, and only what they fetch has
