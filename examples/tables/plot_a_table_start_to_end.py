@@ -263,8 +263,9 @@ plt.show()
 # Save and load
 # -------------
 # Both models are scikit-learn estimators, and are saved like any other. A program that uses them
-# needs this file and nearkin. A joblib file can run code when it is opened, so open only your own;
-# ``nearkin compare --save`` writes a file that cannot. From here on the loaded models are used.
+# needs this file, and the same versions of nearkin and scikit-learn. A joblib file can run code when it
+# is opened, so open only your own; ``nearkin compare --save`` writes a file that cannot. From here on
+# the loaded models are used.
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -297,9 +298,9 @@ new[["model", "registered", "mileage"]].assign(
 
 # %%
 # A familiarity is a p-value: of cars like the training cars, one in twenty has one of at most 0.05.
-# The first two are below that: they are very old, which is rare, but no mistake. That of the fourth
-# is smaller by far, so do not use what is predicted for it. The fifth does not stand out, since two
-# unknown words among ten columns do not take it far. The encoder names them.
+# The first two are below that: they are old and have gone far, which is rare, but no mistake. That of
+# the fourth is smaller by far, so do not use what is predicted for it. The fifth does not stand out,
+# since two unknown words among ten columns do not take it far. The encoder names them.
 encoder = TableEncoder(missing="keep").fit(X)
 print(*encoder.encode(X_new)[1], sep="\n")
 
