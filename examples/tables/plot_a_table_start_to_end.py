@@ -13,9 +13,9 @@ empty cells and some wrong labels. It takes ten minutes to read.
 # %%
 # The table
 # ---------
-# The cars are made up, so that it is known which labels are wrong, and so that the market can change
-# at the end. Skip how they are drawn if you like: for a table of your own, all of this cell is
-# ``cars = pd.read_csv("cars.csv")``.
+# The cars are made up, so that it is known which labels are wrong, and so that the market can
+# change at the end. Skip how they are drawn if you like: for a table of your own, all of this cell
+# is ``cars = pd.read_csv("cars.csv")``.
 import numpy as np
 import pandas as pd
 
@@ -89,8 +89,8 @@ train, test = train_test_split(cars, test_size=300, stratify=cars["decision"], r
 train, test = train.reset_index(drop=True), test.reset_index(drop=True)
 
 # %%
-# Among the cars to learn from, one decision in twenty becomes wrong, as by a slip in a list, and one
-# mileage gets a zero too many.
+# Among the cars to learn from, one decision in twenty becomes wrong, as by a slip in a list, and
+# one mileage gets a zero too many.
 true_decision, true_mileage = train["decision"].copy(), train.loc[7, "mileage"]
 slips = rng.choice(len(train), 25, replace=False)
 for row in slips:
@@ -103,8 +103,8 @@ print(f"mileage of row 7: {train.loc[7, 'mileage']}, in truth {true_mileage}")
 # What is in the columns?
 # -----------------------
 # ``NCAClassifier`` and ``NCARegressor`` take the frame as it is. :class:`~nearkin.TableEncoder`, by
-# which they read it, says in a few lines what becomes of each column. Read these lines once for every
-# new table: if numbers were taken for words, it would show here.
+# which they read it, says in a few lines what becomes of each column. Read these lines once for
+# every new table: if numbers were taken for words, it would show here.
 from nearkin import TableEncoder
 
 encoder = TableEncoder(missing="keep").fit(train.drop(columns=["decision", "price"]))
@@ -112,9 +112,10 @@ print(*encoder.remarks_, sep="\n")
 
 # %%
 # Dates and units are read, and "n/a" and "?" did not keep their columns from being numbers. Two
-# lines ask for something. The stock number only tells cars apart; the encoder leaves it out, but the
-# predictors below use each column that they are given, so it has to go. And "VW Golf" and "vw golf"
-# should be one model. Words that lack a letter stay as they are: each is a rare value of its own.
+# lines ask for something. The stock number only tells cars apart; the encoder leaves it out, but
+# the predictors below use each column that they are given, so it has to go. And "VW Golf" and "vw
+# golf" should be one model. Words that lack a letter stay as they are: each is a rare value of its
+# own.
 
 
 def features(cars):
@@ -131,8 +132,8 @@ X, X_test = features(train), features(test)
 # How good is the answer?
 # -----------------------
 # A score alone says little. Beside the model stand the most frequent decision, a linear model and a
-# random forest. Accuracy counts the right labels; the log loss judges the probabilities, and smaller
-# is better.
+# random forest. Accuracy counts the right labels; the log loss judges the probabilities, and
+# smaller is better.
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -159,8 +160,8 @@ scores.round(3)
 
 # %%
 # The cars come from a formula, so the ranking says nothing about other tables. For your own,
-# ``nearkin compare`` makes such a list from a file, on several splits, and says which differences may
-# be chance.
+# ``nearkin compare`` makes such a list from a file, on several splits, and says which differences
+# may be chance.
 #
 # What does it rest on?
 # ---------------------
@@ -196,8 +197,8 @@ found.to_frame().head().round(2)
 
 # %%
 # Not all of these labels are wrong, some cars are just unusual. So nothing is corrected unseen:
-# somebody looks up the rows that are named. Here the truth is known, and what is wrong among them is
-# mended. The slips that were not found stay in the table.
+# somebody looks up the rows that are named. Here the truth is known, and what is wrong among them
+# is mended. The slips that were not found stay in the table.
 mended = train.copy()
 mended.loc[first, "decision"] = true_decision[first]
 mended.loc[7, "mileage"] = true_mileage
@@ -241,9 +242,9 @@ prices[["model", "registered", "mileage", "low", "high", "price"]].head()
 #
 # A picture
 # ---------
-# :class:`~nearkin.TDistributedNCA` puts cars near each other that the model takes for alike. The map
-# is learned from the training cars and shows the held-out ones, so that it cannot flatter; the title
-# says how often a vote in this plane is right. Rings mark the cars for which it is wrong.
+# :class:`~nearkin.TDistributedNCA` puts cars near each other that the model takes for alike. The
+# map is learned from the training cars and shows the held-out ones, so that it cannot flatter; the
+# title says how often a vote in this plane is right. Rings mark the cars for which it is wrong.
 from nearkin import TDistributedNCA
 from nearkin.plotting import EmbeddingDisplay
 
@@ -257,15 +258,15 @@ EmbeddingDisplay.from_estimator(
 plt.show()
 
 # %%
-# The auction lies between the other two, and most rings are where two colours meet: the cars that are
-# hard to decide are those between two decisions.
+# The auction lies between the other two, and most rings are where two colours meet: the cars that
+# are hard to decide are those between two decisions.
 #
 # Save and load
 # -------------
 # Both models are scikit-learn estimators, and are saved like any other. A program that uses them
-# needs this file, and the same versions of nearkin and scikit-learn. A joblib file can run code when it
-# is opened, so open only your own; ``nearkin compare --save`` writes a file that cannot. From here on
-# the loaded models are used.
+# needs this file, and the same versions of nearkin and scikit-learn. A joblib file can run code
+# when it is opened, so open only your own; ``nearkin compare --save`` writes a file that cannot.
+# From here on the loaded models are used.
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -298,9 +299,9 @@ new[["model", "registered", "mileage"]].assign(
 
 # %%
 # A familiarity is a p-value: of cars like the training cars, one in twenty has one of at most 0.05.
-# The first two are below that: they are old and have gone far, which is rare, but no mistake. That of
-# the fourth is smaller by far, so do not use what is predicted for it. The fifth does not stand out,
-# since two unknown words among ten columns do not take it far. The encoder names them.
+# The first two are below that: they are old and have gone far, which is rare, but no mistake. That
+# of the fourth is smaller by far, so do not use what is predicted for it. The fifth does not stand
+# out, since two unknown words among ten columns do not take it far. The encoder names them.
 encoder = TableEncoder(missing="keep").fit(X)
 print(*encoder.encode(X_new)[1], sep="\n")
 
@@ -315,11 +316,11 @@ pd.concat({"new": new[2:3], "nearest": nearest})[shown]
 # %%
 # Has anything changed since?
 # ---------------------------
-# Three months, of 150 cars each. In the first, all is as before. In the second, the cars come from a
-# rental company: they are young and have been driven much. In the third, diesels are worth a quarter
-# less. ``drift`` compares each column with the training cars, and the familiarity of all cars
-# together; it needs no labels. The last two lines of the table need them, so they come when the cars
-# are sold.
+# Three months, of 150 cars each. In the first, all is as before. In the second, the cars come from
+# a rental company: they are young and have been driven much. In the third, diesels are worth a
+# quarter less. ``drift`` compares each column with the training cars, and the familiarity of all
+# cars together; it needs no labels. The last two lines of the table need them, so they come when
+# the cars are sold.
 months = {
     "as before": draw_cars(150, rng),
     "rental cars": draw_cars(150, rng, years=2.5, km_a_year=38_000, diesels=0.8),
@@ -340,17 +341,17 @@ for name, month in months.items():
 pd.DataFrame(report)
 
 # %%
-# No alarm in the first month. In the second, ``drift`` names the columns that have moved. Few cars are
-# unusual by themselves, it is all of them together that differ. Whether the predictions suffer is
-# another question, which the last two lines answer.
+# No alarm in the first month. In the second, ``drift`` names the columns that have moved. Few cars
+# are unusual by themselves, it is all of them together that differ. Whether the predictions suffer
+# is another question, which the last two lines answer.
 #
 # The third month looks like the first. The same kinds of cars arrive, and only what they fetch has
-# changed: nothing that looks at arriving cars alone can see that. So write down what became of them,
-# and count. Where far fewer prices than promised lie within their intervals, it is time to learn
-# again.
+# changed: nothing that looks at arriving cars alone can see that. So write down what became of
+# them, and count. Where far fewer prices than promised lie within their intervals, it is time to
+# learn again.
 #
 # .. seealso::
 #
-#    :doc:`/guide/tables` (the models, sets, intervals, familiarity and drift), :doc:`/guide/checking`
+#    :doc:`/guide/tables` (models, sets, intervals, familiarity and drift), :doc:`/guide/checking`
 #    (labels to look at), :doc:`/guide/pictures`, :doc:`/guide/serving` (model files), and
 #    :doc:`/guide/compare`, which does the first half for a file by one command.
