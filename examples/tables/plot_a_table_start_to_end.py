@@ -102,9 +102,10 @@ print(f"mileage of row 7: {train.loc[7, 'mileage']}, in truth {true_mileage}")
 # %%
 # What is in the columns?
 # -----------------------
-# ``NCAClassifier`` and ``NCARegressor`` take the frame as it is. :class:`~nearkin.TableEncoder`, by
-# which they read it, says in a few lines what becomes of each column. Read these lines once for
-# every new table: if numbers were taken for words, it would show here.
+# :class:`~nearkin.NCAClassifier` and :class:`~nearkin.NCARegressor` take the frame as it is.
+# :class:`~nearkin.TableEncoder`, by which they read it, says in a few lines what becomes of each
+# column. Read these lines once for every new table: if numbers were taken for words, it would show
+# here.
 from nearkin import TableEncoder
 
 encoder = TableEncoder(missing="keep").fit(train.drop(columns=["decision", "price"]))
@@ -255,6 +256,7 @@ EmbeddingDisplay.from_estimator(
     split=(np.arange(len(X)), len(X) + np.arange(len(X_test))),
     mark_errors=True,
 )
+# sphinx_gallery_thumbnail_number = 2
 plt.show()
 
 # %%
