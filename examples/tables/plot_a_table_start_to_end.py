@@ -239,7 +239,7 @@ prices[["model", "registered", "mileage", "low", "high", "price"]].head()
 
 # %%
 # Both promises are about all cars together, as long as they are like the training cars. Of a single
-# car, or of one model, they say nothing.
+# car, or of one kind of car, they say nothing.
 #
 # A picture
 # ---------
