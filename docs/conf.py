@@ -58,6 +58,7 @@ sphinx_gallery_conf = {
     "reference_url": {"nearkin": None},
     "show_signature": False,
     "show_memory": False,
+    "remove_config_comments": True,
     "min_reported_time": 5,
     "download_all_examples": False,
     "within_subsection_order": "FileNameSortKey",

@@ -40,6 +40,29 @@ def test_a_table_is_predicted():
     assert all(mean > 0.35 for mean in names_of("tables/plot_columns.py")["r2"].values())
 
 
+def test_a_messy_table_is_followed_from_start_to_end():
+    pytest.importorskip("pandas")
+    names = names_of("tables/plot_a_table_start_to_end.py")
+    scores = names["scores"]
+    assert (
+        scores.loc["NCAClassifier", "accuracy"]
+        > scores.loc["most frequent label", "accuracy"] + 0.3
+    )
+    first, slips = names["first"], names["slips"]
+    assert abs(len(first) - len(slips)) <= 0.3 * len(slips)
+    assert np.isin(first, slips).mean() >= 0.7
+    assert names["found"].far.rows.tolist() == [7]
+    assert names["is_right"].mean() >= 0.95
+    assert abs(names["is_within"].mean() - 0.9) <= 0.06
+    familiarity = names["classifier"].familiarity(names["X_new"])
+    assert familiarity.argmin() == 3
+    assert familiarity[3] < 0.01
+    report = names["report"]
+    assert [month["drift"] for month in report.values()] == [False, True, False]
+    within = [float(month["prices within interval"].rstrip("%")) for month in report.values()]
+    assert within[0] > within[2] + 15
+
+
 def test_wrong_labels_are_found_and_better_left_out():
     names = names_of("tables/plot_wrong_labels.py")
     n_wrong = names["flipped"].sum()

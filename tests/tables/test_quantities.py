@@ -138,6 +138,15 @@ def test_units_are_converted_where_they_differ_by_a_factor():
             encoder.transform(frame_of([other]))
 
 
+def test_commas_beside_a_unit_are_named_where_they_are_decimal():
+    thousands, _ = written("thousands")
+    assert "comma" not in remark(fitted(thousands))
+    assert "sqft', decimal comma)" in remark(fitted([*thousands, "88,6000 sqft"]))
+    assert "kg', decimal comma)" in remark(
+        fitted([f"{size} kg".replace(".", ",") for size in SIZES])
+    )
+
+
 def test_plain_numbers_are_no_durations():
     encoder = fitted([f"{size:.0f}:05:09" for size in SIZES])
     with pytest.raises(

@@ -508,7 +508,7 @@ def test_arrays_of_numbers_need_no_pandas():
             "read as text because of: '31.02.2023' in x (mend it",
         ),
         (["$5", "$7", "€6"], "read as text because units differ: '$7' and '€6' in x"),
-        (["yes", "no", "Yes"], "values that differ in case alone are several: x"),
+        (["yes", "no", "Yes"], "values that differ in case alone are kept apart: x"),
     ],
 )
 def test_what_keeps_a_column_text_is_said(values, remark):

@@ -507,7 +507,7 @@ class CategoryColumn(Column):
         if max(map(len, text.values)) > MAX_TEXT:
             return Learned(None, notes=notes, reason=LONG)
         if len({value.lower() for value in text.values}) < n_values:
-            notes.append(("values that differ in case alone are several", name))
+            notes.append(("values that differ in case alone are kept apart", name))
         if n_missing:
             missing = f"{name} ({counted(n_missing, 'row')})"
             notes.append(("missing values, a category of their own", missing))

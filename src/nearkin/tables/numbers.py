@@ -112,9 +112,7 @@ def learn_numbers(values: Sequence[str], decimal: str, counts: Any = None) -> Nu
     if not read:
         return None
     styled = next((value for value in values if not _BARE.fullmatch(value)), "")
-    comma = ", decimal comma" * (mark == "," and "," in styled)
-    comma += ", decimal points and commas" * (mark == EITHER)
-    how = f"{shown(styled)}{comma}" if styled else ""
+    how = f"{shown(styled)}{_mark_note(values, mark)}" if styled else ""
     return Numbers(np.array([number for number, _ in read]), PLAIN, mark, read[0][1], how)
 
 
@@ -136,6 +134,14 @@ def _by_one_mark(
         else:
             return found, mark
     return [], decimal
+
+
+def _mark_note(values: Sequence[str], mark: str) -> str:
+    """Return how commas were read, unless they group thousands or there are none."""
+    if mark == EITHER:
+        return ", decimal points and commas"
+    has_commas = mark == "," and any("," in value for value in values)
+    return ", decimal comma" if has_commas else ""
 
 
 # Text that holds numbers in more than digits: "72.1 kg", "<0.1", "0.196*", "7/10", "3h 12min",
@@ -253,7 +259,7 @@ def _learn_measured(values: Sequence[str], counts: np.ndarray, decimal: str) -> 
     if len(spellings) > 1:
         several = " and ".join(map(shown, list(spellings.values())[:2]))
         how = f"{several}, in {unit or 'ones'}"
-    return Numbers(numbers, QUANTITY, mark, unit, how)
+    return Numbers(numbers, QUANTITY, mark, unit, how + _mark_note(values, mark))
 
 
 def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
