@@ -130,7 +130,9 @@ def run(command: str) -> str:
             environment[name] = value
     python = {"python": [sys.executable], "nearkin": [sys.executable, "-m", "nearkin"]}
     words = [*python[words[0]], *map(os.path.expandvars, words[1:])]
-    with subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
         lines = []
         for line in process.stdout or ():
             lines.append(line)

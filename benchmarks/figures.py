@@ -99,7 +99,9 @@ def of_table(name: str, entry: dict[str, Any], parts: Mapping[str, list[str]]) -
     commands = entry.pop("command").strip().replace("\\\n", "").splitlines()
     text = "\n".join(commands)
     scripts = re.findall(r"python ((?:benchmarks|docs)/\S+\.py)", text)
-    scripts += [f"{module.replace('.', '/')}.py" for module in re.findall(r"-m (benchmarks\.\S+)", text)]
+    scripts += [
+        f"{module.replace('.', '/')}.py" for module in re.findall(r"-m (benchmarks\.\S+)", text)
+    ]
     needs = [*[DATA] * (DATA in text), *entry.pop("needs", ())]
     code = [*scripts, *paths_of(entry.pop("code"), parts)]
     return Figure(
