@@ -1,9 +1,10 @@
 """List the figures of the documentation, and make them again: `python -m benchmarks [NAME ...]`, at
 the root of the repository.
 
-Without a name it lists what makes each section and picture, how long that took, and the code that
-has changed since. "all" makes those that are older than their code, one after the other, and may be
-interrupted: what is made is recorded. Figures that cannot be made here are named, with the reason.
+Without a name it lists the commands, what they write and how long they took, and the code that has
+changed since. "all" makes those that are older than their code, one after the other. What cannot be
+made here is skipped, with the reason. Each is recorded as soon as it is made: what was interrupted
+goes on with the next one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -27,6 +29,7 @@ from .figures import DATA, ROOT, Figure, digest, read_figures, read_record, writ
 
 ALL = "all"
 PACKAGES = ("numpy", "scipy", "scikit-learn")
+Record = dict[str, dict[str, Any]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,18 +37,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed.
     """
     figures, record = read_figures(), read_record()
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", choices=[[], *figures, ALL], help=f"or {ALL}"
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"as the list has them, or {ALL}")
     names = parser.parse_args(arguments).names
+    if unknown := sorted(set(names) - {*figures, ALL}):
+        parser.error(f"{', '.join(unknown)}: no such figure; without a name they are listed")
     if not names:
-        for one in figures.values():
-            print(f"{described(one, record.get(one.name, {}))}\n")
+        print(listing(figures, record))
         return 0
     if ALL in names:
-        names = [one.name for one in figures.values() if state(one, record.get(one.name, {}))]
+        names = [name for name, figure in figures.items() if older(figure, record)]
     failed = []
     for name in names:
         if unmet := figures[name].unmet():
@@ -55,92 +60,110 @@ def main(arguments: Sequence[str] | None = None) -> int:
             make(figures[name], record)
         except (subprocess.CalledProcessError, ValueError) as error:
             failed.append(name)
-            print(f"{name}: failed, {error}", flush=True)
-        except KeyboardInterrupt:
-            print(f"{name}: interrupted; the same command goes on from here", flush=True)
-            return 130
+            print(f"{name}: failed: {error}", flush=True)
     if failed:
         print(f"failed: {', '.join(failed)}")
     return bool(failed)
 
 
-def described(figure: Figure, known: Mapping[str, Any]) -> str:
-    """Return what the list says of a figure."""
-    lines = [figure.name, *(f"  $ {command}" for command in figure.commands)]
-    lines += [f"  writes {', '.join(figure.writes)}"] if figure.writes else []
-    lines += [f"  prints the tables of {', '.join(figure.prints)}"] if figure.prints else []
-    lines += [f"  printed, to copy by hand: {', '.join(figure.by_hand)}"] if figure.by_hand else []
-    lines += [f"  needs {', '.join(figure.needs)}"] if figure.needs else []
-    seconds = known.get("seconds")
-    took = "" if seconds is None else f" in {seconds / 60:.1f} minutes"
-    made = f"made {known['date']}{took}" if "date" in known else "nobody knows when it was made"
-    return "\n".join([*lines, f"  {made}: {state(figure, known) or 'current'}"])
+def listing(figures: Mapping[str, Figure], record: Record) -> str:
+    """Return what there is to say of every figure, and of all."""
+    n_older, seconds = 0, 0
+    parts = []
+    for name, figure in figures.items():
+        known = record.get(name, {})
+        made = f"made {known['date']}" if "date" in known else "nobody knows when it was made"
+        if known.get("seconds") is not None:
+            made += f", in {known['seconds'] / 60:.1f} minutes"
+        changed = older(figure, record)
+        made += f"; older than {', '.join(changed)}" if changed else "; current"
+        n_older += bool(changed)
+        seconds += (known.get("seconds") or 0) * bool(changed)
+        places = {
+            "writes": figure.writes,
+            "prints the tables of": figure.prints,
+            "prints, to be copied by hand,": figure.by_hand,
+            "needs": figure.needs,
+        }
+        lines = [f"{what} {', '.join(where)}" for what, where in places.items() if where]
+        wrap = textwrap.TextWrapper(
+            100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+        )
+        parts += [name, *(f"  $ {command}" for command in figure.commands)]
+        parts += [wrap.fill(line) for line in [*lines, made]] + [""]
+    known = f"{seconds / 60:.0f} minutes, as far as that is known"
+    return "\n".join([*parts, f"{n_older} of {len(figures)} are older; they took {known}"])
 
 
-def state(figure: Figure, known: Mapping[str, Any]) -> str:
-    """Return what a figure is older than; nothing if it is current."""
-    older = figure.older_than(known.get("code", {}))
-    return f"older than {', '.join(older)}" if older else ""
+def older(figure: Figure, record: Record) -> list[str]:
+    """Return the code of a figure that is not as it was when it was made."""
+    then = record.get(figure.name, {}).get("code", {})
+    return [path for path in figure.code if digest(ROOT / path) != then.get(path)]
 
 
-def make(figure: Figure, record: dict[str, dict[str, Any]]) -> None:
+def make(figure: Figure, record: Record) -> None:
     """Run the commands of a figure, put the tables that they print into its pages, and record it."""
     code = {path: digest(ROOT / path) for path in figure.code}
     known = record.setdefault(figure.name, {})
-    if figure.keeps and known.get("begun") != code:  # results of other code do not count
-        forget(ROOT / figure.keeps)
+    if figure.keeps and known.get("begun") != code:  # what it kept is not of this code
+        remove(ROOT / figure.keeps)
         known["begun"] = code
         write_record(record)
-    print(f"{figure.name}:", flush=True)
     start = time.perf_counter()
-    printed = "".join(map(run, figure.commands))
+    printed = "".join(run(command) for command in figure.commands)
     seconds = time.perf_counter() - start
-    for page in dict.fromkeys(place.partition("#")[0] for place in figure.prints):
-        anchors = [place.partition("#")[2] for place in figure.prints if place.startswith(page)]
-        path = ROOT / page
-        text, placeless = with_tables(path.read_text(encoding="utf-8"), anchors, printed)
-        path.write_text(text, encoding="utf-8")
-        for head in placeless:
-            print(f"{figure.name}: {page} has no table that begins with {head}")
-    versions = {"nearkin": nearkin.__version__} | {name: version(name) for name in PACKAGES}
+    for path, anchors in figure.sections_printed().items():
+        page = ROOT / path
+        text, without_place = with_tables(page.read_text(encoding="utf-8"), anchors, printed)
+        page.write_text(text, encoding="utf-8")
+        for head in without_place:
+            print(f"{figure.name}: no table of {path} begins with {head}")
     record[figure.name] = {
         "date": time.strftime("%Y-%m-%d"),
         "seconds": round(seconds),
-        "versions": versions,
+        "versions": {"nearkin": nearkin.__version__} | {name: version(name) for name in PACKAGES},
         "code": code,
     }
     write_record(record)
-    places = ", ".join(figure.by_hand)
-    print(f"{figure.name}: made" + f"; copy by hand what stands in {places}" * bool(places))
+    print(f"{figure.name}: made in {seconds / 60:.1f} minutes", flush=True)
+    for place in figure.by_hand:
+        print(f"{figure.name}: copy what {place} has of it by hand", flush=True)
 
 
-def forget(path: Path) -> None:
+def remove(path: Path) -> None:
     """Remove a file or a folder, if it is there."""
-    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def run(command: str) -> str:
-    """Run a command as a page shows it, and return what it prints, which is shown, too."""
+    """Run a command that stands on a page, and return what it prints; it is shown as it comes."""
     print(f"$ {command}", flush=True)
-    words = shlex.split(command)
-    environment = dict(os.environ)
+    words, environment = shlex.split(command), dict(os.environ)
     while "=" in words[0]:
         name, _, value = words.pop(0).partition("=")
-        if name != DATA:  # whose folder is that of the caller
+        if name != DATA:  # the page says "folder"; which one that is, the caller's environment says
             environment[name] = value
-    python = {"python": [sys.executable], "nearkin": [sys.executable, "-m", "nearkin"]}
-    words = [*python[words[0]], *map(os.path.expandvars, words[1:])]
+    programs = {"python": [sys.executable], "nearkin": [sys.executable, "-m", "nearkin"]}
+    words = [*programs[words[0]], *map(os.path.expandvars, words[1:])]
+    lines = []
     with subprocess.Popen(
-        words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+        words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:
-        lines = []
         for line in process.stdout or ():
-            lines.append(line)
             print(line, end="", flush=True)
+            lines.append(line)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return "".join(lines)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BrokenPipeError:  # the reader has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        sys.exit("interrupted: what was made is recorded")

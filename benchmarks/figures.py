@@ -11,6 +11,7 @@ import json
 import os
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -62,9 +63,13 @@ class Figure:
         """Return what is missing here."""
         return [need for need in self.needs if not is_met(need)]
 
-    def older_than(self, recorded: Mapping[str, str]) -> list[str]:
-        """Return the code that is not as it was when these digests were recorded."""
-        return [path for path in self.code if digest(ROOT / path) != recorded.get(path)]
+    def sections_printed(self) -> dict[str, list[str]]:
+        """Return the anchors of the sections whose tables it prints, by their pages."""
+        found = defaultdict[str, list[str]](list)
+        for place in self.prints:
+            page, _, name = place.partition("#")
+            found[page].append(name)
+        return found
 
 
 def is_met(need: str) -> bool:
