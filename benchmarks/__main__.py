@@ -104,10 +104,10 @@ def older(figure: Figure, record: Record) -> list[str]:
 def make(figure: Figure, record: Record) -> None:
     """Run the commands of a figure, put the tables that they print into its pages, and record it."""
     code = {path: digest(ROOT / path) for path in figure.code}
-    known = record.setdefault(figure.name, {})
+    known = record.get(figure.name, {})
     if figure.keeps and known.get("begun") != code:  # what it kept is not of this code
         remove(ROOT / figure.keeps)
-        known["begun"] = code
+        record[figure.name] = known | {"begun": code}
         write_record(record)
     start = time.perf_counter()
     printed = "".join(run(command) for command in figure.commands)

@@ -27,7 +27,7 @@ from .size import documented, files
 
 ROOT = Path(__file__).parents[1]
 TABLE, RECORD = ROOT / "benchmarks" / "figures.toml", ROOT / "benchmarks" / "figures.json"
-DATA = "NEARKIN_DATA"
+DATA, PAGE_OF_PAPERS = "NEARKIN_DATA", "docs/measured/papers.md"
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,16 @@ def read_figures() -> dict[str, Figure]:
     """Return all figures by their names, in the order of the table; those of papers are the last."""
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     found = [of_table(name, entry, table["parts"]) for name, entry in table["figures"].items()]
+    page = (ROOT / PAGE_OF_PAPERS).read_text(encoding="utf-8")
     for paper in PAPERS:
         module = paper.__name__.partition(".")[2]
         for one in paper.EXPERIMENTS:
-            command = f"python -m reproductions {one.name} --document docs/measured/papers.md"
+            command = f"python -m reproductions {one.name}"
+            shown = re.search(rf"^    ({command}( .*)?)$", page, re.MULTILINE)  # with its options
+            command = shown[1] if shown else command
             entry = {
-                "command": f"{command} --figures docs/images/papers",
-                "writes": [f"docs/measured/papers.md#{anchor(one.title)}"],
+                "command": f"{command} --document {PAGE_OF_PAPERS} --figures docs/images/papers",
+                "writes": [f"{PAGE_OF_PAPERS}#{anchor(one.title)}"],
                 "needs": [DATA, *["torch"] * (module == "neural_nca")],
                 "code": [f"reproductions/{module}.py", *table["papers"][module]],
             }
