@@ -80,7 +80,7 @@ def listing(figures: Mapping[str, Figure], record: Record) -> str:
         n_older += bool(changed)
         seconds += (known.get("seconds") or 0) * bool(changed)
         places = {
-            "writes": figure.writes,
+            "writes": dict.fromkeys([*figure.writes, *figure.pictures]),
             "prints the tables of": figure.prints,
             "prints, to be copied by hand,": figure.by_hand,
             "needs": figure.needs,

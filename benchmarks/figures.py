@@ -45,7 +45,7 @@ class Figure:
 
     @property
     def pictures(self) -> list[str]:
-        """The pictures that it writes, those that its sections show among them."""
+        """The pictures that it writes: those that its sections show, and others."""
         found = []
         for place in self.writes:
             path, _, name = place.partition("#")
@@ -53,8 +53,6 @@ class Figure:
                 text = (ROOT / path).read_text(encoding="utf-8")
                 shown = re.findall(r"!\[.*?\]\((.*?)\)", sections(text)[name] if name else text)
                 found += [os.path.normpath(os.path.join(os.path.dirname(path), at)) for at in shown]
-            elif (ROOT / path).is_dir():
-                found += [f"{path}/{one.name}" for one in sorted((ROOT / path).iterdir())]
             else:
                 found.append(path)
         return found

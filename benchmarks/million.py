@@ -274,7 +274,8 @@ def table_of_fits(names: list[str], sizes: list[int], search: str, m: int, world
         fits = [found[name, n] for n in sizes]
         seconds, memory = [""] * len(sizes), [""] * len(sizes)
         if name != "raw":
-            seconds = [f"{fit['seconds']:.{fit['seconds'] < 10:d}f} s" for fit in fits]
+            took = [fit["seconds"] for fit in fits]
+            seconds = [f"{one:.1f} s" if one < 10 else f"{one:.0f} s" for one in took]
             memory = [f"{fit['memory']:.1f}" for fit in fits]
         accuracy = [f"{fit['accuracy']:.1f}" for fit in fits]
         print(f"| {' | '.join([name, *seconds, *memory, *accuracy])} |")

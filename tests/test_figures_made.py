@@ -86,9 +86,11 @@ def test_a_figure_is_where_the_table_says(figure):
 
 
 def test_every_picture_is_of_one_figure():
-    written = [picture for figure in FIGURES.values() for picture in figure.pictures]
-    paths = [path for path in (ROOT / "docs" / "images").rglob("*") if path.is_file()]
-    assert sorted(written) == sorted(path.relative_to(ROOT).as_posix() for path in paths)
+    written = [ROOT / picture for figure in FIGURES.values() for picture in figure.pictures]
+    cards = ROOT / "docs" / "images" / "cards"
+    written[written.index(cards) : written.index(cards) + 1] = cards.iterdir()
+    there = [path for path in (ROOT / "docs" / "images").rglob("*") if path.is_file()]
+    assert sorted(written) == sorted(there)
 
 
 def test_what_is_recorded_is_in_the_table():
