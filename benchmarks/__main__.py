@@ -87,7 +87,11 @@ def listing(figures: Mapping[str, Figure], record: Record) -> str:
         }
         lines = [f"{what} {', '.join(where)}" for what, where in places.items() if where]
         wrap = textwrap.TextWrapper(
-            100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+            100,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_on_hyphens=False,
+            break_long_words=False,
         )
         parts += [name, *(f"  $ {command}" for command in figure.commands)]
         parts += [wrap.fill(line) for line in [*lines, made]] + [""]
