@@ -66,8 +66,8 @@ def with_tables(page: str, anchors: Iterable[str], printed: str) -> tuple[str, l
         raise ValueError(f"no table there begins as one of those printed: {', '.join(new)}")
     for head, found in new.items():
         if places[head] not in (0, len(found)):
-            raise ValueError(f"{len(found)} tables are printed, but {places[head]} there begin "
-                             f"with {head}")  # fmt: skip
+            counts = f"{len(found)} tables are printed, but {places[head]} there"
+            raise ValueError(f"{counts} begin with {head}")
     for name in anchors:
         texts[name] = TABLE.sub(
             lambda table: new[header(table)].pop(0) if header(table) in new else table[0],

@@ -4,11 +4,10 @@ scikit-learn and NEARKIN_DATA.
     NEARKIN_DATA=folder python benchmarks/nca_defaults.py
     NEARKIN_DATA=folder python benchmarks/nca_defaults.py inits
 
-print Markdown.
-The grid sees 70 % of the rows of every set (of at most 800): 3-NN after standardizing, 3 folds
-repeated 3 times. Then the defaults are evaluated beside raw 3-NN and scikit-learn's NCA with its
-defaults, by 3 folds of all rows, repeated. "inits" compares where the descent to two dimensions
-begins.
+print Markdown. The grid sees 70 % of the rows of every set (of at most 800): 3-NN after
+standardizing, 3 folds repeated 3 times. Then the defaults are evaluated beside raw 3-NN and
+scikit-learn's NCA with its defaults, by 3 folds of all rows, repeated. "inits" compares where the
+descent to two dimensions begins.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ Two learners, 5-NN on three features each, are compared on tables drawn anew, on
 variance of the held-out rows with Nadeau and Bengio's factor, `paired_test_by_rows`; `plain`, the
 same without (Bayle et al., NeurIPS 2020); `paired_test`, with which `compare` decides. Where there
 is a difference by construction, the test is for the mean difference over all tables: a level, too,
-but for the scenarios of POWER. Prints the percentage of tables at .05 and at .05/16, the first step
-of Holm's test with sixteen methods, and at .05 by `paired_test` the 95 % interval of that percentage.
+but for the scenarios of POWER. Prints Markdown: the percentage of tables at .05 and at .05/16, the
+first step of Holm's test with sixteen methods, and at .05 by `paired_test` the 95 % interval of
+that percentage.
 
     python benchmarks/verdicts.py [--draws 300] [--rows 200,500 --folds 3] [NAME ...]
 """
