@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from document import renew
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -708,14 +709,6 @@ PARTS = {
 }
 
 
-def write(document: Path, part: str, text: str) -> None:
-    """Put a table between its marks in the document."""
-    start, end = f"<!-- {part} -->", f"<!-- end of {part} -->"
-    whole = document.read_text()
-    before, rest = whole.split(start)
-    document.write_text(f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -733,7 +726,7 @@ def main() -> None:
             continue
         print(text)
         if options.document:
-            write(options.document, part, text)
+            renew(options.document, part, text)
 
 
 if __name__ == "__main__":

@@ -162,7 +162,7 @@ def main() -> None:
         write_map("map64.parquet", A, b)
         write_map("adapter.parquet", adapter.components_, adapter.bias_)
         print(f"{n:,} rows of {FEATURES}: {size('rows') / 1e9:.2f} GB of Parquet files\n")
-        print("| engine | processor s | core hours, 10⁹ rows | GB written | difference |")
+        print("| engine | processor seconds | core hours for 10⁹ rows | GB written | difference |")
         print("|---|---|---|---|---|")
         measure("NumPy", n, linear, lambda: by_numpy(linear))
         measure("NumPy, adapter", n, adapter, lambda: by_numpy(adapter))

@@ -2,8 +2,9 @@
 
 Rows of six classes of three clusters each, which overlap, in 40 features. Beside the map that two
 worker processes learn is the one that one machine learns from the same rows in another order: what
-rounding alone does to a descent. Printed are the objective, the iterations, and the distance of the
-metric A'A from that of one machine, relative to its Frobenius norm.
+rounding alone does to a descent. Prints Markdown: the range over the seeds of the distance of the
+metric A'A from that of one machine, relative to its Frobenius norm, and of the difference of the
+objectives.
 """
 
 import argparse
@@ -33,6 +34,11 @@ def distance(nca, other):
     return np.linalg.norm(M - N) / np.linalg.norm(N)
 
 
+def span(values, form):
+    """Return the least and the largest of some numbers."""
+    return f"{min(values):{form}} to {max(values):{form}}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[2000, 3000, 9000, 20_000])
@@ -40,27 +46,32 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     m = options.components
+    ways = ("other order", "two workers")
+    heads = [f"{way}: {what}" for what in ("distance", "objective") for way in ways]
+    print(f"| rows | {' | '.join(heads)} |\n|---|---|---|---|---|", flush=True)
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
         for n in options.rows:
+            found = []
             for seed in range(options.seeds):
                 X, y = drawn(n, seed)
                 order = np.random.default_rng(seed).permutation(n)
                 size = -(-n // BLOCKS)
                 blocks = da.from_array(X, chunks=(size, P)), da.from_array(y, chunks=size)
                 local = NCA(m).fit(X, y)
-                for name, nca in (
-                    ("one machine", local),
-                    ("rows in another order", NCA(m).fit(X[order], y[order])),
-                    ("two workers", DaskNCA(m).fit(*blocks)),
-                ):
-                    print(
-                        f"{n} rows, seed {seed}, {name}: objective {nca.objective_:.6f}, "
-                        f"{nca.n_iter_} iterations, distance {distance(nca, local):.1e}",
-                        flush=True,
-                    )
+                others = NCA(m).fit(X[order], y[order]), DaskNCA(m).fit(*blocks)
+                found.append(
+                    [distance(nca, local) for nca in others]
+                    + [nca.objective_ - local.objective_ for nca in others]
+                )
+            forms = (".1g", ".1g", "+.4f", "+.4f")
+            cells = [
+                span(values, form)
+                for values, form in zip(zip(*found, strict=True), forms, strict=True)
+            ]
+            print(f"| {n:,} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

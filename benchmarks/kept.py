@@ -3,13 +3,13 @@ predicted by it.
 
     NEARKIN_DATA=folder python benchmarks/kept.py [NAME ...]
 
-Prints for every table the score that ranks; on the withheld rows that of the saved model, of the
-plain predictor for tables, random forest and gradient boosting; how many standard errors the saved
-model is behind the plain one, paired by row; what the comparison promised, and how many standard
-errors of both that is above the fresh score; and the doubts that its verdict names. Four tables are
-made to deceive: rows of machines that are not among the withheld ones, a column that copies the
-target while training, a class of one row in two hundred, and twelve noisy copies of every row. Of
-the folder, those of the half of `tables.py` by which no setting was chosen.
+Prints Markdown: for every table the score that ranks; on the withheld rows that of the saved model,
+of the plain predictor for tables, random forest and gradient boosting; how many standard errors the
+saved model is behind the plain one, paired by row; what the comparison promised, and how many
+standard errors of both that is above the fresh score; and the doubts that its verdict names. Four
+tables are made to deceive: rows of machines that are not among the withheld ones, a column that
+copies the target while training, a class of one row in two hundred, and twelve noisy copies of
+every row. Of the folder, those of the half of `tables.py` by which no setting was chosen.
 """
 
 from __future__ import annotations
@@ -214,12 +214,11 @@ def evaluate(name: str, frame: pd.DataFrame, task: str, folder: Path) -> str:
     )
     of_both = np.hypot(standard_error(of_rows["kept"], groups), of_promise)
     method = max(choice["choices"], key=lambda one: one["folds"])["params"]["method"]
-    figures = " ".join(f"{of_rows[key].mean():8.3f}" for key in of_rows)
-    return (
-        f"{name:14} {score.name:10} {figures}   {behind.mean() / error if error else 0:+5.2f}   "
-        f"{promised:8.3f} {score.sign * (promised - fresh_score) / of_both:+5.1f}   {seconds:5.0f} "
-        f"s  {method}  {', '.join(doubt['kind'] for doubt in report['doubts'])}"
-    )
+    cells = [name, score.name, *(f"{of_rows[key].mean():.3f}" for key in of_rows)]
+    cells += [f"{behind.mean() / error if error else 0:+.2f}", f"{promised:.3f}"]
+    cells += [f"{score.sign * (promised - fresh_score) / of_both:+.1f}", f"{seconds:.0f} s", method]
+    cells += [", ".join(doubt["kind"] for doubt in report["doubts"])]
+    return f"| {' | '.join(cells)} |"
 
 
 def tables(names: list[str]) -> list[tuple[str, pd.DataFrame, str]]:
@@ -240,8 +239,8 @@ def tables(names: list[str]) -> list[tuple[str, pd.DataFrame, str]]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
-    models = "    kept    plain   forest boosting"
-    print(f"table          score      {models}  behind   promised above     time  choice  doubts")
+    heads = "table | score | kept | plain | forest | boosting | behind | promised | above | time"
+    print(f"| {heads} | choice | doubts |\n|{'---|' * 12}", flush=True)
     for name, frame, task in tables(parser.parse_args().names):
         with tempfile.TemporaryDirectory() as folder:
             print(evaluate(name, frame, task, Path(folder)), flush=True)

@@ -257,10 +257,31 @@ def apart(*arguments: object) -> dict[str, Any]:
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def row_of_fit(name: str, n: int, search: str, m: int, world: str) -> str:
-    found = apart("fit_one", name, n, search or "exact", m, world)
+def row_of_mnist(name: str, search: str, m: int) -> str:
+    found = apart("fit_one", name, 0, search or "exact", m, "modes")
     cost = f"{found['seconds']:.3g} | {found['memory']:.1f}" if name != "raw" else " | "
-    return f"| {name} | {n or 60_000:,} | {search} | {cost} | {found['accuracy']:.2f} |"
+    return f"| {name} | 60,000 | {search} | {cost} | {found['accuracy']:.2f} |"
+
+
+def table_of_fits(names: list[str], sizes: list[int], search: str, m: int, world: str) -> None:
+    found = {}
+    for n in sizes:
+        for name in ("raw", "PCA", *names):
+            found[name, n] = apart("fit_one", name, n, search, m, world)
+            print(name, n, found[name, n], file=sys.stderr, flush=True)
+    first, *others = (f"{n:,}" for n in sizes)
+    starts = f"{first} rows", f"memory, GB: {first}", f"3-NN, %: {first}"
+    heads = ["method", *(head for start in starts for head in (start, *others))]
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for name in ("raw", "PCA", *names):
+        fits = [found[name, n] for n in sizes]
+        seconds, memory = [""] * len(sizes), [""] * len(sizes)
+        if name != "raw":
+            took = [fit["seconds"] for fit in fits]
+            seconds = [f"{one:.1f} s" if one < 10 else f"{one:.0f} s" for one in took]
+            memory = [f"{fit['memory']:.1f}" for fit in fits]
+        accuracy = [f"{fit['accuracy']:.1f}" for fit in fits]
+        print(f"| {' | '.join([name, *seconds, *memory, *accuracy])} |")
 
 
 def table_of_searches(sizes: list[int], world: str) -> None:
@@ -328,16 +349,18 @@ def main() -> None:
                 for step, seconds in found.items():
                     print(f"| {name} | {n:,} | {step} | {seconds:.1f} |", flush=True)
         return
+    if options.part == "fit":
+        table_of_fits(options.methods, options.rows, options.search[0], m, world)
+        return
     print(
         f"| method, {m} dimensions | rows | search | seconds | memory, GB | held-out 3-NN, % |\n"
         "|---|---|---|---|---|---|"
     )
-    for n in options.rows if options.part == "fit" else [0]:
-        for name in ("raw", "PCA"):
-            print(row_of_fit(name, n, "", m, world), flush=True)
-        for name in options.methods:
-            for search in options.search:
-                print(row_of_fit(name, n, search, m, world), flush=True)
+    for name in ("raw", "PCA"):
+        print(row_of_mnist(name, "", m), flush=True)
+    for name in options.methods:
+        for search in options.search:
+            print(row_of_mnist(name, search, m), flush=True)
 
 
 if __name__ == "__main__":

@@ -186,19 +186,20 @@ def solvers(name: str, m: int, scale: float, sizes: tuple[int, ...]) -> None:
     rows = np.random.default_rng(0).permutation(np.flatnonzero(train))
     print(
         f"\n{name}, {X.shape[1]} features, NCA({m}) by its two solvers; 3-NN errors on "
-        f"{(~train).sum()} test rows"
+        f"{(~train).sum()} test rows\n\n| rows | lbfgs | sgd | time of sgd |\n|---|---|---|---|"
     )
     for n in sizes:
         X_n, y_n = X[rows[:n]], y[rows[:n]]
-        took = {}
+        took, cells = {}, []
         for solver in ("lbfgs", "sgd"):
             took[solver], nca = timed(lambda: NCA(m, solver=solver, random_state=0).fit(X_n, y_n))  # noqa: B023
             error = 1 - KNeighborsClassifier(3).fit(nca.transform(X_n), y_n).score(
                 nca.transform(X[~train]), y[~train]
             )
-            print(f"  n = {len(y_n)}, {solver}: {error:.2%}, {took[solver]:.1f} s, objective {nca.objective_:.4f}, "
-                  f"{nca.n_iter_} {'epochs' if solver == 'sgd' else 'iterations'}", flush=True)  # fmt: skip
-        print(f"  sgd took {took['sgd'] / took['lbfgs']:.2f} of the time.", flush=True)
+            steps = f"{nca.n_iter_} {'epochs' if solver == 'sgd' else 'iterations'}"
+            cells.append(f"{100 * error:.2f} %, {took[solver]:.0f} s, {steps}")
+        share = f"{took['sgd'] / took['lbfgs']:.2f} of lbfgs"
+        print(f"| {len(y_n):,} | {' | '.join(cells)} | {share} |", flush=True)
 
 
 PARTS: dict[str, Callable[[], None]] = {

@@ -9,7 +9,6 @@ rows. The part of the document between the marks, and its picture, are replaced.
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from document import renew
 from million import HELD_OUT, drawn
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -114,19 +114,6 @@ def draw_anchors(
         axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
     plt.close(figure)
-
-
-def renew(document: Path, name: str, text: str) -> None:
-    """Put a section into the document, between its marks."""
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    renewed, n = re.subn(
-        f"{re.escape(begin)}.*?{re.escape(end)}",
-        lambda _: f"{begin}\n{text}\n{end}",
-        document.read_text(),
-        flags=re.S,
-    )
-    assert n == 1, f"{document} has no {begin}"
-    document.write_text(renewed)
 
 
 def main() -> None:

@@ -182,8 +182,8 @@ def component_rules(rank: int, n_classes: int) -> dict[str, int]:
     """Return numbers of components of NMMP by the name of a rule."""
     half = -(-rank // 2)
     return {
-        "half": half,
-        "max20,3c": min(half, max(20, 3 * n_classes)),
+        "half of the rank": half,
+        "max(20, 3c)": min(half, max(20, 3 * n_classes)),
         "3c": min(half, 3 * n_classes),
         "2c": min(half, 2 * n_classes),
     }
@@ -243,14 +243,13 @@ def text_of_training_rows(results: dict[str, dict[str, Any]]) -> str:
     for low, high in pairwise(BOUNDS):
         here = (ratio >= low) & (ratio < high)
         gains = (half - none)[here]
-        share = f"{np.mean(gains > 0.5):.0%} / {np.mean(gains < -0.5):.0%}"
-        rows.append(
-            [f"{low} to {high}", here.sum(), f"{gains.mean():+.1f}", f"{gains.min():+.1f}", share]
-        )
+        share = f"{100 * np.mean(gains > 0.5):.0f} % / {100 * np.mean(gains < -0.5):.0f} %"
+        bounds = f"{low} to {high}" if high < np.inf else "more"
+        rows.append([bounds, here.sum(), f"{gains.mean():+.1f}", f"{gains.min():+.1f}", share])
     header = [
         "rows for each dimension",
         "cells",
-        "a half - None",
+        "1/2 - None",
         "worst",
         "gains / loses more than .5",
     ]
@@ -269,23 +268,24 @@ def text_of_training_rows(results: dict[str, dict[str, Any]]) -> str:
             ["default", "mean"], [[name, f"{scores.mean():.2f}"] for name, scores in rules.items()]
         )
     )
-    rows = []
-    for shrinkage in (None, 0.5):
-        of_rules = {
-            rule: np.array([acc[f"NMMP {rule}|{shrinkage}"] for *_, acc in cells])
-            for rule in component_rules(1, 1)
-        }
-        best = np.max(list(of_rules.values()), axis=0)
-        rows += [
-            [shrinkage, rule, f"{scores.mean():.1f}", f"{(scores - best).min():+.1f}"]
-            for rule, scores in of_rules.items()
-        ]
-    return "\n\n".join(
-        [
-            *tables,
-            table(["shrinkage", "components of NMMP", "mean", "worst loss to the best"], rows),
-        ]
-    )
+    of_rules: dict[str, list[str]] = {rule: [rule] for rule in component_rules(1, 1)}
+    for shrinkage in (0.5, None):
+        scores = np.array(
+            [[acc[f"NMMP {rule}|{shrinkage}"] for rule in of_rules] for *_, acc in cells]
+        )
+        losses = scores - scores.max(axis=1, keepdims=True)
+        for row, mean, loss in zip(
+            of_rules.values(), scores.mean(axis=0), losses.min(axis=0), strict=True
+        ):
+            row += [f"{mean:.1f}", f"{loss:+.1f}"]
+    header = [
+        "components",
+        "`shrinkage=0.5`: mean",
+        "worst loss",
+        "`shrinkage=None`: mean",
+        "worst loss",
+    ]
+    return "\n\n".join([*tables, table(header, list(of_rules.values()))])
 
 
 def text_of_amounts(results: dict[str, dict[str, float]]) -> str:
@@ -323,6 +323,25 @@ def text(results: dict[str, dict[str, float]], suffix: str = "") -> str:
     for label, values in (("mean", every.mean(axis=0)), ("worst", every.min(axis=0))):
         rows.append([label, "", *(" / ".join(f"{d:+.1f}" for d in both) for both in values)])
     return table(["set", "raw", *SHRINKING], rows)
+
+
+def summary(results: dict[str, dict[str, float]]) -> str:
+    """Return the mean and the worst difference to the raw features: the paper's form / the default."""
+    rows = []
+    for label, suffix in (("dimension chosen", ""), ("`n_components=None`", "|all")):
+        over = np.array(
+            [
+                [
+                    [one[f"{method}|{form}{suffix}"] - one["raw k-NN"] for form in FORMS]
+                    for method in SHRINKING
+                ]
+                for one in results.values()
+            ]
+        )
+        for what, values in (("mean", over.mean(axis=0)), ("worst", over.min(axis=0))):
+            cells = (" / ".join(f"{d:+.1f}" for d in both) for both in values)
+            rows.append([f"{label}, {what}", *cells])
+    return table(["", *SHRINKING], rows)
 
 
 def main() -> None:
@@ -375,6 +394,7 @@ def main() -> None:
     print(text({one.name: results[one.name] for one in chosen}))
     print("\nWith `n_components=None`:\n")
     print(text({one.name: results[one.name] for one in chosen}, "|all"))
+    print(f"\nOver the sets:\n\n{summary({one.name: results[one.name] for one in chosen})}")
 
 
 if __name__ == "__main__":

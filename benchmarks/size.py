@@ -49,15 +49,19 @@ def lines_of(nodes: Iterator[ast.stmt]) -> set[int]:
     return {line for node in nodes for line in range(node.lineno, node.end_lineno + 1)}
 
 
-def code_tokens(text: str) -> list[tokenize.TokenInfo]:
-    """Return the tokens that are code."""
-    documented = [
+def documented(tree: ast.AST) -> list[ast.Module | ast.ClassDef | ast.FunctionDef]:
+    """Return the nodes whose body begins with a docstring."""
+    return [
         node
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(tree)
         if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS))
         and ast.get_docstring(node, clean=False) is not None
     ]
-    docstrings = lines_of(node.body[0] for node in documented)
+
+
+def code_tokens(text: str) -> list[tokenize.TokenInfo]:
+    """Return the tokens that are code."""
+    docstrings = lines_of(node.body[0] for node in documented(ast.parse(text)))
     return [
         token
         for token in tokenize.generate_tokens(io.StringIO(text).readline)

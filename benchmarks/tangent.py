@@ -1,7 +1,7 @@
 """Tangent distance on digits: errors of 1-NN, and time and recall of the graph found among
 Euclidean candidates.
 
-    NEARKIN_DATA=folder OPENBLAS_NUM_THREADS=1 python benchmarks/tangent.py
+    NEARKIN_DATA=folder OPENBLAS_NUM_THREADS=1 python -m benchmarks.tangent
 
 NEARKIN_DATA names a folder with usps.npz and mnist.npz. Prints Markdown. USPS: its 7,291 training
 and 2,007 test rows; MNIST: rows 0 to 7,999 and 8,000 to 9,999; the graph: the first 10,000 rows of

@@ -4,10 +4,11 @@ tests for `compare`.
 Two learners, 5-NN on three features each, are compared on tables drawn anew, on the folds that
 `compare` takes for so many rows. Four tests: `folds`, the corrected resampled t-test; `rows`, the
 variance of the held-out rows with Nadeau and Bengio's factor, `paired_test_by_rows`; `plain`, the
-same without (Bayle et al., NeurIPS 2020); `larger`, what `compare` says: `paired_test`. Where there
+same without (Bayle et al., NeurIPS 2020); `paired_test`, with which `compare` decides. Where there
 is a difference by construction, the test is for the mean difference over all tables: a level, too,
-but for the scenarios of POWER. Prints the percentage of tables at .05 and at .05/16, the first step
-of Holm's test with sixteen methods, and at .05 by `larger` the 95 % interval of that percentage.
+but for the scenarios of POWER. Prints Markdown: the percentage of tables at .05 and at .05/16, the
+first step of Holm's test with sixteen methods, and at .05 by `paired_test` the 95 % interval of
+that percentage.
 
     python benchmarks/verdicts.py [--draws 300] [--rows 200,500 --folds 3] [NAME ...]
 """
@@ -29,7 +30,7 @@ from nearkin.evaluation.statistics import (
 )
 
 ROWS = (200, 500, 2000, 5000, 20_000)
-TESTS = ("folds", "rows", "plain", "larger")
+TESTS = ("folds", "rows", "plain", "`paired_test`")
 
 
 def hits(X, y, train, test):
@@ -157,7 +158,7 @@ def p_values(method, baseline, rows, n_train, units, shift):
         else np.nan,
         "rows": paired_test_by_rows(method, baseline, rows, n_train, units).p_value,
         "plain": paired_test_by_rows(method, baseline, rows, np.inf, units).p_value,
-        "larger": paired_test(method, baseline, rows, n_train, units).p_value,
+        "`paired_test`": paired_test(method, baseline, rows, n_train, units).p_value,
     }
 
 
@@ -167,7 +168,7 @@ def rates(found, test):
     if np.isnan(values).any():
         return "-"
     shown = [f"{100 * np.mean(values < level):.1f}" for level in (0.05, 0.05 / 16)]
-    if test != "larger":
+    if test != "`paired_test`":
         return ", ".join(shown)
     low, high = binomtest(int(np.sum(values < 0.05)), len(values)).proportion_ci()
     return f"{shown[0]} ({100 * low:.1f} to {100 * high:.1f}), {shown[1]}"
@@ -182,21 +183,19 @@ def main():
         "--folds", type=int, help="drawn once (default: the folds that compare takes)"
     )
     args = parser.parse_args()
-    print(
-        f"| scenario | rows, folds | difference | {' | '.join(TESTS)} "
-        f"|\n|{'---|' * (3 + len(TESTS))}"
-    )
     for name in args.names or SCENARIOS:
+        print(f"\n| {name}: rows, folds | {' | '.join(TESTS)} |\n|{'---|' * (1 + len(TESTS))}")
+        differences = []
         for n in map(int, args.rows.split(",")):
             rng = np.random.default_rng(0)
             drawn = [draw(rng, name, n, args.folds) for _ in range(args.draws)]
-            difference = np.mean([mean_difference(*sample[:2]) for sample in drawn])
-            found = [p_values(*sample, 0 if name in POWER else difference) for sample in drawn]
+            differences.append(np.mean([mean_difference(*sample[:2]) for sample in drawn]))
+            shift = 0 if name in POWER else differences[-1]
+            found = [p_values(*sample, shift) for sample in drawn]
             cells = " | ".join(rates(found, test) for test in TESTS)
-            print(
-                f"| {name} | {n}, {len(drawn[0][2])} | {100 * difference:+.1f} | {cells} |",
-                flush=True,
-            )
+            print(f"| {n}, {len(drawn[0][2])} | {cells} |", flush=True)
+        shown = ", ".join(f"{100 * difference:+.1f}" for difference in differences)
+        print(f"\nMean differences in points: {shown}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ over all. Seconds are processor time of a fit.
 
 The second takes the tables of defaults.py, standardized, and its splits: at most 500 training rows.
 All dimensions are kept; in percent, 3-NN after a method, and the differences when RCA comes before
-it.
+it; then the differences over the tables.
 
-NEARKIN_DATA names a folder of NPZ files with a folder `tables` of CSV files; what is not there is
-left out.
+NEARKIN_DATA names a folder of NPZ files with a folder `tables` of CSV files; tables that are not
+there are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_limits
 
 from nearkin import DNE, NCA, RCA, EmbeddingAdapter
 
-SETS = ("banking77_minilm", "usps")
+SETS = {"banking77": "banking77_minilm", "USPS": "usps"}
 IMAGES = ("usps", "mnist", "coil20_16", "umist_28x23", "orl_56x46")  # of defaults.py; no tables
 K = 10
 WHITENINGS = {"RCA()": RCA()}
@@ -52,10 +52,19 @@ def whitened(methods: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def in_code(name: str) -> str:
+    """Return the name of a method, or of several one after the other, as Markdown."""
+    return ", then ".join(f"`{part}`" for part in name.split(", then "))
+
+
 def compared(m: int) -> dict[str, Any]:
     alone = {f"DNE({m}, n_neighbors=10)": DNE(m, n_neighbors=10), f"NCA({m})": NCA(m)}
-    others = {"raw": FunctionTransformer(), f"PCA({m})": PCA(m), f"RCA({m})": RCA(m)}
-    return others | alone | whitened(alone) | {f"EmbeddingAdapter({m})": EmbeddingAdapter(m)}
+    others = {f"PCA({m})": PCA(m), f"RCA({m})": RCA(m)}
+    adapter = {f"EmbeddingAdapter({m})": EmbeddingAdapter(m)}
+    named = others | alone | whitened(alone) | adapter
+    return {"raw": FunctionTransformer()} | {
+        in_code(name): method for name, method in named.items()
+    }
 
 
 def training_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -83,17 +92,22 @@ def measured(
 
 
 def searches(m: int, n_held_out: int) -> None:
-    for name in SETS:
-        try:
-            X, y = training_rows(name)
-        except FileNotFoundError:
-            continue
-        print(f"\n{name}: {n_held_out:,} of {len(y):,} rows are held out, {X.shape[1]} features:\n")
-        row("", "precision@1", f"precision@{K}", "seconds")
-        row(*["---"] * 4)
-        for method, estimator in compared(m).items():
+    sets = {title: training_rows(name) for title, name in SETS.items()}
+    row(
+        "",
+        *(
+            cell
+            for title in sets
+            for cell in (f"{title}: precision@1", f"precision@{K}", "seconds")
+        ),
+    )
+    row(*["---"] * (1 + 3 * len(sets)))
+    for method, estimator in compared(m).items():
+        cells = []
+        for X, y in sets.values():
             first, all_k, seconds = measured(estimator, X, y, n_held_out)
-            row(method, f"{100 * first:.1f}", f"{100 * all_k:.1f}", f"{seconds:.1f}")
+            cells += [f"{100 * first:.1f}", f"{100 * all_k:.1f}", f"{seconds:.1f}"]
+        row(method, *cells)
 
 
 def tables(n_splits: int) -> None:
@@ -119,17 +133,13 @@ def tables(n_splits: int) -> None:
             for score, form in zip(part, FORMS, strict=True)
         ]
         row(f"{name} ({n_train} x {X.shape[1]}, {len(np.unique(y))})", *cells)
-    for what, summary in (("mean", np.mean), ("best", np.max), ("worst", np.min)):
-        row(
-            what,
-            *(
-                cell
-                for part in summary(found, axis=0)
-                for cell in ("", *(f"{gain:+.1f}" for gain in part))
-            ),
-        )
-    n_worse = np.sum(np.array(found) < 0, axis=0)
-    row(f"worse, of {len(found)}", *(cell for part in n_worse for cell in ("", *map(str, part))))
+    print()
+    row("", "mean", "best", "worst", "tables that lose")
+    row(*["---"] * 5)
+    of_pairs = np.reshape(found, (len(found), -1)).T
+    for name, gains in zip(whitened(alone), of_pairs, strict=True):
+        figures = (f"{summary(gains):+.1f}" for summary in (np.mean, np.max, np.min))
+        row(in_code(name), *figures, f"{np.sum(gains < 0)} of {len(gains)}")
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import NCA, EmbeddingAdapter, NCAClassifier, TDLClassifier
 from nearkin.datasets import load
-from nearkin.evaluation import compare, default_methods
+from nearkin.evaluation import all_methods, compare
 
 FOLDER = Path(__file__).parent / "images" / "cards"
 SIZE = (2.8, 1.7)  # inches of 96 pixels: the width of a card
@@ -54,7 +54,7 @@ def methods() -> Drawing:
     """
     balance = load("balance_scale")
     shown = ["PCA", "LDA", "DNE", "NCA"]
-    chosen = [method for method in default_methods("classification") if method.name in shown]
+    chosen = [method for method in all_methods("classification") if method.name in shown]
     found = compare(
         balance.X, balance.y, methods=chosen, references=[], n_repeats=1, n_splits=5, refit=False
     )

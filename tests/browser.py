@@ -130,12 +130,21 @@ class Browser:
                 raise TimeoutError(f"after {PATIENCE:g} s still not: {condition}")
             time.sleep(0.05)
 
-    def screenshot(self, path, *, full=False):
-        """Write a PNG of what is seen, or of the full page."""
+    def screenshot(self, path, *, full=False, element=None):
+        """Write a PNG of what is seen, of the full page, or of the first element of a selector."""
+        beyond = full or element is not None
+        clip = self._clip_of(element) if element else self._clip(full)
         picture = self._call(
-            "Page.captureScreenshot", format="png", captureBeyondViewport=full, **self._clip(full)
+            "Page.captureScreenshot", format="png", captureBeyondViewport=beyond, **clip
         )
         Path(path).write_bytes(base64.b64decode(picture["data"]))
+
+    def _clip_of(self, element):
+        box = f"document.querySelector({json.dumps(element)}).getBoundingClientRect()"
+        found = self.evaluate(
+            f"(({{x, y, width, height}}) => [x + scrollX, y + scrollY, width, height])({box})"
+        )
+        return {"clip": dict(zip(("x", "y", "width", "height"), found, strict=True), scale=1)}
 
     def _clip(self, full):
         if not full:
@@ -191,6 +200,7 @@ def main():
         "--full", action="store_true", help="the full page, not only what is seen first"
     )
     parser.add_argument("--scroll", help="CSS selector of what to scroll to")
+    parser.add_argument("--element", help="CSS selector of what the picture shows alone")
     options = parser.parse_args()
     with Browser() as browser:
         browser.open(options.page, width=options.width, height=options.height, dark=options.dark)
@@ -199,7 +209,7 @@ def main():
                 f"document.querySelector({json.dumps(options.scroll)}).scrollIntoView()"
             )
         time.sleep(1)
-        browser.screenshot(options.picture, full=options.full)
+        browser.screenshot(options.picture, full=options.full, element=options.element)
         print(*browser.console, *browser.requests, sep="\n")
 
 
