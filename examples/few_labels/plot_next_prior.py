@@ -50,8 +50,8 @@ def clusters(Z):
     return KMeans(10, n_init=10, random_state=0).fit_predict(eigenmaps.embedding_)
 
 
-rand = {name: [] for name in REGS}
-votes = {name: [] for name in REGS}
+rand: dict[str, list[list[float]]] = {name: [] for name in REGS}
+votes: dict[str, list[list[float]]] = {name: [] for name in REGS}
 for draw in range(10, 13):
     rng = np.random.default_rng(draw)
     rows = rng.permutation(len(digits.target))[:1000]

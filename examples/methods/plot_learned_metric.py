@@ -45,14 +45,12 @@ for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
 # %%
 # The dots are the folds and the bars their means.
 
-weights = np.array(weights)
-order = weights.mean(axis=0).argsort()
+W = np.array(weights)
+order = W.mean(axis=0).argsort()
 fig, ax = plt.subplots(figsize=(9, 5.5), layout="constrained")
 position = np.arange(len(order))
-ax.barh(position, weights.mean(axis=0)[order], color="#56B4E9", label="mean of five folds")
-ax.scatter(
-    weights[:, order], np.tile(position, (5, 1)), color="black", s=18, zorder=2, label="each fold"
-)
+ax.barh(position, W.mean(axis=0)[order], color="#56B4E9", label="mean of five folds")
+ax.scatter(W[:, order], np.tile(position, (5, 1)), color="black", s=18, zorder=2, label="each fold")
 ax.set_yticks(position, [wine.feature_names[j].replace("_", " ") for j in order])
 ax.set_xlabel("weight of the feature in the learned metric")
 ax.set_title(

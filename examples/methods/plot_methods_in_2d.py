@@ -15,6 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba_array
+from matplotlib.lines import Line2D
 from scipy.sparse import coo_array
 from scipy.special import softmax
 from sklearn.decomposition import PCA
@@ -144,7 +145,7 @@ for text, color in (
     ("different classes", ORANGE),
     ("direction found", "black"),
 ):
-    handles.append(plt.Line2D([], [], color=color, label=text))
+    handles.append(Line2D([], [], color=color, label=text))
 fig.legend(handles=handles, loc="outside lower center", ncols=5)
 fig.suptitle("Pairs that each method compares, and the direction that it finds", fontsize=14)
 plt.show()

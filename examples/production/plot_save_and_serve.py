@@ -81,8 +81,14 @@ row = labels.vote.argmin()
 fig, ax = plt.subplots(figsize=(8, 4.8), layout="constrained")
 for cultivar in np.unique(arrays["answers"]):
     voters = arrays["voters"][arrays["answers"] == cultivar]
-    style = {"marker": MARKERS[cultivar], "color": COLORS[cultivar], "alpha": 0.6, "linestyle": ""}
-    ax.plot(voters[:, 0], voters[:, 1], label=f"cultivar {cultivar}", **style)
+    ax.plot(
+        voters[:, 0],
+        voters[:, 1],
+        MARKERS[cultivar],
+        color=COLORS[cultivar],
+        alpha=0.6,
+        label=f"cultivar {cultivar}",
+    )
 for voter in arrays["voters"][nearest[row]]:
     ax.plot(*np.transpose([Z[row, :2], voter[:2]]), color="black", linewidth=1)
 ax.plot(Z[row, 0], Z[row, 1], "k*", markersize=16, label="new wine")

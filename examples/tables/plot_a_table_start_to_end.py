@@ -152,7 +152,7 @@ models = {
     "random forest": make_pipeline(TableEncoder(), RandomForestClassifier(random_state=0)),
     "NCAClassifier": NCAClassifier(),
 }
-scores = pd.DataFrame(index=models, columns=["accuracy", "log loss"], dtype=float)
+scores = pd.DataFrame(index=list(models), columns=["accuracy", "log loss"], dtype=float)
 for name, model in models.items():
     model.fit(X, train["decision"])
     accuracy = model.score(X_test, test["decision"])
@@ -205,7 +205,7 @@ mended.loc[first, "decision"] = true_decision[first]
 mended.loc[7, "mileage"] = true_mileage
 X = features(mended)
 classifier = NCAClassifier().fit(X, mended["decision"])
-print(f"before: {scores.loc['NCAClassifier', 'accuracy']:.1%} of the held-out decisions are right")
+print(f"before: {scores['accuracy']['NCAClassifier']:.1%} of the held-out decisions are right")
 print(f"after:  {classifier.score(X_test, test['decision']):.1%}")
 
 # %%

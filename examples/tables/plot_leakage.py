@@ -122,7 +122,7 @@ with TemporaryDirectory() as folder:
         "-m",
         "nearkin",
         "compare",
-        table,
+        str(table),
         "--target",
         "species",
         "--methods",

@@ -39,7 +39,7 @@ def ten_nearest(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return np.argsort(-normalize(queries) @ normalize(vectors).T, axis=1)[:, :10]
 
 
-def recall(found: np.ndarray) -> float:
+def recall(found):
     """Return the share of the ten neighbours by the old model that are among those found."""
     return (found[:, :, None] == ten_nearest(old_queries, index)[:, None, :]).any(axis=1).mean()
 

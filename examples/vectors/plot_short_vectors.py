@@ -32,7 +32,7 @@ X_index, X_queries, y_index, y_queries = train_test_split(
 )
 
 
-def precision_at_10(index: np.ndarray, queries: np.ndarray) -> float:
+def precision_at_10(index, queries):
     """Return the share of items of the query's class among its ten most similar ones."""
     cosines = normalize(queries) @ normalize(index).T
     nearest = np.argsort(-cosines, axis=1)[:, :10]
@@ -88,7 +88,11 @@ for kind, code in dict.fromkeys((kind, code) for kind, code, _ in found):
     curve = {n: precision for (*one, n), precision in found.items() if one == [kind, code]}
     marker, line = styles[code]
     ax.plot(
-        curve.keys(), curve.values(), marker + line, color=colors[kind], label=f"{kind}, {code}"
+        list(curve),
+        list(curve.values()),
+        marker + line,
+        color=colors[kind],
+        label=f"{kind}, {code}",
     )
 ax.plot(256, raw, "k*", markersize=13, label="raw, float32")
 ax.axhline(raw, color="black", linewidth=0.8, linestyle="--", zorder=0)

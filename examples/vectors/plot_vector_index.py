@@ -19,7 +19,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from nearkin import EmbeddingAdapter
-from nearkin.neighbors.approximate import import_faiss
+from nearkin.neighbors.inverted_lists import import_faiss
 
 X, y = load_digits(return_X_y=True)
 vectors, queries, labels, query_labels = train_test_split(
@@ -37,7 +37,7 @@ adapter = EmbeddingAdapter(16).fit(vectors, labels)
 faiss = import_faiss()
 
 
-def with_adapter(index: faiss.Index) -> faiss.IndexPreTransform:
+def with_adapter(index):
     """Return an index of raw vectors that adapts them for the given one."""
     linear = faiss.LinearTransform(64, 16, True)
     faiss.copy_array_to_vector(adapter.components_.ravel(), linear.A)
@@ -70,7 +70,7 @@ cosines = adapter.transform(queries) @ adapter.transform(vectors).T
 by_nearkin = np.argsort(-cosines, axis=1)[:, :10]
 
 
-def share_found(exact: np.ndarray, others: np.ndarray) -> float:
+def share_found(exact, others):
     """Return the share of ten exact neighbours that are among others."""
     return (exact[:, :, None] == others[:, None, :]).any(axis=2).mean()
 

@@ -15,7 +15,7 @@ from nearkin.app.adapter_file import SavedAdapter, save_adapter
 from nearkin.app.cli import main
 from nearkin.app.export import script
 from nearkin.app.readers import TableError
-from nearkin.neighbors.approximate import import_faiss
+from nearkin.neighbors.inverted_lists import import_faiss
 from nearkin.vectors import EmbeddingAdapter, Matcher
 
 KINDS = (None, "int8", "binary")
