@@ -5,7 +5,9 @@ browsers draw by themselves, in a font that lies in `_static/fonts`, and the the
 and its search along.
 """
 
+import json
 import os
+from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -138,11 +140,50 @@ def is_inherited(
     return True if not module.startswith("nearkin") and callable(member) else None
 
 
+def add_texts(
+    app: Sphinx, page: str, template: str, context: dict[str, object], doctree: object
+) -> None:
+    """Give the page of the search its order, and the texts that it quotes."""
+    if page == "search":
+        for script in ("page_texts.js", "search.js"):
+            app.add_js_file(script, loading_method="defer")
+
+
+def text_of(paragraph: nodes.paragraph) -> str:
+    """Return the words of a paragraph, without comments; none of the note above examples that they
+    can be downloaded.
+    """
+    if "sphx-glr-download-link-note" in paragraph.parent["classes"]:
+        return ""
+    words = [
+        text.astext()
+        for text in paragraph.findall(nodes.Text)
+        if not isinstance(text.parent, nodes.raw)
+    ]
+    return " ".join("".join(words).split())
+
+
+def write_texts(app: Sphinx, error: Exception | None) -> None:
+    """Write the paragraphs of all pages into a script: a page that is read from a file must not
+    fetch others.
+    """
+    if error is not None or app.builder.format != "html":
+        return
+    texts = {
+        page: " ".join(map(text_of, app.env.get_doctree(page).findall(nodes.paragraph)))
+        for page in app.env.found_docs
+    }
+    script = f"const PAGE_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
+    Path(app.outdir, "_static", "page_texts.js").write_text(script, encoding="utf-8")
+
+
 def setup(app: Sphinx) -> None:
-    """Register the renderer of formulas, and what is done to docstrings."""
+    """Register the renderer of formulas, what is done to docstrings, and the search."""
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     app.connect("autodoc-process-docstring", mark_formulas, priority=100)
     app.connect("autodoc-skip-member", is_inherited)
+    app.connect("html-page-context", add_texts)
+    app.connect("build-finished", write_texts)
 
 
 html_math_renderer = "mathml"
