@@ -110,7 +110,7 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
     )
     maps = [_map(rng, row, answers, dimensions) for row in rows if row["kind"] == "method"]
     return {
-        "format": 1, "nearkin": "0.2.0", "command": ["nearkin", "compare", name, "--target", target],
+        "format": 1, "nearkin": "0.3.0", "command": ["nearkin", "compare", name, "--target", target],
         "versions": {"Python": "3.11.2", "NumPy": "2.4.6", "SciPy": "1.17.1", "scikit-learn": "1.8.0"},
         "machine": "Linux-6.1-x86_64", "seed": 0, "seconds": 17.2,
         "table": {
@@ -134,7 +134,7 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
         **title,
         "verdict": f"{found} of held-out rows, p <0.001 after Holm over {len(methods)} methods.\nA second line.",
         "doubts": [],
-        "quote": f"{found} of held-out rows of {name} (625 rows, p <0.001; nearkin 0.2.0).",
+        "quote": f"{found} of held-out rows of {name} (625 rows, p <0.001; nearkin 0.3.0).",
         "notes": ["LMNN (3 fits) warned: it did not converge.", "10 folds reduced to 5 folds: a class has 5 rows."],
         "ranking": [choice, *rows, *references],
         "columns": _columns(rng, [wrap(f"{label} tail") for label in labels or "abcdefg"][:20], wrap),
