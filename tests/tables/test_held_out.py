@@ -469,12 +469,16 @@ class TestArrays:
             ("held_out_places", np.array([0, 99])),
             ("held_out_weights", np.array([1.0, -1.0])),
             ("held_out_folds", np.array([0, 2])),
+            ("held_out_folds", np.array([0, 0])),
             ("held_out_votes", np.array([1.0, np.nan])),
             ("held_out_cells", np.zeros((2, 3))),
         ],
     )
     def test_wrong_arrays_are_refused(self, name, wrong):
-        rows = held_out(np.ones((2, 1)))
+        rows = held_out(np.ones((2, 1)), folds=np.array([0, 1]))
+        HeldOutRows.from_arrays(
+            rows.to_arrays(), rows.features, np.zeros((2, 1)), np.zeros(2), None
+        )
         arrays = rows.to_arrays() | {name: wrong}
         with pytest.raises(ValueError, match="held-out rows"):
             HeldOutRows.from_arrays(arrays, rows.features, np.zeros((2, 1)), np.zeros(2), None)
