@@ -204,6 +204,7 @@ def test_a_model_without_held_out_rows_is_refused(here, capsys, option):
         {"held_out_places": np.full(N, -1)},
         {"held_out_places": np.arange(N) + 1},
         {"held_out_weights": np.zeros(N)},
+        {"held_out_folds": np.full(N, 2)},
         {"held_out_cells": np.ones((N, 2))},
     ],
 )

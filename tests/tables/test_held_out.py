@@ -42,7 +42,7 @@ def model():
     return NCAClassifier(alpha=1.5).fit(*mixed(400, np.random.default_rng(0)))
 
 
-def held_out(cells, targets=None, votes=None, Z=None, weights=None, features=None):
+def held_out(cells, targets=None, votes=None, Z=None, weights=None, features=None, folds=None):
     n = cells.shape[0]
     return HeldOutRows(
         np.arange(n),
@@ -52,6 +52,7 @@ def held_out(cells, targets=None, votes=None, Z=None, weights=None, features=Non
         np.zeros(n) if votes is None else votes,
         features or [Feature(f"x{j}", j) for j in range(cells.shape[1])],
         np.ones(n) if weights is None else weights / weights.mean(),
+        np.zeros(n, dtype=int) if folds is None else folds,
     )
 
 
@@ -194,7 +195,7 @@ class TestQuantiles:
             Z = rng.uniform(-2, 2, size=(n + n_new, 2))
             y = Z[:, 0] + np.exp(Z[:, 1]) * rng.normal(size=n + n_new)
             rows = held_out(np.zeros((n, 1)), y[:n], Z[:n, 0], Z[:n])
-            found = rows.quantiles(Z[n:], Z[n:, 0], q)
+            found = rows.quantiles(Z[n:], Z[n:, :1], q)
             below += np.mean(y[n:, None] <= found, axis=0) / 8
             widths.append(np.corrcoef(found[:, 3] - found[:, 0], np.exp(Z[n:, 1]))[0, 1])
         np.testing.assert_allclose(below, q, atol=0.025)
@@ -204,10 +205,37 @@ class TestQuantiles:
         """Where all rows are at one place the quantiles are order statistics of the errors."""
         errors = rng.permutation(np.arange(19.0))
         rows = held_out(np.zeros((19, 1)), errors, np.zeros(19))
-        found = rows.quantiles(np.zeros((1, 1)), np.array([100.0]), np.array([0.05, 0.9]))
+        found = rows.quantiles(np.zeros((1, 1)), np.array([[100.0]]), np.array([0.05, 0.9]))
         assert found[0, 0] <= 100.0
         assert found[0, 1] >= 117.0
-        assert np.isinf(rows.quantiles(np.zeros((1, 1)), np.zeros(1), np.array([0.04, 0.96]))).all()
+        assert np.isinf(
+            rows.quantiles(np.zeros((1, 1)), np.zeros((1, 1)), np.array([0.04, 0.96]))
+        ).all()
+
+    def test_an_error_is_added_to_the_prediction_without_its_fold(self, rng):
+        """The rows of one fold were predicted without a huge number, those of the other with it."""
+        y, folds = rng.permutation(np.arange(200.0)), np.repeat([0, 1], 100)
+        votes = np.array([0.0, 1e6])
+        rows = held_out(np.zeros((200, 1)), y, votes[folds], folds=folds)
+        found = rows.quantiles(np.zeros((1, 1)), votes[None], np.array([0.25, 0.75]))
+        np.testing.assert_allclose(found, [[49, 149]], atol=2)
+
+    def test_coverage_where_a_few_numbers_are_huge(self):
+        """The mean of all rows, by which new ones are predicted, is not that of the rows by which
+        those held out were.
+        """
+        covered = []
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(1400, 2))
+            y = np.exp(12 + 0.3 * X[:, 0] + 0.1 * rng.normal(size=1400))
+            typed = y[:400] * np.where(np.arange(400) < 5, 1000, 1)
+            fold = np.split(rng.permutation(400), 2)
+            model = NCARegressor(alpha=4.5, n_bins=4).fit_encoded(X[:400], typed, folds=[fold])
+            low, high = model.predict_interval(X[400:]).T
+            covered.append(np.mean((low <= y[400:]) & (y[400:] <= high)))
+        assert min(covered) > 0.8
+        assert np.mean(covered) > 0.88
 
     def test_quantiles_ascend_in_any_order_given(self, line):
         X, _, model = line
@@ -267,7 +295,7 @@ class TestQuantiles:
         errors, weights = np.r_[np.zeros(100), np.full(100, 5.0)], np.repeat([9.0, 1.0], 100)
         rows = held_out(np.zeros((200, 1)), errors, np.zeros(200), weights=weights)
         q = np.array([0.8, 0.95])
-        assert rows.quantiles(np.zeros((1, 1)), np.zeros(1), q).tolist() == [[0, 5]]
+        assert rows.quantiles(np.zeros((1, 1)), np.zeros((1, 1)), q).tolist() == [[0, 5]]
 
 
 class TestFamiliarity:
@@ -440,12 +468,17 @@ class TestArrays:
         [
             ("held_out_places", np.array([0, 99])),
             ("held_out_weights", np.array([1.0, -1.0])),
+            ("held_out_folds", np.array([0, 2])),
+            ("held_out_folds", np.array([0, 0])),
             ("held_out_votes", np.array([1.0, np.nan])),
             ("held_out_cells", np.zeros((2, 3))),
         ],
     )
     def test_wrong_arrays_are_refused(self, name, wrong):
-        rows = held_out(np.ones((2, 1)))
+        rows = held_out(np.ones((2, 1)), folds=np.array([0, 1]))
+        HeldOutRows.from_arrays(
+            rows.to_arrays(), rows.features, np.zeros((2, 1)), np.zeros(2), None
+        )
         arrays = rows.to_arrays() | {name: wrong}
         with pytest.raises(ValueError, match="held-out rows"):
             HeldOutRows.from_arrays(arrays, rows.features, np.zeros((2, 1)), np.zeros(2), None)

@@ -401,7 +401,7 @@ def covered(model: Model, Z: Any, votes: np.ndarray, coverage: float) -> dict[st
     assert held_out is not None
     if not model.classes:
         tail = (1 - coverage) / 2
-        ends = held_out.quantiles(Z, votes, np.array([tail, 1 - tail]))
+        ends = model.predictor.quantiles(Z, np.array([tail, 1 - tail]))
         return dict(zip(("low", "high"), ends.T, strict=True))
     # where classes were weighted, so were the votes for the held-out rows
     votes = votes * model.arrays.get("class_weights", 1.0)

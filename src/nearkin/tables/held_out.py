@@ -138,14 +138,15 @@ def local_weights(D2: np.ndarray, weights: np.ndarray, n_neighbors: int | None) 
 
 
 def weighted_quantiles(W: np.ndarray, values: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return quantiles of values (m,) that have the weights W (n, m), shape (n, len(q)): the least
-    value up to which the weights are a share q of all.
+    """Return quantiles of values, (m,) or (n, m), that have the weights W (n, m), shape (n,
+    len(q)): the least value up to which the weights are a share q of all.
     """
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(W[:, order], axis=1)
+    order = np.atleast_2d(np.argsort(values, axis=-1, kind="stable"))
+    reached = np.cumsum(np.take_along_axis(W, order, axis=1), axis=1)
     reached /= reached[:, -1:]
     places = [np.sum(reached < level - ROUNDING, axis=1) for level in q]
-    return values[order][np.minimum(np.stack(places, axis=1), len(values) - 1)]
+    ranks = np.minimum(np.stack(places, axis=1), W.shape[1] - 1)
+    return np.take_along_axis(np.atleast_2d(values), np.take_along_axis(order, ranks, axis=1), 1)
 
 
 # How familiar a row is: its distance to the nearest rows, in columns that no label has weighted.
@@ -331,6 +332,8 @@ class HeldOutRows:
         What the cells are.
     weights : ndarray of shape (n_h,)
         1 in the mean.
+    folds : ndarray of int of shape (n_h,)
+        Equal for rows that were held out together, counted from 0.
     """
 
     places: np.ndarray
@@ -340,6 +343,11 @@ class HeldOutRows:
     votes: np.ndarray
     features: Sequence[Feature]
     weights: np.ndarray
+    folds: np.ndarray
+
+    def rows_of_folds(self) -> list[np.ndarray]:
+        """Return which of the rows that vote were held out together, of each fold."""
+        return [self.places[self.folds == fold] for fold in range(self.folds.max() + 1)]
 
     def label_sets(
         self, votes: np.ndarray, coverage: float, *, by_class: bool, allow_empty: bool
@@ -352,19 +360,29 @@ class HeldOutRows:
         return label_scores(votes, allow_empty=allow_empty) <= thresholds
 
     def quantiles(self, Z: np.ndarray, predicted: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Return quantiles of the numbers of embedded rows (n, m) with predictions (n,), of shape
-        (n, len(q)); of levels q that ascend, ascending.
+        """Return quantiles of the numbers of embedded rows (n, m), of shape (n, len(q)); of levels
+        q that ascend, ascending.
 
-        Each level is moved by the conformal quantile of what the held-out numbers lie above it: a
-        quantile below the median downwards, the others upwards (Romano, Patterson and Candes,
-        "Conformalized Quantile Regression", 2019).
+        An error is added to what is predicted as its held-out row was, without the rows of its fold
+        (Barber, Candes, Ramdas and Tibshirani, "Predictive Inference with the Jackknife+", 2021):
+        what all rows predict may be far from that, where a few numbers are huge. Each level is
+        moved by the conformal quantile of what the held-out numbers lie above it: a quantile below
+        the median downwards, the others upwards (Romano, Patterson and Candes, "Conformalized
+        Quantile Regression", 2019).
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, m)
+        predicted : ndarray of shape (n, number of folds)
+            By the rows that are not in the fold.
+        q : ndarray
         """
         out = np.empty((len(Z), len(q)))
         for rows in row_blocks(len(Z), len(self.Z)):
             D2 = euclidean_distances(Z[rows], self.Z, squared=True)
             W = local_weights(D2, self.weights, self._n_neighbors)
-            out[rows] = weighted_quantiles(W, self._errors, q)
-        return np.sort(predicted[:, None] + out + self._shifts(q), axis=1)
+            out[rows] = weighted_quantiles(W, predicted[rows][:, self.folds] + self._errors, q)
+        return np.sort(out + self._shifts(q), axis=1)
 
     def _shifts(self, q: np.ndarray) -> np.ndarray:
         """Return by how much each level is moved; found once for the same levels."""
@@ -487,6 +505,7 @@ class HeldOutRows:
             "held_out_places": self.places,
             "held_out_votes": self.votes,
             "held_out_weights": self.weights,
+            "held_out_folds": self.folds,
         }
         if not issparse(self.cells):
             return arrays | {"held_out_cells": self.cells}
@@ -507,7 +526,7 @@ class HeldOutRows:
         error where they do not fit.
         """
         places, votes = arrays["held_out_places"], arrays["held_out_votes"]
-        weights, n = arrays["held_out_weights"], len(places)
+        weights, folds, n = arrays["held_out_weights"], arrays["held_out_folds"], len(places)
         if "held_out_cells" in arrays:
             cells: Any = arrays["held_out_cells"]
         else:
@@ -522,7 +541,11 @@ class HeldOutRows:
             votes.shape == ((n,) if n_classes is None else (n, n_classes)),
             bool(np.isfinite(votes).all()),
             weights.shape == (n,) and bool((np.isfinite(weights) & (weights > 0)).all()),
+            folds.shape == (n,)
+            and folds.dtype.kind in "iu"
+            and np.array_equal(np.unique(folds), np.arange(folds.max(initial=-1) + 1))
+            and np.bincount(folds).max() < len(voters),  # the others predict
         ]
         if not all(fits):
             raise ValueError("its held-out rows")
-        return cls(places, cells, voters[places], answers[places], votes, features, weights)
+        return cls(places, cells, voters[places], answers[places], votes, features, weights, folds)

@@ -361,6 +361,7 @@ class TablePredictor(
         """Set what the votes of the members say of the rows that they have not seen."""
         votes, _ = mixed([one.experts for one in learned], learned[0].held_out)
         self.held_out_rows_ = self._rows[np.concatenate([test for _, test in folds])]
+        self._held_out_folds = np.repeat(np.arange(len(folds)), [len(test) for _, test in folds])
         self.held_out_votes_ = self._decode_votes(votes)
         return self
 
@@ -383,6 +384,7 @@ class TablePredictor(
             self.held_out_votes_,
             features,
             weights / weights.mean(),
+            self._held_out_folds,
         )
 
     @abstractmethod
@@ -1083,31 +1085,48 @@ class NCARegressor(RegressorMixin, TablePredictor):
 
         Notes
         -----
-        Quantiles of the prediction plus the errors of held-out rows, which have the weights
-        exp(-d^2 / b^2): d is the distance in the learned space, b that of the held-out row of a
-        rank from 15 to 240, or all rows weigh the same; the held-out pinball loss chooses. They are
-        calibrated [1]_: of n held-out rows, each with the errors of the others, at most
-        floor((n + 1) q) lie below a quantile q < 1/2, and at least ceil((n + 1) q) do not lie above
-        one of q >= 1/2. Of fewer rows than 1 / q - 1 a lower quantile is minus infinity; likewise
-        an upper one.
+        Quantiles of predictions plus the errors of held-out rows. Each error is added to what the
+        training rows predict without those of its fold [2]_, not to `predict`: that is a mean, and
+        a few huge numbers may move it farther than the errors, even out of an interval. The errors
+        have the weights exp(-d^2 / b^2): d is the distance in the learned space, b that of the
+        held-out row of a rank from 15 to 240, or all rows weigh the same; the held-out pinball loss
+        chooses. The quantiles are calibrated [1]_: of n held-out rows, each with the errors of the
+        others, at most floor((n + 1) q) lie below a quantile q < 1/2, and at least
+        ceil((n + 1) q) do not lie above one of q >= 1/2. Of fewer rows than 1 / q - 1 a lower
+        quantile is minus infinity; likewise an upper one.
 
         Promised is the share over all rows that are exchangeable with the training rows, not for
         each row, nor where rows have moved (see `drift`). It is approximate: the held-out rows have
         also chosen penalty, temperature and b, and their errors are those of one member (of more
-        than 2,000 rows: of a map that had not learned from them), with fewer rows, where new rows
-        are predicted by all. `sample_weight` of `fit` counts in all of it.
+        than 2,000 rows: of a map that had not learned from them), where new rows are predicted in
+        the final space. `sample_weight` of `fit` counts in all of it.
 
-        Cost: O((n + n_held_out) n_held_out (m + k)), with n_held_out at most about 2,000.
+        Cost: O((n + n_held_out) n_held_out (m + k + log(n_held_out))), with n_held_out at most
+        about 2,000, and a prediction for each fold.
 
         References
         ----------
         .. [1] Y. Romano, E. Patterson and E. Candes, "Conformalized Quantile Regression", NeurIPS
            2019.
+        .. [2] R. F. Barber, E. J. Candes, A. Ramdas and R. J. Tibshirani, "Predictive Inference
+           with the Jackknife+", Annals of Statistics 49, 2021: CV+.
         """
         levels, order = np.unique(check_levels(q), return_inverse=True)
         check_is_fitted(self, "_held_out")
         Z = np.asarray(self.transform(X))  # a data frame after set_output
-        return self._held_out.quantiles(Z, self.vote(Z), levels)[:, order]
+        return self.quantiles(Z, levels)[:, order]
+
+    def quantiles(self, Z: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Return quantiles of the numbers of rows in the learned space, (n, m), for levels q that
+        ascend.
+        """
+        votes = []
+        for fold in self._held_out.rows_of_folds():
+            rest = np.setdiff1d(np.arange(len(self._Z)), fold)
+            weights = None if self._weights is None else self._weights[rest]
+            votes.append(self.vote_.predict(Z, self._Z[rest], self._Y[rest], weights))
+        predicted = np.column_stack([self._decode_votes(of_fold) for of_fold in votes])
+        return self._held_out.quantiles(Z, predicted, q)
 
     def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
         """Return the numbers in the unit of the targets."""
