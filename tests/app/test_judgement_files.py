@@ -192,6 +192,54 @@ class TestForms:
             "TREC qrels: 60 judgements, 20 of them not relevant"
         )
 
+    @pytest.mark.parametrize(
+        ("header", "said"),
+        [
+            ("query,document,shown,clicked", "query: query, document: document, shown: shown, clicked: clicked"),
+            ("query_id,item_id,position,impressions,clicks", "query: query_id, document: item_id, shown: impressions, clicked: clicks; not used: position"),
+            ("query_id,item_id,shown,clicked", "query: query_id, document: item_id, shown: shown, clicked: clicked"),
+            ("Rank,qid,Product ID,Clicks,Views,user", "query: qid, document: Product ID, shown: Views, clicked: Clicks; not used: Rank, user"),
+            ("day,price,clicks,sku,position,impressions,query", "query: query, document: sku, shown: impressions, clicked: clicks; not used: day, price, position"),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+    def test_click_logs_by_what_their_columns_are_called(self, header, said, suffix, expected):
+        names = header.split(",")
+        table = pd.DataFrame(5, range(len(ROWS)), names)
+        kinds = {"query": ("query", "query_id", "qid"), "shown": ("shown", "impressions", "Views")}
+        kinds["clicked"] = ("clicked", "clicks", "Clicks")
+        kinds["document"] = ("document", "item_id", "Product ID", "sku")
+        for kind, cells in CLICKS.items():
+            table[next(name for name in names if name in kinds[kind])] = cells
+        path = f"log.{suffix}"
+        write = {
+            "csv": lambda path: table.to_csv(path, index=False),
+            "parquet": table.to_parquet,
+            "jsonl": json_lines(table),
+        }[suffix]
+        assert_same(matrix(written(path, write)), expected)
+        assert read_judgements(path).note == (
+            f"click log of 60 rows ({said}): 60 judgements, 20 of them not relevant"
+        )
+
+    @pytest.mark.parametrize(
+        ("header", "row", "grades", "said"),
+        [
+            ("a,b,position,grade", "q0,d1,7,2", [2], "first: a, second: b, grade: grade; not used: position"),
+            ("a,b,rank", "q0,d1,7", [1], "first: a, second: b; not used: rank"),
+            ("query_id,item_id,match", "q0,d1,yes\nq0,d2,No", [1, 0], "query: query_id, document: item_id, grade: match"),
+            ("a,b,match", "q0,d1,TRUE\nq0,d2,false", [1, 0], "first: a, second: b, grade: match"),
+            ("query,document,title,grade", "q0,d1,words,3", [3], "query: query, document: document, grade: grade; not used: title"),
+            ("query,document,position", "q0,d1,7", [1], "query: query, document: document; not used: position"),
+            ("a,b,c,d", "q0,d1,3,9", [3], "first: a, second: b, grade: c; not used: d"),
+        ],
+    )  # fmt: skip
+    def test_a_place_is_no_grade_and_what_is_not_used_is_said(self, header, row, grades, said):
+        Path("a.csv").write_text(f"{header}\n{row}\n")
+        judged = read_judgements("a.csv")
+        assert judged.grades.tolist() == grades
+        assert judged.note.startswith(f"table ({said}): ")
+
 
 class TestTeacher:
     SCORES = pd.DataFrame(
@@ -256,6 +304,13 @@ class TestClicks:
         np.testing.assert_allclose(one.grades, other.grades)
         assert one.right.tolist() == other.right.tolist()
 
+    def test_counts_without_showings_are_relative_to_each_other(self):
+        Path("a.csv").write_text("query,item,rank,clicks\na,u,1,9\na,v,2,3\nb,u,1,1\n")
+        judged = read_judgements("a.csv")
+        rate = 13 / 27  # of the whole log, each row as nine showings
+        np.testing.assert_allclose(judged.grades, [1, (3 + rate) / (9 + rate), 1])
+        assert "3 rows, which are taken to be shown equally often" in judged.note
+
 
 class TestRefusals:
     @pytest.mark.parametrize(
@@ -275,6 +330,9 @@ class TestRefusals:
             ("a.csv", "query,document,shown,clicked\na,b,1,2\n", "at most a click a showing"),
             ("a.csv", "query,document,shown,clicked\na,b,9,\nc,d,9,1\n", "no cell may be missing"),
             ("a.csv", "query\na\n", "one column"),
+            ("a.csv", "a,b,clicks\nq,d,1\n", "call the columns query, document, shown and clicked"),
+            ("a.csv", "query,document,shown\nq,d,1\n", "call the columns query, document, shown"),
+            ("a.csv", "query,document,x,y\nq,d,1,2\n", "which column holds the grades, x, y"),
             ("a.csv", "1,2\n3,4\n", "begins with numbers"),
         ],
     )

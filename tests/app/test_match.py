@@ -173,6 +173,47 @@ def test_what_does_not_fit_is_refused(words, message, capsys):
     assert message in refused(capsys, *words)
 
 
+@pytest.mark.parametrize("width", [P - 4, P + 4])
+@pytest.mark.parametrize("command", ["match", "transform", "queries", "a folder"])
+def test_vectors_of_another_length_are_those_of_another_model(command, width, capsys, tmp_path):
+    """The first numbers of longer ones are not taken for all."""
+    others = np.resize(XA, (70, width))
+    (tmp_path / "parts").mkdir()
+    for file in ("others.parquet", "parts/part.parquet"):
+        table(others).to_parquet(tmp_path / file)
+    path = tmp_path / ("parts" if command == "a folder" else "others.parquet")
+    np.savez(tmp_path / "judged.npz", X=np.tile(np.arange(20), (2, 1)).T)
+    words = {
+        "match": ["match", "a.safetensors", "a.parquet", path],
+        "transform": ["transform", "a.safetensors", path, "-o", tmp_path / "z.parquet"],
+        "queries": ["adapt", "a.parquet", "--queries", path, "--relevance", tmp_path / "judged.npz"],
+        "a folder": ["transform", "a.safetensors", path, "--dask", "-o", tmp_path / "z"],
+    }[command]  # fmt: skip
+    assert main([str(word) for word in words]) == 2
+    err = capsys.readouterr().err
+    assert f"has vectors of {width} numbers, and {P} are needed: is this the file of " in err
+    assert err.count("\n") == 1
+    assert not [*tmp_path.glob("z*")]
+
+
+def test_an_array_of_another_length_is_that_of_another_model(capsys, saved, tmp_path):
+    adapter = replace(
+        load_adapter("a.safetensors"), column="", columns=[f"column {i}" for i in range(P)]
+    )
+    save_adapter(adapter, tmp_path / "n.safetensors")
+    np.savez(tmp_path / "long.npz", X=np.hstack([XA, XA]))
+    assert (
+        main(["transform", *(str(tmp_path / name) for name in ("n.safetensors", "long.npz"))]) == 2
+    )
+    assert f"has vectors of {2 * P} numbers, and {P} are needed" in capsys.readouterr().err
+
+
+def test_columns_beside_a_vector_may_be_more(capsys, tmp_path):
+    table(XA).assign(image=list(XA[:, :2]), price=1.0).to_parquet(tmp_path / "more.parquet")
+    words = ("transform", "a.safetensors", tmp_path / "more.parquet", "-o", tmp_path / "z.parquet")
+    assert main([str(word) for word in words]) == 0
+
+
 def test_a_share_is_no_percentage(capsys):
     with pytest.raises(SystemExit):
         run("a.safetensors", "a.parquet", "--precision", 95)

@@ -1,5 +1,6 @@
 """`nearkin migrate`: from two files to a verdict, and a map that transform, inspect, export read."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ from scipy.stats import ortho_group
 from nearkin import Migration
 from nearkin.app.adapter_file import load_adapter
 from nearkin.app.cli import main
+from nearkin.app.migrate import verdict_of
+from nearkin.evaluation import PairedTest, evaluate_migration
+from nearkin.evaluation.migration import Unseen
 
 N = 240
 RNG = np.random.default_rng(0)
@@ -95,6 +99,30 @@ def test_labels_decide(capsys):
     text = capsys.readouterr().out
     assert "Migrate: precision@10 " in text
     assert "Of the new model's own ten neighbours" in text
+
+
+def test_sentences_agree_with_the_verdict():
+    """More than the reference is kept, and classes without a label lose by less than 5 %."""
+    found = evaluate_migration(OLD, NEW, labels=LABELS)
+    reference = found.scores[found.reference]["precision@10"]
+    found = replace(
+        found,
+        kept=1.05,
+        interval=(1.02, 1.08),
+        scores=found.scores
+        | {"migration": found.scores["migration"] | {"precision@10": 1.05 * reference}},
+        growth=PairedTest(0.02, 0.001, 20, 1),
+        unseen=Unseen(0.8, 0.84, PairedTest(-0.04, 0.01, 20, 1)),
+    )
+    text = " ".join(verdict_of(found, 200))
+    assert text.startswith("Migrate: precision@10")
+    assert "no number of rows" not in text
+    assert (
+        "80.0 against 84.0, -4.0 [-6.1, -1.9] points: a loss, but not shown to be more than 5 %."
+        in text
+    )
+    unclear = replace(found, unseen=Unseen(0.8, 0.84, PairedTest(-0.04, 0.03, 20, 1)))
+    assert "a loss" not in " ".join(verdict_of(unclear, 200))
 
 
 @pytest.mark.parametrize(

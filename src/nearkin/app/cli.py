@@ -438,9 +438,9 @@ def adapt(add: Add) -> None:
     order of corpus.jsonl and queries.jsonl, or with --id), TREC qrels and runs, JSON and Parquet of
     ranx, JSON of LlamaIndex, and CSV, Parquet or JSON lines with the columns of
     sentence-transformers (anchor, positive, negative_1; sentence1, sentence2, score), of BEIR, or
-    of a click log (query, document, shown, clicked). What is judged 0, shown and never clicked, or
-    a negative, is learned from as not relevant. Scores of runs, and those called "score" that are
-    not whole numbers, are a teacher's, such as a cross-encoder's.
+    of a click log (query, document, shown or impressions, clicked or clicks). What is judged 0,
+    shown and never clicked, or a negative, is learned from as not relevant. Scores of runs, and
+    those called "score" that are not whole numbers, are a teacher's, such as a cross-encoder's.
     """
     add(
         "table",

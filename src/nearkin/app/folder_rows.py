@@ -22,7 +22,7 @@ from .adapter_file import SavedAdapter
 from .model import Model, as_table, predicting
 from .output import ROWS_PER_GROUP, beside
 from .parquet_folder import Folder, Part, number_batches
-from .readers import TableError
+from .readers import TableError, require_length
 
 Mapping = Model | SavedAdapter
 # makes columns of rows of numbers
@@ -49,6 +49,7 @@ def names_read(mapping: Mapping, folder: Folder) -> list[str]:
     """Return the columns that are read for a model or an adapter; refuse what is not a number."""
     if isinstance(mapping, SavedAdapter):
         names = mapping.columns
+        require_length(folder.path, folder.names, names)
     else:
         columns = mapping.encoder.columns_
         names = [column.name for column in columns]

@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._messages import counted, shown
+from .._messages import counted, listed, shown
 from .._validation import is_missing
 from ..evaluation import Adaptation, Relevance, WayResult
 from .output import atomic_folder
@@ -32,10 +32,16 @@ LEAST_GRADE = 0.01  # of scores, relative to the best one of a query; below is n
 
 # how columns are called, capitals, blanks, "-" and "_" apart
 QUERY = ("query_id", "q_id", "qid", "query", "anchor")
-DOCUMENT = ("corpus_id", "document_id", "doc_id", "docid", "passage_id", "document", "passage")
+DOCUMENT = (
+    *("corpus_id", "document_id", "doc_id", "docid", "passage_id"),
+    *("item_id", "product_id", "article_id", "sku"),
+    *("document", "doc", "passage", "item", "product", "article"),
+)
 GRADE = ("grade", "relevance", "score", "label")
 SENTENCES = ("sentence1", "sentence2")
-SHOWN, CLICKED = ("shown", "impressions"), ("clicked", "clicks")
+SHOWN, CLICKED = ("shown", "impressions", "views"), ("clicked", "clicks")
+PLACE = ("position", "rank")  # in a list that was shown: never a grade
+GRADE_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ class JudgementFile:
         How relevant; 0 and less is not.
     queries, documents : list of str or None
         The names of the vectors in their order, where the file tells.
+    columns : str
+        Which columns were read as what, and which were not used.
     """
 
     form: str
@@ -60,13 +68,15 @@ class JudgementFile:
     grades: np.ndarray
     queries: list[str] | None = field(default=None, kw_only=True)
     documents: list[str] | None = field(default=None, kw_only=True)
+    columns: str = field(default="", kw_only=True)
 
     @property
     def note(self) -> str:
         """Return in a line what was read."""
         n_negative = int((self.grades <= 0).sum())
         unlike = f", {n_negative:,} of them not relevant" * (n_negative > 0)
-        return f"{self.form}: {counted(len(self.grades), 'judgement')}{unlike}"
+        columns = self.columns and f" ({self.columns})"
+        return f"{self.form}{columns}: {counted(len(self.grades), 'judgement')}{unlike}"
 
 
 def read_judgements(
@@ -275,7 +285,8 @@ def _table(source: str, progress: Progress) -> JudgementFile:
                     f"{source} begins with numbers: put a line above that names the columns."
                 )
             read = _needed(file.names)
-            return _of_columns("table", source, file.read(read, read).labels)
+            others = [name for name in file.names if name not in read]
+            return _of_columns("table", source, file.read(read, read).labels, others)
         found = file.read()
         columns = dict(zip(found.number_names, found.numbers.T, strict=True))
         return _of_columns("table", source, columns)
@@ -287,73 +298,123 @@ def _word(name: str) -> str:
 
 
 def _needed(names: Sequence[str]) -> list[str]:
-    """Return the columns that may tell of judgements, and the first three."""
+    """Return the columns that may tell of judgements, and the first three but for places."""
     words = {*QUERY, *DOCUMENT, *GRADE, *SHOWN, *CLICKED, *SENTENCES, "positive"}
+    first = [name for name in names if _word(name) not in PLACE][:3]
     return [
         name
-        for place, name in enumerate(names)
-        if place < 3 or _word(name) in words or NEGATIVE.fullmatch(_word(name))
+        for name in names
+        if name in first or _word(name) in words or NEGATIVE.fullmatch(_word(name))
     ]
 
 
-def _of_columns(form: str, source: str, columns: dict[str, np.ndarray]) -> JudgementFile:
+def _of_columns(
+    form: str, source: str, columns: dict[str, np.ndarray], others: Sequence[str] = ()
+) -> JudgementFile:
     """Return the judgements in columns, by what these are called; else in the first two or three.
 
-    The first form whose columns are there is taken.
+    The first form whose columns are there is taken. `others` are columns of the file that were not
+    read.
     """
-    if len(columns) < 2:
+    by_word = {_word(name): name for name in columns if _word(name) not in PLACE}
+    names = list(by_word.values())
+    if len(names) < 2:
         raise TableError(
             f"{source} has one column: give two, of rows that belong together, and maybe grades."
         )
-    by_word = {_word(name): name for name in columns}
 
     def called(words: Sequence[str]) -> str | None:
         return next((by_word[word] for word in words if word in by_word), None)
 
     def numbers(name: str | None) -> np.ndarray:
         """Return a column of numbers; 1 for none."""
-        if name is None:
-            return np.ones(len(next(iter(columns.values()))))
-        try:
-            values = columns[name].astype(np.float64)
-        except (ValueError, TypeError):
-            values = np.array([np.nan])
-        if not np.isfinite(values).all():
-            raise TableError(
-                f"{source}: {shown(name)} must hold grades, numbers, and no cell may be missing."
-            )
-        return values
+        return np.ones(len(columns[names[0]])) if name is None else _numbers(source, name, columns)
+
+    def with_columns(judged: JudgementFile, **read: str | None) -> JudgementFile:
+        """Return judgements that say of which columns they are."""
+        used = [f"{what}: {name}" for what, name in read.items() if name]
+        unused = [name for name in (*columns, *others) if name not in read.values()]
+        text = ", ".join(used) + f"; not used: {listed(unused, 5)}" * bool(unused)
+        return replace(judged, columns=text)
 
     query, document, grade = called(QUERY), called(DOCUMENT), called(GRADE)
-    positive, clicked = called(["positive"]), called(CLICKED)
+    positive, clicked, shown = called(["positive"]), called(CLICKED), called(SHOWN)
     if query and document and clicked:
-        at = columns[query], columns[document]
-        return _clicks(source, *at, numbers(called(SHOWN)), numbers(clicked))
+        clicks, at = numbers(clicked), (columns[query], columns[document])
+        judged = _clicks(source, *at, numbers(shown) if shown else None, clicks)
+        return with_columns(judged, query=query, document=document, shown=shown, clicked=clicked)
     if query and positive:
         negatives = [name for word, name in by_word.items() if NEGATIVE.fullmatch(word)]
-        return _positives(columns[query], *(columns[name] for name in (positive, *negatives)))
+        judged = _positives(columns[query], *(columns[name] for name in (positive, *negatives)))
+        more = dict(zip(map(_word, negatives), negatives, strict=True))
+        return with_columns(judged, anchor=query, positive=positive, **more)
+    if not grade and (clicked or shown):
+        raise TableError(
+            f"{source} tells of clicks or showings, but not both of which document and for which "
+            "query: call the columns query, document, shown and clicked, or grade if it is one."
+        )
     if query and document:
+        grade = grade or _only_grade(source, [*names, *others], query, document)
         make = _graded if grade and grade == called(["score"]) else JudgementFile
-        return make(form, columns[query], columns[document], numbers(grade))
-    first, second, *rest = columns
+        judged = make(form, columns[query], columns[document], numbers(grade))
+        return with_columns(judged, query=query, document=document, grade=grade)
+    first, second, *rest = names
     third = rest[0] if rest else None
     if set(SENTENCES) <= by_word.keys():
         form, third = "pairs of sentences", grade
         first, second = (by_word[word] for word in SENTENCES)
-    return JudgementFile(form, columns[first], columns[second], numbers(third))
+    judged = JudgementFile(form, columns[first], columns[second], numbers(third))
+    return with_columns(judged, first=first, second=second, grade=third)
+
+
+def _only_grade(source: str, names: Sequence[str], query: str, document: str) -> str | None:
+    """Return the one column that is left for grades where none is called so; None for no column."""
+    left = [name for name in names if name not in (query, document) and _word(name) not in PLACE]
+    if len(left) > 1:
+        raise TableError(
+            f"{source}: which column holds the grades, {listed(left, 5)}? Call it 'grade', or drop "
+            "these columns if none does."
+        )
+    return left[0] if left else None
+
+
+def _numbers(source: str, name: str, columns: dict[str, np.ndarray]) -> np.ndarray:
+    """Return a column as numbers, yes and no as 1 and 0."""
+    cells = columns[name]
+    if cells.dtype.kind not in "biuf":
+        cells = np.array([GRADE_WORDS.get(str(cell).strip().lower(), cell) for cell in cells])
+    try:
+        values = cells.astype(np.float64)
+    except (ValueError, TypeError):
+        values = np.array([np.nan])
+    if not np.isfinite(values).all():
+        raise TableError(
+            f"{source}: {shown(name)} must hold grades, numbers or yes and no, and no cell may be "
+            "missing: mend it, or drop the column if it is none of grades."
+        )
+    return values
 
 
 def _clicks(
-    source: str, query: np.ndarray, document: np.ndarray, shown: np.ndarray, clicks: np.ndarray
+    source: str,
+    query: np.ndarray,
+    document: np.ndarray,
+    shown: np.ndarray | None,
+    clicks: np.ndarray,
 ) -> JudgementFile:
-    """Return the judgements that a log estimates."""
+    """Return the judgements that a log estimates; without showings all rows were shown alike."""
+    form = f"click log of {counted(len(query), 'row')}"
+    if shown is None:
+        most = clicks.max(initial=1)
+        form += ", each a showing" if most == 1 else ", which are taken to be shown equally often"
+        shown = np.full(len(clicks), most)
     if (clicks < 0).any() or (clicks > shown).any() or not (shown > 0).any():
         raise TableError(
             f"{source} holds fewer showings than clicks, or none: count at most a click a showing."
         )
     log = grades_of_clicks(query, document, shown, clicks)
     columns = (log[name].to_numpy() for name in ("query", "document", "grade"))
-    return JudgementFile(f"click log of {len(query):,} rows", *columns)
+    return JudgementFile(form, *columns)
 
 
 def _positives(anchor: np.ndarray, positive: np.ndarray, *negatives: np.ndarray) -> JudgementFile:

@@ -160,10 +160,13 @@ def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
             "new one's ten neighbours. Which of both is right, only labels say (--label)."
         )
     if found.unseen is not None:
-        lines.append(
+        line = (
             f"Classes that the sample has no label of: {100 * found.unseen.migration:.1f} against "
-            f"{100 * found.unseen.reference:.1f}, {_points(found.unseen.test)} points."
+            f"{100 * found.unseen.reference:.1f}, {_points(found.unseen.test)} points"
         )
+        if found.verdict == "migrate" and found.unseen.test.interval()[1] < 0:
+            line += ": a loss, but not shown to be more than 5 %"
+        lines.append(f"{line}.")
     lines.append(
         f"Judged by {found.n_queries:,} held-out queries among {found.n_documents:,} held-out "
         f"documents, by a map learned from {max(found.curve):,} rows; the one that --save writes "

@@ -30,6 +30,7 @@ from ..tables import MARKS_OF_MISSING, Cells, Rules, Text
 
 MAX_TEXT = 500  # characters of a name or a label
 LIST_CELL = re.compile(r"(.*)\[\d+\]")  # how a number of a column of lists is called
+ARRAY_CELL = re.compile(r"column \d+")  # and one of an array without names
 MISSING = "missing values (empty fields, NA, None and the like)"
 
 Names = Sequence[str]
@@ -113,6 +114,28 @@ def find_name(path: Path, names: Sequence[str], given: str | None, option: str) 
     close = _similar(given, offered)
     hint = f" (did you mean {close}?)" if close else ""
     raise TableError(f"{path} has no {shown(given)}{hint}: give {option} one of {quoted(offered)}.")
+
+
+def require_length(path: Path | str, names: Sequence[str], needed: Sequence[str]) -> None:
+    """Raise a TableError where vectors do not have as many numbers as an adapter takes, of which
+    the first of longer ones would be taken for all.
+
+    That holds for columns of lists and for an array without names. Columns that have names of their
+    own may be more.
+    """
+    given, taken = _lengths(names), _lengths(needed)
+    for vector, length in taken.items():
+        if given.get(vector, length) != length:
+            raise TableError(
+                f"{path} has vectors of {given[vector]:,} numbers, and {length:,} are needed: is "
+                "this the file of another model?"
+            )
+
+
+def _lengths(names: Sequence[str]) -> Counter[str]:
+    """Return how many numbers the columns of lists have, and "" for an array without names."""
+    lists = Counter(match[1] for match in map(LIST_CELL.fullmatch, names) if match)
+    return lists + Counter("" for name in names if ARRAY_CELL.fullmatch(name))
 
 
 def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str]) -> None:

@@ -14,7 +14,16 @@ from scipy.sparse import issparse
 from .._messages import listed, note, quoted, shown
 from .._validation import encode_partial_labels, is_missing
 from .parquet_folder import chosen, features_of, open_folder, values_of
-from .readers import LIST_CELL, Progress, Reading, Source, TableError, find_name, ignore
+from .readers import (
+    LIST_CELL,
+    Progress,
+    Reading,
+    Source,
+    TableError,
+    find_name,
+    ignore,
+    require_length,
+)
 from .tables import opened, table_name
 
 SAMPLE = 50_000  # rows of a folder that are learned from
@@ -145,6 +154,7 @@ def read_vectors(
         }
         needed = None
         if columns is not None and isinstance(file, Source):
+            require_length(source, file.names, columns)
             needed = list(dict.fromkeys([*columns, *apart.values()]))
         found = file.read(needed, list(apart.values()))
         if issparse(found.numbers):
@@ -153,6 +163,8 @@ def read_vectors(
             )
         if columns is None:
             columns = _vector_columns(source, found.number_names, vectors)
+        else:
+            require_length(source, found.number_names, columns)  # of an NPZ file
         lacking = [name for name in columns if name not in found.positions]
         if lacking:
             raise TableError(

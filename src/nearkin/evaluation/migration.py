@@ -110,10 +110,10 @@ class MigrationVerdict:
     @property
     def rows_needed(self) -> float:
         """Return the rows to learn from with which .95 would be kept, extrapolated; inf if none."""
-        lost = self.scores[self.reference][self.score] - self.scores[MAP][self.score]
-        missing = lost * (1 - (1 - KEPT) / max(1 - self.kept, 1e-12))
-        if missing <= 0:
+        if self.kept >= KEPT:
             return max(self.curve)
+        lost = self.scores[self.reference][self.score] - self.scores[MAP][self.score]
+        missing = lost * (1 - (1 - KEPT) / (1 - self.kept))
         gain = self.gain_of_more
         return max(self.curve) / (1 - missing / gain) if gain > missing else np.inf
 
