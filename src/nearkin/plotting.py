@@ -1037,6 +1037,7 @@ def separated(at: np.ndarray, sizes: np.ndarray, within: np.ndarray) -> np.ndarr
 __all__ = [
     "COLORS",
     "GREY",
+    "LEAST_EFFECT",
     "MARKERS",
     "MAX_BARS",
     "SCORES",

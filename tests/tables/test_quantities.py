@@ -233,7 +233,7 @@ def test_a_single_odd_cell_is_named_and_the_column_no_identifier():
 def test_limits_in_most_known_cells_are_the_reason_and_no_mark_is(marks):
     cells = ["<0.3 mg/l"] * 11 + [f"{size} mg/l" for size in SIZES[:10]] + ["NA", "n.d."] * 10
     encoder = fitted(cells, missing_values=marks)
-    reason = "read as text because more than half of the cells are limits (write numbers alone): x "
+    reason = "read as text because more than half of the filled cells are limits (write numbers alone): x "
     assert f"{reason}('<0.3 mg/l' as '0.3 mg/l')" in encoder.remarks_
     assert "are no numbers" not in remark(encoder)
     mended = [cell.removeprefix("<") for cell in cells]

@@ -65,7 +65,9 @@ DAYS = "days since 1970"
 # Who names marks of missing cells names all of them: the usual ones no longer count then.
 BY_MISSING = "all other marks by --missing, in Python by missing_values"
 SENTINEL = f"may mark missing cells (name it and {BY_MISSING})"
-MOSTLY_LIMITS = "read as text because more than half of the cells are limits (write numbers alone)"
+MOSTLY_LIMITS = (
+    "read as text because more than half of the filled cells are limits (write numbers alone)"
+)
 MARKS_KEPT = f"marks of missing cells, kept as words (to change it, name them and {BY_MISSING})"
 LISTS = 1000  # values by which lists are recognized
 DAY_NUMBERS = "may be day numbers of a spreadsheet (write them as dates)"
@@ -635,9 +637,14 @@ def _misfit(name: str, text: Text, decimal: str) -> tuple[list[tuple[str, str]],
     notes = list[tuple[str, str]]()
     units = {found[1]: value for found, value in zip(numbers, values, strict=True) if found}
     if not fits.all() and (most or 2 * counts[fits].sum() > counts.sum()):
+        odd = np.flatnonzero(~fits).tolist()
+        if what == "numbers":  # one with a limit would be read, but for the others
+            odd = [at for at in odd if not is_number(values[at])] or odd
         reason = f"read as text because of cells that are no {what} (mend them, or name these and "
-        notes = [(f"{reason}{BY_MISSING})", _odd(name, values, counts, fits))]
-    elif len(units) > 1:
+        named = f"{_forms([values[at] for at in odd], counts[odd])} in {name}"
+        n_rows = counted(int(counts[odd].sum()), "row")
+        notes = [(f"{reason}{BY_MISSING})", f"{named} ({n_rows})")]
+    elif fits.all() and len(units) > 1:
         several = f"{' and '.join(map(shown, units.values()))} in {name}"
         notes = [("read as text because units differ", several)]
     elif lists := _lists_note(values):
@@ -645,19 +652,16 @@ def _misfit(name: str, text: Text, decimal: str) -> tuple[list[tuple[str, str]],
     return notes, most and any(numbers)
 
 
-def _odd(name: str, values: list[str], counts: np.ndarray, fits: np.ndarray) -> str:
-    """Return the values of a column that do not fit, of those that differ in their digits alone
-    one, and how many rows have them.
+def _forms(values: list[str], counts: np.ndarray) -> str:
+    """Return up to three values, of those that differ in their digits alone one, the form that most
+    rows have first.
     """
-    # a number with a limit would be read, but for the others
-    odd = [at for at in np.flatnonzero(~fits) if not is_number(values[at])]
     examples, n_rows = dict[str, str](), Counter[str]()
-    for at in odd or np.flatnonzero(~fits):
-        form = re.sub(r"\d+", "0", values[at])
-        examples.setdefault(form, values[at])
-        n_rows[form] += int(counts[at])
-    named = quoted([examples[form] for form, _ in n_rows.most_common()], 3)
-    return f"{named} in {name} ({counted(n_rows.total(), 'row')})"
+    for value, count in zip(values, counts.tolist(), strict=True):
+        form = re.sub(r"\d+", "0", value)
+        examples.setdefault(form, value)
+        n_rows[form] += count
+    return quoted([examples[form] for form, _ in n_rows.most_common()], 3)
 
 
 def _lists_note(values: list[str]) -> str | None:
