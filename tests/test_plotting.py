@@ -125,7 +125,28 @@ class TestEmbedding:
     def test_the_title_names_vote_and_score(self, ax, score_name, score, text):
         Z, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
         EmbeddingDisplay(Z, y, score, Vote(25, soft=True), "DNE", score_name=score_name).plot(ax=ax)
-        assert ax.get_title() == f"DNE in 2-D: soft 25-NN {text} 20 held-out rows"
+        title = ax.get_title().replace("\n", " ")
+        assert title == f"DNE in 2-D: soft 25-NN {text} 20 held-out rows"
+
+    @pytest.mark.parametrize(("n_across", "n_lines"), [(1, 1), (2, 2)])
+    def test_a_title_that_is_too_wide_for_its_picture_has_two_lines(self, n_across, n_lines):
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(14, 4), layout="constrained")
+        axes = figure.subplots(1, n_across, squeeze=False)[0]
+        Z, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
+        for ax in axes:
+            EmbeddingDisplay(
+                Z, y, 1172392.864, Vote(5), "t-NCA of NCA tables", "regression", "mae",
+                full_score=638438.858, full_dimension=2,
+            ).plot(ax=ax)  # fmt: skip
+        title = ax.get_title()
+        assert title.endswith("5-NN at mean absolute error 1,172,393 on 20 held-out rows")
+        assert ax.texts[0].get_text() == "in all 2 dimensions: 638,439"
+        assert len(title.split("\n")) == n_lines
+        figure.canvas.draw()
+        box = ax.title.get_window_extent()
+        assert figure.bbox.width * (1 - 1 / n_across) < box.x0 < box.x1 < figure.bbox.width
 
     def test_many_classes_get_no_legend(self, ax):
         X = np.random.default_rng(0).normal(size=(300, 3))
@@ -676,6 +697,54 @@ def test_columns_display():
     np.testing.assert_allclose(
         [np.linalg.norm(first), np.linalg.norm(second)], spread[:2], rtol=1e-6
     )
+
+
+def test_columns_come_before_parts_of_one_column():
+    """And columns that were left out have no bar."""
+    day = {
+        "since (days since 1970)": np.array([0, 2.0]),
+        "since (month)": np.array([0, 3.0]),
+        "since (day of the week)": np.array([0, 0.5]),
+    }
+    places = [(0, name, curve) for name, curve in day.items()]
+    places += [(2, "age", np.array([0, 1.0])), (3, "registered_at (a part)", np.array([0, 1.0]))]
+    curves = {
+        name: plotting.Curve(column, np.arange(2.0), curve[None], None)
+        for column, name, curve in places
+    }
+    effects, names = np.array([3, 0, 2, 1.0]), ["since", "left out", "age", "registered_at"]
+
+    def titles(n_curves):
+        shown = ColumnsDisplay.of(effects, names, curves, "map", n_curves=n_curves).plot()
+        return shown.figure_.axes[1], [ax.get_title() for ax in shown.figure_.axes[2:-1]]
+
+    bars, drawn = titles(3)
+    assert drawn == ["since (month)", "age", "registered_at (a part)"]
+    assert [label.get_text() for label in bars.get_yticklabels()] == [
+        "registered_at",
+        "age",
+        "since",
+    ]
+    assert bars.get_title() == "map: columns"
+    assert titles(4)[1] == ["since (month)", "since", "age", "registered_at (a part)"]
+
+
+def test_long_titles_of_panels_keep_what_is_shown():
+    name = "registered (day of the week)"
+    curve = plotting.Curve(0, np.arange(2.0), np.array([[0, 1.0]]), None)
+    shown = ColumnsDisplay.of(np.ones(1), ["registered"], {name: curve}, "map").plot()
+    assert shown.figure_.axes[2].get_title() == "registered\n(day of the week)"
+
+
+def test_columns_that_move_no_rows_look_like_that():
+    curve = plotting.Curve(0, np.arange(2.0), np.array([[0, 1e-8]]), None)
+    shown = ColumnsDisplay.of(np.array([1e-9]), ["x"], {"x": curve}, "map").plot()
+    _, bars, panel, _ = shown.figure_.axes
+    shown.figure_.canvas.draw()
+    assert bars.get_xlim()[1] == plotting.LEAST_EFFECT
+    assert np.ptp(panel.get_ylim()) == pytest.approx(plotting.LEAST_EFFECT)
+    for axis in (bars.xaxis, panel.yaxis):
+        assert axis.get_offset_text().get_text() == ""
 
 
 def test_columns_whose_names_begin_alike_and_one_without_a_value():

@@ -70,6 +70,7 @@ N_BARS = 12
 N_ACROSS = 3
 N_TICKS = 4
 N_LEVELS = 8
+LETTERS_ABOVE = 24  # that fit above a panel
 LETTERS_ACROSS = 15  # that fit below a panel
 SMALL_LETTERS_ACROSS = 18  # of those in small print
 # of the first direction and the second
@@ -81,6 +82,9 @@ KEY = ("along the direction in which the values differ most", "along the second"
 DATES = f" ({DAYS})"  # how the name of such a curve ends
 LAST_DAY, LONG_SPAN = 2.9e6, 365  # in the year 9909; days from which months are enough
 LEAST_REACH = 0.04  # of a curve, as a part of the largest
+# A vote from this distance has nearly the weight of one from the same place: where no column moves
+# rows farther, bars and curves are to look like that.
+LEAST_EFFECT = 0.1
 
 
 @dataclass(eq=False, repr=False)
@@ -113,7 +117,7 @@ class ColumnsDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, n_curves: int = 6, ax: Any = None) -> ColumnsDisplay:
         """Draw a fitted `NCAClassifier` or `NCARegressor`, with the curves of the columns that move
-        rows farthest.
+        rows farthest: of each column one, then the other parts of dates.
         """
         if not hasattr(estimator, "curves"):
             raise TypeError(
@@ -146,7 +150,10 @@ class ColumnsDisplay(Display):
         least = LEAST_REACH * max(reach.values(), default=0)
         kept = [part for part in curves if reach[part] >= least]
         kept.sort(key=lambda part: (-effects[curves[part].column], -reach[part]))
-        return cls(effects, names, {part: curves[part] for part in kept[:n_curves]}, name)
+        # a date has several parts: of every column the foremost one before others
+        foremost = {curves[part].column: part for part in reversed(kept)}
+        chosen = sorted(kept, key=lambda part: part != foremost[curves[part].column])[:n_curves]
+        return cls(effects, names, {part: curves[part] for part in kept if part in chosen}, name)
 
     def _draw(self, ax: Any) -> None:
         ax.set_axis_off()
@@ -167,23 +174,32 @@ class ColumnsDisplay(Display):
                 _draw_levels(panel, curve)
             else:
                 _draw_curve(panel, name, curve)
-            title = shortened(name.removesuffix(DATES))
+            title = name.removesuffix(DATES)
+            column, is_part, part = title.rpartition(" (")
+            if is_part and len(title) > LETTERS_ABOVE:
+                title = f"{shortened(column)}\n({part}"
+            else:
+                title = shortened(title, LETTERS_ABOVE)
             panel.set_title(title, parse_math=False, fontsize="medium")
             panel.tick_params(labelleft=at % N_ACROSS == 0)
             if at % N_ACROSS == 0:
                 panel.set_ylabel("place in the learned space")
-        if self.curves:
+        if panel is not None:
+            low, high = panel.get_ylim()  # which all panels share
+            panel.set_ylim(min(low, -LEAST_EFFECT / 2), max(high, LEAST_EFFECT / 2))
             self._draw_key(ax.figure.add_subplot(grid[-1, :]))
 
     def _draw_effects(self, ax: Any) -> None:
-        order = np.argsort(-self.effects, kind="stable")[:N_BARS][::-1]
+        used = np.flatnonzero(self.effects)  # 0: left out
+        order = used[np.argsort(-self.effects[used], kind="stable")][:N_BARS][::-1]
         ax.barh(range(len(order)), self.effects[order], color=COLORS[0])
         names = [shortened(self.names[column]) for column in order]
         ax.set_yticks(range(len(order)), names, parse_math=False)
         ax.set_xlabel("moves rows by (root mean square)")
+        ax.set_xlim(0, max(ax.get_xlim()[1], LEAST_EFFECT))
         title = f"{self.name}: columns"
-        if len(order) < len(self.names):
-            title += f"\n(the first {len(order)} of {len(self.names)})"
+        if len(order) < len(used):
+            title += f"\n(the first {len(order)} of {len(used)})"
         ax.set_title(title, parse_math=False)
 
     def _draw_key(self, ax: Any) -> None:
@@ -461,6 +477,8 @@ N_PLAIN = 600  # rows that are drawn in full size; dots of more shrink, and beco
 N_VECTORS = 2000  # of more, the dots are one picture in an SVG or PDF file
 DOT, LEAST_DOT = 22, 1.5  # in square points
 OPACITY, LEAST_OPACITY = 0.75, 0.4
+LARGE = 1000  # from where on a score of numbers has no decimals
+TITLE_WIDTH = 0.9  # of the picture's part of a figure; what is wider has two lines
 STAR, RING = 6, 3  # times as large as a dot
 N_ANGLES, FROM_FRAME = 16, 4  # directions in which a name is moved off others; least distance
 ROWS_A_LAYER, MAX_LAYERS = 100, 12
@@ -812,12 +830,18 @@ class EmbeddingDisplay(Display):
             return
         name = self.score_name or next(iter(SCORES_OF[self.task]))
         factor, title, _ = SCORES[name]
-        write = "{:.1%}".format if factor == 100 else "{:.3f}".format
+        large = abs(self.score) >= LARGE
+        write = ("{:.1%}" if factor == 100 else "{:,.0f}" if large else "{:.3f}").format
         score = f"at {title if title.isupper() else title.lower()} {write(self.score)} on"
         if name == "accuracy":
             score = f"right in {write(self.score)} of"
         dimension, n = self.embedding.shape[1], len(self.embedding)
         text = f"{self.name} in {dimension}-D: {self.vote} {score} {n:,} held-out rows"
+        place = ax.get_subplotspec()
+        n_across = 1 if place is None else place.get_topmost_subplotspec().get_gridspec().ncols
+        written = ax.set_title(text, parse_math=False).get_window_extent().width
+        if written > TITLE_WIDTH * ax.figure.bbox.width / n_across:
+            text = f"{self.name} in {dimension}-D:\n{self.vote} {score} {n:,} held-out rows"
         pad = rcParams["axes.titlepad"]
         if self.full_score is None:
             ax.set_title(text, parse_math=False)
@@ -1013,6 +1037,7 @@ def separated(at: np.ndarray, sizes: np.ndarray, within: np.ndarray) -> np.ndarr
 __all__ = [
     "COLORS",
     "GREY",
+    "LEAST_EFFECT",
     "MARKERS",
     "MAX_BARS",
     "SCORES",

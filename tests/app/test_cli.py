@@ -255,7 +255,7 @@ def test_control_c_prints_what_is_finished(here):
     [
         ([], 0, "missing: '?' (8 cells), empty (4 cells)"),
         (["--missing", "-9", "?"], 0, "missing: '?' (8 cells), '-9' (4 cells), empty (4 cells)"),
-        (["--missing", "-9"], 0, "read as text because of: '?' in height"),
+        (["--missing", "-9"], 0, "missing_values): '?' in height (8 rows)"),
         (
             ["--refuse-missing"],
             2,

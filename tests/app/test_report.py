@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from nearkin.app.report import (
 from nearkin.app.suspects import Suspects
 from nearkin.app.tables import Table, number_encoder
 from nearkin.evaluation import Method, all_methods, compare, default_references, score_by_dimension
-from tests.app.sample_document import SAMPLES
+from tests.app.sample_document import SAMPLES, sample
 from tests.app.winners import fitted
 from tests.browser import Browser, find_chromium
 
@@ -351,6 +352,53 @@ def test_the_ranking_is_not_cut_and_its_legend_comes_first(browser, pages, name,
         "document.querySelector('#ranking-key').getBoundingClientRect().bottom <= "
         "document.querySelector('#ranking').getBoundingClientRect().top"
     )
+
+
+@needs_chromium
+def test_no_interval_reaches_beyond_the_best_score(browser, tmp_path):
+    document = sample()
+    for row in document["ranking"]:
+        if row["high"] is not None:
+            row["high"] += 0.2
+    document["columns"]["n_columns"] = 13
+    browser.open(written(document, tmp_path / "page.html"), width=1440)
+    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
+    ends = browser.evaluate(
+        "[...document.querySelectorAll('#ranking rect.interval')]"
+        ".map(box => box.getBoundingClientRect().right)"
+    )
+    tick = browser.evaluate(
+        "[...document.querySelectorAll('#ranking text')].filter(text => text.textContent === '100')"
+        ".map(text => text.getBoundingClientRect()).map(box => (box.left + box.right) / 2)[0]"
+    )
+    assert max(ends) == pytest.approx(tick, abs=1)
+    more = browser.evaluate("document.querySelector('#effects-more').textContent")
+    assert more == "1 more column moves the rows less."
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(
+    "levels",
+    [
+        ["Doppelhaushälfte", "Einfamilienhaus", "Reihenhaus", "Wohnung"],
+        ["Yes", "No"],
+        [f"0{1000 + 37 * i}" for i in range(20)],
+    ],
+)
+def test_the_values_below_a_panel_do_not_touch(browser, tmp_path, levels, width):
+    document = sample(levels)
+    browser.open(written(document, tmp_path / "page.html"), width=width)
+    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
+    boxes = browser.evaluate(
+        "[...[...document.querySelectorAll('#panel-2 g.axis')].at(-1).children].map(text => "
+        "[text.getAttribute('transform') !== null, text.getBoundingClientRect().left, "
+        "text.getBoundingClientRect().right])"
+    )
+    assert len(boxes) > 1
+    assert all(slanted == (len(levels) > 2) for slanted, _, _ in boxes)
+    for (slanted, start, end), (_, following, _) in pairwise(boxes):
+        assert following - start >= 15 if slanted else following > end
 
 
 @needs_chromium

@@ -301,8 +301,8 @@ def test_numbers_that_became_text_are_said(csv):
     table = csv("size,age,kind\n1,3,a\n2,so,b\n3,so,a\nso,4,b\n")
     assert table.notes == [
         "ignored, text that differs, and looks like numbers: size",
-        "read as text because of: 'so' in size (mend it, or let it count as missing), 'so' in age "
-        "(mend it, or let it count as missing)",
+        "read as text because of cells that are no numbers (mend them, or name these and all other "
+        "marks by --missing, in Python by missing_values): 'so' in size (1 row), 'so' in age (2 rows)",
         "one-hot encoded: age (3 values)",
     ]
 

@@ -218,13 +218,81 @@ def test_what_it_looks_like_is_said(case, said):
 def test_a_single_odd_cell_is_named_and_the_column_no_identifier():
     encoder = fitted([*(f"{size} kg" for size in SIZES), "heavy"])
     assert encoder.dropped_["x"] == "text that differs, and looks like numbers"
-    assert "but for 'heavy' (mend it, or let it count as missing)" in remark(encoder)
+    assert "but for 'heavy' (mend it, or name it and all other marks by --missing)" in remark(
+        encoder
+    )
     assert (
         column_of(
             fitted([*(f"{size} kg" for size in SIZES), "heavy"], missing_values=["heavy"])
         ).unit
         == "kg"
     )
+
+
+@pytest.mark.parametrize("marks", [None, ["NA", "n.d."]])
+def test_limits_in_most_known_cells_are_the_reason_and_no_mark_is(marks):
+    cells = ["<0.3 mg/l"] * 11 + [f"{size} mg/l" for size in SIZES[:10]] + ["NA", "n.d."] * 10
+    encoder = fitted(cells, missing_values=marks)
+    reason = "read as text because more than half of the filled cells are limits (write numbers alone): x "
+    assert f"{reason}('<0.3 mg/l' as '0.3 mg/l')" in encoder.remarks_
+    assert "are no numbers" not in remark(encoder)
+    mended = [cell.removeprefix("<") for cell in cells]
+    assert column_of(fitted(mended, missing_values=marks)).unit == "mg/l"
+    assert (
+        column_of(fitted([*cells, "7 mg/l"], missing_values=marks)).unit == "mg/l"
+    )  # half of them
+
+
+def test_classes_of_bounds_are_no_numbers_to_be_mended():
+    assert "limits" not in remark(fitted(WORDS["bounds"]))
+
+
+def test_words_among_numbers_are_counted_and_named_by_their_form():
+    years = [str(1950 + i % 40) for i in range(60)]
+    words = [f"Bj. {1950 + i}" for i in range(20)] + ["ca. 1991"] * 9 + ["unknown"] * 4 + ["?"]
+    encoder = fitted(years + words)
+    assert "are no numbers (mend them, or name these and all other marks" in remark(encoder)
+    assert "): 'Bj. 1950', 'unknown' in x (24 rows)" in remark(encoder)
+    mended = [cell.removeprefix("Bj. ") for cell in years + words]
+    assert column_of(fitted(mended, missing_values=["unknown", "?"])).kind == "number"
+
+
+ITEMS = ["balcony", "cellar", "garage", "garden", "lift", "pool"]
+LISTS = [[item for at, item in enumerate(ITEMS) if number >> at & 1] for number in range(1, 64)]
+
+
+@pytest.mark.parametrize("separator", [", ", ",", ";", " | "])
+def test_lists_are_named(separator):
+    cells = [separator.join(items) for items in LISTS]
+    said = f"x looks like lists, such as '{cells[2]}' (give each item a column of yes and no)"
+    assert said in remark(fitted(cells * 2))
+    assert said in remark(fitted(cells))  # also where it differs in every row, and is left out
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [f"{name}, {ITEMS[i]}" for name in "ABCDEFGH" for i in range(6)],  # always two
+        [f"Street {i}, {'flat 2, ' * (i % 2)}Town" for i in range(60)],  # others in each row
+        [*(f"{i // 10},{i % 10}" for i in range(100)), "7", "so"],  # numbers
+    ],
+)
+def test_what_has_commas_may_be_no_list(cells):
+    assert "lists" not in remark(fitted(cells * 2))
+
+
+def test_marks_that_are_kept_as_words_are_named_with_what_makes_them_missing():
+    cells = ["SEPA", "invoice"] * 15 + ["NA"] * 3 + ["?", "?", "NULL", "k.A.", ""]
+    said = "marks of missing cells, kept as words (to change it, name them and all other marks"
+    encoder = fitted(cells)
+    assert said in remark(encoder)
+    assert "x ('NA', '?', 'NULL' and 1 more)" in remark(encoder)
+    marks = ["NA", "?", "NULL", "k.A."]
+    encoder = fitted(cells, missing_values=marks)
+    assert said not in remark(encoder)
+    assert column_of(encoder).values == ("SEPA", "invoice")
+    frame = frame_of(cells).astype({"x": "category"})  # its values are meant
+    assert not any(said in line for line in TableEncoder("keep").fit(frame).remarks_)
 
 
 def test_a_column_of_words_is_looked_at_no_further():
@@ -258,7 +326,7 @@ def test_marks_among_numbers_are_named_and_kept(code):
     for column in (cells, [f"{cell} kg" for cell in cells], np.append(cells, np.nan)):
         encoder = fitted(column)
         assert (
-            "may mark missing cells (name it by --missing, in Python by missing_values): x "
+            "may mark missing cells (name it and all other marks by --missing, in Python by missing_values): x "
             f"({code} in 8 rows)" in (remark(encoder))
         )
     np.testing.assert_array_equal(read(fitted(cells), cells), cells)

@@ -249,6 +249,16 @@ def test_layouts_of_dates(first, second, days, how):
     assert encoder.transform(column(["2024-03-12"]))[0, 1] == stamp(2024, 3, 12)  # never ambiguous
 
 
+def test_both_layouts_of_a_column_are_named():
+    encoder, features = kept(["2024-03-12", "25.03.2024", "2024-04-01T10:30"] * 7)
+    said = "x ('25.03.2024', day first; '2024-03-12', year first)"
+    assert encoder.remarks_ == [f"read as dates: {said}"]
+    np.testing.assert_allclose(
+        features["x (days since 1970)"][:3],
+        [stamp(2024, 3, 12), stamp(2024, 3, 25), stamp(2024, 4, 1, 10, 30)],
+    )
+
+
 def test_where_numbers_have_a_decimal_comma_the_day_comes_before_a_slash():
     encoder = TableEncoder(decimal=",").fit(column(["03/04/2024", "04/01/2024"] * 11))
     assert "day first, though the other order would fit as well" in encoder.remarks_[0]
@@ -501,11 +511,12 @@ def test_arrays_of_numbers_need_no_pandas():
     [
         (
             ["€12.30", "€7.10", "€12.5O"],
-            "read as text because of: '€12.5O' in x (mend it, or let it count as missing)",
+            "read as text because of cells that are no numbers (mend them, or name these and all "
+            "other marks by --missing, in Python by missing_values): '€12.5O' in x (7 rows)",
         ),
         (
             ["01.02.2023", "28.02.2023", "31.02.2023"],
-            "read as text because of: '31.02.2023' in x (mend it",
+            "read as text because of cells that are no dates (mend them",
         ),
         (["$5", "$7", "€6"], "read as text because units differ: '$7' and '€6' in x"),
         (["yes", "no", "Yes"], "values that differ in case alone are kept apart: x"),

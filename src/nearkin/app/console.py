@@ -20,6 +20,7 @@ from rich.text import Text
 
 from .._blocks import human_bytes
 from .._messages import counted, listed
+from ..plotting import LEAST_EFFECT
 from .adapter_file import SavedAdapter
 from .endings import printable
 from .model import Model
@@ -137,13 +138,14 @@ def describe(model: Model, path: Path) -> None:
             "stretched; near 0: ignored)"
         )
     stretch, grid = model.stretch, Grid.grid(padding=(0, 1, 0, 0))
+    full = max(stretch.max(), LEAST_EFFECT)  # the length of a whole bar
     order = np.argsort(-stretch, kind="stable").tolist()
     n_hidden = len(order) - 2 * FEW if len(order) > 3 * FEW else 0
     for place, feature in enumerate(order):
         if n_hidden and place == FEW:
             grid.add_row("", "", f"... {n_hidden:,} more")
         if place < FEW or place >= FEW + n_hidden:
-            bar = "█" * round(20 * stretch[feature] / max(stretch.max(), 1e-300))
+            bar = "█" * round(20 * stretch[feature] / full)
             name = Text(printable(model.stretched[feature]), overflow="fold")
             grid.add_row(f"{stretch[feature]:.2f}", bar, name)
     _console().print(grid)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -47,8 +48,10 @@ from .numbers import (
     TRUTH_UNIT,
     Numbers,
     day_number_note,
+    is_number,
     learn_numbers,
     learn_quantities,
+    limits_note,
     looks_like,
     may_hold,
     read_number,
@@ -59,7 +62,14 @@ from .numbers import (
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
 DAYS = "days since 1970"
-SENTINEL = "may mark missing cells (name it by --missing, in Python by missing_values)"
+# Who names marks of missing cells names all of them: the usual ones no longer count then.
+BY_MISSING = "all other marks by --missing, in Python by missing_values"
+SENTINEL = f"may mark missing cells (name it and {BY_MISSING})"
+MOSTLY_LIMITS = (
+    "read as text because more than half of the filled cells are limits (write numbers alone)"
+)
+MARKS_KEPT = f"marks of missing cells, kept as words (to change it, name them and {BY_MISSING})"
+LISTS = 1000  # values by which lists are recognized
 DAY_NUMBERS = "may be day numbers of a spreadsheet (write them as dates)"
 READ_AS = {
     PLAIN: "read as numbers",
@@ -318,6 +328,7 @@ DATES = {
     "day, month, year": rf"(?P<d>\d{{1,2}})\.?[- ]{MONTH},?[- ]{YEAR}",
     "month, day, year": rf"{MONTH} (?P<d>\d{{1,2}}),? {YEAR}",
 }
+YEAR_AT_FRONT = re.compile(rf"{DATES[YEAR_FIRST]}(?!\d)")
 TIME_OF_DAY = "time of day"
 LAYOUTS = (*DATES, TIME_OF_DAY)
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
@@ -403,7 +414,7 @@ class DateColumn(Column):
 
     @classmethod
     def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
-        """Return what text is that is a date in all rows, in one layout.
+        """Return what text is that is a date in all rows, in one layout, or with the year first.
 
         Where both orders of day and month fit every value, slashes have the month first, but the
         day among numbers with a decimal comma; points and hyphens have the day first.
@@ -436,7 +447,11 @@ class DateColumn(Column):
             needed = np.ptp(clock) > YEARLY_FROM, several and not firsts, np.ptp(clock % 1) > 1e-9
             what = "read as dates"
             cycles = [cycle for cycle, needs in zip(CYCLES, needed, strict=True) if needs]
-        how = f"{shown(values[0])}{how}"
+        iso = list(map(bool, map(YEAR_AT_FRONT.match, values)))
+        other = layout != YEAR_FIRST and any(iso)
+        how = f"{shown(values[iso.index(False) if other else 0])}{how}"
+        if other:  # it is read in every layout
+            how += f"; {shown(values[iso.index(True)])}, {YEAR_FIRST}"
         column = cls(name, layout, tuple(cycles))
         return Learned(column, text.spread(days, np.nan), how, [(what, f"{name} ({how})")])
 
@@ -499,7 +514,7 @@ class CategoryColumn(Column):
             return Learned(None, reason=CONSTANT if n_values else EMPTY)
         notes = list[tuple[str, str]]()
         if not text.is_category:
-            misfit, is_numeric = _misfit(name, list(text.values), rules.decimal)
+            misfit, is_numeric = _misfit(name, rules.cleaned(text, numeric=True), rules.decimal)
             notes += misfit
             reason = differs(n_values, n_rows - n_missing, n_rows)
             if reason and rules.drop_identifiers:
@@ -511,6 +526,8 @@ class CategoryColumn(Column):
         if n_missing:
             missing = f"{name} ({counted(n_missing, 'row')})"
             notes.append(("missing values, a category of their own", missing))
+        if marks := _marks_kept(text, rules):
+            notes.append((MARKS_KEPT, f"{name} ({quoted(marks, 3)})"))
         values, size = tuple(sorted(text.values)), f"{name} ({counted(n_values, 'value')})"
         if n_values <= rules.max_categories:
             notes.append(("one-hot encoded", size))
@@ -590,32 +607,89 @@ def without_decimals(value: str) -> str:
     return value.split(".")[0] if NUMBER.fullmatch(value) else value
 
 
-def _misfit(name: str, values: list[str], decimal: str) -> tuple[list[tuple[str, str]], bool]:
-    """Return notes on why a column stays text of which some values are numbers, or most are dates
-    or quantities; and whether most of its values look like numbers.
+def _misfit(name: str, text: Text, decimal: str) -> tuple[list[tuple[str, str]], bool]:
+    """Return notes on why a column, whose marks of missing cells are left out, stays text: of which
+    some values are numbers, or most are dates, quantities or lists; and whether most of its values
+    look like numbers.
     """
+    values, counts = list(text.values), text.counts
+    if not values:
+        return [], False
     numbers = [read_number(value) or read_number(value, ",") for value in values]
     # digits with a leading 0, a code, fit as well
-    fits = [
-        number is not None or value.isdigit() for number, value in zip(numbers, values, strict=True)
-    ]
+    fits = np.array(
+        [
+            number is not None or value.isdigit()
+            for number, value in zip(numbers, values, strict=True)
+        ]
+    )
     shares = [np.isfinite(read_days(values[:SAMPLE], layout)[:, 0]).mean() for layout in DATES]
+    what = "numbers"
     if max(shares) > 0.5:
-        layout = list(DATES)[int(np.argmax(shares))]
-        fits = np.isfinite(read_days(values, layout)[:, 0]).tolist()
-    most = 2 * sum(fits) > len(fits)
-    look = None if most and not all(fits) else looks_like(values, decimal)
+        layout, what = list(DATES)[int(np.argmax(shares))], "dates"
+        fits = np.isfinite(read_days(values, layout)[:, 0])
+    most = bool(2 * fits.sum() > len(fits))
+    if limits := limits_note(values, counts, decimal):
+        return [(MOSTLY_LIMITS, f"{name} ({limits})")], True
+    look = None if most and not fits.all() else looks_like(values, decimal)
     if look is not None:
         return [("read as text", f"{name} looks like {look}")], True
     notes = list[tuple[str, str]]()
     units = {found[1]: value for found, value in zip(numbers, values, strict=True) if found}
-    if any(fits) and not all(fits):
-        odd = f"{shown(values[fits.index(False)])} in {name}"
-        notes = [("read as text because of", f"{odd} (mend it, or let it count as missing)")]
-    elif len(units) > 1:
+    if not fits.all() and (most or 2 * counts[fits].sum() > counts.sum()):
+        odd = np.flatnonzero(~fits).tolist()
+        if what == "numbers":  # one with a limit would be read, but for the others
+            odd = [at for at in odd if not is_number(values[at])] or odd
+        reason = f"read as text because of cells that are no {what} (mend them, or name these and "
+        named = f"{_forms([values[at] for at in odd], counts[odd])} in {name}"
+        n_rows = counted(int(counts[odd].sum()), "row")
+        notes = [(f"{reason}{BY_MISSING})", f"{named} ({n_rows})")]
+    elif fits.all() and len(units) > 1:
         several = f"{' and '.join(map(shown, units.values()))} in {name}"
         notes = [("read as text because units differ", several)]
+    elif lists := _lists_note(values):
+        notes = [("read as text", f"{name} looks like lists, {lists}")]
     return notes, most and any(numbers)
+
+
+def _forms(values: list[str], counts: np.ndarray) -> str:
+    """Return up to three values, of those that differ in their digits alone one, the form that most
+    rows have first.
+    """
+    examples, n_rows = dict[str, str](), Counter[str]()
+    for value, count in zip(values, counts.tolist(), strict=True):
+        form = re.sub(r"\d+", "0", value)
+        examples.setdefault(form, value)
+        n_rows[form] += count
+    return quoted([examples[form] for form, _ in n_rows.most_common()], 3)
+
+
+def _lists_note(values: list[str]) -> str | None:
+    """Return an example of lists, and the remedy; None where values are none.
+
+    In lists the same items occur again and again, together with others, and not always as many.
+    """
+    few = values[:LISTS]
+    for separator in (",", ";", "|"):
+        lists = [value.split(separator) for value in few]
+        lengths = {len(items) for items in lists}
+        items = {item.strip() for items in lists for item in items}
+        long = [value for value, found in zip(few, lists, strict=True) if len(found) > 1]
+        if 2 * len(long) > len(few) and len(lengths) > 1 and 2 * len(items) <= len(few):
+            return f"such as {shown(long[0])} (give each item a column of yes and no)"
+    return None
+
+
+def _marks_kept(text: Text, rules: Rules) -> list[str]:
+    """Return the usual marks of missing cells among words, the most frequent first."""
+    if rules.missing_values is not None or text.is_category:
+        return []
+    kept = [
+        (-count, value)
+        for value, count in zip(text.values, text.counts.tolist(), strict=True)
+        if value.lower() in MARKS_OF_MISSING
+    ]
+    return [value for _, value in sorted(kept)]
 
 
 def learn_numeric(name: str, text: Text, rules: Rules) -> Learned:

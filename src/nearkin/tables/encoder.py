@@ -44,14 +44,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       ("<0.1", "0.196*"), where they are durations ("3h 12min", "31:05:09", which become days), or
       ranges that do not overlap ("10-19", which become their middle). What looks like these but may
       be something else stays text, and a remark says so.
-    - Text is dates where all its values are, in one layout: "2024-03-12", "12.03.2024",
-      "03/12/2024", "12 Mar 2024", "Mar 12, 2024", each with an optional time "10:30", "10:30:05",
-      "10:30 PM", in ISO 8601 also with a zone. Where both orders of day and month would fit, "/"
-      has the month first (the day where `decimal=","`), "." and "-" the day, and a remark says it.
-      Columns of dates and times need no such reading. They become the days since 1970 (in UTC), and
-      sine and cosine of the place in the year (if they span more than 60 days), in the week (if at
-      least 5 weekdays occur) and in the day (if times of the day differ). "10:30" alone is the
-      place in the day.
+    - Text is dates where all its values are, in one layout: "2024-03-12", which may also be among
+      those of another one, "12.03.2024", "03/12/2024", "12 Mar 2024", "Mar 12, 2024", each with an
+      optional time "10:30", "10:30:05", "10:30 PM", in ISO 8601 also with a zone. Where both orders
+      of day and month would fit, "/" has the month first (the day where `decimal=","`), "." and "-"
+      the day, and a remark says it. Columns of dates and times need no such reading. They become
+      the days since 1970 (in UTC), and sine and cosine of the place in the year (if they span more
+      than 60 days), in the week (if at least 5 weekdays occur) and in the day (if times of the day
+      differ). "10:30" alone is the place in the day.
     - Other text, and columns of a categorical type, become a column of zeros and ones for each
       value, spaces around it removed; a value that `fit` has not seen is zeros. With more than
       `max_categories` values they become one column: the share of the rows of `fit` that have the

@@ -170,6 +170,7 @@ _MEASURED = re.compile(
     rf"(?P<number>[-+\u2212(€£¥$]{{0,2}}[\d.,'\u2019{SPACES}]*\d(?:[eE][+-]?\d+)?)"
     rf"(?P<space>[{SPACES}]?)(?P<unit>{_UNIT})"
 )
+LIMITS = ("<", ">", "≤", "≥", "<=", ">=")
 _OUT_OF = re.compile(r"(?:/|of|out of) ?(\d+)")
 _HALVES_OF_A_DAY = {"am", "pm", "a.m.", "p.m."}
 
@@ -266,8 +267,7 @@ def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
     """Return the unit in which all cells can be read; None where there is none, or where they may
     be something else.
     """
-    limited = np.array([cell.limit in ("<", ">", "≤", "≥", "<=", ">=") for cell in cells])
-    if counts[limited].sum() > counts.sum() / 2:  # bounds, of which the numbers are not known
+    if _mostly_limits(cells, counts):
         return None
     currency, units = cells[0].currency, {cell.unit for cell in cells}
     if units <= _MULTIPLES.keys() and (currency or len(units) > 1):
@@ -290,6 +290,42 @@ def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
     if coded and differs(len(cells), int(counts.sum()), int(counts.sum())):
         return None  # "1017K" may be an identifier
     return currency + unit
+
+
+def _mostly_limits(cells: list[_Cell], counts: np.ndarray) -> bool:
+    """Return whether more than half of the rows with a value have a bound, whose number is not
+    known.
+    """
+    limited = np.array([cell.limit in LIMITS for cell in cells])
+    return bool(counts[limited].sum() > counts.sum() / 2)
+
+
+def limits_note(values: Sequence[str], counts: np.ndarray, decimal: str) -> str | None:
+    """Return the most frequent of the limits that keep a column of numbers text, and what to write
+    in its place; None where they do not.
+    """
+    cells, _ = _by_one_mark(values, decimal, _read_cell)
+    # where all are limits, such as "<50" and ">=50", they are categories
+    if (
+        not cells
+        or all(cell.limit in LIMITS for cell in cells)
+        or not _mostly_limits(cells, counts)
+    ):
+        return None
+    rows = {
+        value: count
+        for value, cell, count in zip(values, cells, counts.tolist(), strict=True)
+        if cell.limit in LIMITS
+    }
+    usual = max(rows, key=rows.__getitem__)
+    number = usual.lstrip("".join(LIMITS) + SPACES)
+    return f"{shown(usual)} as {shown(number)}"
+
+
+def is_number(value: str) -> bool:
+    """Return whether text is a number by itself, maybe with a limit or a mark such as "<0.1"."""
+    cells = (_read_cell(value, mark) for mark in DECIMAL_MARKS)
+    return any(cell is not None and not cell.unit for cell in cells)
 
 
 def _read_quantity(value: str, decimal: str, unit: str) -> float:
@@ -534,7 +570,7 @@ def looks_like(values: Sequence[str], decimal: str) -> str | None:
         return None
     if None in cells:
         what = f"numbers with a unit or a mark, but for {shown(few[cells.index(None)])}"
-        return f"{what} (mend it, or let it count as missing)"
+        return f"{what} (mend it, or name it and all other marks by --missing)"
     if len(examples) == 1:
         return None
     several = " and ".join(map(shown, list(examples.values())[:2]))

@@ -274,6 +274,9 @@ function writeEnd() {
 
 // ---- The ranking ----
 
+/** Return a score, or the best that there is where this is beyond it, such as 100%. */
+const possible = value => score.sign > 0 ? Math.min(value, 1) : Math.max(value, 0);
+
 /** Return the ends of the score axis: what is far worse than the others, such as a majority vote, does not squeeze these. */
 function rankingDomain() {
   const good = value => score.sign * value; // larger is better
@@ -286,7 +289,7 @@ function rankingDomain() {
   const low = Math.max(spread(main)[0], middle - 4 * Math.max(best - middle, most - best, 0.01 * Math.abs(best)));
   const room = 0.4 * (most - low);
   const near = ranking.map(row => good(row.score)).filter(value => value > low - room && value < most + room);
-  return widen(extent([low, most, ...near].map(value => shown(good(value)))), 0.03);
+  return widen(extent([low, most, ...near].map(value => shown(possible(good(value))))), 0.03);
 }
 
 function drawRanking() {
@@ -309,7 +312,7 @@ function drawRanking() {
     const y = places[i], value = shown(row.score), x = clip(value), group = svg("g", {class: row.status});
     if (gaps[i]) node.append(svg("path", {class: "grid", d: `M0 ${y - (narrow ? 30 : step / 2 + 7)}H${width}`}));
     if (interval(row)) {
-      const ends = [row.low, row.high].map(end => clip(shown(baseline.score + end)));
+      const ends = [row.low, row.high].map(end => clip(shown(possible(baseline.score + end))));
       const box = {x: ends[0], y: y - 7, width: Math.max(1, ends[1] - ends[0]), height: 14, rx: 3};
       group.append(svg("rect", {class: "interval", ...box}));
     }
@@ -401,13 +404,14 @@ function writeTable() {
 
 // ---- What the columns do ----
 
+const LEAST_EFFECT = 0.1; // where no column moves the rows farther, bars and curves look like that
 const SHOWN_EFFECTS = 12, size = value => fixed(value, 2); // as `nearkin inspect` writes it
 
 function drawEffects() {
   const {effects} = data.columns, shownEffects = effects.slice(0, SHOWN_EFFECTS), width = widthOf("effects"), step = 24;
   const short = shownEffects.map(one => shorten(one.column, width < 560 ? 16 : 32));
   const left = Math.min(width / 2.5, 14 + 6.8 * Math.max(...short.map(text => text.length))), right = width - 56;
-  const scale = linear([0, effects[0].effect], [left, right]);
+  const scale = linear([0, Math.max(effects[0].effect, LEAST_EFFECT)], [left, right]);
   const node = chart("effects", "How far each column moves the rows", "A bar a column, the most important first; up and down "
     + "arrows walk through them.", width, step * shownEffects.length + 6);
   const spots = shownEffects.map((one, i) => {
@@ -424,29 +428,41 @@ const isDates = curve => curve.edges && curve.name.endsWith(DAYS) && curve.edges
 const nameOf = curve => isDates(curve) ? curve.name.slice(0, -DAYS.length) : curve.name;
 const day = value => new Date(86400000 * value).toISOString().slice(0, 10);
 
-/** Return the marks of the horizontal axis of a panel: numbers, dates, or the values of a category. */
-function panelAxis(curve, left, right) {
+const LETTER = 6.4, LINE = 18; // pixels of a letter below a panel, and between lines of slanted texts
+
+/** Return the marks of the horizontal axis of a panel: numbers, dates, or the values of a category; of many, as many as fit. */
+function panelAxis(curve, left, right, askew) {
   if (curve.levels) {
-    const x = linear([-0.5, curve.levels.length - 0.5], [left, right]);
-    const short = shortAll(curve.levels, curve.levels.length > 4 ? 9 : 14);
-    return {x, at: curve.levels.map((_, i) => i), found: curve.levels.map((_, i) => i), text: i => short[i]};
+    const n = curve.levels.length, x = linear([-0.5, n - 0.5], [left, right]);
+    const short = shortAll(curve.levels, n > 4 ? 9 : askew ? 11 : 14);
+    const each = Math.ceil(LINE * n / (right - left)), at = curve.levels.map((_, i) => i);
+    return {x, at, found: at.filter(i => i % each === 0), text: i => short[i]};
   }
   const ends = extent(curve.edges), x = linear(ends, [left, right]), middle = (ends[0] + ends[1]) / 2;
   if (isDates(curve)) return {x, at: curve.edges, found: [...new Set([ends[0], middle, ends[1]])], text: day};
   const many = ticks(ends[0] === ends[1] ? around(ends, 1) : ends, 4);
-  return {x, at: curve.edges, found: many.found.filter(value => value >= ends[0] && value <= ends[1]), text: many.text};
+  const room = curve.missing ? 2 * LETTER : 0; // "missing" stands behind
+  const fits = value => value >= ends[0] && value <= ends[1] && x(value) + many.text(value).length * LETTER / 2 <= right + 8 - room;
+  return {x, at: curve.edges, found: many.found.filter(fits), text: many.text};
+}
+
+/** Tell whether the texts of values would touch, were they level. */
+function wouldTouch(levels, width) {
+  const longest = Math.max(...shortAll(levels, 14).map(text => text.length));
+  return levels.length > 4 || (longest + 1) * LETTER > width / levels.length;
 }
 
 function drawPanel(curve, id, domain) {
-  const askew = curve.levels && curve.levels.length > 4, apart = curve.missing ? 40 : askew ? 20 : 8;
-  const width = widthOf(id), left = 36, right = width - apart, top = 8, bottom = 170;
+  const width = widthOf(id), left = 36, askew = curve.levels && wouldTouch(curve.levels, width - left - 8);
+  const right = width - (curve.missing ? 40 : askew ? 20 : 8), top = 8, bottom = 170;
   const node = chart(id, curve.name, "The places of its values along the first axes; the arrow keys walk through them.", width,
     bottom + (askew ? 62 : 22));
-  const {x, at, found, text} = panelAxis(curve, left, right), y = linear(domain, [bottom, top]);
+  const {x, at, found, text} = panelAxis(curve, left, right, askew), y = linear(domain, [bottom, top]);
   axisLeft(node, y, ticks(domain, 4), left, width - 4, "");
+  const before = value => curve.missing && isDates(curve) && value === found.at(-1) ? 16 : 0; // "missing" stands behind
   const anchor = value => !isDates(curve) ? "middle" : value === found[0] ? "start" : value === found[2] ? "end" : "middle";
   const label = value => askew ? svg("text", {transform: `translate(${x(value)} ${bottom + 12}) rotate(40)`}, text(value))
-    : textAt(x(value), bottom + 16, {"text-anchor": anchor(value)}, text(value));
+    : textAt(x(value) - before(value), bottom + 16, {"text-anchor": anchor(value)}, text(value));
   node.append(svg("g", {class: "axis"}, found.map(label)));
   if (curve.missing) {
     node.append(svg("path", {class: "grid", d: `M${right + 6} ${top}V${bottom}`}),
@@ -478,7 +494,7 @@ function startColumns() {
     + `1 with ${one} of the weight of one at the same place, at distance 2 with ${two}. The bars say how far each column moves `
     + "the rows from their mean; a column with a short bar hardly matters.");
   const hiddenEffects = columns.n_columns - Math.min(SHOWN_EFFECTS, effects.length);
-  fill("effects-more", hiddenEffects > 0 ? `${counted(hiddenEffects, "more column")} move the rows less.` : null);
+  fill("effects-more", hiddenEffects > 0 ? `${counted(hiddenEffects, "more column")} move${hiddenEffects === 1 ? "s" : ""} the rows less.` : null);
   fill("panels-caption", "The most important columns: values at the same height count as equal, and values far apart tell rows "
     + "apart, in the distances of the vote. Between the marks, the edges of the bins, a number moves evenly; beyond the last it "
     + "moves no more. Learned from all rows.");
@@ -487,7 +503,7 @@ function startColumns() {
   fill("panels", panels.map((curve, i) => html("figure", {}, html("figcaption", {}, shorten(nameOf(curve), 40)),
     html("div", {id: `panel-${i}`, class: "chart"}))));
   const heights = panels.flatMap(curve => [...curve.places.flat(), ...(curve.missing || [])]);
-  const domain = widen(extent(heights), 0.06);
+  const domain = widen(extent([...heights, -LEAST_EFFECT / 2, LEAST_EFFECT / 2]), 0.06);
   drawings.push(drawEffects, () => panels.forEach((curve, i) => drawPanel(curve, `panel-${i}`, domain)));
 }
 
