@@ -120,6 +120,18 @@ def test_a_table_without_wrong_labels(here, capsys, frame):
     assert len(grid(out)) == 3
 
 
+@pytest.mark.parametrize("factor", [1, 100])
+def test_numbers_are_refused_in_a_line(factor, here, capsys):
+    """Whole prices, too: nearly every row would be a class of its own."""
+    rng = np.random.default_rng(0)
+    price = np.round(np.exp(rng.normal(8, 1, 300)), 1 if factor == 1 else 0) * factor
+    pd.DataFrame({"size": rng.normal(size=300), "price": price}).to_csv("p.csv", index=False)
+    assert main(["check", "p.csv", "--target", "price"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("nearkin: p.csv: 'price' holds numbers (")
+    assert "nearkin compare with --task regression predicts numbers" in line
+
+
 @pytest.mark.slow
 def test_groups_and_unlabelled_rows(here, capsys, frame):
     cells = frame.assign(field=np.arange(91) // 7)
