@@ -26,6 +26,7 @@ from ..evaluation import (
     compare,
     extend,
     first_picture,
+    huge_doubt,
     leader,
     score_by_dimension,
 )
@@ -100,8 +101,12 @@ def compare_table(options: argparse.Namespace) -> int:
             n_repeats=options.repeats or quick.get("n_repeats"),
             choice_rows=quick.get("choice_rows"),
         )
-    doubts = table.suspects.doubts(table.target, table.task)
-    comparison = replace(comparison, doubts=(*comparison.doubts, *doubts))
+    doubts = [
+        huge_doubt(table.y, table.in_file) if doubt.kind == "huge" else doubt
+        for doubt in comparison.doubts
+    ]
+    doubts += table.suspects.doubts(table.target, table.task)
+    comparison = replace(comparison, doubts=tuple(doubts))
     console.report(Summary(comparison))
     if comparison.interrupted:
         raise KeyboardInterrupt
