@@ -164,8 +164,37 @@ def test_features_that_order_the_rows_are_not_called_useless():
     text = Summary(found).verdict
     assert "did not help" not in text
     assert "is by another: rank correlation 0." in text
+    assert "Do not use" not in text  # the order that it gives is worth something
     nothing = compare(np.random.default_rng(1).normal(size=(200, 3)), y, **few)
-    assert "these features did not help it to predict" in Summary(nothing).verdict
+    assert "these features did not help it to predict. Do not use" in Summary(nothing).verdict
+
+
+def test_a_model_that_no_constant_loses_to_is_not_set_ahead_of_worse_ones():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    found = compare(
+        X,
+        y,
+        task="regression",
+        methods=[],
+        references=default_references("regression")[:2],
+        n_splits=3,
+        n_repeats=1,
+        n_neighbors=3,
+        refit=False,
+    )
+    worse = next(one for one in found.references if one.name != "mean")
+    worse = replace(worse, score=found.choice.score - 1)
+    found = replace(
+        found,
+        references=tuple(worse if one.name == worse.name else one for one in found.references),
+    )
+    useless, best = Summary(found).verdict.splitlines()[-3:-1]
+    assert useless.startswith("The automatic choice is no better than always predicting the mean (")
+    assert useless.endswith(". Do not use this model.")
+    assert best.endswith(", which is no better either.")
+    assert Summary(found).useless
+    assert "ahead of it" not in Summary(found).verdict
 
 
 def test_a_rare_class_is_ranked_by_auc_and_the_reason_said():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._messages import counted, shown
+from .._messages import counted, listed, shown
 from .._validation import check_spread, known_labels
 from ..evaluation import (
     CLASSIFICATION,
@@ -185,13 +185,15 @@ def facts_of(table: Table) -> str:
 
 def _of_model(model: Model, comparison: Comparison) -> str:
     """Return what a model was learned from, and how good it is."""
-    choice, words = comparison.choice, Summary(comparison).wording
+    choice, summary = comparison.choice, Summary(comparison)
+    words = summary.wording
     text = (
         f"{model.method} ({model.vote}), fitted to all rows; held-out {words.title} of this "
         f"choice: {words.figure(choice.score.mean())}"
     )
     if not model.is_raw and choice.status != "better":
         text += " (not shown to be better than raw k-NN)"
+    text += f"; no better than {listed(summary.useless)}" if summary.useless else ""
     return text + "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
 
 
