@@ -120,6 +120,36 @@ def test_a_table_without_wrong_labels(here, capsys, frame):
     assert len(grid(out)) == 3
 
 
+@pytest.mark.parametrize("factor", [1, 100])
+def test_numbers_are_refused_in_a_line(factor, here, capsys):
+    """Whole prices, too: nearly every row would be a class of its own."""
+    rng = np.random.default_rng(0)
+    price = np.round(np.exp(rng.normal(8, 1, 300)), 1 if factor == 1 else 0) * factor
+    pd.DataFrame({"size": rng.normal(size=300), "price": price}).to_csv("p.csv", index=False)
+    assert main(["check", "p.csv", "--target", "price"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("nearkin: p.csv: 'price' holds numbers (")
+    assert "nearkin compare with --task regression predicts numbers" in line
+
+
+@pytest.mark.parametrize("events", [True, False])
+def test_rare_events_are_not_called_errors(events, here, capsys):
+    """Rows of a rare class among the others, by chance; or errors in the labels of all classes."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), np.arange(300) % 12 == 0
+    if not events:
+        y = np.arange(300) % 2 == 0
+        X[:, 0] += 8 * y
+        y[rng.choice(300, 20, replace=False)] ^= True
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame.assign(left=np.where(y, "yes", "no")).to_csv("r.csv", index=False)
+    outputs = ["--json", "r.json", "--report", "r.html"]
+    assert main(["check", "r.csv", "--target", "left", *outputs, "-q"]) == 0
+    said = "are of the class yes (" in capsys.readouterr().out
+    assert said == ("rather than errors." in (here / "r.json").read_text()) == events
+    assert ("rather than errors." in (here / "r.html").read_text()) == events
+
+
 @pytest.mark.slow
 def test_groups_and_unlabelled_rows(here, capsys, frame):
     cells = frame.assign(field=np.arange(91) // 7)

@@ -13,8 +13,8 @@ from nearkin.app import table_comparison
 from nearkin.app.cli import main
 from nearkin.app.model import load_model
 from nearkin.app.words import Summary
-from nearkin.evaluation import compare, default_references, extend
-from nearkin.evaluation.protocol import few_decide
+from nearkin.evaluation import compare, default_references, extend, huge_doubt
+from nearkin.evaluation.protocol import few_decide, huge_numbers
 
 QUICK = ["--methods", "pca", "--no-references", "--folds", "2", "--repeats", "1", "-q"]
 
@@ -121,11 +121,30 @@ def test_few_huge_numbers_do_not_decide_the_ranking():
     assert [reference.name for reference in found.references] == ["median"]
     (doubt,) = found.doubts
     assert doubt.kind == "huge"
+    first, second = np.argsort(-y)[:2]
+    low, high = (f"{end / np.median(y):,.0f}" for end in y[[second, first]])
     assert doubt.text.startswith(
-        f"2 rows of 200 ({y[70]:.6g}, {y[3]:.6g}; the median is "
-    ) or doubt.text.startswith(f"2 rows of 200 ({y[3]:.6g}, {y[70]:.6g}; the median is ")
-    assert "hold 100% of the squares about the median" in doubt.text
+        f"2 numbers of 200, {low} to {high} times the median, hold 100% of the squares about the "
+        f"median ({np.median(y):.6g}): row {first} ({y[first]:.6g}), row {second} ({y[second]:.6g})"
+    )
+    assert doubt.text.endswith("they are learned from, too, and spoil predictions.")
     assert compare(X, y, references=[], score="r2", **few).score.name == "r2"
+
+
+@pytest.mark.parametrize("n_errors", [1, 5, 12])
+def test_as_many_huge_numbers_are_named_as_stand_apart(n_errors):
+    """Of 3,000 numbers not the farthest hundredth, which is 30."""
+    rng = np.random.default_rng(0)
+    y = np.exp(rng.normal(12, 0.5, 3000))
+    wrong = rng.choice(3000, n_errors, replace=False)
+    y[wrong] *= 1000
+    assert sorted(huge_numbers(y)) == sorted(wrong)
+    text = huge_doubt(np.append(np.nan, y), lambda rows: rows + 7).text
+    assert f"row {np.argmax(y) + 8} ({y.max():.6g})" in text
+    assert ("7 more." in text) == (n_errors == 12)
+    assert ("this is a typing error" in text) == (n_errors == 1)
+    assert "times" not in huge_doubt(y - np.median(y)).text
+    assert few_decide(y)
 
 
 def test_features_that_order_the_rows_are_not_called_useless():
@@ -145,8 +164,37 @@ def test_features_that_order_the_rows_are_not_called_useless():
     text = Summary(found).verdict
     assert "did not help" not in text
     assert "is by another: rank correlation 0." in text
+    assert "Do not use" not in text  # the order that it gives is worth something
     nothing = compare(np.random.default_rng(1).normal(size=(200, 3)), y, **few)
-    assert "these features did not help it to predict" in Summary(nothing).verdict
+    assert "these features did not help it to predict. Do not use" in Summary(nothing).verdict
+
+
+def test_a_model_that_no_constant_loses_to_is_not_set_ahead_of_worse_ones():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    found = compare(
+        X,
+        y,
+        task="regression",
+        methods=[],
+        references=default_references("regression")[:2],
+        n_splits=3,
+        n_repeats=1,
+        n_neighbors=3,
+        refit=False,
+    )
+    worse = next(one for one in found.references if one.name != "mean")
+    worse = replace(worse, score=found.choice.score - 1)
+    found = replace(
+        found,
+        references=tuple(worse if one.name == worse.name else one for one in found.references),
+    )
+    useless, best = Summary(found).verdict.splitlines()[-3:-1]
+    assert useless.startswith("The automatic choice is no better than always predicting the mean (")
+    assert useless.endswith(". Do not use this model.")
+    assert best.endswith(", which is no better either.")
+    assert Summary(found).useless
+    assert "ahead of it" not in Summary(found).verdict
 
 
 def test_a_rare_class_is_ranked_by_auc_and_the_reason_said():

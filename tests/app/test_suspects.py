@@ -167,6 +167,20 @@ def test_the_target_under_another_name(tmp_path, values):
     assert any(name.startswith("outcome") for name in table.feature_names)  # kept
 
 
+@pytest.mark.parametrize("others", ["far behind", "together as good"])
+def test_a_column_that_nearly_always_is_right(tmp_path, others):
+    """A therapy is a leak even where some labels are wrong; an honest column has others beside it
+    that know as much together.
+    """
+    rng, n = np.random.default_rng(0), 400
+    kind = rng.integers(0, 2, n)
+    therapy = np.where(rng.random(n) < 0.03, 1 - kind, kind)
+    parts = {f"part {i}": kind + 0.9 * rng.standard_normal(n) for i in range(12)}
+    is_leak = others == "far behind"
+    found = read(tmp_path, kind, therapy=therapy, **({} if is_leak else parts)).suspects
+    assert [name for name, _ in found.suspicious] == ["therapy"] * is_leak
+
+
 def test_suspicious_columns_of_an_npz(tmp_path):
     assert read(tmp_path, suffix="npz", outcome=CODE).suspects.suspicious == [("outcome", 1.0)]
 

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from nearkin import label_issues
 from nearkin.tables import issues
-from nearkin.tables.issues import contradictory_twins, far_rows, wrong_labels
+from nearkin.tables.issues import contradictory_twins, far_rows, no_classes, wrong_labels
 
 N, FLIPPED = 90, [4, 17, 33, 48, 62, 85]
 
@@ -55,6 +55,36 @@ def test_the_frame_holds_the_ranking(flipped):
     frame = flipped[3].to_frame()
     assert frame.columns.tolist() == ["row", "label", "predicted", "probability", "expected"]
     assert sorted(frame["row"][:6]) == FLIPPED
+
+
+def test_it_is_shown_in_a_line(flipped):
+    text = repr(flipped[3])
+    assert text.startswith(f"<LabelIssues: about {flipped[3].n_issues} of {N} labels are probably")
+    assert len(text) < 200
+
+
+@pytest.mark.parametrize("n", [60, 2984])
+@pytest.mark.parametrize(
+    ("scale", "words"),
+    [(1, r"y holds numbers \(.*typing errors"), (100, "y holds numbers"), ("text", "merge some")],
+)
+def test_what_is_no_class_is_refused(n, scale, words):
+    """Prices, whole ones or not; and text of which nearly every row has its own."""
+    rng = np.random.default_rng(0)
+    y = np.exp(rng.normal(12, 0.5, n))
+    y = y.round(0 if scale == "text" else 2).astype(str if scale == "text" else float)
+    if scale == 100:
+        y = y // 100
+    with pytest.raises(ValueError, match=words):
+        label_issues(rng.normal(size=(n, 2)), y)
+
+
+def test_numbers_of_many_classes_are_classes():
+    """With some rows alone, as mistyped numbers are."""
+    y = np.append(np.repeat(np.arange(30), 3), [99, 98, 97])
+    assert no_classes(y) is None
+    assert no_classes(y[:60].astype(str)) is None
+    assert no_classes(np.arange(20) / 2) is None
 
 
 def test_names_of_classes_do_not_matter(flipped):

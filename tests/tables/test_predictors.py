@@ -650,3 +650,10 @@ def test_an_interrupt_leaves_out_what_is_not_finished(monkeypatch, by_members):
         model.fit_encoded(X, y, folds=folds)
     assert len(model.encoder_.encoders) == 1
     assert model.predict(X).shape == y.shape
+
+
+def test_many_small_classes_leave_rows_to_learn_from():
+    """Of more than 2,000 rows ten of every class, or all, would be held out."""
+    rng = np.random.default_rng(0)
+    ((train, test),) = NCAClassifier()._folds(rng.normal(size=(2400, 2)), np.arange(2400) % 240)
+    assert len(train) == 4 * len(test) == 1920

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from html import escape
@@ -29,6 +29,8 @@ FORMAT = 1
 MAX_LISTED = 50  # groups of twins, far rows and columns
 SAID_TWINS, SAID_FAR = 5, 5  # on the console
 MOST_NEAREST = 3  # rows named on the console
+# of the labels that are probably wrong, of one class, which has at most this share of the rows
+FEWEST_OF_RARE, NEARLY_ALL, MOST_RARE = 5, 0.9, 0.2
 OVERLAP = 0.3  # share of wrong labels from which it is rather one of overlapping classes
 
 
@@ -194,6 +196,7 @@ class Check:
                 "Even the surest votes often contradict the label: the classes overlap, or the "
                 "columns do not tell them apart. These numbers are upper bounds."
             )
+        found += self._of_rare_class()
         if issues.twins:
             groups = [
                 " and ".join(f"{one['row']:,} ({one['label']})" for one in rows[:4])
@@ -223,6 +226,24 @@ class Check:
         alone = [f"{one['row']:,} ({one['label']})" for one in self.alone]
         found += note(f"Rows that share their {target} with no other, so that none votes", alone)
         return found
+
+    def _of_rare_class(self) -> Iterator[str]:
+        """Yield that nearly all labels that are probably wrong are of one rare class, if so: rare
+        events look like errors.
+        """
+        labels, sizes = np.unique(self.issues.labels, return_counts=True)
+        first = self.issues.labels[: self.issues.n_issues]
+        if len(first) < FEWEST_OF_RARE:
+            return
+        counts = np.array([np.count_nonzero(first == label) for label in labels])
+        at = counts.argmax()
+        if counts[at] < NEARLY_ALL * len(first) or sizes[at] > MOST_RARE * sizes.sum():
+            return
+        nearly = "Nearly all" if counts[at] < len(first) else "All"
+        yield (
+            f"{nearly} of these are of the class {short_text(labels[at])} ({counts[at]:,} of its "
+            f"{sizes[at]:,} rows), which is rare: such rows may be rare events rather than errors."
+        )
 
     @property
     def document(self) -> dict[str, Any]:

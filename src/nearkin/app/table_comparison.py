@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._messages import counted, shown
+from .._messages import counted, listed, shown
 from .._validation import check_spread, known_labels
 from ..evaluation import (
     CLASSIFICATION,
@@ -26,6 +26,7 @@ from ..evaluation import (
     compare,
     extend,
     first_picture,
+    huge_doubt,
     leader,
     score_by_dimension,
 )
@@ -100,8 +101,12 @@ def compare_table(options: argparse.Namespace) -> int:
             n_repeats=options.repeats or quick.get("n_repeats"),
             choice_rows=quick.get("choice_rows"),
         )
-    doubts = table.suspects.doubts(table.target, table.task)
-    comparison = replace(comparison, doubts=(*comparison.doubts, *doubts))
+    doubts = [
+        huge_doubt(table.y, table.in_file) if doubt.kind == "huge" else doubt
+        for doubt in comparison.doubts
+    ]
+    doubts += table.suspects.doubts(table.target, table.task)
+    comparison = replace(comparison, doubts=tuple(doubts))
     console.report(Summary(comparison))
     if comparison.interrupted:
         raise KeyboardInterrupt
@@ -180,13 +185,15 @@ def facts_of(table: Table) -> str:
 
 def _of_model(model: Model, comparison: Comparison) -> str:
     """Return what a model was learned from, and how good it is."""
-    choice, words = comparison.choice, Summary(comparison).wording
+    choice, summary = comparison.choice, Summary(comparison)
+    words = summary.wording
     text = (
         f"{model.method} ({model.vote}), fitted to all rows; held-out {words.title} of this "
         f"choice: {words.figure(choice.score.mean())}"
     )
     if not model.is_raw and choice.status != "better":
         text += " (not shown to be better than raw k-NN)"
+    text += f"; no better than {listed(summary.useless)}" if summary.useless else ""
     return text + "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
 
 

@@ -33,6 +33,7 @@ from ..tables import (
     TableEncoder,
     Text,
     filled_note,
+    no_classes,
     read_number,
     target_numbers,
 )
@@ -509,7 +510,12 @@ def _refuse_dates(file: Reader, target: str, texts: list[str], or_else: str) -> 
 
 
 def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) -> np.ndarray:
-    """Return the classes; refuse dates, and single rows where the classes are to be compared on."""
+    """Return the classes; refuse dates, and single rows where the classes are to be compared on,
+    or else numbers that are no classes.
+    """
+    if classes_only and (why := no_classes(y)):
+        _refuse_dates(file, target, y.astype(str).tolist(), "")
+        raise TableError(f"{file.path}: {shown(target)} {why}")
     y = check_classes(file.path, target, y, "" if classes_only else f"{NUMBERS}, or ")
     classes, sizes = np.unique(y, return_counts=True)
     if classes.dtype.kind == "U":

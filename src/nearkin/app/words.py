@@ -465,43 +465,87 @@ class Summary:
         )
 
     def _against_references(self) -> Iterator[str]:
-        """Yield how far the leader is from the best reference, and whether it beats a constant."""
-        comparison, first, words = self.comparison, self.leader, self.wording
-        subject = "raw k-NN" if first is self.raw else self._subject.partition(" (")[0]
+        """Yield how far the leader is from the best reference, and whether it beats a constant;
+        this first where it does not, for then nothing else matters.
+        """
+        against_constant = list(self._against_constants())
+        if self.useless:
+            yield from against_constant
+        yield from self._against_best()
+        if not self.useless:
+            yield from against_constant
+
+    def _against_best(self) -> Iterator[str]:
+        """Yield how far the leader is from the best reference that learns."""
+        first, words = self.leader, self.wording
         references = [row for row in self.rows if row.kind == "reference"]
         best = next((row for row in references if row.name not in CONSTANT), None)
-        if best is not None:
-            ahead, where = comparison.score.sign * (first.score - best.score), "level with"
-            if not words.is_zero(ahead):
-                side = "ahead of" if ahead > 0 else "behind"
-                where = f"{words.number(abs(ahead))}{words.points} {side}"
-            learns = "" if references[0] is best else " that learns from the columns"
-            score = words.predicate(best.score)
-            yield f"The best reference{learns}, {best.name}, {score}: {subject} is {where} it."
+        if best is None:
+            return
+        ahead, where = self.comparison.score.sign * (first.score - best.score), "level with"
+        if not words.is_zero(ahead):
+            side = "ahead of" if ahead > 0 else "behind"
+            where = f"{words.number(abs(ahead))}{words.points} {side}"
+        learns = "" if references[0] is best else " that learns from the columns"
+        text = f"The best reference{learns}, {best.name}, {words.predicate(best.score)}"
+        if ahead > 0 and self.useless:  # nothing to be proud of
+            yield f"{text}, which is no better either."
+        else:
+            yield f"{text}: {self._short_subject} is {where} it."
+
+    @property
+    def _short_subject(self) -> str:
+        return "raw k-NN" if self.leader is self.raw else self._subject.partition(" (")[0]
+
+    @property
+    def useless(self) -> list[str]:
+        """Return the constants, in words, than which the leader is no better."""
+        return [
+            what for _, what, difference, _ in self._constants() if self._is_no_gain(difference)
+        ]
+
+    def _is_no_gain(self, difference: float) -> bool:
+        gain = self.comparison.score.sign * difference
+        return gain <= 0 or self.wording.is_zero(difference)
+
+    def _constants(self) -> Iterator[tuple[MethodResult, str, float, float]]:
+        """Yield the constants, in words too, with the difference of the leader and its p-value."""
+        comparison = self.comparison
         for constant in comparison.references:
             if constant.name not in CONSTANT:
                 continue
             test = difference_test(
-                comparison[first.name], constant, comparison.folds, comparison.protocol.units
+                comparison[self.leader.name],
+                constant,
+                comparison.folds,
+                comparison.protocol.units,
             )
             always = PRIOR if comparison.score.name == "log_loss" else CONSTANT[constant.name]
-            what = f"{always} ({words.figure(constant.score.mean())})"
-            if comparison.score.sign * test.difference <= 0 or words.is_zero(test.difference):
-                yield f"{capital(subject)} is no better than {what}{self._otherwise(constant)}."
-            elif not test.p_value < SIGNIFICANCE:
-                yield f"{capital(subject)} is not shown to be better than {what}."
+            what = f"{always} ({self.wording.figure(constant.score.mean())})"
+            yield constant, what, test.difference, test.p_value
+
+    def _against_constants(self) -> Iterator[str]:
+        """Yield than which constants the leader is no better, or not shown to be."""
+        subject = capital(self._short_subject)
+        for constant, what, difference, p_value in self._constants():
+            if self._is_no_gain(difference):
+                yield f"{subject} is no better than {what}{self._otherwise(constant)}."
+            elif not p_value < SIGNIFICANCE:
+                yield f"{subject} is not shown to be better than {what}."
 
     def _otherwise(self, constant: MethodResult) -> str:
         """Return which prediction is shown to beat a constant by another score, or that none is."""
         found = better_by_another_score(self.comparison, constant)
         if found is None:
-            return ": these features did not help it to predict"
+            return ": these features did not help it to predict. Do not use this model"
         best, name = found
         scores = [one.scores[name].mean() for one in (best, constant)]
         words = WORDING[name].at(scores[0])
         return (
             f" by this score, but {best.name} is by another: {words.title} "
             f"{' against '.join(map(words.figure, scores))}"
+            + ". Do not use this model"
+            * (best.name != self.leader.name)
         )
 
     @property

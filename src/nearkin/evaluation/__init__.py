@@ -16,7 +16,7 @@ from ..graphs import joined_groups
 from ..vectors.judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from ..vectors.retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .adaptation import Adaptation, Way, WayResult, compare_vectors, ways_of
-from .comparison import FINAL_CHOICE, compare, extend
+from .comparison import FINAL_CHOICE, compare, extend, huge_doubt
 from .contestants import CHOICE
 from .embeddings import (
     Shares,
@@ -107,6 +107,7 @@ __all__ = [
     "held_out_accuracy",
     "held_out_map",
     "holm",
+    "huge_doubt",
     "joined_groups",
     "judged_matrix",
     "leader",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from .._messages import counted, quoted, shown
+from .._messages import counted, listed, quoted, shown
 from .._validation import (
     check_integer,
     is_missing,
@@ -26,7 +26,7 @@ from ..tables import RejectColumn, TableEncoder, features_of, target_numbers
 from ..tables.gaps import filled_note
 from .contestants import Choice, automatic, contestant
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
-from .protocol import Fold, Protocol, TrainTest, few_decide, make_protocol
+from .protocol import Fold, Protocol, TrainTest, few_decide, huge_numbers, make_protocol
 from .results import Comparison, Doubt
 from .scores import BY_CLASS, CLASSIFICATION, VOTES, Task, Vote, named_task
 from .work import Findings, Job, Progress, Run, progress_bar
@@ -127,6 +127,7 @@ def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]
 
 # the key of what is done on all rows, and what progress is called with
 FINAL_CHOICE = "chosen on all rows"
+MOST_NAMED = 5  # rows with a huge number
 
 
 def compare(
@@ -427,20 +428,8 @@ def _doubts(protocol: Protocol) -> Iterator[Doubt]:
             "twins were split like other rows, so that some were predicted from their own twin. "
             "Expect less of new rows.",
         )
-    y = protocol.y[protocol.labelled]
-    if protocol.task != CLASSIFICATION and few_decide(y):
-        squares = (y - np.median(y)) ** 2
-        farthest = np.argsort(-squares, kind="stable")[: max(1, len(y) // 100)]
-        share = squares[farthest].sum() / squares.sum()
-        values = ", ".join(f"{value:.6g}" for value in y[farthest[:3]])
-        values += ", ..." * (len(farthest) > 3)
-        yield Doubt(
-            "huge",
-            f"{counted(len(farthest), 'row')} of {len(y):,} ({values}; the median is "
-            f"{np.median(y):.6g}) hold {share:.0%} of the squares about the median. If these are "
-            "typing errors, correct or drop them: they are learned from, too, and spoil "
-            "predictions.",
-        )
+    if protocol.task != CLASSIFICATION and few_decide(protocol.y[protocol.labelled]):
+        yield huge_doubt(protocol.y)
     if protocol.n_chained:
         about = "" if protocol.n_chained == len(protocol.labelled) else "about "
         yield Doubt(
@@ -449,6 +438,43 @@ def _doubts(protocol: Protocol) -> Iterator[Doubt]:
             "copies that share their target, as the rows around them do not. Give groups "
             "(--groups): without these no method is called better.",
         )
+
+
+def huge_doubt(
+    y: np.ndarray, number_of: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
+) -> Doubt:
+    """Return the doubt that a few huge numbers decide R²; NaN is none.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+    number_of : callable
+        Returns the numbers by which rows are named, of their positions.
+    """
+    known = np.flatnonzero(~np.isnan(y))
+    values, huge = y[known], huge_numbers(y[known])
+    squares, median = (values - np.median(values)) ** 2, np.median(values)
+    share = squares[huge].sum() / squares.sum()
+    named = [
+        f"row {number} ({value:.6g})"
+        for number, value in zip(
+            number_of(known[huge]).tolist(), values[huge].tolist(), strict=True
+        )
+    ]
+    times, ends = "", np.sort(values[huge])[[0, -1]] / (median or np.nan)
+    # of numbers of both signs the median says nothing of what is usual
+    if values.min() >= 0 and ends[0] >= 2:
+        low, high = (f"{end:,.0f}" for end in ends)
+        times = f", {low}{f' to {high}' * (low != high)} times the median,"
+    hold, these, are = "hold", "these", "are typing errors, correct or drop them: they are"
+    if len(huge) == 1:
+        hold, these, are = "holds", "this", "is a typing error, correct or drop it: it is"
+    return Doubt(
+        "huge",
+        f"{counted(len(huge), 'number')} of {len(values):,}{times} {hold} {share:.0%} of the "
+        f"squares about the median ({median:.6g}): {listed(named, MOST_NAMED)}. If {these} {are} "
+        f"learned from, too, and {'spoils' if len(huge) == 1 else 'spoil'} predictions.",
+    )
 
 
 def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) -> Comparison:

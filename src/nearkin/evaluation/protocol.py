@@ -538,3 +538,18 @@ def few_decide(y: np.ndarray) -> bool:
     squares = np.sort((y - np.median(y)) ** 2)
     n_few = max(1, len(y) // 100)
     return bool(squares[-n_few:].sum() > HALF * squares.sum())
+
+
+def huge_numbers(y: np.ndarray) -> np.ndarray:
+    """Return the positions of the numbers that decide R², the farthest from the median first.
+
+    Of the farthest hundredth these are the ones before the largest ratio of a distance to the next
+    one, provided that they have more than half of the squares.
+    """
+    distances = np.abs(y - np.median(y))
+    order = np.argsort(-distances, kind="stable")
+    few = distances[order[: max(1, len(y) // 100) + 1]]
+    shares = np.cumsum(few[:-1] ** 2) / np.sum(distances**2)
+    with np.errstate(divide="ignore"):
+        ratios = np.where(shares > HALF, few[:-1] / few[1:], 0.0)
+    return order[: ratios.argmax() + 1]

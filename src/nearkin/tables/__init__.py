@@ -35,7 +35,7 @@ from .columns import (
 from .encoder import TableEncoder
 from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
 from .held_out import Drift, HeldOutRows
-from .issues import FarRows, LabelIssues, label_issues
+from .issues import FarRows, LabelIssues, label_issues, no_classes
 from .numbers import read_number
 from .predictors import NCAClassifier, NCARegressor
 
@@ -72,6 +72,7 @@ __all__ = [
     "indicator_names",
     "is_table",
     "label_issues",
+    "no_classes",
     "read_number",
     "target_numbers",
     "with_seasons",

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._blocks import row_blocks
-from .._messages import shown
+from .._messages import counted, shown
 from .._validation import as_rows, check_integer, encode_labels, is_missing, known_labels
 from ..estimators.base import MAX_ROWS, inner_folds
 from ..neighbors import EXACT, identical_rows
@@ -34,6 +34,8 @@ FLOOR = 0.05  # of the probability of the given label, in shares of a wrong labe
 LEAST_WRONG = 0.1  # labels, where no sure vote contradicts one
 MOST_RANDOM = 0.9  # labels, as a share of those that would be wrong if all were drawn at random
 MIN_LISTED, MAX_LISTED = 100, 1000  # rows whose neighbours are found
+FEW_CLASSES = 20  # which are never too many
+MOST_ALONE = 0.25  # of many whole numbers, as a share of them, that a single row has
 
 Progress = Callable[[int, int], None]
 
@@ -100,6 +102,15 @@ class LabelIssues:
     alone: np.ndarray
     twins: list[np.ndarray]
     far: FarRows
+
+    def __repr__(self) -> str:
+        n, first = self.n_issues, ", ".join(map(str, self.rows[: min(self.n_issues, 5)]))
+        rows = f" (rows {first}{', ...' * (n > 5)})" if n else ""
+        return (
+            f"<LabelIssues: about {n:,} of {len(self.rows):,} labels are probably wrong{rows}, "
+            f"{counted(len(self.twins), 'group')} of contradictory twins, "
+            f"{counted(len(self.far.rows), 'far row')}, {len(self.alone):,} alone in their class>"
+        )
 
     @property
     def expected(self) -> np.ndarray:
@@ -181,8 +192,9 @@ def label_issues(
     Raises
     ------
     ValueError
-        If labels are real numbers, mix strings and numbers or form a single class, and for what
-        `NCAClassifier.fit` refuses.
+        If labels are numbers to predict (real ones, or more than 20 whole ones of which a single
+        row has more than a quarter), mix strings and numbers, form a single class, or more classes
+        than half the rows, and for what `NCAClassifier.fit` refuses.
 
     Notes
     -----
@@ -219,7 +231,10 @@ def label_issues(
     X = as_rows(X, missing=True)
     check_consistent_length(X, y, groups)
     labelled = np.flatnonzero(~is_missing(y))
-    classes, codes = encode_labels(known_labels(y, labelled))
+    known = known_labels(y, labelled)
+    if why := no_classes(known):
+        raise ValueError(f"y {why}")
+    classes, codes = encode_labels(known)
     n, n_classes = len(labelled), len(classes)
     k = min(check_integer(n_neighbors, "n_neighbors", 1), n - 1)
     group_codes = None
@@ -266,6 +281,27 @@ def _with_labels(X: Any, y: Any) -> tuple[Any, np.ndarray]:
     if y not in X.columns:
         raise ValueError(f"X has no column {shown(y)}: y is the name of one, or the labels.")
     return X.drop(columns=[y]), np.asarray(X[y])
+
+
+def no_classes(labels: np.ndarray) -> str | None:
+    """Return why labels cannot be looked at as classes, with the remedy; None where they can."""
+    if labels.dtype == object and any(isinstance(label, str) for label in labels):
+        labels = labels.astype(str)
+    values, sizes = np.unique(labels, return_counts=True)
+    if len(values) <= FEW_CLASSES:
+        return None
+    if values.dtype.kind in "iuf" and np.mean(sizes == 1) > MOST_ALONE:
+        return (
+            f"holds numbers ({len(values):,} different ones in {len(labels):,} rows), no classes: "
+            "nearkin compare with --task regression predicts numbers, and names those that stand "
+            "apart, such as typing errors; or cut them into classes."
+        )
+    if len(values) > len(labels) / 2:
+        return (
+            f"has {len(values):,} classes in {len(labels):,} rows, too few rows of each to label "
+            "one by others: merge some classes."
+        )
+    return None
 
 
 # Held-out votes for every row, and the rows that are near it.

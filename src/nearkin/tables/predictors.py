@@ -220,6 +220,8 @@ class TablePredictor(
         if n <= MAX_ROWS:
             return inner_folds(encoded, codes, self.n_members)
         held = sample_rows(encoded, codes, n_held(codes))
+        if len(held) > n // 2:  # many small classes, of which it holds all rows
+            return inner_folds(encoded, codes)[:1]
         rest = np.setdiff1d(np.arange(n), held)
         return [(rest[sample_rows(encoded[rest], codes[rest], MAX_ROWS)], held)]
 
