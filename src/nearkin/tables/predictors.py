@@ -423,8 +423,8 @@ class TablePredictor(
         -----
         Of rows that are exchangeable with the training rows, a share of about a, or less where
         distances are equal, has a value of at most a. The frequency of a held-out row's value in a
-        category of many values is counted without the row, as that of a new row is. A missing number counts as the mean. Columns
-        that did not vary in training are not looked at.
+        category of many values is counted without the row, as that of a new row is. A missing
+        number counts as the mean. Columns that did not vary in training are not looked at.
 
         Cost: O(n n_held_out p), with n_held_out at most about 2,000.
         """
