@@ -529,6 +529,7 @@ class TestArrays:
             ("held_out_weights", np.array([1.0, -1.0])),
             ("held_out_folds", np.array([0, 2])),
             ("held_out_folds", np.array([0, 0])),
+            ("held_out_folds", np.array([0, 2**60])),
             ("held_out_votes", np.array([1.0, np.nan])),
             ("held_out_cells", np.zeros((2, 3))),
         ],

@@ -584,7 +584,7 @@ class HeldOutRows:
             weights.shape == (n,) and bool((np.isfinite(weights) & (weights > 0)).all()),
             folds.shape == (n,)
             and folds.dtype.kind in "iu"
-            and np.array_equal(np.unique(folds), np.arange(folds.max(initial=-1) + 1))
+            and np.array_equal(np.unique(folds), np.arange(len(np.unique(folds))))
             and np.bincount(folds).max() < len(voters),  # the others predict
         ]
         if not all(fits):
