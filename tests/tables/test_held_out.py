@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 from nearkin import NCAClassifier, NCARegressor
-from nearkin.tables import Feature
+from nearkin.tables import Feature, TableEncoder, features_of
 from nearkin.tables.held_out import (
     HeldOutRows,
     conformal_quantile,
@@ -53,6 +53,7 @@ def held_out(cells, targets=None, votes=None, Z=None, weights=None, features=Non
         features or [Feature(f"x{j}", j) for j in range(cells.shape[1])],
         np.ones(n) if weights is None else weights / weights.mean(),
         np.zeros(n, dtype=int) if folds is None else folds,
+        n,
     )
 
 
@@ -389,6 +390,51 @@ def mixed(n, rng):
     return frame, np.where(size > 0, "large", "small")
 
 
+DRAWN = {
+    "households": lambda n, rng: rng.integers(0, n // 2, n),
+    "common and rare words": lambda n, rng: np.minimum(rng.zipf(1.4, n), 10**6),
+    "many towns": lambda n, rng: rng.geometric(0.02, n),
+    "few towns, some rare": lambda n, rng: np.minimum(rng.zipf(1.8, n), 90),
+}
+
+
+def split(kind, seed, n=800):
+    """Return held-out rows of a table with a column of such values, and new rows of it."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(seed)
+    values = [f"v{value}" for value in DRAWN[kind](n, rng)]
+    frame = pd.DataFrame({"size": rng.normal(size=n), "text": values})
+    encoder = TableEncoder(missing="keep", drop_identifiers=False).fit(frame[: n // 2])
+    rows = held_out(encoder.transform(frame[: n // 2]), features=features_of(encoder))
+    return rows, encoder, frame[n // 2 :]
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+class TestRareValues:
+    """A training row has its own value, and a new one may have none that was there."""
+
+    def test_few_alarms_without_drift(self, kind):
+        alarms = 0
+        for seed in range(20):
+            rows, encoder, new = split(kind, seed)
+            alarms += rows.drift(encoder.transform(new)).has_drifted
+        assert alarms <= binom.ppf(0.99, 20, 0.05)
+
+    def test_few_rows_are_unfamiliar(self, kind):
+        shares = []
+        for seed in range(10):
+            rows, encoder, new = split(kind, seed)
+            shares.append(np.mean(rows.familiarity(encoder.transform(new)) <= 0.05))
+        assert np.mean(shares) < 0.07
+
+    def test_one_value_alone_is_drift(self, kind):
+        rows, encoder, new = split(kind, 0)
+        if kind != "households":  # of which new ones are none of the known
+            for value in ("v1", "another"):
+                found = rows.drift(encoder.transform(new.assign(text=value)))
+                assert found.moved == ["text"]
+
+
 class TestDrift:
     def test_holm(self):
         np.testing.assert_allclose(holm([0.04, 0.01, 0.5, 0.03]), [0.09, 0.04, 0.5, 0.09])
@@ -418,6 +464,19 @@ class TestDrift:
         new.loc[::3, "colour"] = "violet"  # a new value
         new.loc[::4, "price"] = np.nan
         assert sorted(model.drift(new).moved) == ["colour", "price"]
+
+    def test_names_the_columns_of_the_table(self):
+        pd = pytest.importorskip("pandas")
+        rng, n = np.random.default_rng(0), 300
+        frame = pd.DataFrame(
+            {
+                "visit": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(n) % 100, "D"),
+                "town": [f"t{place}" for place in rng.geometric(0.01, n)],
+            }
+        )
+        model = NCAClassifier(alpha=4.5, n_bins=4).fit(frame, np.arange(n) % 2)
+        new = frame.assign(visit=frame["visit"] + pd.Timedelta(3640, "D"), town="elsewhere")
+        assert {"visit", "town"} <= {*model.drift(new).moved}
 
     def test_one_row_and_none_moved(self, model):
         new = mixed(1, np.random.default_rng(1))[0]
@@ -470,6 +529,7 @@ class TestArrays:
             ("held_out_weights", np.array([1.0, -1.0])),
             ("held_out_folds", np.array([0, 2])),
             ("held_out_folds", np.array([0, 0])),
+            ("held_out_folds", np.array([0, 2**60])),
             ("held_out_votes", np.array([1.0, np.nan])),
             ("held_out_cells", np.zeros((2, 3))),
         ],

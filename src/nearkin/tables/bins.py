@@ -510,14 +510,15 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         """
         bins = iter(self.piecewise_._columns if self.piecewise_ is not None else ())
         numbers, categories = list[NumberBlock](), dict[int, CategoryBlock]()
-        for at, (name, column, level, cycle) in enumerate(features):
-            if level is None:
-                numbers.append(NumberBlock(name, column, at, next(bins), cycle))
+        for at, feature in enumerate(features):
+            column = feature.column
+            if feature.level is None:
+                block = NumberBlock(feature.name, column, at, next(bins), feature.cycle)
+                numbers.append(block)
                 continue
-            name = name.removesuffix(f"={level}")
-            category = categories.setdefault(column, CategoryBlock(name, column))
+            category = categories.setdefault(column, CategoryBlock(feature.column_name, column))
             category.at.append(at)
-            category.levels.append(level)
+            category.levels.append(feature.level)
         self._standardized = [block for block in numbers if block.is_standardized]
         self._blocks: list[Any] = [*numbers, *categories.values()]
         owners: list[Any] = [block for block in numbers for _ in range(block.bins.width)]

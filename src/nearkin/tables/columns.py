@@ -61,7 +61,7 @@ from .numbers import (
 
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
-DAYS = "days since 1970"
+DAYS, FREQUENCY = "days since 1970", "frequency"  # of a name: "day (days since 1970)"
 # Who names marks of missing cells names all of them: the usual ones no longer count then.
 BY_MISSING = "all other marks by --missing, in Python by missing_values"
 SENTINEL = f"may mark missing cells (name it and {BY_MISSING})"
@@ -170,17 +170,29 @@ class Feature(NamedTuple):
         The value of a category that a row has, or has not: 1 or 0; None for a number.
     cycle : {"year", "week", "day"} or None
         Of the sine or the cosine of a date: on which circle.
+    is_share : bool
+        Whether it is the share of the training rows that have the value of a category.
     """
 
     name: str
     column: int = 0
     level: str | None = None
     cycle: str | None = None
+    is_share: bool = False
 
     @property
     def is_level(self) -> bool:
         """Say whether it indicates the value of a category."""
         return self.level is not None
+
+    @property
+    def column_name(self) -> str:
+        """Return the name of the column, where this feature stands for the whole of it: a category,
+        its frequency, the days of a date; else that of the feature.
+        """
+        if self.is_level:
+            return self.name.removesuffix(f"={self.level}")
+        return self.name.removesuffix(f" ({FREQUENCY})").removesuffix(f" ({DAYS})")
 
 
 @dataclass(frozen=True)
@@ -596,7 +608,7 @@ class FrequencyColumn(CategoryColumn):
     @property
     def features(self) -> list[Feature]:
         """Return "city (frequency)"."""
-        return [Feature(f"{self.name} (frequency)")]
+        return [Feature(f"{self.name} ({FREQUENCY})", is_share=True)]
 
     def _write(self, out: np.ndarray, text: Text, places: np.ndarray) -> None:
         out[:, 0] = text.spread(np.append(self.shares, 0.0)[places], self.missing_share)

@@ -230,9 +230,10 @@ class Drift:
         The p-value of the test of all columns together: whether the rows are less familiar than
         more training rows would be, whose familiarities are uniform.
     columns : dict of str to float
-        The p-value of each column, named as in `curves`, the smallest first. Of a number, whether
-        its known values or the share of its missing ones have moved; of a category, the shares of
-        its values.
+        The p-value of each column, the smallest first; of a date also those of its places in the
+        year, the week and the day, such as "visit (week, sin)". Of a number, whether its known
+        values or the share of its missing ones have moved; of a category, the shares of its values
+        or, of a category of many values, how frequent they were in training.
     moved : list of str
         The columns with a p-value of at most 0.025.
     """
@@ -253,7 +254,7 @@ def same_distribution(x: np.ndarray, y: np.ndarray, alternative: str = "two-side
     return float(ks_2samp(x, y, alternative, method).pvalue)
 
 
-def same_shares(counts: np.ndarray) -> float:
+def same_shares(counts: np.ndarray, others: Any = (0, 0)) -> float:
     """Return the p-value of a test that two samples have equal shares of every level.
 
     Parameters
@@ -261,16 +262,37 @@ def same_shares(counts: np.ndarray) -> float:
     counts : ndarray of shape (2, number of levels)
         Levels of fewer than 5 expected rows in a sample are pooled. Fisher's exact test of two
         levels, the chi-squared test of more; 1 for one.
+    others : pair of int
+        Rows of other levels, which the first sample has not made known: rare ones, too.
     """
-    sizes = counts.sum(axis=1)
+    sizes = counts.sum(axis=1) + others
     if not sizes.all():
         return 1.0
     rare = counts.sum(axis=0) * sizes.min() / sizes.sum() < LEAST_EXPECTED
-    counts = np.column_stack([counts[:, ~rare], counts[:, rare].sum(axis=1)])
+    counts = np.column_stack([counts[:, ~rare], counts[:, rare].sum(axis=1) + others])
     counts = counts[:, counts.any(axis=0)]
     if counts.shape[1] < 2:
         return 1.0
     return float((fisher_exact if counts.shape[1] == 2 else chi2_contingency)(counts).pvalue)
+
+
+def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
+    """Return the p-value of a test that new rows have values as frequent as the training rows have.
+
+    How many training rows have a value depends on chance, and each has its own value at least once,
+    where new ones may have none of the known values. So it is tested by the Kolmogorov-Smirnov test
+    whether new rows have values of larger counts than c + sqrt(c) + 1, or of smaller ones than c -
+    sqrt(c) - 1, where training rows have c: one row and a standard deviation of c off.
+
+    Parameters
+    ----------
+    before, after : ndarray
+        How many training rows have the value of each training row, and of each new row.
+    """
+    slack = np.sqrt(before) + 1
+    larger = same_distribution(before + slack, after, "greater")
+    smaller = same_distribution(-np.maximum(before - slack, 0), -after, "greater")
+    return min(1.0, 2 * min(larger, smaller))
 
 
 class ColumnTest(NamedTuple):
@@ -280,9 +302,11 @@ class ColumnTest(NamedTuple):
     p_value: float
 
 
-def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterator[ColumnTest]:
+def column_tests(
+    before: Any, after: Any, features: Sequence[Feature], n_rows: int
+) -> Iterator[ColumnTest]:
     """Yield the p-values of tests, two for each number and one for each category, of encoded rows
-    before and after.
+    before and after; `n_rows` were those of training.
     """
     if issparse(before):
         before, after = before.tocsc(), after.tocsc()
@@ -296,18 +320,20 @@ def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterat
             levels[feature.column].append(at)
             continue
         x, y = column(before, at), column(after, at)
+        if feature.is_share:
+            p_value = same_frequencies(*((n_rows * shares).round(6) for shares in (x, y)))
+            yield ColumnTest(feature.column_name, p_value)
+            continue
         gaps = [np.isnan(x), np.isnan(y)]
-        yield ColumnTest(feature.name, same_distribution(x[~gaps[0]], y[~gaps[1]]))
+        yield ColumnTest(feature.column_name, same_distribution(x[~gaps[0]], y[~gaps[1]]))
         if any(missing.any() for missing in gaps):
             counts = np.array([[missing.sum(), (~missing).sum()] for missing in gaps])
-            yield ColumnTest(feature.name, same_shares(counts))
+            yield ColumnTest(feature.column_name, same_shares(counts))
     for places in levels.values():
-        first = features[places[0]]
         counts = np.array([X[:, places].sum(axis=0) for X in (before, after)]).round().astype(int)
         # rows of a value that `fit` has not seen have none of the levels
         others = np.array([before.shape[0], after.shape[0]]) - counts.sum(axis=1)
-        name = first.name.removesuffix(f"={first.level}")
-        yield ColumnTest(name, same_shares(np.column_stack([counts, others])))
+        yield ColumnTest(features[places[0]].column_name, same_shares(counts, others))
 
 
 # All of it for the held-out rows of one predictor.
@@ -334,6 +360,8 @@ class HeldOutRows:
         1 in the mean.
     folds : ndarray of int of shape (n_h,)
         Equal for rows that were held out together, counted from 0.
+    n_rows : int
+        Of training.
     """
 
     places: np.ndarray
@@ -344,6 +372,7 @@ class HeldOutRows:
     features: Sequence[Feature]
     weights: np.ndarray
     folds: np.ndarray
+    n_rows: int
 
     def rows_of_folds(self) -> list[np.ndarray]:
         """Return which of the rows that vote were held out together, of each fold."""
@@ -434,10 +463,22 @@ class HeldOutRows:
     def _scaled(self) -> Any:
         return self._scaler.transform(self.cells)
 
+    @property
+    def _as_new(self) -> Any:
+        """Return the cells as they would be if the rows were new: the training rows that have the
+        value of a row are counted without it.
+        """
+        shares = [at for at, feature in enumerate(self.features) if feature.is_share]
+        if not shares or issparse(self.cells):  # a TableEncoder makes dense rows
+            return self.cells
+        cells = self.cells.copy()
+        cells[:, shares] = np.maximum(cells[:, shares] - 1 / self.n_rows, 0)
+        return cells
+
     @cached_property
     def _own_distances(self) -> np.ndarray:
         """Return how far each held-out row is from the nearest others, shape (n_h,)."""
-        D = euclidean_distances(self._scaled)
+        D = euclidean_distances(self._scaler.transform(self._as_new), self._scaled)
         np.fill_diagonal(D, np.inf)
         return mean_nearest(D)
 
@@ -488,7 +529,7 @@ class HeldOutRows:
         """Return whether encoded rows (n, p) look like the held-out rows; all of these count
         alike.
         """
-        tests = list(column_tests(self.cells, cells, self.features))
+        tests = list(column_tests(self.cells, cells, self.features, self.n_rows))
         # one-sided: training rows among the new ones find themselves, which is no drift
         of_rows = same_distribution(self._own_distances, self._distances(cells), "greater")
         adjusted = holm([of_rows, *(test.p_value for test in tests)])
@@ -543,9 +584,19 @@ class HeldOutRows:
             weights.shape == (n,) and bool((np.isfinite(weights) & (weights > 0)).all()),
             folds.shape == (n,)
             and folds.dtype.kind in "iu"
-            and np.array_equal(np.unique(folds), np.arange(folds.max(initial=-1) + 1))
+            and np.array_equal(np.unique(folds), np.arange(len(np.unique(folds))))
             and np.bincount(folds).max() < len(voters),  # the others predict
         ]
         if not all(fits):
             raise ValueError("its held-out rows")
-        return cls(places, cells, voters[places], answers[places], votes, features, weights, folds)
+        return cls(
+            places,
+            cells,
+            voters[places],
+            answers[places],
+            votes,
+            features,
+            weights,
+            folds,
+            len(voters),
+        )

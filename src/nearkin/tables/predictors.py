@@ -387,6 +387,7 @@ class TablePredictor(
             features,
             weights / weights.mean(),
             self._held_out_folds,
+            len(self._rows),
         )
 
     @abstractmethod
@@ -423,8 +424,9 @@ class TablePredictor(
         Notes
         -----
         Of rows that are exchangeable with the training rows, a share of about a, or less where
-        distances are equal, has a value of at most a. A missing number counts as the mean. Columns
-        that did not vary in training are not looked at.
+        distances are equal, has a value of at most a. The frequency of a held-out row's value in a
+        category of many values is counted without the row, as that of a new row is. A missing
+        number counts as the mean. Columns that did not vary in training are not looked at.
 
         Cost: O(n n_held_out p), with n_held_out at most about 2,000.
         """
@@ -451,10 +453,14 @@ class TablePredictor(
         -----
         Each number is compared with the held-out rows, at most about 2,000, by the two-sample
         Kolmogorov-Smirnov test, and its share of missing cells by Fisher's exact test; shares of
-        categories by the chi-squared test; familiarities with those of the held-out rows by the
-        one-sided Kolmogorov-Smirnov test: rows that are more familiar than new ones, such as the
-        training rows themselves, are no drift. Weights of rows do not count. The tests know nothing
-        of the targets, nor whether a prediction suffers. Many rows make small moves significant.
+        categories by the chi-squared test, where rare values and new ones count together. Of a
+        category of more than 100 values it is tested by the one-sided Kolmogorov-Smirnov test
+        whether new rows have values that were more frequent in training, or less, than chance
+        explains: a name or an identifier that nearly every row has for itself tells nothing.
+        Familiarities are compared with those of the held-out rows by the one-sided test, too: rows
+        that are more familiar than new ones, such as the training rows themselves, are no drift.
+        Weights of rows do not count. The tests know nothing of the targets, nor whether a
+        prediction suffers. Many rows make small moves significant.
 
         Cost: that of `familiarity`, and O(p (n + n_held_out) log(n + n_held_out)).
         """
