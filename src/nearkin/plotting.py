@@ -848,8 +848,9 @@ class EmbeddingDisplay(Display):
             return
         ax.set_title(text, parse_math=False, pad=pad + 1.5 * rcParams["font.size"])
         number = "" if self.full_dimension is None else f"{self.full_dimension} "
+        where = "one dimension" if self.full_dimension == 1 else f"all {number}dimensions"
         ax.annotate(
-            f"in all {number}dimensions: {write(self.full_score)}",
+            f"in {where}: {write(self.full_score)}",
             (0.5, 1),
             (0, pad),
             xycoords="axes fraction",
