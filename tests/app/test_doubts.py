@@ -144,7 +144,12 @@ def test_as_many_huge_numbers_are_named_as_stand_apart(n_errors):
     assert ("7 more." in text) == (n_errors == 12)
     assert ("this is a typing error" in text) == (n_errors == 1)
     assert "times" not in huge_doubt(y - np.median(y)).text
-    assert few_decide(y)
+
+
+def test_huge_numbers_among_few_or_among_zeros():
+    y = np.append(np.random.default_rng(0).normal(10, 2, 80), [8e3, 9e3])
+    assert huge_numbers(y).tolist() == [81, 80]
+    assert huge_numbers(np.append(np.zeros(60), [5.0, 5.0])).tolist() == [60, 61]
 
 
 def test_features_that_order_the_rows_are_not_called_useless():

@@ -296,6 +296,24 @@ def test_groups_by_their_labels(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("noise", [0, 0.02])
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_groups_by_their_labels_of_which_most_are_a_row(tmp_path, noise, share):
+    """Households: with a little noise; but not where labels agree by chance, nor in copies."""
+    rng, n = np.random.default_rng(0), 2000
+    home = rng.permutation(np.append(np.arange(1400), rng.integers(0, 1400, n - 1400)))
+    of_home = rng.random(1400) < share
+    kind = np.where(of_home[home] ^ (rng.random(n) < noise), "yes", "no")
+    names = [f"H{number}" for number in home]
+    assert read(tmp_path, kind, Haushalt=names).suspects.group_hints == [("Haushalt", 1400)]
+    assert read(tmp_path, kind, Haushalt=home).suspects.group_hints == [("Haushalt", 1400)]
+    assert clean(read(tmp_path, rng.permutation(kind), Haushalt=names))
+    frame = pd.DataFrame({"x": rng.normal(size=1000), "day": rng.permutation(1000), "kind": "no"})
+    frame.loc[:: 2 if share == 0.5 else 10, "kind"] = "yes"
+    pd.concat([frame, frame[:600]]).to_csv(tmp_path / "copies.csv", index=False)
+    assert read_table(str(tmp_path / "copies.csv"), "kind").suspects == Suspects()
+
+
 def test_a_group_that_is_the_target_is_suspicious(tmp_path):
     assert read(tmp_path, group=CODE).suspects == Suspects(suspicious=[("group", 1.0)])
     table = read(tmp_path, np.repeat(["a", "b"], N // 2), ward=PATIENT)  # in order of the classes

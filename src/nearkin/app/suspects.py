@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from scipy.sparse import issparse
@@ -14,6 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from .._messages import listed
 from .._validation import is_missing, known_labels
 from ..evaluation import CLASSIFICATION, Doubt
+from ..neighbors import identical_rows
 from ..tables import Cells, Column, TableEncoder
 from ..tables.cells import MIN_ROWS, NEARLY_ALL, says_group
 
@@ -25,6 +27,7 @@ SURE = {True: 0.99, False: 0.999}
 # From this accuracy, if all others together are far behind.
 NEARLY_SURE = 0.95
 FOREST_ROWS = 2000  # on which they are tried
+SURE_OF_GROUPS = 5  # standard deviations of chance, as there are many columns
 FEW = 20  # values, each of which may stand for a class, or a number
 
 
@@ -115,6 +118,12 @@ def find_suspects(
         # a missing cell is a value of its own, larger than all others
         return np.where(np.isnan(values), np.ceil(np.nanmax(values, initial=0)) + 1, values)
 
+    @cache
+    def distinct() -> np.ndarray:
+        """Return one of each group of rows that are equal in all columns: copies share a label."""
+        codes = [np.unique(scalars(one)[rows], return_inverse=True)[1] for one in encoder.columns_]
+        return np.unique(identical_rows(np.transpose(codes) + 0.0), return_index=True)[1]
+
     for column in encoder.columns_:
         values = scalars(column)
         # squares of huge numbers are infinite, the score NaN: not suspicious
@@ -122,6 +131,10 @@ def find_suspects(
             score, is_target, is_discrete, is_grouped = _evidence(
                 values[rows], target, n_classes, base, column.ordered
             )
+            if hints and is_grouped and len(some := distinct()) < len(rows):
+                *_, is_grouped = _evidence(
+                    values[rows[some]], target[some], n_classes, base, column.ordered
+                )
         is_group = is_discrete and says_group(column.name)
         if hints and (is_group or is_grouped):
             n_values = len(np.unique(values))
@@ -186,11 +199,37 @@ def _evidence(
         close = other = 0.0  # the order of words means nothing
     score = max(same, close) if discrete or len(distinct) <= FEW else close
     # rows of one value have one label, or number, and those of the next value another one
-    many = max(FEW, 2 * n_classes) < len(distinct) <= len(values) / 2
-    error, chance = 1 - same, 1 - base
+    most, error, chance = len(values) / 2, 1 - same, 1 - base
+    # where many values are of a single row, those of several tell
+    if n_classes and not (len(distinct) <= most and error <= min(0.1, chance / 4)):
+        most, error = len(values), _disagreement(codes, target)
+    many = max(FEW, 2 * n_classes) < len(distinct) <= most
     agree = error <= min(0.1, chance / 4) and 1 - other >= 2 * error + 0.25 * chance
     grouped = discrete and many and agree and int(counts.max()) <= len(values) / 10
     return score, equal, discrete, grouped
+
+
+def _disagreement(codes: np.ndarray, target: np.ndarray) -> float:
+    """Return how often another row of the same value has another class, over how often a row drawn
+    at random has, times the share of the other classes; 1 where rows alone with their value leave
+    too few to say, or where chance would do.
+    """
+    sizes, shares = np.bincount(codes), np.bincount(target) / len(target)
+    shared = sizes > 1
+    if np.count_nonzero(shared) < FEW:
+        return 1.0
+    pairs, counts = np.unique(codes * len(shares) + target, return_counts=True)
+    value = pairs // len(shares)
+    # values of one class alone, and how many chance would give
+    n_pure = np.count_nonzero(np.bincount(value)[shared] == 1)
+    sizes_once, n_values = np.unique(sizes[shared], return_counts=True)
+    by_chance = np.array([np.sum(shares**size) for size in sizes_once])
+    spread = np.sqrt(n_values @ (by_chance * (1 - by_chance)))
+    if n_pure - n_values @ by_chance < SURE_OF_GROUPS * spread:
+        return 1.0
+    n_equal = np.bincount(value, counts * (counts - 1))[shared]  # others, of all rows of a value
+    differ = 1 - np.sum(n_equal / (sizes[shared] - 1)) / sizes[shared].sum()
+    return float(differ * (1 - shares.max()) / (1 - np.sum(shares**2)))
 
 
 def _same_classes(

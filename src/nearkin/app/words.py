@@ -541,12 +541,9 @@ class Summary:
         best, name = found
         scores = [one.scores[name].mean() for one in (best, constant)]
         words = WORDING[name].at(scores[0])
-        return (
-            f" by this score, but {best.name} is by another: {words.title} "
-            f"{' against '.join(map(words.figure, scores))}"
-            + ". Do not use this model"
-            * (best.name != self.leader.name)
-        )
+        figures = " against ".join(map(words.figure, scores))
+        useless = "" if best.name == self.leader.name else ". Do not use this model"
+        return f" by this score, but {best.name} is by another: {words.title} {figures}{useless}"
 
     @property
     def notes(self) -> Iterator[str]:

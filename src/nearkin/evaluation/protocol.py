@@ -543,13 +543,13 @@ def few_decide(y: np.ndarray) -> bool:
 def huge_numbers(y: np.ndarray) -> np.ndarray:
     """Return the positions of the numbers that decide R², the farthest from the median first.
 
-    Of the farthest hundredth these are the ones before the largest ratio of a distance to the next
-    one, provided that they have more than half of the squares.
+    Of the farthest twentieth, at least five, these are the ones before the largest ratio of a
+    distance to the next one, provided that they have more than half of the squares.
     """
     distances = np.abs(y - np.median(y))
+    distances = distances / distances.max()
     order = np.argsort(-distances, kind="stable")
-    few = distances[order[: max(1, len(y) // 100) + 1]]
+    few = distances[order[: max(5, len(y) // 20) + 1]]
     shares = np.cumsum(few[:-1] ** 2) / np.sum(distances**2)
-    with np.errstate(divide="ignore"):
-        ratios = np.where(shares > HALF, few[:-1] / few[1:], 0.0)
-    return order[: ratios.argmax() + 1]
+    ratios = few[:-1] / np.maximum(few[1:], 1e-12)  # many numbers may equal the median
+    return order[: np.where(shares > HALF, ratios, 0.0).argmax() + 1]
