@@ -43,6 +43,14 @@ def test_the_feature_whose_square_is_lost_is_named(container, values, said):
         check_spread(X, ["height", "width"])
 
 
+def test_squares_are_lost_in_their_sum_over_features():
+    X = np.array([[0], [9e17]], np.float32)
+    check_spread(X)
+    with pytest.raises(ValueError, match="whose square is lost"):
+        check_spread(np.repeat(X, 100, axis=1))
+
+
+
 def test_gaps_do_not_vary():
     check_spread(np.array([[np.nan, 1.0, np.nan], [np.nan, 2.0, 3.0]]))
     with pytest.raises(ValueError, match="X does not vary"):

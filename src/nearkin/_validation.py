@@ -529,6 +529,7 @@ def check_spread(X: Any, names: Sequence[str] = (), *, constant: bool = False) -
         largest, smallest = np.fmax.reduce(X), np.fmin.reduce(X)  # NaN is missing
     with np.errstate(over="ignore"):
         spreads = np.nan_to_num(largest - smallest, posinf=np.inf)
+        length = np.linalg.norm(spreads.astype(np.float64))  # squares are summed over features
     at = int(spreads.argmax())
     spread = spreads[at]
     if spread == 0:
@@ -536,7 +537,7 @@ def check_spread(X: Any, names: Sequence[str] = (), *, constant: bool = False) -
             raise ValueError(CONSTANT)
         return
     most = 1e18 if X.dtype == np.float32 else 1e100
-    if not 1 / most < spread < most:
+    if spread <= 1 / most or not length < most:
         size = f"{spread:.1e}" if np.isfinite(spread) else f"more than {np.finfo(X.dtype).max:.1e}"
         where = shown(names[at]) if len(names) else f"feature {at} (counted from 0)"
         raise ValueError(
