@@ -384,6 +384,23 @@ class TestCommand:
         assert table[0]
         assert table[0] == table[1] == table[2]
 
+    def test_what_is_not_judged_is_said_to_count_as_wrong(self, capsys):
+        adapted("--id", "name", "--relevance", FORMS["click log"](), "--report", "a.html")
+        out, page = capsys.readouterr().out, Path("a.html").read_text()
+        assert "click log of 60 rows (query: query, document: document, shown: shown" in out
+        assert "held-out queries (20) reach" in out
+        for text in (out, page):
+            assert "only what a search has shown was judged, as by clicks" in text
+
+    def test_names_of_two_files_are_in_columns_of_one_name(self, capsys):
+        np.savez("q.npz", X=Q, query_id=np.array(QUERIES))
+        for column in ("name", "query_id"):
+            words = ("--id", column, "--relevance", FORMS["CSV"]())
+            assert main(["adapt", *FILES, *words]) == 2
+            err = capsys.readouterr().err
+            assert "where the files call it differently, rename it in one" in err
+            assert err.count("\n") == 1
+
     def test_pairs_with_negatives(self, capsys):
         order = np.arange(N)
         like = [(f"d{i}", f"d{(i + 10) % N}", 1) for i in order[:20]]

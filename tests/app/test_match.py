@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from nearkin.app.adapter_file import SavedAdapter, load_adapter, save_adapter
 from nearkin.app.cli import main
+from nearkin.app.vectors import read_vectors
 from nearkin.vectors import EmbeddingAdapter, Matcher
 
 N, P, M = 520, 16, 12
@@ -132,6 +133,7 @@ def test_of_one_file_each_pair_is_written_once(capsys):
     pairs = [tuple(map(int, line.split(",")[:2])) for line in out.splitlines()[1:]]
     assert pairs == [(20 + i, 40 + i) for i in range(20)]
     assert "40 of 80 rows of twice match another one." in err
+    assert "For near duplicates learn from pairs of these" in err
 
 
 def test_more_precision_is_fewer_matches():
@@ -155,7 +157,7 @@ def test_what_cannot_be_promised_is_refused(capsys):
         (("old.safetensors", "a.parquet"), "learn one with `nearkin adapt --save`"),
         (("q.safetensors", "a.parquet"), "adapts queries alone: give two files"),
         (("a.safetensors", "-", "-"), "give one by its name"),
-        (("a.safetensors", "a.parquet", "b.parquet", "--id", "sku"), "sku"),
+        (("a.safetensors", "a.parquet", "b.parquet", "--id", "sku"), "names the rows of b.parquet"),
         (("a.safetensors", "short.csv"), "short.csv lacks 'embedding[0]'"),
         (("a.safetensors", "one.parquet"), "one.parquet holds one row"),
         (("a.safetensors", "none.parquet"), "none.parquet: no such file"),
@@ -206,6 +208,18 @@ def test_an_array_of_another_length_is_that_of_another_model(capsys, saved, tmp_
         main(["transform", *(str(tmp_path / name) for name in ("n.safetensors", "long.npz"))]) == 2
     )
     assert f"has vectors of {2 * P} numbers, and {P} are needed" in capsys.readouterr().err
+
+
+def test_numbers_of_rows_are_no_part_of_a_vector(capsys, tmp_path):
+    """As pandas writes them, where no column of lists tells what the vector is."""
+    frame = pd.DataFrame(XA[:8].astype(float)).assign(kind=list("aabbaabb"))
+    frame.to_csv(tmp_path / "numbered.csv")
+    read = read_vectors(str(tmp_path / "numbered.csv"), label="kind")
+    np.testing.assert_array_equal(read.X, XA[:8])
+    assert read.notes == ["ignored, numbers of the rows without a name: Unnamed: 0"]
+    table(XA).sample(9).to_parquet(tmp_path / "some.parquet")
+    (note,) = read_vectors(str(tmp_path / "some.parquet")).notes
+    assert note == "ignored, numbers of the rows without a name: __index_level_0__"
 
 
 def test_columns_beside_a_vector_may_be_more(capsys, tmp_path):

@@ -102,7 +102,7 @@ def adapt(options: argparse.Namespace) -> int:
             list_rules=rules(of_pairs=False),
             unanswerable=options.unanswerable,
         )
-        done = f"Adapter: {options.save} ({adapter.bytes} bytes a vector)"
+        done = f"Adapter: {options.save} ({adapter.bytes:,} bytes a vector)"
         outputs.write(options.save, "--save", partial(save_adapter, adapter), done)
     elif options.save:
         outputs.note("No adapter was saved: raw vectors need none.")
@@ -164,6 +164,7 @@ def _read(
             ids=options.id,
             groups=options.groups,
             vectors=options.vectors,
+            beside=options.queries,
             reading=reading(options),
         )
         table = console.while_reading(options, read)
@@ -194,7 +195,9 @@ def _read(
             raise TableError(f"{options.pairs} needs pairs of two rows, some with a grade above 0.")
         of_pairs = Relevance.of_pairs(table.X, pairs, stated.grades, _twins(table.X))
         return table, table, of_pairs, of_pairs, [*table.notes, stated.note]
-    queries = read_vectors(options.queries, ids=options.id, columns=table.columns)
+    queries = read_vectors(
+        options.queries, ids=options.id, columns=table.columns, beside=options.table
+    )
     stated = read_judgements(options.relevance, names=options.id is None)
     queries = queries.named(stated.queries, options.relevance)
     table = table.named(stated.documents, options.relevance)
@@ -322,6 +325,12 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         "are tested from long to short.",
         f"Settings of the adapters, chosen inside the training rows: {settings}.",
     ]
+    if isinstance(found.judgements, Relevance):
+        lines.append(
+            "What nobody judged counts as not relevant. Where only what a search has shown was "
+            "judged, as by clicks, that favours the vectors of this search: a right document that "
+            'others newly bring up counts as wrong, and "worse" or "unclear" may be its doing.'
+        )
     if found.harmful:
         lines.append(
             f"Better on seen classes, probably worse on new ones: {listed(found.harmful, 4)} "

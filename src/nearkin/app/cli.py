@@ -534,7 +534,9 @@ def match(add: Add) -> None:
     Every row of A gets the most similar row of B, or of the other rows of A, if the match is sure
     enough: of such matches of held-out queries at least the share --precision was right, with a
     confidence of 95 %, for known and for new classes. Rows without a match are left out. Of one
-    file each pair is written once.
+    file each pair is written once. Which rows belong together is what the adapter was learned from:
+    rows of one label, for example, which need not be near duplicates. For these learn from pairs of
+    duplicates, or compare raw vectors by Matcher in Python.
 
     Written are both rows, by number (the first is 0) or by the column --id, the cosine of their
     adapted vectors, and the probability that they belong together. The search is approximate in

@@ -273,7 +273,7 @@ def _transform_vectors(options: argparse.Namespace) -> int:
     columns = adapter.as_columns(Z, suffix)
     if options.id is not None:
         columns = {options.id: table.ids} | columns
-    done = f"{counted(len(Z), 'vector')} adapted ({adapter.name}, {adapter.bytes} bytes each)"
+    done = f"{counted(len(Z), 'vector')} adapted ({adapter.name}, {adapter.bytes:,} bytes each)"
     write_result(options, outputs, output, suffix, columns, done)
     return outputs.code
 

@@ -246,7 +246,7 @@ def _llama_index(path: Path, found: dict[str, Any]) -> JudgementFile:
     if not rows:
         raise TableError(f"{path}: 'relevant_docs' is empty: give judgements.")
     left, right = (np.array(names, dtype=object) for names in zip(*rows, strict=True))
-    order = {
+    order: dict[str, Any] = {
         name: list(found[key]) if key in found else None
         for name, key in (("queries", "queries"), ("documents", "corpus"))
     }
@@ -264,7 +264,7 @@ def _beir(folder: Path, with_names: bool) -> JudgementFile:
     if len(train) > 1:
         raise TableError(f"{folder} has several files in qrels and no train.tsv: name one of them.")
     judged = _table(str(train[0]), ignore)
-    order = {}
+    order: dict[str, Any] = {}
     for name, file in (("queries", "queries.jsonl"), ("documents", "corpus.jsonl")):
         if with_names and (folder / file).exists():
             with _text(folder / file) as lines:

@@ -18,6 +18,12 @@ from .readers import TableError, one_line
 from .tables import reading
 from .vectors import VectorTable, read_vectors
 
+OF_ONE_FILE = (
+    "They belong together as do those that the adapter learned from, such as rows of one label. "
+    "For near duplicates learn from pairs of these (nearkin adapt --pairs), or compare raw vectors "
+    "(Matcher in Python)."
+)
+
 
 def match(options: argparse.Namespace) -> int:
     """Find the best match of every row, and write those that are sure enough."""
@@ -34,8 +40,8 @@ def match(options: argparse.Namespace) -> int:
         promises = matcher.list_rules_.promises(options.precision)
     read = partial(read_vectors, ids=options.id, columns=adapter.columns, reading=reading(options))
     tables = [
-        console.while_reading(options, partial(read, source))
-        for source in (options.table, options.index)
+        console.while_reading(options, partial(read, source, beside=other))
+        for source, other in ((options.table, options.index), (options.index, options.table))
         if source is not None
     ]
     A, B = tables[0], tables[-1]
@@ -60,6 +66,7 @@ def match(options: argparse.Namespace) -> int:
         f"{n_matched:,} of {counted(len(A.X), 'row')} of {A.name} match "
         f"{'another one' if is_own else f'a row of {B.name}'}.",
         *promised(promises, adapter),
+        *[OF_ONE_FILE] * is_own,
     )
     write_result(options, outputs, output, suffix, columns, counted(len(rows), "pair"))
     return outputs.code

@@ -27,8 +27,8 @@ def migrate(options: argparse.Namespace) -> int:
     side = SIDES[options.into]
     with one_line(options.old):
         read = partial(read_vectors, ids=options.id, reading=reading(options))
-        old = read(options.old, label=options.label, vectors=options.vectors)
-        new = read(options.new, vectors=options.vectors)
+        old = read(options.old, label=options.label, vectors=options.vectors, beside=options.new)
+        new = read(options.new, vectors=options.vectors, beside=options.old)
     rows_old, rows_new, notes = matched(old, new, options)
     codes = None
     if old.labels is not None:
@@ -52,7 +52,7 @@ def migrate(options: argparse.Namespace) -> int:
         X, Y = (X_new, X_old) if side == "query" else (X_old, X_new)
         model = Migration(side=side, random_state=options.seed).fit(X, Y, labels=codes)
         saved = saved_map(model, source, found)
-        done = f"Map: {options.save} (of {NAMES[side]}, {saved.bytes} bytes a vector)"
+        done = f"Map: {options.save} (of {NAMES[side]}, {saved.bytes:,} bytes a vector)"
         outputs.write(options.save, "--save", partial(save_adapter, saved), done)
     return outputs.code
 

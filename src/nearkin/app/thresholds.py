@@ -6,7 +6,7 @@ from typing import Any
 
 from .._messages import listed
 from ..plotting import COLORS, GREY
-from ..vectors import MatchRules
+from ..vectors import ALL, MatchRules
 from . import console
 from .adapter_file import PRECISIONS
 from .report import inline_svg
@@ -32,7 +32,8 @@ def threshold_lines(rules: MatchRules) -> list[dict[str, str]]:
 
 def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> list[str]:
     """Return what the table says, and of whom, of which a share has no answer."""
-    n = listed([f"{rule.curve.n_queries:,} of {part}" for part, rule in rules.parts.items()], 3)
+    sizes = {part: f"{rule.curve.n_queries:,}" for part, rule in rules.parts.items()}
+    n = listed([size if part == ALL else f"{size} of {part}" for part, size in sizes.items()], 3)
     lines = [
         f"Which cosine of {name} is a match: the lowest one from which on the best candidates of "
         f"held-out queries ({n}) reach the precision, with a confidence of 95 %. In percent; false "
@@ -41,14 +42,15 @@ def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> li
     if unanswerable:
         lines.append(f"That {100 * unanswerable:g} % of queries have no right one is counted in.")
     refused = [
-        f"{100 * precision:.0f} % for {part}"
+        f"{100 * precision:.0f} %" + f" for {part}" * (part != ALL)
         for part, rule in rules.parts.items()
         for precision in PRECISIONS
         if rule.curve.promise(precision) is None
     ]
     if refused:
         lines.append(
-            f"Not shown by so many held-out queries, and not promised: {listed(refused, 6)}."
+            f"No cosine is shown by so many held-out queries to reach {listed(refused, 6)}. "
+            "`nearkin match` decides by more than the cosine, and may promise it."
         )
     return lines
 

@@ -13,10 +13,11 @@ from scipy.sparse import issparse
 
 from .._messages import listed, note, quoted, shown
 from .._validation import encode_partial_labels, is_missing
-from .parquet_folder import chosen, features_of, open_folder, values_of
+from .parquet_folder import INDICES, chosen, features_of, open_folder, values_of
 from .readers import (
     LIST_CELL,
     Progress,
+    Reader,
     Reading,
     Source,
     TableError,
@@ -128,6 +129,7 @@ def read_vectors(
     groups: str | None = None,
     vectors: str | None = None,
     columns: Sequence[str] | None = None,
+    beside: str | None = None,
     progress: Progress = ignore,
     reading: Reading | None = None,
 ) -> VectorTable:
@@ -144,14 +146,18 @@ def read_vectors(
         numbers are a vector.
     columns : sequence of str, optional
         The numbers that are needed, by an adapter that is known.
+    beside : str, optional
+        Another file whose rows the column of `ids` names, too.
     """
     with opened(source, progress, replace(reading or Reading(), refuse_missing=True)) as file:
-        options = {"--label": label, "--id": ids, "--groups": groups}
+        options = {"--label": label, "--groups": groups}
         apart = {
             option: find_name(file.path, file.names, name, option)
             for option, name in options.items()
             if name
         }
+        if ids:
+            apart["--id"] = _id_column(file, ids, beside)
         needed = None
         if columns is not None and isinstance(file, Source):
             require_length(source, file.names, columns)
@@ -176,16 +182,35 @@ def read_vectors(
             X = X[:, [found.positions[name] for name in columns]]
         used = {*columns, *apart.values()}
         ignored = [name for name in (*found.number_names, *found.text) if name not in used]
+        numbers = [name for name in ignored if name.startswith(INDICES)]
+        ignored = [name for name in ignored if name not in numbers]
         cells = {option: found.labels[name] for option, name in apart.items()}
         return VectorTable(
             X=X.astype(np.float32),
             columns=list(columns),
             name=table_name(file.path),
-            notes=[*found.notes, *note("ignored, no part of a vector", ignored)],
+            notes=[
+                *found.notes,
+                *note("ignored, numbers of the rows without a name", numbers),
+                *note("ignored, no part of a vector", ignored),
+            ],
             labels=cells.get("--label"),
             ids=cells.get("--id"),
             groups=cells.get("--groups"),
         )
+
+
+def _id_column(file: Reader, given: str, beside: str | None) -> str:
+    """Return the column of names, which one option gives for both of two files."""
+    try:
+        return find_name(file.path, file.names, given, "--id")
+    except TableError as error:
+        if beside is None:
+            raise
+        raise TableError(
+            f"{error} It names the rows of {beside}, too: where the files call it differently, "
+            "rename it in one."
+        ) from None
 
 
 def _vector_columns(source: str, names: Sequence[str], given: str | None) -> list[str]:
@@ -206,7 +231,8 @@ def _vector_columns(source: str, names: Sequence[str], given: str | None) -> lis
             f"{source} has several columns of vectors, {listed(list(lists), 5)}: name one by "
             "--vectors."
         )
-    found = next(iter(lists.values())) if lists else list(names)
+    plain = [name for name in names if not name.startswith(INDICES)]
+    found = next(iter(lists.values())) if lists else plain
     if len(found) < 2:
         raise TableError(
             f"{source} holds no vectors: give a column of lists, or columns of numbers."
