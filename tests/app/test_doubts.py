@@ -315,5 +315,5 @@ def test_an_interrupt_of_the_methods_that_follow_leaves_the_first_answer(
     assert "Interrupted: what is written now is the first answer." in out
     assert out.count("\nmethod ") == 1
     names = {line["name"] for line in json.loads((tmp_path / "r.json").read_text())["ranking"]}
-    assert names == {"automatic choice", "raw k-NN", "NCA tables", "LDA"}
+    assert names == {"automatic choice", "raw k-NN", "NCA tables", "LDA", "majority"}
     assert load_model(tmp_path / "m.safetensors").method == "NCA tables"

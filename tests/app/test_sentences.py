@@ -140,11 +140,12 @@ def test_a_choice_that_every_fold_makes_otherwise(won):
 
 
 def test_verdict_without_a_winner(noise):
-    finding, *others = Summary(noise).verdict.split("\n")
+    constant, finding, *_ = Summary(noise).verdict.split("\n")
+    assert constant.startswith("The automatic choice is no")
+    assert "better than always predicting the largest class (3" in constant
     assert finding.startswith(
         ("No method is shown to beat raw k-NN here", "No method is ahead of raw k-NN here")
     )
-    assert any("always predicting the largest class (3" in line for line in others)
 
 
 def test_the_constant_that_a_log_loss_judges_is_no_label(noise):
@@ -181,10 +182,54 @@ def test_verdict_on_raw_k_nn_alone():
 
 
 def test_a_regression_of_noise_is_said_to_be_no_better_than_the_mean():
-    mean = default_references("regression")[:1]
-    comparison = compare(X, TARGET, task="regression", methods=[], references=mean, **FEW)
-    assert "R² of " in Summary(comparison).verdict
-    assert "always predicting the mean" in Summary(comparison).verdict
+    comparison = compare(X, TARGET, task="regression", methods=[], **ALONE)
+    first, finding, *_ = Summary(comparison).verdict.split("\n")
+    assert first.startswith("The automatic choice is no better than always predicting the mean (")
+    assert "R² of " in finding
+
+
+class Constant(TransformerMixin, BaseEstimator):
+    """It maps all rows on one place: nearly a constant prediction, which beats raw k-NN on noise."""
+
+    def fit(self, X, y):
+        return self
+
+    def transform(self, X):
+        return np.zeros((len(X), 1))
+
+
+@pytest.fixture(scope="module")
+def hopeless():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(400, 5)), rng.normal(size=400)
+    methods = [Method("constant", Constant(), nested=False)]
+    return compare(X, y, task="regression", methods=methods, n_neighbors=3, **ALONE)
+
+
+def test_what_does_not_beat_a_constant_is_not_called_better(hopeless):
+    one = hopeless["constant"]
+    assert (one.difference > 0, one.p_value < 0.05) == (True, True)
+    assert (one.beats_constant, one.status) == (False, "unclear")
+    assert hopeless.constant.name == "mean"
+    assert hopeless.best is hopeless.raw
+    found = Summary(hopeless)
+    first, finding, *_ = found.verdict.split("\n")
+    always = "no better than always predicting the mean ("
+    assert first.startswith(f"The automatic choice is {always}")
+    assert finding.startswith("The automatic choice (constant in all 5 folds) has an R² of -0.")
+    assert finding.endswith("not called better as it does not beat a constant).")
+    start = f"On held-out rows (400 rows, 5 folds), the automatic choice is {always}"
+    assert found.quote.startswith(start)
+    assert "better" not in {line["verdict"] for line in found.lines}
+
+
+def test_what_beats_a_constant_may_be_called_better(won):
+    assert won.choice.beats_constant
+    assert won.constant.name == "majority"
+    assert won.choice.over_constant.difference == pytest.approx(
+        won.choice.score.mean() - won.constant.score.mean()
+    )
+    assert {one.over_constant for one in won.references} == {None}
 
 
 def test_a_smaller_error_is_ahead():
@@ -254,7 +299,7 @@ def test_notes():
 
 def test_notes_of_warnings_and_of_an_interruption():
     def progress(method, done, total):
-        if (method, done) == ("PCA", 6):
+        if (method, done) == ("PCA", 8):
             raise KeyboardInterrupt
 
     rows, labels = WIDE[:, :2], np.arange(240) % 5

@@ -185,7 +185,9 @@ def _of_model(model: Model, comparison: Comparison) -> str:
         f"{model.method} ({model.vote}), fitted to all rows; held-out {words.title} of this "
         f"choice: {words.figure(choice.score.mean())}"
     )
-    if not model.is_raw and choice.status != "better":
+    if not choice.beats_constant:
+        text += " (not shown to be better than always predicting the same)"
+    elif not model.is_raw and choice.status != "better":
         text += " (not shown to be better than raw k-NN)"
     return text + "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
 

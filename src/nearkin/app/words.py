@@ -17,7 +17,6 @@ from ..evaluation import (
     MethodResult,
     RankingRow,
     better_by_another_score,
-    difference_test,
     first_repeat,
     leader,
 )
@@ -258,7 +257,7 @@ def drift_finding(drift: Drift, n_rows: int) -> str:
 
 # A comparison in sentences that may be quoted: never more than is shown.
 
-CONSTANT = {
+ALWAYS = {
     "majority": "always predicting the largest class",
     "mean": "always predicting the mean",
     "median": "always predicting the median",
@@ -360,20 +359,28 @@ class Summary:
 
     @property
     def quote(self) -> str:
-        """Return the outcome in one sentence, with its rows and folds, and one for each doubt."""
+        """Return the outcome in one sentence, with its rows and folds, and one for each doubt.
+
+        What does not beat a constant says so first.
+        """
         found = f"raw k-NN {self.wording.predicate(self.raw.score)}"
         if self.leader is not self.raw:
             found = self._evidence(self.leader, self._subject)
-        return " ".join([f"On held-out rows ({self._held_out}), {found}.", *self.doubts])
+        sentences = [*self._against_constant(), f"{found}."]
+        first, *others = sentences
+        first = f"On held-out rows ({self._held_out}), {first[0].lower()}{first[1:]}"
+        return " ".join([first, *map(capital, others), *self.doubts])
 
     @property
     def verdict(self) -> str:
         """Return the outcome, a sentence a line.
 
-        First doubts, then what is shown, how others compare, and what would have been shown.
+        First doubts, then whether a constant does as well, what is shown, how others compare, and
+        what would have been shown.
         """
         comparison = self.comparison
-        lines = [*self.doubts, self._finding(), *self._ahead_of_choice()]
+        lines = [*self.doubts, *self._against_constant(), self._finding()]
+        lines += self._ahead_of_choice()
         lines += self._against_references()
         least = comparison.least_difference
         if not comparison.n_chained and np.isfinite(least) and least > 0:
@@ -402,6 +409,11 @@ class Summary:
         folds = "all" if n == n_folds else f"{n} of"
         return f"the automatic choice ({name} in {folds} {n_folds} folds)"
 
+    @property
+    def _short_subject(self) -> str:
+        """Return the leader as a subject, e.g. "the automatic choice"."""
+        return "raw k-NN" if self.leader is self.raw else self._subject.partition(" (")[0]
+
     def _evidence(self, row: RankingRow, subject: str) -> str:
         """Return what is known of a method beside raw k-NN."""
         words = self.wording
@@ -410,7 +422,8 @@ class Summary:
         if self.n_tested > 1:
             proof += f" after Holm over {self.n_tested} methods"
         if row.status == "unclear" and row.p_value < SIGNIFICANCE:
-            proof += ", not called better for the doubt above"
+            why = "for the doubt above" if row.doubted else "as it does not beat a constant"
+            proof += f", not called better {why}"
         other = words.other.format(words.figure(self.raw.score))
         change = f"{words.signed(row.difference)}{words.points}"
         return f"{subject} {words.predicate(row.score)}, raw k-NN {other}: {change} ({proof})"
@@ -423,7 +436,8 @@ class Summary:
             return f"Raw k-NN {raw}; nothing to compare."
         evidence = f"{capital(self._evidence(first, subject))}."
         best = [row for row in self.rows if row.kind == "method" and row.status == "better"]
-        if first.status == "better" or (first.status == "worse" and not best):
+        is_moot = first.p_value < SIGNIFICANCE and not first.beats_constant
+        if first.status == "better" or (not best and (first.status == "worse" or is_moot)):
             return evidence
         if best:
             doubt = f"{capital(subject)} is not shown to beat raw k-NN"
@@ -465,11 +479,10 @@ class Summary:
         )
 
     def _against_references(self) -> Iterator[str]:
-        """Yield how far the leader is from the best reference, and whether it beats a constant."""
+        """Yield how far the leader is from the best reference that learns."""
         comparison, first, words = self.comparison, self.leader, self.wording
-        subject = "raw k-NN" if first is self.raw else self._subject.partition(" (")[0]
         references = [row for row in self.rows if row.kind == "reference"]
-        best = next((row for row in references if row.name not in CONSTANT), None)
+        best = next((row for row in references if row.name not in ALWAYS), None)
         if best is not None:
             ahead, where = comparison.score.sign * (first.score - best.score), "level with"
             if not words.is_zero(ahead):
@@ -477,19 +490,25 @@ class Summary:
                 where = f"{words.number(abs(ahead))}{words.points} {side}"
             learns = "" if references[0] is best else " that learns from the columns"
             score = words.predicate(best.score)
-            yield f"The best reference{learns}, {best.name}, {score}: {subject} is {where} it."
-        for constant in comparison.references:
-            if constant.name not in CONSTANT:
-                continue
-            test = difference_test(
-                comparison[first.name], constant, comparison.folds, comparison.protocol.units
+            yield (
+                f"The best reference{learns}, {best.name}, {score}: {self._short_subject} is "
+                f"{where} it."
             )
-            always = PRIOR if comparison.score.name == "log_loss" else CONSTANT[constant.name]
-            what = f"{always} ({words.figure(constant.score.mean())})"
-            if comparison.score.sign * test.difference <= 0 or words.is_zero(test.difference):
-                yield f"{capital(subject)} is no better than {what}{self._otherwise(constant)}."
-            elif not test.p_value < SIGNIFICANCE:
-                yield f"{capital(subject)} is not shown to be better than {what}."
+
+    def _against_constant(self) -> Iterator[str]:
+        """Yield that the leader is not shown to beat a constant prediction, where it is not."""
+        comparison, first, words = self.comparison, self.leader, self.wording
+        constant = comparison.constant
+        if constant is None or first.beats_constant:
+            return
+        always = PRIOR if comparison.score.name == "log_loss" else ALWAYS[constant.name]
+        what = f"{always} ({words.figure(constant.score.mean())})"
+        subject = capital(self._short_subject)
+        gain = comparison.score.sign * first.over_constant
+        if gain <= 0 or words.is_zero(gain):
+            yield f"{subject} is no better than {what}{self._otherwise(constant)}."
+        else:
+            yield f"{subject} is not shown to be better than {what}."
 
     def _otherwise(self, constant: MethodResult) -> str:
         """Return which prediction is shown to beat a constant by another score, or that none is."""
