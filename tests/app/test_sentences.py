@@ -21,6 +21,7 @@ from nearkin.evaluation import (
     all_methods,
     compare,
     default_references,
+    ranked,
 )
 
 RNG = np.random.default_rng(0)
@@ -111,13 +112,34 @@ def test_verdict_of_a_choice_that_is_better(won):
         f"The automatic choice (one in all 5 folds) is right in {choice:.1%} of the held-out rows, "
         f"raw k-NN in {raw:.1%}: +{100 * (choice - raw):.1f} points (95% interval "
     )
-    assert finding.endswith(" after Holm over 2 methods).")
+    # the choice is "one" in every fold: a single test, with nothing to correct
+    assert re.search(r"\(95% interval [\d.]+ to [\d.]+, p (< 0\.001|= [\d.]+)\)\.$", finding)
+    assert won.choice.p_value == won["one"].p_value
     assert references.startswith("The best reference, logistic regression, is right in ")
     assert references.endswith(" it.")
     assert power.startswith("This table is large enough to show a true difference of about ")
     assert Summary(won).quote.startswith(
         "On held-out rows (240 rows, 5 folds), the automatic choice (one in all 5 folds) is "
     )
+
+
+def test_of_several_the_interval_is_said_not_to_be_corrected():
+    methods = [*ONE, Method("PCA", PCA(), nested=False)]
+    found = Summary(compare(WIDE, MANY, methods=methods, **ALONE))
+    assert found.n_tested == 2
+    assert ", uncorrected; p " in found.verdict
+    assert " after Holm over 2 methods)" in found.verdict
+    assert found.caption.endswith("; p after Holm over 2 methods")
+
+
+def test_a_choice_that_is_raw_k_nn_in_every_fold_is_no_test(noise):
+    params = tuple({"method": RAW} for _ in noise.folds)
+    choice = replace(noise.raw, name=CHOICE, kind="choice", params=params)
+    results, _ = ranked([noise.raw, choice, noise["one"]], noise.folds)
+    p_values = {result.name: result.p_value for result in results}
+    assert p_values[CHOICE] == 1
+    (alone,) = (one for one in ranked([noise.raw, noise["one"]], noise.folds)[0] if one.name != RAW)
+    assert p_values["one"] == alone.p_value
 
 
 def test_references_stand_on_the_same_folds():
@@ -272,7 +294,7 @@ def test_the_ranking(won):
         "Accuracy on held-out rows (240 rows, 5 folds, standardized features, seed 0)"
     )
     assert "vote chosen on inner folds" in found.caption
-    assert found.caption.endswith("p after Holm over 2 methods")
+    assert found.caption.endswith("half of its 95% interval")
 
 
 # Remarks

@@ -278,7 +278,8 @@ class Summary:
     wording, second : Wording
         Of the score that ranks, and of that which stands beside it.
     n_tested : int
-        Methods among which p-values are corrected.
+        Methods among which p-values are corrected. An automatic choice that is one of them in every
+        fold counts once.
     doubts : list of str
     """
 
@@ -289,7 +290,7 @@ class Summary:
         self.wording = WORDING[comparison.score.name].at(self.raw.score)
         beside = self.wording.second
         self.second = WORDING[beside].at(self.raw.scores.get(beside, np.nan))
-        self.n_tested = sum(row.is_tested for row in self.rows)
+        self.n_tested = sum(row.is_tested and not row.is_repeated for row in self.rows)
         self.doubts = [f"In doubt: {doubt.text}" for doubt in comparison.doubts]
 
     @property
@@ -420,7 +421,10 @@ class Summary:
         low, high = (words.signed(end).removeprefix("+") for end in (row.low, row.high))
         proof = f"95% interval {low} to {high}, p {stated_p(row.p_value)}"
         if self.n_tested > 1:
-            proof += f" after Holm over {self.n_tested} methods"
+            proof = (
+                f"95% interval {low} to {high}, uncorrected; p {stated_p(row.p_value)} after Holm "
+                f"over {self.n_tested} methods"
+            )
         if row.status == "unclear" and row.p_value < SIGNIFICANCE:
             why = "for the doubt above" if row.doubted else "as it does not beat a constant"
             proof += f", not called better {why}"

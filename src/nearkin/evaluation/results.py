@@ -68,8 +68,8 @@ class MethodResult:
     interval : tuple of float
         Of the difference, at 95 %, for this method alone.
     p_value : float
-        That the difference is 0, Holm-corrected over the methods; NaN for the raw features and the
-        references.
+        That the difference is 0, Holm-corrected over the methods; an automatic choice that is one
+        of them in every fold counts once, with it. NaN for the raw features and the references.
     doubted : bool
         Whether the folds split groups of rows that hang together: then no difference is called
         better.
@@ -97,6 +97,12 @@ class MethodResult:
     p_value: float = float("nan")
     doubted: bool = False
     over_constant: PairedTest | None = None
+
+    @property
+    def always(self) -> str | None:
+        """Return the name of the method that the automatic choice is in every fold, else None."""
+        names = {params["method"] for params in self.params if self.kind == "choice"}
+        return names.pop() if len(names) == 1 else None
 
     @property
     def beats_constant(self) -> bool:
@@ -256,6 +262,11 @@ class RankingRow:
     def is_tested(self) -> bool:
         """Return whether the difference from the raw features was tested."""
         return not np.isnan(self.p_value)
+
+    @property
+    def is_repeated(self) -> bool:
+        """Return whether it is the automatic choice, and in every fold the same other line."""
+        return len(self.chosen) == 1
 
 
 def leader(rows: Sequence[RankingRow]) -> RankingRow:
@@ -496,7 +507,9 @@ class Comparison:
     @property
     def constant(self) -> MethodResult | None:
         """Return the result of always predicting the same; None where it was not finished."""
-        return constant_among(self.references)
+        finished = {result.name: result for result in self.references}
+        names = [one.name for one in self.contestants if one.name in CONSTANTS]
+        return next((finished[name] for name in names if name in finished), None)
 
     @property
     def choice(self) -> MethodResult:
@@ -599,25 +612,26 @@ def _collected(
     )
 
 
-def constant_among(results: Sequence[MethodResult]) -> MethodResult | None:
-    """Return the result of always predicting the same, None without it."""
-    of_constants = (one for one in results if one.kind == "reference" and one.name in CONSTANTS)
-    return next(of_constants, None)
-
-
 def ranked(
     finished: Sequence[MethodResult], folds: Sequence[TrainTest], units: np.ndarray | None = None
 ) -> tuple[list[MethodResult], float]:
     """Return the results, best first, with tests against the raw features and the constant.
 
-    The second value is the least difference that shows.
+    The automatic choice that is one method in every fold is tested with it, once. The second value
+    is the least difference that shows.
     """
     raw = next(result for result in finished if result.name == RAW)
     others = [result for result in finished if result is not raw]
     tests = {result.name: difference_test(result, raw, folds, units) for result in others}
-    tested = {one.name: tests[one.name] for one in others if one.kind != "reference"}
+    tested = {
+        one.name: tests[one.name]
+        for one in others
+        if one.kind != "reference" and one.always is None
+    }
     p_values = dict(zip(tested, holm([test.p_value for test in tested.values()]), strict=True))
-    constant = constant_among(finished)
+    p_values |= {one.name: p_values.get(one.always, 1.0) for one in others if one.always}
+    constants = (one for one in finished if one.kind == "reference" and one.name in CONSTANTS)
+    constant = next(constants, None)
     over_constant = {
         one.name: difference_test(one, constant, folds, units)
         for one in finished
