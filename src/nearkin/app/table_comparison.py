@@ -37,6 +37,7 @@ from .output import Outputs, default_picture, draw_displays
 from .readers import TableError, one_line
 from .report import comparison_document, write_json, write_report
 from .tables import Table, read_table, reading
+from .times import time_doubts
 from .words import Summary, class_facts, span
 
 FOLLOW = (
@@ -101,6 +102,7 @@ def compare_table(options: argparse.Namespace) -> int:
             choice_rows=quick.get("choice_rows"),
         )
     doubts = table.suspects.doubts(table.target, table.task)
+    doubts += time_doubts(table)
     comparison = replace(comparison, doubts=(*comparison.doubts, *doubts))
     console.report(Summary(comparison))
     if comparison.interrupted:

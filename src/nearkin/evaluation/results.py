@@ -288,10 +288,10 @@ class Doubt:
 
     Attributes
     ----------
-    kind : {"groups", "leak", "twins", "chains", "huge"}
+    kind : {"groups", "leak", "twins", "chains", "huge", "time"}
         Rows that may belong together were split; a column may hold the target; twins were split;
         rows hang together in tight groups of more than ten; a few huge numbers of the target may be
-        typing errors.
+        typing errors; later rows are harder to predict than rows drawn at random.
     text : str
         What was found, and what to do.
     """
