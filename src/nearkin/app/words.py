@@ -367,8 +367,7 @@ class Summary:
         found = f"raw k-NN {self.wording.predicate(self.raw.score)}"
         if self.leader is not self.raw:
             found = self._evidence(self.leader, self._subject)
-        sentences = [*self._against_constant(), f"{found}."]
-        first, *others = sentences
+        first, *others = [*self._no_better, f"{found}."]
         first = f"On held-out rows ({self._held_out}), {first[0].lower()}{first[1:]}"
         return " ".join([first, *map(capital, others), *self.doubts])
 
@@ -376,13 +375,14 @@ class Summary:
     def verdict(self) -> str:
         """Return the outcome, a sentence a line.
 
-        First doubts, then whether a constant does as well, what is shown, how others compare, and
-        what would have been shown.
+        First doubts, then where a constant does as well that, what is shown, how others compare,
+        and what would have been shown.
         """
         comparison = self.comparison
-        lines = [*self.doubts, *self._against_constant(), self._finding()]
-        lines += self._ahead_of_choice()
+        lines = [*self.doubts, *self._no_better, self._finding(), *self._ahead_of_choice()]
         lines += self._against_references()
+        if not self._no_better:
+            lines += self._against_constant()
         least = comparison.least_difference
         if not comparison.n_chained and np.isfinite(least) and least > 0:
             size = f"{self.wording.factor * least:.2g}{self.wording.points}"
@@ -498,6 +498,17 @@ class Summary:
                 f"The best reference{learns}, {best.name}, {score}: {self._short_subject} is "
                 f"{where} it."
             )
+
+    @property
+    def _no_better(self) -> list[str]:
+        """Return that the leader is no better than a constant, where that matters most: it is not
+        ahead of it, or would be called better otherwise.
+        """
+        first = self.leader
+        gain = self.comparison.score.sign * first.over_constant
+        is_level = gain <= 0 or self.wording.is_zero(gain)
+        is_first = is_level or first.p_value < SIGNIFICANCE
+        return [*self._against_constant()] if is_first else []
 
     def _against_constant(self) -> Iterator[str]:
         """Yield that the leader is not shown to beat a constant prediction, where it is not."""
