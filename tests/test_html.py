@@ -173,7 +173,7 @@ class TestProgress:
         compare(
             X, Y, methods=[], references=[], n_splits=2, n_repeats=1, refit=False, progress=True
         )
-        assert re.search(r"raw k-NN .*100%", capsys.readouterr().out)
+        assert re.search(r"majority .*100%", capsys.readouterr().out)
         with progress_bar(True) as show:  # as `compare_vectors` calls it
             show(1, 2)
         assert re.search(r"comparing .*50%", capsys.readouterr().out)

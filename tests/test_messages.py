@@ -50,7 +50,6 @@ def test_squares_are_lost_in_their_sum_over_features():
         check_spread(np.repeat(X, 100, axis=1))
 
 
-
 def test_gaps_do_not_vary():
     check_spread(np.array([[np.nan, 1.0, np.nan], [np.nan, 2.0, 3.0]]))
     with pytest.raises(ValueError, match="X does not vary"):

@@ -566,7 +566,8 @@ class TestRanking:
     def test_a_line_a_method_with_the_best_above(self, ax):
         comparison = self.display(ax).comparison
         labels = [label.get_text() for label in ax.get_yticklabels()]
-        assert labels == [f"{result.name}, {result.status}" for result in comparison.results]
+        results = [*comparison.results, comparison.constant]
+        assert labels == [f"{result.name}, {result.status}" for result in results]
         bottom, top = ax.get_ylim()
         assert bottom > top
         assert ax.get_title("right") == "Accuracy on held-out rows (dashed: raw features)"

@@ -83,7 +83,8 @@ def test_options(here, capsys, undrawn):
     assert "Balanced accuracy on held-out rows (40 rows, 2 folds, unscaled features, seed 7)" in out
     assert re.search(r"^method +balanced % accuracy %", out, re.MULTILINE)
     assert re.search(r"^raw k-NN .* 1-NN ", out, re.MULTILINE)
-    assert "majority" not in out
+    assert "majority" in out
+    assert "forest" not in out
     assert (here / "p.png").exists()
 
 

@@ -226,7 +226,11 @@ def test_a_single_split_without_references_or_methods():
     assert document["maps"] == []
     assert document["rows"] is None
     assert document["confusion"] is None
-    assert {line["kind"] for line in document["ranking"]} == {"choice", "baseline"}
+    assert [line["name"] for line in document["ranking"]] == [
+        "automatic choice",
+        "raw k-NN",
+        "majority",
+    ]
 
 
 def test_one_fold(monkeypatch):

@@ -21,6 +21,7 @@ from nearkin.evaluation import (
     all_methods,
     compare,
     default_references,
+    ranked,
 )
 
 RNG = np.random.default_rng(0)
@@ -111,13 +112,34 @@ def test_verdict_of_a_choice_that_is_better(won):
         f"The automatic choice (one in all 5 folds) is right in {choice:.1%} of the held-out rows, "
         f"raw k-NN in {raw:.1%}: +{100 * (choice - raw):.1f} points (95% interval "
     )
-    assert finding.endswith(" after Holm over 2 methods).")
+    # the choice is "one" in every fold: a single test, with nothing to correct
+    assert re.search(r"\(95% interval [\d.]+ to [\d.]+, p (< 0\.001|= [\d.]+)\)\.$", finding)
+    assert won.choice.p_value == won["one"].p_value
     assert references.startswith("The best reference, logistic regression, is right in ")
     assert references.endswith(" it.")
     assert power.startswith("This table is large enough to show a true difference of about ")
     assert Summary(won).quote.startswith(
         "On held-out rows (240 rows, 5 folds), the automatic choice (one in all 5 folds) is "
     )
+
+
+def test_of_several_the_interval_is_said_not_to_be_corrected():
+    methods = [*ONE, Method("PCA", PCA(), nested=False)]
+    found = Summary(compare(WIDE, MANY, methods=methods, **ALONE))
+    assert found.n_tested == 2
+    assert ", uncorrected; p " in found.verdict
+    assert " after Holm over 2 methods)" in found.verdict
+    assert found.caption.endswith("; p after Holm over 2 methods")
+
+
+def test_a_choice_that_is_raw_k_nn_in_every_fold_is_no_test(noise):
+    params = tuple({"method": RAW} for _ in noise.folds)
+    choice = replace(noise.raw, name=CHOICE, kind="choice", params=params)
+    results, _ = ranked([noise.raw, choice, noise["one"]], noise.folds)
+    p_values = {result.name: result.p_value for result in results}
+    assert p_values[CHOICE] == 1
+    (alone,) = (one for one in ranked([noise.raw, noise["one"]], noise.folds)[0] if one.name != RAW)
+    assert p_values["one"] == alone.p_value
 
 
 def test_references_stand_on_the_same_folds():
@@ -144,7 +166,9 @@ def test_verdict_without_a_winner(noise):
     assert finding.startswith(
         ("No method is shown to beat raw k-NN here", "No method is ahead of raw k-NN here")
     )
-    assert any("always predicting the largest class (3" in line for line in others)
+    # it is ahead by a digit
+    always = "The automatic choice is not shown to be better than always predicting the largest "
+    assert any(line.startswith(always) for line in others)
 
 
 def test_the_constant_that_a_log_loss_judges_is_no_label(noise):
@@ -181,10 +205,62 @@ def test_verdict_on_raw_k_nn_alone():
 
 
 def test_a_regression_of_noise_is_said_to_be_no_better_than_the_mean():
-    mean = default_references("regression")[:1]
-    comparison = compare(X, TARGET, task="regression", methods=[], references=mean, **FEW)
-    assert "R² of " in Summary(comparison).verdict
-    assert "always predicting the mean" in Summary(comparison).verdict
+    comparison = compare(X, TARGET, task="regression", methods=[], **ALONE)
+    first, finding, *_ = Summary(comparison).verdict.split("\n")
+    assert first.startswith("The automatic choice is no better than always predicting the mean (")
+    assert "R² of " in finding
+
+
+class Constant(TransformerMixin, BaseEstimator):
+    """It maps all rows on one place: nearly a constant prediction, which beats raw k-NN on noise."""
+
+    def fit(self, X, y):
+        return self
+
+    def transform(self, X):
+        return np.zeros((len(X), 1))
+
+
+@pytest.fixture(scope="module")
+def hopeless():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(400, 5)), rng.normal(size=400)
+    methods = [Method("constant", Constant(), nested=False)]
+    return compare(X, y, task="regression", methods=methods, n_neighbors=3, **ALONE)
+
+
+def test_what_does_not_beat_a_constant_is_not_called_better(hopeless):
+    one = hopeless["constant"]
+    assert (one.difference > 0, one.p_value < 0.05) == (True, True)
+    assert (one.beats_constant, one.status) == (False, "unclear")
+    assert hopeless.constant.name == "mean"
+    assert hopeless.best is hopeless.raw
+    found = Summary(hopeless)
+    first, finding, *_ = found.verdict.split("\n")
+    always = "no better than always predicting the mean ("
+    assert first.startswith(f"The automatic choice is {always}")
+    assert finding.startswith("The automatic choice (constant in all 5 folds) has an R² of -0.")
+    assert finding.endswith("not called better as it does not beat a constant).")
+    start = f"On held-out rows (400 rows, 5 folds), the automatic choice is {always}"
+    assert found.quote.startswith(start)
+    assert "better" not in {line["verdict"] for line in found.lines}
+
+
+def test_what_is_ahead_of_a_constant_by_luck_is_not_called_better_either(hopeless):
+    luck = replace(hopeless.choice.over_constant, difference=1e-3, standard_error=1e-3)
+    found = Summary(changed(hopeless, automatic={"over_constant": luck}))
+    first = found.verdict.partition("\n")[0]
+    assert first.startswith("The automatic choice is not shown to be better than always predicting")
+    assert found.leader.status == "unclear"
+
+
+def test_what_beats_a_constant_may_be_called_better(won):
+    assert won.choice.beats_constant
+    assert won.constant.name == "majority"
+    assert won.choice.over_constant.difference == pytest.approx(
+        won.choice.score.mean() - won.constant.score.mean()
+    )
+    assert {one.over_constant for one in won.references} == {None}
 
 
 def test_a_smaller_error_is_ahead():
@@ -227,7 +303,7 @@ def test_the_ranking(won):
         "Accuracy on held-out rows (240 rows, 5 folds, standardized features, seed 0)"
     )
     assert "vote chosen on inner folds" in found.caption
-    assert found.caption.endswith("p after Holm over 2 methods")
+    assert found.caption.endswith("half of its 95% interval")
 
 
 # Remarks
@@ -254,7 +330,7 @@ def test_notes():
 
 def test_notes_of_warnings_and_of_an_interruption():
     def progress(method, done, total):
-        if (method, done) == ("PCA", 6):
+        if (method, done) == ("PCA", 8):
             raise KeyboardInterrupt
 
     rows, labels = WIDE[:, :2], np.arange(240) % 5

@@ -87,11 +87,12 @@ class SplitComparison:
     notes : sequence of str
     setting : str
         On which rows the methods were compared, and how.
-    n_neighbors, least_difference, of_fitted_models, score, references, doubts, n_twins, n_chained
+    constant, n_neighbors, least_difference, of_fitted_models, score, doubts, n_twins, n_chained
         See `Comparison`.
     """
 
     results: Sequence[MethodResult]
+    constant: MethodResult
     least_difference: float
     folds: list[tuple[np.ndarray, np.ndarray]]
     notes: Sequence[str]
@@ -99,12 +100,12 @@ class SplitComparison:
     n_neighbors: int
     of_fitted_models = True
     score = SCORES[CLASSIFICATION.name]["accuracy"]
-    references = doubts = ()
+    doubts = ()
     n_twins = n_chained = 0
 
     def ranking(self) -> list[RankingRow]:
         """Return the rows of the ranking, best first."""
-        return [result.row() for result in self.results]
+        return [result.row() for result in (*self.results, self.constant)]
 
 
 class SplitSummary(Summary):
@@ -113,6 +114,9 @@ class SplitSummary(Summary):
     @property
     def _setting(self) -> str:
         return str(self.comparison.setting)
+
+    def _otherwise(self, _: MethodResult) -> str:
+        return ": these features did not help it to predict"
 
     @property
     def notes(self) -> Iterator[str]:
@@ -185,12 +189,17 @@ def compare_folder(options: argparse.Namespace) -> int:
 
             finished, remarks, interrupted = evaluate_all(methods, evaluate)
         folds = [(np.broadcast_to(0, n_train), np.arange(len(given.truth)))]
-        results, least = ranked(finished, folds)
+        largest = np.argmax(sizes - np.bincount(given.truth, minlength=len(sizes)))
+        hits = given.truth == largest
+        majority = split_result("majority", hits, len(features), 0.0, Vote(k), len(given.y))
+        results, least = ranked([*finished, replace(majority, kind="reference")], folds)
+        constant = next(result for result in results if result.kind == "reference")
+        results = [result for result in results if result is not constant]
         setting = (
             f"of {k}-NN on {'unscaled' if options.no_scaling else 'standardized'} features, "
             f"{n_train:,} training rows, {len(given.truth):,} held-out rows, seed {options.seed}"
         )
-        comparison: Any = SplitComparison(results, least, folds, remarks, setting, k)
+        comparison: Any = SplitComparison(results, constant, least, folds, remarks, setting, k)
         console.report(SplitSummary(comparison))
         if interrupted:
             raise KeyboardInterrupt

@@ -260,7 +260,7 @@ def comparison_document(
             "scaled": protocol.scale,
             "neighbors": comparison.n_neighbors,
             "test": TEST_OF_A_SPLIT if comparison.of_fitted_models else TEST,
-            "tests": sum(row.kind in ("method", "choice") for row in found.rows),
+            "tests": found.n_tested,
             "detectable": comparison.least_difference,
         },
         "score": _score(comparison.score.name, found.wording, comparison),

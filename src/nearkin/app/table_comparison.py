@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._messages import counted, listed, shown
+from .._messages import counted, shown
 from .._validation import check_spread, known_labels
 from ..evaluation import (
     CLASSIFICATION,
@@ -38,6 +38,7 @@ from .output import Outputs, default_picture, draw_displays
 from .readers import TableError, one_line
 from .report import comparison_document, write_json, write_report
 from .tables import Table, read_table, reading
+from .times import time_doubts
 from .words import Summary, class_facts, span
 
 FOLLOW = (
@@ -101,12 +102,13 @@ def compare_table(options: argparse.Namespace) -> int:
             n_repeats=options.repeats or quick.get("n_repeats"),
             choice_rows=quick.get("choice_rows"),
         )
-    doubts = [
-        huge_doubt(table.y, table.in_file) if doubt.kind == "huge" else doubt
-        for doubt in comparison.doubts
-    ]
-    doubts += table.suspects.doubts(table.target, table.task)
-    comparison = replace(comparison, doubts=tuple(doubts))
+        doubts = [
+            huge_doubt(table.y, table.in_file) if doubt.kind == "huge" else doubt
+            for doubt in comparison.doubts
+        ]
+        doubts += table.suspects.doubts(table.target, table.task)
+        doubts += time_doubts(table)
+        comparison = replace(comparison, doubts=tuple(doubts))
     console.report(Summary(comparison))
     if comparison.interrupted:
         raise KeyboardInterrupt
@@ -191,9 +193,11 @@ def _of_model(model: Model, comparison: Comparison) -> str:
         f"{model.method} ({model.vote}), fitted to all rows; held-out {words.title} of this "
         f"choice: {words.figure(choice.score.mean())}"
     )
-    if not model.is_raw and choice.status != "better":
+    if not choice.beats_constant:
+        shown = "no better" if summary.is_useless else "not shown to be better"
+        text += f" ({shown} than always predicting the same)"
+    elif not model.is_raw and choice.status != "better":
         text += " (not shown to be better than raw k-NN)"
-    text += f"; no better than {listed(summary.useless)}" if summary.useless else ""
     return text + "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
 
 

@@ -17,7 +17,6 @@ from ..evaluation import (
     MethodResult,
     RankingRow,
     better_by_another_score,
-    difference_test,
     first_repeat,
     leader,
 )
@@ -258,7 +257,7 @@ def drift_finding(drift: Drift, n_rows: int) -> str:
 
 # A comparison in sentences that may be quoted: never more than is shown.
 
-CONSTANT = {
+ALWAYS = {
     "majority": "always predicting the largest class",
     "mean": "always predicting the mean",
     "median": "always predicting the median",
@@ -279,7 +278,8 @@ class Summary:
     wording, second : Wording
         Of the score that ranks, and of that which stands beside it.
     n_tested : int
-        Methods among which p-values are corrected.
+        Methods among which p-values are corrected. An automatic choice that is one of them in every
+        fold counts once.
     doubts : list of str
     """
 
@@ -290,7 +290,7 @@ class Summary:
         self.wording = WORDING[comparison.score.name].at(self.raw.score)
         beside = self.wording.second
         self.second = WORDING[beside].at(self.raw.scores.get(beside, np.nan))
-        self.n_tested = sum(row.is_tested for row in self.rows)
+        self.n_tested = sum(row.is_tested and not row.is_repeated for row in self.rows)
         self.doubts = [f"In doubt: {doubt.text}" for doubt in comparison.doubts]
 
     @property
@@ -360,21 +360,29 @@ class Summary:
 
     @property
     def quote(self) -> str:
-        """Return the outcome in one sentence, with its rows and folds, and one for each doubt."""
+        """Return the outcome in one sentence, with its rows and folds, and one for each doubt.
+
+        What does not beat a constant says so first.
+        """
         found = f"raw k-NN {self.wording.predicate(self.raw.score)}"
         if self.leader is not self.raw:
             found = self._evidence(self.leader, self._subject)
-        return " ".join([f"On held-out rows ({self._held_out}), {found}.", *self.doubts])
+        first, *others = [*self._no_better, f"{found}."]
+        first = f"On held-out rows ({self._held_out}), {first[0].lower()}{first[1:]}"
+        return " ".join([first, *map(capital, others), *self.doubts])
 
     @property
     def verdict(self) -> str:
         """Return the outcome, a sentence a line.
 
-        First doubts, then what is shown, how others compare, and what would have been shown.
+        First doubts, then where a constant does as well that, what is shown, how others compare,
+        and what would have been shown.
         """
         comparison = self.comparison
-        lines = [*self.doubts, self._finding(), *self._ahead_of_choice()]
+        lines = [*self.doubts, *self._no_better, self._finding(), *self._ahead_of_choice()]
         lines += self._against_references()
+        if not self._no_better:
+            lines += self._against_constant()
         least = comparison.least_difference
         if not comparison.n_chained and np.isfinite(least) and least > 0:
             size = f"{self.wording.factor * least:.2g}{self.wording.points}"
@@ -402,15 +410,24 @@ class Summary:
         folds = "all" if n == n_folds else f"{n} of"
         return f"the automatic choice ({name} in {folds} {n_folds} folds)"
 
+    @property
+    def _short_subject(self) -> str:
+        """Return the leader as a subject, e.g. "the automatic choice"."""
+        return "raw k-NN" if self.leader is self.raw else self._subject.partition(" (")[0]
+
     def _evidence(self, row: RankingRow, subject: str) -> str:
         """Return what is known of a method beside raw k-NN."""
         words = self.wording
         low, high = (words.signed(end).removeprefix("+") for end in (row.low, row.high))
         proof = f"95% interval {low} to {high}, p {stated_p(row.p_value)}"
         if self.n_tested > 1:
-            proof += f" after Holm over {self.n_tested} methods"
+            proof = (
+                f"95% interval {low} to {high}, uncorrected; p {stated_p(row.p_value)} after Holm "
+                f"over {self.n_tested} methods"
+            )
         if row.status == "unclear" and row.p_value < SIGNIFICANCE:
-            proof += ", not called better for the doubt above"
+            why = "for the doubt above" if row.doubted else "as it does not beat a constant"
+            proof += f", not called better {why}"
         other = words.other.format(words.figure(self.raw.score))
         change = f"{words.signed(row.difference)}{words.points}"
         return f"{subject} {words.predicate(row.score)}, raw k-NN {other}: {change} ({proof})"
@@ -423,7 +440,8 @@ class Summary:
             return f"Raw k-NN {raw}; nothing to compare."
         evidence = f"{capital(self._evidence(first, subject))}."
         best = [row for row in self.rows if row.kind == "method" and row.status == "better"]
-        if first.status == "better" or (first.status == "worse" and not best):
+        is_moot = first.p_value < SIGNIFICANCE and not first.beats_constant
+        if first.status == "better" or (not best and (first.status == "worse" or is_moot)):
             return evidence
         if best:
             doubt = f"{capital(subject)} is not shown to beat raw k-NN"
@@ -465,73 +483,50 @@ class Summary:
         )
 
     def _against_references(self) -> Iterator[str]:
-        """Yield how far the leader is from the best reference, and whether it beats a constant;
-        this first where it does not, for then nothing else matters.
-        """
-        against_constant = list(self._against_constants())
-        if self.useless:
-            yield from against_constant
-        yield from self._against_best()
-        if not self.useless:
-            yield from against_constant
-
-    def _against_best(self) -> Iterator[str]:
         """Yield how far the leader is from the best reference that learns."""
-        first, words = self.leader, self.wording
+        comparison, first, words = self.comparison, self.leader, self.wording
         references = [row for row in self.rows if row.kind == "reference"]
-        best = next((row for row in references if row.name not in CONSTANT), None)
-        if best is None:
+        best = next((row for row in references if row.name not in ALWAYS), None)
+        if best is not None:
+            ahead, where = comparison.score.sign * (first.score - best.score), "level with"
+            if not words.is_zero(ahead):
+                side = "ahead of" if ahead > 0 else "behind"
+                where = f"{words.number(abs(ahead))}{words.points} {side}"
+            learns = "" if references[0] is best else " that learns from the columns"
+            text = f"The best reference{learns}, {best.name}, {words.predicate(best.score)}"
+            if ahead > 0 and self.is_useless:  # nothing to be proud of
+                yield f"{text}, which is no better either."
+            else:
+                yield f"{text}: {self._short_subject} is {where} it."
+
+    @property
+    def is_useless(self) -> bool:
+        """Return whether the leader is no better than always predicting the same."""
+        gain = self.comparison.score.sign * self.leader.over_constant
+        is_level = gain <= 0 or self.wording.is_zero(gain)
+        return is_level and not self.leader.beats_constant
+
+    @property
+    def _no_better(self) -> list[str]:
+        """Return that the leader is no better than a constant, where that matters most: it is not
+        ahead of it, or would be called better otherwise.
+        """
+        is_first = self.is_useless or self.leader.p_value < SIGNIFICANCE
+        return [*self._against_constant()] if is_first else []
+
+    def _against_constant(self) -> Iterator[str]:
+        """Yield that the leader is not shown to beat a constant prediction, where it is not."""
+        comparison, first, words = self.comparison, self.leader, self.wording
+        constant = comparison.constant
+        if constant is None or first.beats_constant:
             return
-        ahead, where = self.comparison.score.sign * (first.score - best.score), "level with"
-        if not words.is_zero(ahead):
-            side = "ahead of" if ahead > 0 else "behind"
-            where = f"{words.number(abs(ahead))}{words.points} {side}"
-        learns = "" if references[0] is best else " that learns from the columns"
-        text = f"The best reference{learns}, {best.name}, {words.predicate(best.score)}"
-        if ahead > 0 and self.useless:  # nothing to be proud of
-            yield f"{text}, which is no better either."
-        else:
-            yield f"{text}: {self._short_subject} is {where} it."
-
-    @property
-    def _short_subject(self) -> str:
-        return "raw k-NN" if self.leader is self.raw else self._subject.partition(" (")[0]
-
-    @property
-    def useless(self) -> list[str]:
-        """Return the constants, in words, than which the leader is no better."""
-        return [
-            what for _, what, difference, _ in self._constants() if self._is_no_gain(difference)
-        ]
-
-    def _is_no_gain(self, difference: float) -> bool:
-        gain = self.comparison.score.sign * difference
-        return gain <= 0 or self.wording.is_zero(difference)
-
-    def _constants(self) -> Iterator[tuple[MethodResult, str, float, float]]:
-        """Yield the constants, in words too, with the difference of the leader and its p-value."""
-        comparison = self.comparison
-        for constant in comparison.references:
-            if constant.name not in CONSTANT:
-                continue
-            test = difference_test(
-                comparison[self.leader.name],
-                constant,
-                comparison.folds,
-                comparison.protocol.units,
-            )
-            always = PRIOR if comparison.score.name == "log_loss" else CONSTANT[constant.name]
-            what = f"{always} ({self.wording.figure(constant.score.mean())})"
-            yield constant, what, test.difference, test.p_value
-
-    def _against_constants(self) -> Iterator[str]:
-        """Yield than which constants the leader is no better, or not shown to be."""
+        always = PRIOR if comparison.score.name == "log_loss" else ALWAYS[constant.name]
+        what = f"{always} ({words.figure(constant.score.mean())})"
         subject = capital(self._short_subject)
-        for constant, what, difference, p_value in self._constants():
-            if self._is_no_gain(difference):
-                yield f"{subject} is no better than {what}{self._otherwise(constant)}."
-            elif not p_value < SIGNIFICANCE:
-                yield f"{subject} is not shown to be better than {what}."
+        if self.is_useless:
+            yield f"{subject} is no better than {what}{self._otherwise(constant)}."
+        else:
+            yield f"{subject} is not shown to be better than {what}."
 
     def _otherwise(self, constant: MethodResult) -> str:
         """Return which prediction is shown to beat a constant by another score, or that none is."""

@@ -25,7 +25,15 @@ from .._validation import (
 from ..tables import RejectColumn, TableEncoder, features_of, target_numbers
 from ..tables.gaps import filled_note
 from .contestants import Choice, automatic, contestant
-from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
+from .methods import (
+    RAW,
+    Method,
+    Reference,
+    all_methods,
+    constant_reference,
+    default_methods,
+    default_references,
+)
 from .protocol import Fold, Protocol, TrainTest, few_decide, huge_numbers, make_protocol
 from .results import Comparison, Doubt
 from .scores import BY_CLASS, CLASSIFICATION, VOTES, Task, Vote, named_task
@@ -182,7 +190,9 @@ def compare(
         where some rows have no label; `extend` adds others, such as `all_methods(task)`. The raw
         features are always compared.
     references : sequence of Reference, default=None
-        Predictors of another kind, ranked apart; None takes `default_references(task)`.
+        Predictors of another kind, ranked apart; None takes `default_references(task)`. The
+        constant among these is always computed: no method is called better that is not shown to
+        beat it.
     score : str, default=None
         What ranks and chooses: "accuracy", "balanced_accuracy", "f1", "auc" or "log_loss"; of
         numbers "r2", "mae" or "rank_correlation". None takes accuracy, but auc where the largest
@@ -244,9 +254,10 @@ def compare(
     training rows, or, where these are many, from a sample (`Method.most_rows`); all vote.
 
     Differences from the raw features are tested by `paired_test`, with Holm's correction for the
-    number of methods. A single split tests the fitted models: it shows which of them is better on
-    new rows, not which method would be, if all were fitted again to other rows
-    (`PairedTest.of_fitted_models`).
+    number of methods. "better" is what is shown to be better than the raw features and than a
+    constant prediction: on noise many a method does better than raw k-NN. A single split tests the
+    fitted models: it shows which of them is better on new rows, not which method would be, if all
+    were fitted again to other rows (`PairedTest.of_fitted_models`).
 
     Where some rows have no label, the folds are cut over the others: only these are held out, and
     only these vote. Methods that can (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) learn from the
@@ -309,6 +320,8 @@ def compare(
         sizes = protocol.X.shape[1], max(1, len(protocol.classes))
         references = default_references(task, *sizes, protocol.score.name)
     methods = [Method(RAW, None), *(method for method in methods if method.name != RAW)]
+    constant = constant_reference(task, protocol.score.name)
+    references = [one for one in references if one.name != constant.name]
     folds, reduced = protocol.folds(n_splits, n_repeats)
     if n_neighbors is not None and (n_rows := protocol.fewest_rows(folds)) < n_neighbors:
         reduced["n_neighbors"] = (n_neighbors, f"a fold leaves {n_rows} rows to learn from")
@@ -317,7 +330,8 @@ def compare(
     likely = [method for method in methods if method.own_vote]
     if not refit or time_budget is not None or len(likely) != 1:
         likely = []
-    contestants: list[Method | Reference] = [*methods, *references]
+    # the constant costs nothing, and comes early, as the statuses of the methods rest on it
+    contestants: list[Method | Reference] = [methods[0], constant, *methods[1:], *references]
     with progress_bar(progress) as show:
         run = Run(n_jobs, deadline, show)
         findings = run.do(

@@ -27,6 +27,8 @@ from .scores import CLASSIFICATION
 
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
+# the references that learn nothing from the features
+CONSTANTS = ("majority", "mean", "median")
 # What `compared_as` may hold beside the attributes of a Method.
 WHEN = {"params", "regression", "semi_supervised", "balanced"}
 # rows that a map is learned from, at most: with more, held-out scores hardly rise
@@ -162,6 +164,15 @@ def all_methods(
     return methods
 
 
+def constant_reference(task: str = CLASSIFICATION.name, score: str | None = None) -> Reference:
+    """Return what predicts the same of every row: see `default_references`."""
+    all_rows = 2**40
+    if task == CLASSIFICATION.name:
+        return Reference("majority", DummyClassifier(strategy="prior"), all_rows)
+    middle = "median" if score == "mae" else "mean"
+    return Reference(middle, DummyRegressor(strategy=middle), all_rows)
+
+
 def default_references(
     task: str = CLASSIFICATION.name,
     n_features: int = 1,
@@ -184,17 +195,17 @@ def default_references(
         "max_iter": int(np.clip(1000 // n_classes, 10, 100)),
         "random_state": 0,
     }
-    few, many, all_rows = 20_000, 100_000, 2**40
+    few, many = 20_000, 100_000
+    constant = constant_reference(task, score)
     if task == CLASSIFICATION.name:
         return [
-            Reference("majority", DummyClassifier(strategy="prior"), all_rows),
+            constant,
             Reference("logistic regression", LogisticRegression(max_iter=300), many),
             Reference("random forest", RandomForestClassifier(random_state=0), few),
             Reference("gradient boosting", HistGradientBoostingClassifier(**boosting), many),
         ]
-    middle = "median" if score == "mae" else "mean"
     return [
-        Reference(middle, DummyRegressor(strategy=middle), all_rows),
+        constant,
         Reference("ridge regression", RidgeCV(np.logspace(-3, 3, 7)), many),
         Reference("random forest", RandomForestRegressor(random_state=0), few),
         Reference("gradient boosting", HistGradientBoostingRegressor(**boosting), many),

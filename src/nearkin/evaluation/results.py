@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from .._statistics import holm
 from ..tables import TableEncoder
 from .contestants import CHOICE, Outcome, Skipped, automatic
-from .methods import RAW, Method, Params, Reference
+from .methods import CONSTANTS, RAW, Method, Params, Reference
 from .protocol import NO_ROWS, Protocol, TrainTest, first_repeat
 from .ranking_html import comparison_html
 from .scores import OwnVote, Score, Task, Vote
@@ -68,11 +68,14 @@ class MethodResult:
     interval : tuple of float
         Of the difference, at 95 %, for this method alone.
     p_value : float
-        That the difference is 0, Holm-corrected over the methods; NaN for the raw features and the
-        references.
+        That the difference is 0, Holm-corrected over the methods; an automatic choice that is one
+        of them in every fold counts once, with it. NaN for the raw features and the references.
     doubted : bool
         Whether the folds split groups of rows that hang together: then no difference is called
         better.
+    over_constant : PairedTest or None
+        Of the difference from always predicting the same, which is not corrected; None for the
+        references, and where the constant was not finished.
     """
 
     name: str
@@ -93,14 +96,33 @@ class MethodResult:
     interval: tuple[float, float] = (0.0, 0.0)
     p_value: float = float("nan")
     doubted: bool = False
+    over_constant: PairedTest | None = None
+
+    @property
+    def always(self) -> str | None:
+        """Return the name of the method that the automatic choice is in every fold, else None."""
+        names = {params["method"] for params in self.params if self.kind == "choice"}
+        return names.pop() if len(names) == 1 else None
+
+    @property
+    def beats_constant(self) -> bool:
+        """Return whether it is shown to be better than always predicting the same, as far as that
+        is known.
+        """
+        test = self.over_constant
+        return test is None or status_of(self.sign * test.difference, test.p_value) == "better"
 
     @property
     def status(self) -> str:
-        """Return "baseline", "reference", "better", "worse", or "unclear" if it may be chance."""
+        """Return "baseline", "reference", "better", "worse", or "unclear" if it may be chance.
+
+        What is not shown to beat a constant prediction is not "better" than anything.
+        """
         if self.kind in ("baseline", "reference"):
             return self.kind
         status = status_of(self.sign * self.difference, self.p_value)
-        return "unclear" if status == "better" and self.doubted else status
+        is_moot = self.doubted or not self.beats_constant
+        return "unclear" if status == "better" and is_moot else status
 
     def __repr__(self) -> str:
         """Return mean score, difference and status, without the figures of the rows."""
@@ -131,6 +153,8 @@ class MethodResult:
             kind=self.kind,
             status=self.status,
             doubted=self.doubted,
+            beats_constant=self.beats_constant,
+            over_constant=0.0 if self.over_constant is None else self.over_constant.difference,
             score=float(self.score.mean()),
             deviation=float(self.score.std(ddof=1)) if len(self.score) > 1 else np.nan,
             fold_scores=self.score,
@@ -173,6 +197,11 @@ class RankingRow:
     status : {"better", "worse", "unclear", "baseline", "reference"}
     doubted : bool
         Whether no difference is called better, whatever its p-value.
+    beats_constant : bool
+        Whether the score is shown to be better than that of a constant; else it is not called
+        better either. True where no constant was finished.
+    over_constant : float
+        Difference of the score from that of the constant.
     score : float
         That by which methods are ranked, in the mean over the folds.
     deviation : float
@@ -209,6 +238,8 @@ class RankingRow:
     kind: str
     status: str
     doubted: bool
+    beats_constant: bool
+    over_constant: float
     score: float
     deviation: float
     fold_scores: np.ndarray
@@ -232,6 +263,11 @@ class RankingRow:
         """Return whether the difference from the raw features was tested."""
         return not np.isnan(self.p_value)
 
+    @property
+    def is_repeated(self) -> bool:
+        """Return whether it is the automatic choice, and in every fold the same other line."""
+        return len(self.chosen) == 1
+
 
 def leader(rows: Sequence[RankingRow]) -> RankingRow:
     """Return the row that a comparison answers with.
@@ -252,10 +288,10 @@ class Doubt:
 
     Attributes
     ----------
-    kind : {"groups", "leak", "twins", "chains", "huge"}
+    kind : {"groups", "leak", "twins", "chains", "huge", "time"}
         Rows that may belong together were split; a column may hold the target; twins were split;
         rows hang together in tight groups of more than ten; a few huge numbers of the target may be
-        typing errors.
+        typing errors; later rows are harder to predict than rows drawn at random.
     text : str
         What was found, and what to do.
     """
@@ -469,6 +505,13 @@ class Comparison:
         return self[RAW]
 
     @property
+    def constant(self) -> MethodResult | None:
+        """Return the result of always predicting the same; None where it was not finished."""
+        finished = {result.name: result for result in self.references}
+        names = [one.name for one in self.contestants if one.name in CONSTANTS]
+        return next((finished[name] for name in names if name in finished), None)
+
+    @property
     def choice(self) -> MethodResult:
         """Return the result of the automatic choice."""
         return self[CHOICE]
@@ -572,20 +615,41 @@ def _collected(
 def ranked(
     finished: Sequence[MethodResult], folds: Sequence[TrainTest], units: np.ndarray | None = None
 ) -> tuple[list[MethodResult], float]:
-    """Return the results, best first, with tests against the raw features.
+    """Return the results, best first, with tests against the raw features and the constant.
 
-    The second value is the least difference that shows.
+    The automatic choice that is one method in every fold is tested with it, once. The second value
+    is the least difference that shows.
     """
     raw = next(result for result in finished if result.name == RAW)
     others = [result for result in finished if result is not raw]
     tests = {result.name: difference_test(result, raw, folds, units) for result in others}
-    tested = {one.name: tests[one.name] for one in others if one.kind != "reference"}
+    tested = {
+        one.name: tests[one.name]
+        for one in others
+        if one.kind != "reference" and one.always is None
+    }
     p_values = dict(zip(tested, holm([test.p_value for test in tested.values()]), strict=True))
-    results = [raw]
+    p_values |= {one.name: p_values.get(one.always, 1.0) for one in others if one.always}
+    constants = (one for one in finished if one.kind == "reference" and one.name in CONSTANTS)
+    constant = next(constants, None)
+    over_constant = {
+        one.name: difference_test(one, constant, folds, units)
+        for one in finished
+        if constant is not None and one.kind != "reference"
+    }
+    results = [replace(raw, over_constant=over_constant.get(RAW))]
     for result in others:
         difference, interval = tests[result.name].difference, tests[result.name].interval()
         p_value = p_values.get(result.name, np.nan)
-        results.append(replace(result, difference=difference, interval=interval, p_value=p_value))
+        results.append(
+            replace(
+                result,
+                difference=difference,
+                interval=interval,
+                p_value=p_value,
+                over_constant=over_constant.get(result.name),
+            )
+        )
     results.sort(key=lambda r: (-r.sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
     least = [
         detectable_difference(test.standard_error, test.dof, len(tested))

@@ -83,13 +83,13 @@ class Job:
     def work(self, protocol: Protocol, deadline: float, is_first: bool) -> Iterator[Result]:
         """Yield the key, a name and what is found, or `Skipped`; last a name of None.
 
-        After the deadline only the first job begins, and others end, but with at least two methods
-        where the raw features are among them.
+        After the deadline only the first job begins, and others end, but with at least the raw
+        features, the constant and a method where the raw features are among them.
         """
         if not is_first and time.time() > deadline:
             return
         fold = Fold(protocol, *self.rows)
-        at_least = 2 if self.contestants[0].name == RAW else 0
+        at_least = 3 if self.contestants[0].name == RAW else 0
         with threadpool_limits(1):
             for n_done, one in enumerate(self.contestants):
                 if n_done >= at_least and time.time() > deadline:

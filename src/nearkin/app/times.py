@@ -1,0 +1,89 @@
+"""Rows of different times, which folds shuffle: whether later rows are harder to predict."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.impute import SimpleImputer
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from .._messages import shown
+from ..evaluation import CLASSIFICATION, Doubt
+from ..tables import DateColumn
+from .tables import Table
+
+# Names of numbers that say when a row came about.
+TIME_NAMES = {"date", "datetime", "time", "timestamp", "year"}
+EARLIER = 0.7  # share of the rows
+MAX_ROWS, FEWEST_LATER = 5000, 50
+CLEARLY = 3  # standard errors
+
+
+def time_doubts(table: Table) -> list[Doubt]:
+    """Return a doubt where k-NN that learns from earlier rows is clearly worse for the later ones
+    than for as many drawn at random, as the folds draw them.
+
+    It needs a column of dates, or numbers named like a time. Groups that are given are on one side
+    of a fold: drawn rows would show something else, and nothing is said.
+    """
+    found = _times(table)
+    if found is None or table.groups is not None:
+        return []
+    name, times = found
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(table.labelled)
+    rows = rows[np.isfinite(times[rows])][:MAX_ROWS]
+    if not len(rows):
+        return []
+    is_later = times[rows] > np.quantile(times[rows], EARLIER)
+    n_later = np.count_nonzero(is_later)
+    if n_later < FEWEST_LATER:
+        return []
+    # the rows are in random order
+    drawn = _errors(table, rows[n_later:], rows[:n_later])
+    later = _errors(table, rows[~is_later], rows[is_later])
+    gap = later.mean() - drawn.mean()
+    if not gap > CLEARLY * np.sqrt((later.var() + drawn.var()) / n_later):
+        return []
+    if table.task == CLASSIFICATION.name:
+        figures = (
+            f"right in {1 - later.mean():.0%} of the later ones, but in {1 - drawn.mean():.0%} of"
+        )
+    else:
+        figures = (
+            f"off by {later.mean():.3g} in the mean for the later ones, but by {drawn.mean():.3g} "
+            "for"
+        )
+    text = (
+        f"rows are of different times (column {shown(name)}), and the folds shuffle them. k-NN "
+        f"that learns from the earliest {1 - n_later / len(rows):.0%} is {figures} as many drawn "
+        "at random. For later rows expect less than these figures: to see how much, learn from the "
+        "earlier rows alone, and predict the later ones."
+    )
+    return [Doubt("time", text)]
+
+
+def _times(table: Table) -> tuple[str, np.ndarray] | None:
+    """Return the name and the values of the first column of times, None without any."""
+    if issparse(table.X):
+        return None
+    first = 0  # feature of the column
+    for column in table.encoder.columns_:
+        is_date = isinstance(column, DateColumn) and column.may_miss
+        if is_date or (column.kind == "number" and column.name.lower() in TIME_NAMES):
+            return column.name, table.X[:, first]
+        first += len(column.features)
+    return None
+
+
+def _errors(table: Table, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    """Return how wrong raw k-NN is on some rows: 0 or 1, or the absolute error."""
+    is_classes = table.task == CLASSIFICATION.name
+    vote = (KNeighborsClassifier if is_classes else KNeighborsRegressor)(min(10, len(train)))
+    y = table.y.astype(str) if is_classes else table.y.astype(float)
+    filled = SimpleImputer(strategy="median", keep_empty_features=True)
+    model = make_pipeline(filled, StandardScaler(), vote).fit(table.X[train], y[train])
+    predicted = model.predict(table.X[test])
+    return (predicted != y[test]).astype(float) if is_classes else np.abs(predicted - y[test])

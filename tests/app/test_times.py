@@ -1,0 +1,67 @@
+"""Rows of different times: a doubt where later rows are harder to predict, and only there."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nearkin.app.tables import read_table
+from nearkin.app.times import time_doubts
+
+N = 400
+ORDER = np.random.default_rng(1).permutation(N)
+
+
+def doubts(tmp_path, *, switches=True, task="classification", groups=None, **columns):
+    """Return the doubts of a table whose first feature says the label, from the last third of the
+    rows on the other way round.
+    """
+    x = np.random.default_rng(0).normal(size=(N, 2))
+    sign = np.where((np.arange(N) > N * 2 / 3) & switches, -1, 1)
+    y = np.where(sign * x[:, 0] > 0, "p", "q") if task == "classification" else sign * x[:, 0]
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y, **columns})
+    frame.iloc[ORDER].to_csv(tmp_path / "t.csv", index=False)
+    return time_doubts(read_table(str(tmp_path / "t.csv"), "y", groups, task=task))
+
+
+def days(n=N):
+    return {"date": pd.date_range("2024-01-01", periods=n).strftime("%Y-%m-%d")}
+
+
+def test_labels_that_switch_in_time(tmp_path):
+    (doubt,) = doubts(tmp_path, **days())
+    assert doubt.kind == "time"
+    assert doubt.text.startswith("rows are of different times (column 'date'), and the folds")
+    assert " learns from the earliest 70% is right in " in doubt.text
+
+
+def test_numbers_that_switch_in_time(tmp_path):
+    (doubt,) = doubts(tmp_path, task="regression", **days())
+    assert " 70% is off by 1." in doubt.text
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_what_does_not_change_in_time_is_no_doubt(tmp_path, task):
+    assert doubts(tmp_path, switches=False, task=task, **days()) == []
+
+
+def test_numbers_named_like_a_time(tmp_path):
+    years = 1980.5 + np.arange(N) / 10
+    assert [one.kind for one in doubts(tmp_path, Year=years)] == ["time"]
+    assert doubts(tmp_path, length=years) == []
+
+
+def test_missing_dates_and_columns_that_are_left_out(tmp_path):
+    dates = pd.date_range("2024-01-01", periods=N).strftime("%Y-%m-%d").to_series()
+    dates.iloc[::7] = None
+    found = doubts(tmp_path, same=1, kind=np.arange(N) % 3, date=dates.to_numpy())
+    assert [one.kind for one in found] == ["time"]
+
+
+def test_too_little_to_tell(tmp_path):
+    rare = np.where(np.arange(N) < N - 20, "2024-01-01", "2024-01-02")
+    assert doubts(tmp_path, date=rare) == []
+    assert doubts(tmp_path) == []
+
+
+def test_of_groups_that_are_given_nothing_is_said(tmp_path):
+    assert doubts(tmp_path, groups="g", g=np.arange(N) // 4, **days()) == []
