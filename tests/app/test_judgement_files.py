@@ -327,11 +327,13 @@ class TestRefusals:
             ("a.csv", "anchor,positive,negative\na,,b\nc,d,e\n", "document is missing"),
             ("a.csv", "query,document,score\na,b,\nc,d,1\n", "grade is missing|no cell may be"),
             ("a.csv", "query,document,score\na,b,good\nc,d,bad\n", "must hold grades"),
+            ("a.json", '[{"query": "a", "document": "b", "grade": [1]}]', "must hold grades"),
+            ("a.csv", "query,document,title\na,b,words\n", "drop the column if it holds none"),
             ("a.csv", "query,document,shown,clicked\na,b,1,2\n", "at most a click a showing"),
             ("a.csv", "query,document,shown,clicked\na,b,9,\nc,d,9,1\n", "no cell may be missing"),
             ("a.csv", "query\na\n", "one column"),
-            ("a.csv", "a,b,clicks\nq,d,1\n", "call the columns query, document, shown and clicked"),
-            ("a.csv", "query,document,shown\nq,d,1\n", "call the columns query, document, shown"),
+            ("a.csv", "a,b,clicks\nq,d,1\n", "is no click log: call its columns"),
+            ("a.csv", "query,document,shown\nq,d,1\n", "is no click log: call its columns"),
             ("a.csv", "query,document,x,y\nq,d,1,2\n", "which column holds the grades, x, y"),
             ("a.csv", "1,2\n3,4\n", "begins with numbers"),
         ],
@@ -389,6 +391,7 @@ class TestCommand:
         out, page = capsys.readouterr().out, Path("a.html").read_text()
         assert "click log of 60 rows (query: query, document: document, shown: shown" in out
         assert "held-out queries (20) reach" in out
+        assert "queries to reach 90 %, 95 %, 99 %. `nearkin match` decides by more" in out
         for text in (out, page):
             assert "only what a search has shown was judged, as by clicks" in text
 

@@ -541,3 +541,32 @@ def test_a_target_may_have_a_unit():
     table = read_table("houses.csv", "price", task="regression")
     assert table.y.tolist() == list(range(1000, 1000 + N))
     assert "price: read as numbers ('1,000 sqft')" in table.notes
+
+
+@pytest.mark.parametrize("length", [5, 6, 7])
+@pytest.mark.parametrize("suffix", ["parquet", "npz", "csv"])
+def test_vectors_of_another_length_are_those_of_another_model(length, suffix):
+    """A coordinate that was constant, and left out, counts; columns with names may be more."""
+    X = RNG.standard_normal((N, 7)) * (np.arange(7) != 5)
+
+    def written(name, width):
+        path = f"{name}.{suffix}"
+        if suffix == "npz":
+            np.savez(path, X=X[:, :width], y=np.array(KINDS))
+            return path
+        frame = pd.DataFrame({"v": list(X[:, :width]), "kind": KINDS})
+        if suffix == "parquet":
+            frame.assign(**{"column 9": 1.0} if name == "new" else {}).to_parquet(path)
+        else:
+            cells = pd.DataFrame(X[:, :width]).add_prefix("v[").add_suffix("]")
+            cells.assign(kind=KINDS).to_csv(path, index=False)
+        return path
+
+    learned = read_table(written("old", 6), "y" if suffix == "npz" else "kind")
+    path = written("new", length)
+    if length == 6:
+        assert read_rows(path, learned.encoder)[0].shape == (N, 5)
+        return
+    with pytest.raises(TableError, match=rf"{length} numbers, and 6 are needed|lacks") as refused:
+        read_rows(path, learned.encoder)
+    assert "lacks" not in str(refused.value) or suffix == "npz"

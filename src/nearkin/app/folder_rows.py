@@ -23,6 +23,7 @@ from .model import Model, as_table, predicting
 from .output import ROWS_PER_GROUP, beside
 from .parquet_folder import Folder, Part, number_batches
 from .readers import TableError, require_length
+from .tables import given_names
 
 Mapping = Model | SavedAdapter
 # makes columns of rows of numbers
@@ -52,6 +53,7 @@ def names_read(mapping: Mapping, folder: Folder) -> list[str]:
         require_length(folder.path, folder.names, names)
     else:
         columns = mapping.encoder.columns_
+        require_length(folder.path, folder.names, given_names(mapping.encoder))
         names = [column.name for column in columns]
         text = [
             column.name

@@ -350,8 +350,8 @@ def _of_columns(
         return with_columns(judged, anchor=query, positive=positive, **more)
     if not grade and (clicked or shown):
         raise TableError(
-            f"{source} tells of clicks or showings, but not both of which document and for which "
-            "query: call the columns query, document, shown and clicked, or grade if it is one."
+            f"{source} has clicks or showings, but is no click log: call its columns query, "
+            "document, clicked and maybe shown, or call a column of grades 'grade'."
         )
     if query and document:
         grade = grade or _only_grade(source, [*names, *others], query, document)
@@ -380,17 +380,17 @@ def _only_grade(source: str, names: Sequence[str], query: str, document: str) ->
 
 def _numbers(source: str, name: str, columns: dict[str, np.ndarray]) -> np.ndarray:
     """Return a column as numbers, yes and no as 1 and 0."""
-    cells = columns[name]
+    cells = pd.Series(columns[name])
     if cells.dtype.kind not in "biuf":
-        cells = np.array([GRADE_WORDS.get(str(cell).strip().lower(), cell) for cell in cells])
+        cells = cells.map(lambda cell: GRADE_WORDS.get(str(cell).strip().lower(), cell))
     try:
-        values = cells.astype(np.float64)
+        values = cells.to_numpy(np.float64)
     except (ValueError, TypeError):
         values = np.array([np.nan])
     if not np.isfinite(values).all():
         raise TableError(
             f"{source}: {shown(name)} must hold grades, numbers or yes and no, and no cell may be "
-            "missing: mend it, or drop the column if it is none of grades."
+            "missing: mend it, or drop the column if it holds none."
         )
     return values
 

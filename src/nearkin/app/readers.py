@@ -116,14 +116,16 @@ def find_name(path: Path, names: Sequence[str], given: str | None, option: str) 
     raise TableError(f"{path} has no {shown(given)}{hint}: give {option} one of {quoted(offered)}.")
 
 
-def require_length(path: Path | str, names: Sequence[str], needed: Sequence[str]) -> None:
-    """Raise a TableError where vectors do not have as many numbers as an adapter takes, of which
+def require_length(
+    path: Path | str, names: Sequence[str], needed: Sequence[str], *, is_array: bool = False
+) -> None:
+    """Raise a TableError where vectors do not have as many numbers as an adapter or a model takes:
     the first of longer ones would be taken for all.
 
-    That holds for columns of lists and for an array without names. Columns that have names of their
-    own may be more.
+    That holds for columns of lists, and for an array without names. Columns that have names of
+    their own may be more.
     """
-    given, taken = _lengths(names), _lengths(needed)
+    given, taken = _lengths(names, is_array), _lengths(needed, is_array)
     for vector, length in taken.items():
         if given.get(vector, length) != length:
             raise TableError(
@@ -132,10 +134,12 @@ def require_length(path: Path | str, names: Sequence[str], needed: Sequence[str]
             )
 
 
-def _lengths(names: Sequence[str]) -> Counter[str]:
+def _lengths(names: Sequence[str], is_array: bool) -> Counter[str]:
     """Return how many numbers the columns of lists have, and "" for an array without names."""
-    lists = Counter(match[1] for match in map(LIST_CELL.fullmatch, names) if match)
-    return lists + Counter("" for name in names if ARRAY_CELL.fullmatch(name))
+    lengths = Counter(match[1] for match in map(LIST_CELL.fullmatch, names) if match)
+    if is_array:
+        lengths[""] += sum(ARRAY_CELL.fullmatch(name) is not None for name in names)
+    return +lengths
 
 
 def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str]) -> None:

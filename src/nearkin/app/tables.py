@@ -55,6 +55,7 @@ from .readers import (
     find_name,
     ignore,
     one_line,
+    require_length,
 )
 from .suspects import Suspects, find_suspects
 
@@ -347,9 +348,10 @@ def read_rows(
     gaps : str
         What is done with missing cells.
     """
-    known = replace(reading, missing=encoder.missing_values, usual_decimal=encoder.decimal)
-    with opened(source, progress, known) as file:
+    as_learned = replace(reading, missing=encoder.missing_values, usual_decimal=encoder.decimal)
+    with opened(source, progress, as_learned) as file:
         kinds = {column.name: column.kind for column in encoder.columns_}
+        require_length(file.path, file.names, given_names(encoder))
         names = [] if name is None else [find_name(file.path, file.names, name, "--id")]
         names += [group] if group in file.names and group not in names else []
         apart = [column for column in names if column not in kinds]
@@ -357,12 +359,21 @@ def read_rows(
         text = [name for name, kind in kinds.items() if kind in ("category", "frequency")]
         numbers = [name for name, kind in kinds.items() if kind == "number"]
         columns = file.read([*kinds, *apart], apart, [*text, *apart], numbers)
+        if not isinstance(file, Source):
+            require_length(file.path, columns.names, given_names(encoder), is_array=True)
         labels = columns.labels
         if apart != names:  # a feature is read twice
             labels = file.read(names, names, names).labels
         X, notes = encode(encoder, file, columns, gaps)
         ignored = [name for name in columns.names if name not in kinds and name not in names]
         return X, [*columns.notes, *note("ignored, not learned from", ignored), *notes], labels
+
+
+def given_names(encoder: TableEncoder) -> list[str]:
+    """Return the columns that an encoder was fitted to, with those that it left out, such as
+    constant ones.
+    """
+    return getattr(encoder, "feature_names_in_", np.array([], dtype=object)).tolist()
 
 
 def encode(

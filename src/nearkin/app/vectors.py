@@ -170,7 +170,8 @@ def read_vectors(
         if columns is None:
             columns = _vector_columns(source, found.number_names, vectors)
         else:
-            require_length(source, found.number_names, columns)  # of an NPZ file
+            is_array = not isinstance(file, Source)
+            require_length(source, found.number_names, columns, is_array=is_array)
         lacking = [name for name in columns if name not in found.positions]
         if lacking:
             raise TableError(
