@@ -127,7 +127,9 @@ def require_length(
     """
     given, taken = _lengths(names, is_array), _lengths(needed, is_array)
     for vector, length in taken.items():
-        if given.get(vector, length) != length:
+        # some numbers of a list may be columns like others: one may be the target
+        is_single = bool(vector) and f"{vector}[0]" not in needed
+        if given.get(vector, length) != length and not is_single:
             raise TableError(
                 f"{path} has vectors of {given[vector]:,} numbers, and {length:,} are needed: is "
                 "this the file of another model?"
