@@ -721,6 +721,10 @@ class Matcher(BaseEstimator):
     lucky queries. No test can exclude that. With `expect="both"` the 5 % are for known and for new
     classes each.
 
+    Calibrated probabilities take no part in it: they do not change the order of matches. The score
+    of a list does: its four coefficients are fitted to the queries that make the promise, which is
+    not counted in. `threshold`, of single pairs, has none.
+
     Cost: four fits and one to all rows, and O(n^2 m) for the similarities, a block at a time.
 
     References
