@@ -192,8 +192,8 @@ class TestSequence:
 
     def test_the_choice_of_a_threshold_is_counted_in(self):
         # just below a half everywhere: every promise is broken
-        share = share_of_broken_promises(200, 60, 0.5, lambda rank: np.full(200, 0.501))
-        assert share <= 0.05 + 2 * (0.05 * 0.95 / 60) ** 0.5
+        share = share_of_broken_promises(200, 50, 0.5, lambda rank: np.full(200, 0.501))
+        assert share <= 0.05 + 2 * (0.05 * 0.95 / 50) ** 0.5
 
     @pytest.mark.slow
     @pytest.mark.parametrize("power", [0, 1, 3])

@@ -185,10 +185,10 @@ class PrecisionCurve:
     thresholds on the same queries one passes too often. `bound` counts that in. It is the largest
     precision pi that passes in one of two ways:
 
-    * thresholds are tested from the highest one downwards, each by a pointwise bound of 96 %
+    * thresholds are tested from the highest one downwards, each by a pointwise bound of level 0.96
       (`precision_bound`), and the first failure ends the tests;
-    * the lowest threshold is tested by itself, by a bound of 99 %: where errors do not depend on
-      the score, few matches at the top show less than all.
+    * the lowest threshold is tested by itself, by a bound of level 0.99: where errors do not depend
+      on the score, few matches at the top show less than all.
 
     Why no correction for the number of tests is needed (fixed-sequence testing): let t* be the
     score at which the true precision of the matches above falls below pi. Promising a threshold
@@ -200,7 +200,7 @@ class PrecisionCurve:
     the precision falls below pi once, and does not rise again as more is accepted.
 
     The sequence of pi starts at the fewest matches that would show it with two errors among them,
-    which depends on numbers of matches alone. A larger pi starts later, and its start allows no
+    which does not depend on which ones are right. A larger pi starts later, and its start allows no
     more errors. Where it passes wrongly, a smaller one passes its own first wrong test: that all pi
     are tried at once costs nothing.
 
