@@ -149,7 +149,7 @@ class TestAdapt:
         thresholds = []
         for share in ((), ("--unanswerable", "0.5")):
             adapter = adapted("--take", "adapter 6", *share)
-            thresholds.append(adapter.pair_rules.every.curve.promise(0.9).threshold)
+            thresholds.append(adapter.pair_rules.every.curve.promise(0.8).threshold)
         assert adapter.unanswerable == 0.5
         assert thresholds[1] > thresholds[0]
         assert "That 50 % of queries have no right one is counted in." in capsys.readouterr().out

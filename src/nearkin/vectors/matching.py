@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import expit
-from scipy.stats import beta as beta_distribution
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import betaincinv, expit, ndtri, stdtrit
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
@@ -52,8 +49,10 @@ from .judgements import (
 # What is known of scores: the best candidates of held-out queries, right or wrong.
 
 CONFIDENCE = 0.95  # of the bound on a precision, one-sided
+IN_SEQUENCE, OF_ALL = 0.96, 0.99  # of two ways to pass, whose errors add up to 5 %
 THRESHOLDS = 200  # among which one is chosen: quantiles of the scores
 FEWEST_ACCEPTED = 20  # queries above a threshold that tells anything of its precision
+ERRORS_AT_FIRST = 2  # in the first test of a precision: with 0, one error would end the tests
 NO_RULES = (
     "This %(name)s has no rules for it yet: call `fit`, `fit_relevance`, or `fit_pairs` with "
     "numbers of rows."
@@ -163,7 +162,7 @@ class Promise:
     expected : float
         Share of right ones among accepted matches of held-out queries.
     bound : float
-        What that share is at least, with a confidence of 95 %.
+        What that share is at least, with a confidence of 95 %, see `PrecisionCurve`.
     recall : float
         Share of the queries with an answer that are given a right one.
     false_answers : float
@@ -182,6 +181,29 @@ class Promise:
 class PrecisionCurve:
     """Precision and recall of held-out queries by the threshold.
 
+    A threshold that is chosen because its bound is high enough is chosen for its luck, too: of many
+    thresholds on the same queries one passes too often. `bound` counts that in. It is the largest
+    precision pi that passes in one of two ways:
+
+    * thresholds are tested from the highest one downwards, each by a pointwise bound of level 0.96
+      (`precision_bound`), and the first failure ends the tests;
+    * the lowest threshold is tested by itself, by a bound of level 0.99: where errors do not depend
+      on the score, few matches at the top show less than all.
+
+    Why no correction for the number of tests is needed (fixed-sequence testing): let t* be the
+    score at which the true precision of the matches above falls below pi. Promising a threshold
+    below t* takes passing the first one tested below, which is a single test. Thresholds are
+    quantiles of the scores, so that it is the number of accepted queries that is fixed beforehand,
+    not the score. Given how many queries are above t*, these are wrong with probability 1 - pi,
+    independently of each other, and those between with a larger one: the number of errors is at
+    least binomial, and the test as valid as that of a threshold that was fixed. It is assumed that
+    the precision falls below pi once, and does not rise again as more is accepted.
+
+    The sequence of pi starts at the fewest matches that would show it with two errors among them,
+    which does not depend on which ones are right. A larger pi starts later, and its start allows no
+    more errors. Where it passes wrongly, a smaller one passes its own first wrong test: that all pi
+    are tried at once costs nothing.
+
     Attributes
     ----------
     thresholds : array of shape (k,)
@@ -189,6 +211,11 @@ class PrecisionCurve:
     expected, bound, recall, false_answers : arrays of shape (k,)
         See `Promise`.
     n_queries : int
+
+    References
+    ----------
+    A. N. Angelopoulos, S. Bates, E. J. Candes, M. I. Jordan and L. Lei. Learn then Test:
+    calibrating predictive algorithms to achieve risk control. arXiv:2110.01052, 2021.
     """
 
     thresholds: np.ndarray
@@ -205,17 +232,22 @@ class PrecisionCurve:
         thresholds = np.unique(
             np.quantile(matches.scores[answerable], np.linspace(0, 1, THRESHOLDS, endpoint=False))
         )
+        flawless = replace(matches, right=np.ones_like(matches.right))
         lines = []
         for threshold in thresholds:
             accepted = matches.scores >= threshold
             lines.append(
                 [
-                    *precision_bound(matches, accepted),
+                    *precision_bound(matches, accepted, IN_SEQUENCE),
+                    most_tested(precision_bound(flawless, accepted, IN_SEQUENCE)[1]),
                     np.mean((accepted & matches.right)[answerable]),
                     np.mean(accepted[~answerable]) if not answerable.all() else np.nan,
                 ]
             )
-        expected, bound, recall, false_answers = np.transpose(lines)
+        expected, pointwise, tested, recall, false_answers = np.transpose(lines)
+        bound = sequential_bound(pointwise, tested)
+        every = matches.scores >= thresholds[0]
+        bound[0] = max(bound[0], precision_bound(matches, every, OF_ALL)[1])
         n_queries = int(answerable.sum())
         return cls(thresholds, expected, bound, recall, false_answers, n_queries)
 
@@ -231,8 +263,38 @@ class PrecisionCurve:
         return Promise(precision, float(self.thresholds[i]), *(float(v[i]) for v in values))
 
 
-def precision_bound(matches: ScoredMatches, accepted: np.ndarray) -> tuple[float, float]:
-    """Return the share of right matches among accepted ones, and its one-sided 95 % bound.
+def sequential_bound(pointwise: np.ndarray, tested: np.ndarray) -> np.ndarray:
+    """Return the largest precision that passes its test at a threshold and at all higher ones, by
+    the pointwise bounds of ascending thresholds, and the largest precision that is tested at each.
+    """
+    # what was tested once is tested at all lower thresholds
+    tested = np.maximum.accumulate(tested[::-1])[::-1]
+    bound = np.minimum(pointwise, tested)
+    for i in range(len(bound)):
+        for higher in range(i + 1, len(bound)):
+            if tested[higher] < bound[i]:  # nor is it tested any higher
+                break
+            bound[i] = min(bound[i], pointwise[higher])
+    return bound
+
+
+def most_tested(flawless: float) -> float:
+    """Return the largest precision that is tested by so many matches, of which the bound is known
+    that they show where all are right: what they show with the errors of a first test.
+    """
+    if flawless == 0:
+        return 0.0
+    n = np.log(1 - IN_SEQUENCE) / np.log(flawless)  # n right matches show 0.04^(1/n)
+    if n <= ERRORS_AT_FIRST:
+        return 0.0
+    return float(betaincinv(n - ERRORS_AT_FIRST, ERRORS_AT_FIRST + 1, 1 - IN_SEQUENCE))
+
+
+def precision_bound(
+    matches: ScoredMatches, accepted: np.ndarray, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """Return the share of right matches among accepted ones, and its one-sided bound, for accepted
+    ones that were not chosen by it.
 
     The share P = sum w r / sum w of G groups of queries has the variance `G/(G - 1) sum_groups (sum
     w (r - P))^2 / (sum w)^2`. The bound is that of Clopper and Pearson for the effective number of
@@ -245,20 +307,20 @@ def precision_bound(matches: ScoredMatches, accepted: np.ndarray) -> tuple[float
     if not len(rows):
         return np.nan, 0.0
     w, right, units = matches.weights[rows], matches.right[rows], matches.units[rows]
-    total, G = w.sum(), len(np.unique(units))
-    P = float(w @ right / total)
+    total, wrong, G = w.sum(), w[~right].sum(), len(np.unique(units))
+    P = float(1 - wrong / total)  # of matches that are all right exactly 1
     if G < 2 or len(rows) < FEWEST_ACCEPTED or P == 0:
         return P, 0.0
     # of equal weights, how many; and a wrong match that was not met may be one of the heaviest
     n = min(total**2 / (w @ w), total / matches.weights.max())
-    ratio = norm.isf(1 - CONFIDENCE) / student.isf(1 - CONFIDENCE, G - 1)
+    ratio = ndtri(confidence) / stdtrit(G - 1, confidence)
     for unmet in (0.0, total / G):
-        p = (w @ right + unmet / 2) / (total + unmet)
+        p = 1 - (wrong + unmet / 2) / (total + unmet)
         sums = np.append(np.bincount(units, w * (right - p)), unmet * (0.5 - p))
         variance = G / (G - 1) * sums @ sums / (total + unmet) ** 2
         if variance > 0:
             n = min(n, p * (1 - p) / variance * ratio**2)
-    return P, float(beta_distribution.ppf(1 - CONFIDENCE, n * P, n * (1 - P) + 1))
+    return P, float(betaincinv(n * P, n * (1 - P) + 1, 1 - confidence))
 
 
 # The lists that a search returns for held-out queries, and what they say of a new list.
@@ -607,7 +669,9 @@ class Matcher(BaseEstimator):
     * the lowest threshold is found at which the precision of accepted matches is at least that
       requested, with a confidence of 95 %: by the bound of Clopper and Pearson, corrected for
       queries that depend on each other: equal rows, and those of a class where new classes are
-      expected. Where no threshold promises it, an error says so.
+      expected. The confidence is that of the threshold that is chosen: thresholds are tested from
+      the highest one downwards, until one fails (Angelopoulos et al. 2021; see `PrecisionCurve` of
+      `nearkin.vectors`). Where no threshold promises it, an error says so.
 
     The score of a list is a logistic regression of its largest similarity, of the mean of its ten
     largest, and of both among the rows as they were: a best candidate that stands alone may be
@@ -650,10 +714,24 @@ class Matcher(BaseEstimator):
     A promise holds for queries and an index like those that were held out. Where half of the
     queries have no answer, and `unanswerable` says nothing of it, it breaks.
 
+    The confidence is that of the whole procedure: were rows drawn, and a precision requested, again
+    and again, a promise that does not hold would be given in at most 5 % of all cases, those of a
+    refusal included. Of the promises that are *given*, more may be broken: where hardly any
+    threshold has the precision, nearly all requests are refused, and the few that are not owe it to
+    lucky queries. No test can exclude that. With `expect="both"` the 5 % are for known and for new
+    classes each.
+
+    Calibrated probabilities take no part in it: they do not change the order of matches. The score
+    of a list does: its four coefficients are fitted to the queries that make the promise, which is
+    not counted in. `threshold`, of single pairs, has none.
+
     Cost: four fits and one to all rows, and O(n^2 m) for the similarities, a block at a time.
 
     References
     ----------
+    A. N. Angelopoulos, S. Bates, E. J. Candes, M. I. Jordan and L. Lei. Learn then Test:
+    calibrating predictive algorithms to achieve risk control. arXiv:2110.01052, 2021.
+
     E. L. Korn and B. I. Graubard. Confidence intervals for proportions with small expected number
     of positive counts estimated from survey data. Survey Methodology 24, 1998.
 
