@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from nearkin import LDE, LPP, NCA, _blocks
 from nearkin.neighbors import approximate as approximate_module
+from nearkin.neighbors import inverted_lists
 
 needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
 WITH_FAISS = pytest.param(LDE(4, search="approximate"), marks=needs_faiss)
@@ -54,6 +55,7 @@ def test_rows_in_float32_are_not_copied(monkeypatch):
         if getattr(module, "row_blocks", None) is blocks:
             monkeypatch.setattr(module, "row_blocks", small)
     monkeypatch.setattr(approximate_module, "SAMPLE", 2000)
+    monkeypatch.setattr(inverted_lists, "COLLECTED", 2**20)
     LDE(4, search="approximate").fit(X[:500], y[:500])  # what is imported and kept once
     tracemalloc.start()
     LDE(4, search="approximate").fit(X, y)

@@ -539,7 +539,13 @@ CHECKED = {
         csv(*"a" * 12, *"d" * 11, "b"),
         CHECK,
     ),
-    "a class for every row that is checked": (2, "single row", "t.csv", csv(*range(N)), CHECK),
+    "a class for every row that is checked": (
+        2,
+        "single row",
+        "t.csv",
+        csv(*(f"class {i}" for i in range(N))),
+        CHECK,
+    ),
     "one class that is checked": (2, "one class", "t.csv", csv("a"), CHECK),
     "labels that are missing where all is checked": (
         0,
