@@ -541,7 +541,7 @@ CHECKED = {
     ),
     "a class for every row that is checked": (
         2,
-        "single row",
+        "merge some classes",
         "t.csv",
         csv(*(f"class {i}" for i in range(N))),
         CHECK,
