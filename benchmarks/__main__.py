@@ -114,7 +114,8 @@ def make(figure: Figure, record: Record) -> None:
         record[figure.name] = known | {"begun": code}
         write_record(record)
     start = time.perf_counter()
-    printed = "".join(run(command) for command in figure.commands)
+    # a blank line ends the tables of each command
+    printed = "\n\n".join(run(command) for command in figure.commands)
     seconds = time.perf_counter() - start
     for path, anchors in figure.sections_printed().items():
         page = ROOT / path
