@@ -571,6 +571,7 @@ class TestRanking:
         bottom, top = ax.get_ylim()
         assert bottom > top
         assert ax.get_title("right") == "Accuracy on held-out rows (dashed: raw features)"
+        assert ax.get_xlim()[1] < 102  # percent
         ax.figure.savefig(io.BytesIO())
 
     def test_the_automatic_choice_has_a_mark_of_its_own(self, ax):

@@ -384,7 +384,13 @@ class RankingDisplay(Display):
             # a constant that is far off must not squeeze the others
             if position == len(found.results):
                 ax.margins(x=0.3)
-                ax.set_xlim(ax.get_xlim())
+                low, high = ax.get_xlim()
+                beyond = 0.02 * (high - low)
+                if found.score.sign > 0:
+                    high = min(high, factor + beyond)  # no score is better
+                else:
+                    low = max(low, -beyond)
+                ax.set_xlim(low, high)
                 ax.axhline(position - 0.5, color=GREY, linewidth=0.6)
             self._plot_row(ax, row, position, factor)
         raw = factor * next(row.score for row in rows if row.kind == "baseline")
