@@ -25,7 +25,7 @@ def renew(document: Path, name: str, text: str) -> None:
 
 
 def anchor(heading: str) -> str:
-    """Return the anchor that GitHub gives a heading."""
+    """Return the anchor that GitHub and the built page give a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

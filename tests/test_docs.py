@@ -13,6 +13,7 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 
+from benchmarks.document import anchor
 from nearkin.app.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -87,24 +88,19 @@ def write_adapters(pd):
         )
 
 
-def anchor(heading):
-    """Return the anchor that GitHub and the built page give a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
 def anchors(text):
     return {anchor(heading) for heading in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)}
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(path):
-    for target, anchor in re.findall(
+    for target, section in re.findall(
         r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", path.read_text(encoding="utf-8")
     ):
         page = path.parent / target if target else path
         assert page.exists(), target
-        assert not anchor or anchor in anchors(page.read_text(encoding="utf-8")), (
-            f"{target}#{anchor}"
+        assert not section or section in anchors(page.read_text(encoding="utf-8")), (
+            f"{target}#{section}"
         )
 
 

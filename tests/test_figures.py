@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import pytest
 
-from .test_docs import anchor
+from benchmarks.document import anchor
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -102,13 +102,13 @@ def compare_table(options: argparse.Namespace) -> int:
             n_repeats=options.repeats or quick.get("n_repeats"),
             choice_rows=quick.get("choice_rows"),
         )
-        doubts = [
-            huge_doubt(table.y, table.in_file) if doubt.kind == "huge" else doubt
-            for doubt in comparison.doubts
-        ]
-        doubts += table.suspects.doubts(table.target, table.task)
-        doubts += time_doubts(table)
-        comparison = replace(comparison, doubts=tuple(doubts))
+    doubts = [
+        huge_doubt(table.y, table.in_file) if doubt.kind == "huge" else doubt
+        for doubt in comparison.doubts
+    ]
+    doubts += table.suspects.doubts(table.target, table.task)
+    doubts += time_doubts(table)
+    comparison = replace(comparison, doubts=tuple(doubts))
     console.report(Summary(comparison))
     if comparison.interrupted:
         raise KeyboardInterrupt
