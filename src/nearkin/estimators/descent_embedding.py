@@ -240,8 +240,7 @@ class Scale:
         raise NotImplementedError
 
     def nearest_squares(self, B: np.ndarray) -> np.ndarray:
-        """Return the squared distances of some embedded rows to their 100 nearest rows, ascending.
-        """
+        """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
         return nearest_squares(self.embedding(B))
 
     def scaled(self, B: np.ndarray, alpha: float, at_least: float = 0.0) -> np.ndarray:
