@@ -124,7 +124,7 @@ class DMLMJ(SpectralEmbedding):
     def _solve(self, rows: Rows) -> SpectralResult:
         S = rows.scatter(rows.mean_knn("same", self.n_neighbors_))
         S_w = self._shrunk(S, rows)
-        kept = 1 - self.shrinkage_ if S.any() else 1.0  # without variation within classes there is nothing to shrink toward
+        kept = 1 - self.shrinkage_ if S.any() else 1.0  # no trace to shrink toward
         S_b = rows.scatter(rows.mean_knn("other", self.n_neighbors_))
         S_b = kept * S_b + (S_w - kept * S)
         result = generalized_eigh(S_b, S_w)
