@@ -238,8 +238,7 @@ class LMNN(DescentEmbedding):
             return value / n / unit, gradient / n / unit
 
         def look_up(A: np.ndarray) -> csr_array | None:
-            """Return the rows of other classes within two margins, or None to search at every step.
-            """
+            """Return the rows of other classes within two margins; None to search at every step."""
             if n <= SEARCH_ALWAYS_ROWS:
                 return None
             listed = impostors(A, SLACK)
