@@ -52,7 +52,7 @@ CONFIDENCE = 0.95  # one-sided, of the bound on a precision
 IN_SEQUENCE, OF_ALL = 0.96, 0.99  # confidences of two ways to pass, whose errors add up to 5 %
 THRESHOLDS = 200  # candidate thresholds: quantiles of the scores
 FEWEST_ACCEPTED = 20  # fewest queries above a threshold from which its precision is estimated
-ERRORS_AT_FIRST = 2  # in the first test of a precision; with 0 allowed, one error would end the tests
+ERRORS_AT_FIRST = 2  # in the first test of a precision; with 0, one error would end the tests
 NO_RULES = (
     "This %(name)s has no rules for it yet: call `fit`, `fit_relevance`, or `fit_pairs` with "
     "numbers of rows."
