@@ -301,8 +301,8 @@ def validate_for_fit(
 def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return X as a float array or canonical csr_array; float32 is kept.
 
-    `reset` is that of scikit-learn's `validate_data`.
-    Fitting (`reset=True`) requires at least two rows that are not all equal.
+    `reset` is that of scikit-learn's `validate_data`. Fitting (`reset=True`) requires at least two
+    rows that are not all equal.
     """
     if reset:
         return validate_for_fit(estimator, X)[0]

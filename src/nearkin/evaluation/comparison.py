@@ -394,7 +394,6 @@ def extend(
         the automatic choice is fitted if it was not.
     refit, time_budget, n_jobs, progress
         See `compare`.
-        See `compare`.
 
     Returns
     -------

@@ -229,7 +229,6 @@ class RankingRow:
         Time of one fit.
     n_learned : int
         Number of rows it was learned from.
-        Rows that it was learned from.
     """
 
     name: str

@@ -297,7 +297,6 @@ class Judged:
     In every batch, the relevant documents of its queries are candidates of all these queries.
     Documents judged not relevant to a query are candidates of this query only, since others might
     find them relevant.
-    were judged not relevant of their own query alone: another one might find them relevant.
 
     Attributes
     ----------

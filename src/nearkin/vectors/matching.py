@@ -705,7 +705,6 @@ class Matcher(BaseEstimator):
         held out, of all classes.
     random_state : int, RandomState instance or None, default=0
         Seed of the splits.
-        Draws the splits.
 
     Attributes
     ----------
