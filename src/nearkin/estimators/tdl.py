@@ -88,7 +88,7 @@ class TDL(TransductiveEmbedding):
         (such as a factor of 10) nor on m. As reg goes to 0 the labels alone decide; np.inf is
         Laplacian Eigenmaps. "auto" hides a third of the labels at a time and predicts them by the
         vote of `TDLClassifier` with 0.01, 0.03, 0.1, 0.3, 1 and np.inf. The best value is taken if
-        it predicts more labels correctly than 1, by more than two standard errors of the difference.
+        it predicts more labels correctly than 1, by over two standard errors of the difference.
         Otherwise reg is 1, as it is with fewer than 5 labels per class on average, with only one
         class of at least 2 labels, or if `cost` is given.
     reg_unit : float or None, default=None
