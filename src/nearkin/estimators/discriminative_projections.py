@@ -116,7 +116,7 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
 
     Notes
     -----
-    In the null space of B + C, A + C vanishes as well. It is left out; with a ridge, it would come
+    A + C vanishes in the null space of B + C, too. This space is left out; a ridge would put it
     first.
 
     Classes: the result does not depend on the origin of X, which g absorbs. Real-valued targets: it

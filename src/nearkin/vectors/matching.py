@@ -897,8 +897,7 @@ class Matcher(BaseEstimator):
         Parameters
         ----------
         precision : float, default=0.95
-            Lower bound on the share of correct matches among accepted ones, with a confidence of 95
-            %.
+            Lower bound on the share of correct matches among accepted ones (95 % confidence).
 
         Returns
         -------
