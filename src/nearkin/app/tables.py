@@ -483,10 +483,9 @@ def _merged(file: Reader, y: np.ndarray, name: str, what: str) -> tuple[np.ndarr
 def _as_numbers(
     file: Reader, y: np.ndarray, target: str, rows: np.ndarray
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the target of some rows as float64, also from text such as "12.3%", "€12.30" or "72.1
-    kg".
+    """Return the target of some rows as float64.
 
-    Other text raises an error, and so do targets that cannot be evaluated on held-out rows.
+    Text such as "12.3%", "€12.30", "1,234.5" and "72.1 kg" is read as numbers. Other text raises an error, and so do targets that cannot be evaluated on held-out rows.
     """
     remarks = list[str]()
     if y.dtype.kind not in "iuf":

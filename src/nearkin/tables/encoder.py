@@ -34,8 +34,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     The encoding is decided for each column as a whole:
 
     - Numbers and booleans stay as they are; durations are converted to days.
-    - Text becomes numbers if all its values are numbers: with thousands separators ("1,234.5", "1
-      234.5", "1'234.5"), with the same currency before or after ("€12.30", "12 USD"), with a
+    - Text becomes numbers if all its values are numbers: with thousands separators ("1,234.5",
+      "1 234.5", "1'234.5"), with the same currency before or after ("€12.30", "12 USD"), with a
       percent sign ("12.3%" is 0.123), in parentheses as a minus sign ("(12.30)"), with the other
       decimal mark ("12,5"), or as truth values ("true"). Whole numbers that begin with 0, such as
       ZIP codes, are categories.
@@ -45,13 +45,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       ranges that do not overlap ("10-19", replaced by their middle). Text that looks like these but
       may be something else stays text, with a remark.
     - Text becomes dates if all its values are dates in one layout: "2024-03-12" (which may also
-      occur among those of another layout), "12.03.2024", "03/12/2024", "12 Mar 2024", "Mar 12,
-      2024", each with an optional time "10:30", "10:30:05", "10:30 PM", and in ISO 8601 an optional
-      zone. If both orders of day and month are possible, "/" has the month first (the day with
-      `decimal=","`) and "." and "-" the day, with a remark. Columns of a date or time type are not
-      parsed. Dates become the days since 1970 (in UTC), and sine and cosine of the position in the
-      year (if they span more than 60 days), in the week (if at least 5 weekdays occur) and in the
-      day (if times of the day differ). "10:30" alone is the position in the day.
+      occur among those of another layout), "12.03.2024", "03/12/2024", "12 Mar 2024",
+      "Mar 12, 2024", each with an optional time "10:30", "10:30:05", "10:30 PM", and in ISO 8601 an
+      optional zone. If both orders of day and month are possible, "/" has the month first (the day
+      with `decimal=","`) and "." and "-" the day, with a remark. Columns of a date or time type are
+      not parsed. Dates become the days since 1970 (in UTC), and sine and cosine of the position in
+      the year (if they span more than 60 days), in the week (if at least 5 weekdays occur) and in
+      the day (if times of the day differ). "10:30" alone is the position in the day.
     - Other text, and columns of a categorical type, become one column of zeros and ones per value,
       stripped of surrounding spaces; a value not seen in `fit` is all zeros. With more than
       `max_categories` values they become one column: the share of the rows of `fit` that have the
@@ -314,8 +314,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [name for column in self.columns_ for name in column.names]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the features, such as "colour=red" or "day (year, sin)" or "age
-        (missing)".
+        """Return the names of the features.
+
+        Examples are "width", "colour=red", "day (year, sin)" and "age (missing)".
 
         Parameters
         ----------

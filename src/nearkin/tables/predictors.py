@@ -735,8 +735,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         Computes the features of the maps from the numbers and indicators of a table, in the order
         of the encodings' shares.
     encoding_shares_ : dict of str to float
-        The share of each encoding in a prediction, by its name: "8 bins", "straight lines", "32
-        bins".
+        The share of each encoding in a prediction, by its name: "8 bins", "straight lines",
+        "32 bins".
     vote_ : Mixture
         The experts, each with its temperature, distance, axes, and share of a prediction; see
         `nearkin.tables.votes`.

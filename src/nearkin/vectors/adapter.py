@@ -572,7 +572,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     Parameters
     ----------
     n_components : int or None, default=64
-        m; None, or fewer than m features, takes all p.
+        m; all p features if it is None, or if p is smaller.
     loss : {"auto", "nca", "contrastive"}, default="auto"
         "nca" makes some of the relevant rows close, "contrastive" all of them. "auto" takes "nca"
         for labels, whose rows may form several clusters, and "contrastive" for pairs, triplets and
@@ -759,9 +759,9 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         y : array of shape (n_pairs,), default=None
             Grades: 1 (the default) for pairs that belong together, less for weaker ones, 0 or -1
             for pairs that do not. The grades of a row's pairs count relative to each other. Rows of
-            a batch that do not form a known pair count as unrelated. The two rows of a pair that
-            does not belong together are candidates of each other in every batch that contains a
-            relevant pair of the row.
+            a batch that do not form a known pair count as unrelated. If a row was judged not to
+            belong to another one, it is a candidate of that row in every batch that contains a
+            relevant pair of that row.
 
         Returns
         -------
