@@ -485,7 +485,8 @@ def _as_numbers(
 ) -> tuple[np.ndarray, list[str]]:
     """Return the target of some rows as float64.
 
-    Text such as "12.3%", "€12.30", "1,234.5" and "72.1 kg" is read as numbers. Other text raises an error, and so do targets that cannot be evaluated on held-out rows.
+    Text such as "12.3%", "€12.30", "1,234.5" and "72.1 kg" is read as numbers. Other text raises an
+    error, and so do targets that cannot be evaluated on held-out rows.
     """
     remarks = list[str]()
     if y.dtype.kind not in "iuf":
