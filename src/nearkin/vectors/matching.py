@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -49,10 +49,9 @@ from .judgements import (
 # Scores of the best candidates of held-out queries, correct or not.
 
 CONFIDENCE = 0.95  # one-sided, of the bound on a precision
-IN_SEQUENCE, OF_ALL = 0.96, 0.99  # confidences of two ways to pass, whose errors add up to 5 %
+STARTS = np.array([1, 1 / 2, 1 / 4, 1 / 8])  # of the matches: where tests of a precision start
 THRESHOLDS = 200  # candidate thresholds: quantiles of the scores
 FEWEST_ACCEPTED = 20  # fewest queries above a threshold from which its precision is estimated
-ERRORS_AT_FIRST = 2  # in the first test of a precision; with 0, one error would end the tests
 NO_RULES = (
     "This %(name)s has no rules for it yet: call `fit`, `fit_relevance`, or `fit_pairs` with "
     "numbers of rows."
@@ -185,26 +184,24 @@ class PrecisionCurve:
 
     If the threshold is chosen because its bound is high enough, chance is part of the choice: among
     many thresholds on the same queries, one passes too often. `bound` accounts for this. It is the
-    largest precision pi that passes in one of two ways:
+    largest precision pi that passes these tests (the fallback procedure of Wiens 2003):
 
-    * thresholds are tested from the highest one downwards, each by a pointwise bound of level 0.96
-      (`precision_bound`), and the first failure ends the tests;
-    * the lowest threshold is tested by itself, by a bound of level 0.99: if errors do not depend on
-      the score, the few matches at the top show less than all.
+    * Thresholds are tested from the highest one downwards, each by a pointwise bound
+      (`precision_bound`).
+    * Tests start at four thresholds, which an eighth, a quarter, a half and all of the answerable
+      queries reach. Each start brings a quarter of the error probability of 5 %.
+    * A threshold that passes hands the error probability on to the next one. A failure ends the
+      tests until the next start.
 
-    No correction for the number of tests is needed (fixed-sequence testing). Let t* be the score at
-    which the true precision of the matches above falls below pi. A threshold below t* is only
-    accepted if the first one tested below t* passes, which is a single test. Thresholds are
-    quantiles of the scores, so the number of accepted queries is fixed in advance, not the score.
-    Given the number of queries above t*, these are wrong with probability 1 - pi, independently of
-    each other, and those between with a larger probability. The number of errors is thus at least
-    binomial, and the test is as valid as that of a fixed threshold. This assumes that the
-    precision, once below pi, does not rise again as more matches are accepted.
-
-    The sequence for pi starts at the smallest number of matches that would show it with two errors
-    among them, which does not depend on which ones are correct. A larger pi starts later and does
-    not allow more errors at its start. If it passes wrongly, every smaller pi passes its own first
-    wrong test, so trying all pi at once costs nothing.
+    Then the probability that a threshold of too low a precision passes is at most 5 %. Let t* be
+    the score at which the true precision of the matches above falls below pi. A threshold below t*
+    only passes if the first one tested below t* passes, at most with the error probability of all
+    starts above t*, or one of the starts below t*, with its own. Thresholds are quantiles of the
+    scores, so the number of accepted queries is fixed in advance, not the score. Given the number
+    of queries above t*, these are wrong with probability 1 - pi, independently of each other, and
+    those between with a larger probability. The number of errors is thus at least binomial, and
+    each test is as valid as that of a fixed threshold. This assumes that the precision, once below
+    pi, does not rise again as more matches are accepted.
 
     Attributes
     ----------
@@ -216,6 +213,9 @@ class PrecisionCurve:
 
     References
     ----------
+    B. L. Wiens. A fixed sequence Bonferroni procedure for testing multiple endpoints.
+    Pharmaceutical Statistics 2 (2003), 211-215.
+
     A. N. Angelopoulos, S. Bates, E. J. Candes, M. I. Jordan and L. Lei. Learn then Test:
     calibrating predictive algorithms to achieve risk control. arXiv:2110.01052, 2021.
     """
@@ -231,26 +231,22 @@ class PrecisionCurve:
     def of(cls, matches: ScoredMatches) -> Self:
         """Return the curve of some matches, at quantiles of the scores of answerable queries."""
         answerable = matches.answerable
-        thresholds = np.unique(
-            np.quantile(matches.scores[answerable], np.linspace(0, 1, THRESHOLDS, endpoint=False))
-        )
-        flawless = replace(matches, right=np.ones_like(matches.right))
-        lines = []
-        for threshold in thresholds:
+        scores = np.sort(matches.scores[answerable])
+        n_queries = len(scores)
+        thresholds = np.unique(np.quantile(scores, np.arange(THRESHOLDS) / THRESHOLDS))
+        reached = n_queries - np.searchsorted(scores, thresholds)
+        starts = np.unique([np.flatnonzero(reached >= q * n_queries)[-1] for q in STARTS])
+        share = (1 - CONFIDENCE) / len(starts)
+        confidences = 1 - share * np.arange(1, len(starts) + 1)
+        expected, recall, false_answers = np.full((3, len(thresholds)), np.nan)
+        pointwise = np.empty((len(starts), len(thresholds)))
+        for i, threshold in enumerate(thresholds):
             accepted = matches.scores >= threshold
-            lines.append(
-                [
-                    *precision_bound(matches, accepted, IN_SEQUENCE),
-                    most_tested(precision_bound(flawless, accepted, IN_SEQUENCE)[1]),
-                    np.mean((accepted & matches.right)[answerable]),
-                    np.mean(accepted[~answerable]) if not answerable.all() else np.nan,
-                ]
-            )
-        expected, pointwise, tested, recall, false_answers = np.transpose(lines)
-        bound = sequential_bound(pointwise, tested)
-        every = matches.scores >= thresholds[0]
-        bound[0] = max(bound[0], precision_bound(matches, every, OF_ALL)[1])
-        n_queries = int(answerable.sum())
+            expected[i], pointwise[:, i] = precision_bound(matches, accepted, confidences)
+            recall[i] = np.mean((accepted & matches.right)[answerable])
+            if not answerable.all():
+                false_answers[i] = np.mean(accepted[~answerable])
+        bound = fallback_bound(pointwise, starts)
         return cls(thresholds, expected, bound, recall, false_answers, n_queries)
 
     def promise(self, precision: float) -> Promise | None:
@@ -263,40 +259,31 @@ class PrecisionCurve:
         return Promise(precision, float(self.thresholds[i]), *(float(v[i]) for v in values))
 
 
-def sequential_bound(pointwise: np.ndarray, tested: np.ndarray) -> np.ndarray:
-    """Return the largest precision that passes its test at a threshold and at all higher ones.
+def fallback_bound(pointwise: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return the largest precision that passes at each threshold.
 
-    The arguments are, for ascending thresholds, the pointwise bounds and the largest precision
-    tested.
+    Parameters
+    ----------
+    pointwise : array of shape (s, k)
+        The pointwise bounds at ascending thresholds, for the error probability of 1, ..., s starts.
+    starts : int array of shape (s,)
+        Ascending indices of the thresholds at which tests start.
     """
-    # a precision that was tested once is tested at all lower thresholds
-    tested = np.maximum.accumulate(tested[::-1])[::-1]
-    bound = np.minimum(pointwise, tested)
-    for i in range(len(bound)):
-        for higher in range(i + 1, len(bound)):
-            if tested[higher] < bound[i]:  # it is not tested at higher thresholds either
-                break
-            bound[i] = min(bound[i], pointwise[higher])
+    bound = np.zeros(pointwise.shape[1])
+    for start in starts:
+        passes = 1.0
+        for i in range(start, -1, -1):
+            n_starts = np.count_nonzero((starts >= i) & (starts <= start))
+            passes = min(passes, pointwise[n_starts - 1, i])
+            bound[i] = max(bound[i], passes)
     return bound
 
 
-def most_tested(flawless: float) -> float:
-    """Return the largest precision that so many matches can test, given their bound without errors.
-
-    It is the bound for the number of errors that a first test allows.
-    """
-    if flawless == 0:
-        return 0.0
-    n = np.log(1 - IN_SEQUENCE) / np.log(flawless)  # n correct matches show 0.04^(1/n)
-    if n <= ERRORS_AT_FIRST:
-        return 0.0
-    return float(betaincinv(n - ERRORS_AT_FIRST, ERRORS_AT_FIRST + 1, 1 - IN_SEQUENCE))
-
-
 def precision_bound(
-    matches: ScoredMatches, accepted: np.ndarray, confidence: float = CONFIDENCE
-) -> tuple[float, float]:
-    """Return the share of correct matches among accepted ones, and its one-sided lower bound.
+    matches: ScoredMatches, accepted: np.ndarray, confidence: Any = CONFIDENCE
+) -> tuple[float, Any]:
+    """Return the share of correct matches among accepted ones, and its one-sided lower bound: an
+    array for an array of confidences.
 
     The bound holds for accepted matches that were not chosen by it. The share P = sum w r / sum w
     of G groups of queries has the variance `G/(G - 1) sum_groups (sum w (r - P))^2 / (sum w)^2`.
@@ -322,8 +309,8 @@ def precision_bound(
         sums = np.append(np.bincount(units, w * (right - p)), unmet * (0.5 - p))
         variance = G / (G - 1) * sums @ sums / (total + unmet) ** 2
         if variance > 0:
-            n = min(n, p * (1 - p) / variance * ratio**2)
-    return P, float(betaincinv(n * P, n * (1 - P) + 1, 1 - confidence))
+            n = np.minimum(n, p * (1 - p) / variance * ratio**2)
+    return P, betaincinv(n * P, n * (1 - P) + 1, 1 - confidence)
 
 
 # The lists that a search returns for held-out queries, and what they imply for a new list.
@@ -679,9 +666,9 @@ class Matcher(BaseEstimator):
     * the lowest threshold at which the precision of accepted matches is at least the requested one,
       with a confidence of 95 %. The bound is that of Clopper and Pearson, corrected for dependent
       queries: equal rows and, if new classes are expected, rows of the same class. The confidence
-      accounts for the choice of the threshold: thresholds are tested from the highest one downwards
-      until one fails (Angelopoulos et al. 2021; see `PrecisionCurve` of `nearkin.vectors`). If no
-      threshold guarantees the precision, an error is raised.
+      accounts for the choice of the threshold by the fallback procedure (Wiens 2003; see
+      `PrecisionCurve` of `nearkin.vectors`). If no threshold guarantees the precision, an error is
+      raised.
 
     The score of a list is a logistic regression of its largest similarity and the mean of its ten
     largest, both in the learned and in the original space. A best candidate far more similar than
