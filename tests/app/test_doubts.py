@@ -171,7 +171,7 @@ def test_features_that_order_the_rows_are_not_called_useless():
     assert "is by another: rank correlation 0." in text
     assert "Do not use" not in text  # the order that it gives is worth something
     nothing = compare(np.random.default_rng(1).normal(size=(200, 3)), y, **few)
-    assert "these features did not help it to predict. Do not use" in Summary(nothing).verdict
+    assert "these features did not help it predict. Do not use" in Summary(nothing).verdict
 
 
 def test_a_model_that_no_constant_loses_to_is_not_set_ahead_of_worse_ones():
@@ -217,7 +217,7 @@ def test_a_rare_class_is_ranked_by_auc_and_the_reason_said():
     )
     assert found.score.name == "auc"
     assert any(
-        note.startswith("The largest class has 90% of the rows, so AUC ranks")
+        note.startswith("The largest class has 90% of the rows, so methods are ranked by AUC")
         for note in Summary(found).notes
     )
 
@@ -232,7 +232,7 @@ def test_who_ends_before_the_choice_is_named_with_the_reason():
     ahead = replace(found.raw, name="PCA", kind="method", score=found.raw.score + 0.031)
     text = Summary(replace(found, results=(ahead, *found.results))).verdict
     assert "PCA ends before the automatic choice, by 3.1 points." in text
-    assert "in part the luckiest" in text
+    assert "partly lucky" in text
     assert "ends before" not in Summary(found).verdict
 
 
@@ -258,7 +258,7 @@ def test_rows_of_new_groups_alone_are_remarked(given, tmp_path, monkeypatch, cap
         capsys.readouterr()
         assert main(["predict", "m.safetensors", name, "-o", "labels.csv"]) == 0
         said[name] = capsys.readouterr().err
-    assert "every machine is new: expect less of these rows" in said["new.csv"]
+    assert "every machine is new: expect worse predictions" in said["new.csv"]
     assert "is new" not in said["mixed.csv"] + said["t.csv"]
 
 
@@ -366,7 +366,7 @@ def test_an_interrupt_of_the_methods_that_follow_leaves_the_first_answer(
     ]
     assert main(["compare", "t.csv", "--target", "kind", *options]) == 130
     out = capsys.readouterr().out
-    assert "Interrupted: what is written now is the first answer." in out
+    assert "Interrupted: the first answer is written." in out
     assert out.count("\nmethod ") == 1
     names = {line["name"] for line in json.loads((tmp_path / "r.json").read_text())["ranking"]}
     assert names == {"automatic choice", "raw k-NN", "NCA tables", "LDA", "majority"}

@@ -259,7 +259,7 @@ REFUSED = {
     "a NUL byte in a name": (PLAIN.replace("size", "si\0ze"), "holds NUL characters"),
     "only NUL bytes": (b"\0" * 1000, "NUL characters"),
     "UTF-16 cut in a letter": (PLAIN.encode("utf-16")[:-1], "is no UTF-16"),
-    "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "or UTF-16 without a mark"),
+    "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "or UTF-16 without a byte order mark"),
     "random bytes": (RNG.bytes(5000), "save it in UTF-8"),
     "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "save it in UTF-8"),
     "a ZIP archive": (
@@ -268,22 +268,22 @@ REFUSED = {
     ),
     "a workbook of old": (
         b"\xd0\xcf\x11\xe0" + RNG.bytes(2000),
-        "is no text: save the sheet of a workbook as CSV",
+        "is not a text file: save the sheet of a workbook as CSV",
     ),
     "Parquet under another name": (
         b"PAR1" + RNG.bytes(2000),
-        "is no text: let its name end in .parquet",
+        "is not a text file: let its name end in .parquet",
     ),
     "JSON": ('[{"size": 1, "kind": "a"}]', "no 'kind'"),
     "a web page": ("<html><body>kind</body></html>", "no 'kind'"),
     "a comment above the header": ("# a, comment\n" + PLAIN, "no 'kind'"),
     "a title above the header": (
         "Results of May\n\n" + PLAIN,
-        "its first line, 'Results of May', is no header",
+        "its first line, 'Results of May', is not the header",
     ),
     "a title in a row of a sheet": (
         "Results,,\n,,\n" + csv(more=SIZES),
-        "is no header; that seems to be 'size,more,kind': delete the lines above it",
+        "is not the header; that seems to be 'size,more,kind': delete the lines above it",
     ),
     "lines that end as in no other file": (PLAIN.replace("\n", "\u2028"), "no 'kind'"),
     "an open quote": (PLAIN.replace("red", '"red', 1), "a quote is never closed"),
@@ -291,13 +291,13 @@ REFUSED = {
     "long rows": (PLAIN.replace("red", "red,red,red", 3), "Row #2: Expected 2 columns"),
     "a long row": (
         PLAIN + "1,red,red\n",
-        "no readable CSV file (CSV parse error: Row #26: Expected 2 columns, got 3",
+        "not a readable CSV file (CSV parse error: Row #26: Expected 2 columns, got 3",
     ),
     "one column": ("kind\n" + "\n".join(KINDS), "no feature columns"),
     "one row": ("\n".join(LINES[:2]), "1 row: too few rows"),
     "no rows": (LINES[0], "0 rows"),
     "two columns of one name": (PLAIN.replace("size,", "kind,", 1), "'kind' more than once"),
-    "a damaged archive of gzip": (gzip.compress(PLAIN.encode())[:-20], "no readable CSV file"),
+    "a damaged archive of gzip": (gzip.compress(PLAIN.encode())[:-20], "not a readable CSV file"),
     "all rows equal": (LINES[0] + "\n" + "\n".join([LINES[1]] * N), "one class, 'red'"),
     "all features equal": (
         "size,kind\n" + "".join(f"1,{kind}\n" for kind in KINDS),
@@ -311,9 +311,9 @@ REFUSED = {
         pd.DataFrame({"id": [f"row {i}" for i in INTEGERS], "kind": KINDS}).to_csv(index=False),
         "no feature columns",
     ),
-    "labels that are real numbers": (labelled(0.5, 1.5), "holds real numbers, no classes"),
-    "labels of 40 digits": (labelled(10**40, 10**40 + 1), "holds real numbers, no classes"),
-    "labels that are infinite": (labelled("inf", "1"), "holds real numbers, no classes"),
+    "labels that are real numbers": (labelled(0.5, 1.5), "holds real numbers, not classes"),
+    "labels of 40 digits": (labelled(10**40, 10**40 + 1), "holds real numbers, not classes"),
+    "labels that are infinite": (labelled("inf", "1"), "holds real numbers, not classes"),
     "labels that are dates": (
         labelled("2020-01-01", "2020-01-02"),
         "holds dates ('2020-01-01'): give classes",
@@ -593,7 +593,7 @@ REFUSED_PARQUET = {
         labelled_arrow(pa.nulls(N)),
         "has 0 rows with a label in 'kind'",
     ),
-    "labels that are real numbers": (labelled_arrow(SIZES), "holds real numbers, no classes"),
+    "labels that are real numbers": (labelled_arrow(SIZES), "holds real numbers, not classes"),
     "lists of lists": (arrow(more=[[[1.0, 2.0]]] * N), "'more' (list<"),
     "lists of text": (arrow(more=[["a", "b"]] * N), "'more' (list<"),
     "empty lists": (
@@ -760,7 +760,7 @@ def test_encrypted_parquet(plaintext_footer):
 )
 def test_what_is_only_called_parquet(folder, content):
     (folder / "t.parquet").write_bytes(content)
-    assert_clear(read("t.parquet"), "is no readable Parquet file")
+    assert_clear(read("t.parquet"), "is not a readable Parquet file")
 
 
 # NPZ
@@ -862,7 +862,7 @@ REFUSED_SPARSE = {
     "fewer than no rows": ({"shape": [-N, 2]}, "negative"),
     "rows of 64 bits without a sign": (
         {"shape": np.array([2**64 - 1, 2], np.uint64)},
-        "is no readable sparse matrix",
+        "is not a readable sparse matrix",
     ),
     "half a row": ({"shape": [24.5, 2.0]}, "'shape' holds"),
     "a shape of NaN": ({"shape": [np.nan, 2]}, "'shape' holds"),
@@ -874,8 +874,8 @@ REFUSED_SPARSE = {
     ),
     "indices of real numbers": ({"indices": SPARSE.indices + 0.0}, "'indices' holds 'float64'"),
     "indices below 0": ({"indices": -1 - SPARSE.indices}, "indices must be >= 0"),
-    "indices too high": ({"indices": 2 + SPARSE.indices}, "is no readable sparse matrix"),
-    "pointers that fall": ({"indptr": SPARSE.indptr[::-1]}, "is no readable sparse matrix"),
+    "indices too high": ({"indices": 2 + SPARSE.indices}, "is not a readable sparse matrix"),
+    "pointers that fall": ({"indptr": SPARSE.indptr[::-1]}, "is not a readable sparse matrix"),
     "pointers too many": ({"indptr": np.zeros(10**6, int)}, "index pointer size"),
     "a matrix of data": ({"data": SPARSE.data[:, None]}, "'data' holds"),
     "complex": ({"data": 1j * SPARSE.data}, "holds 'complex128'"),
@@ -884,9 +884,9 @@ REFUSED_SPARSE = {
         {"data": [1e308] * 48, "indices": 0 * SPARSE.indices},
         "infinite values",
     ),
-    "a format of bytes": ({"format": b"\xff"}, "is no readable sparse matrix"),
+    "a format of bytes": ({"format": b"\xff"}, "is not a readable sparse matrix"),
     "a format of numbers": ({"format": [3, 4]}, "save 'csr' or 'csc'"),
-    "a format of 100,000 letters": ({"format": LONG}, "is no readable sparse matrix"),
+    "a format of 100,000 letters": ({"format": LONG}, "is not a readable sparse matrix"),
 }
 LYING_HEADERS = {
     "10**12 rows": (claiming("(1000000000000, 50)"), "does not fit into memory"),

@@ -172,9 +172,9 @@ def test_standard_input_is_any_format(folder, monkeypatch, suffix):
     [
         (b"", "standard input is empty"),
         (b"size,kinds\n1,a\n", "standard input has no 'kind'"),
-        (b"PAR1" * 10, "standard input is no readable Parquet file"),
-        (b"PK\3\4" * 10, "standard input is no readable NPZ archive"),
-        (b"\x81", "standard input is no readable CSV file"),
+        (b"PAR1" * 10, "standard input is not a readable Parquet file"),
+        (b"PK\3\4" * 10, "standard input is not a readable NPZ archive"),
+        (b"\x81", "standard input is not a readable CSV file"),
     ],
 )
 def test_errors_name_standard_input(monkeypatch, content, says):
@@ -202,7 +202,7 @@ def test_a_full_disk_under_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(bytes(5000))))
     says = (
         r"^standard input: it cannot be copied to .* \(File too large\): free some space, or "
-        r"name another folder by"
+        r"set TMPDIR to another folder"
     )
     with full_disk(), pytest.raises(TableError, match=says):
         read_table("-", "kind")
@@ -309,7 +309,7 @@ def test_the_decimal_mark_is_that_of_styled_cells_and_of_the_table_that_was_lear
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_no_rows(learned, suffix):
-    assert f"t.{suffix} has 0 rows" in refused(LEARNED[:0], learned.encoder, suffix)
+    assert f"t.{suffix} has no rows" in refused(LEARNED[:0], learned.encoder, suffix)
 
 
 # Values
@@ -331,7 +331,7 @@ def test_values_that_were_never_seen_are_none_of_the_known_and_said(blocks, lear
 def test_many_values_that_were_never_seen_are_cut(learned):
     _, notes, _ = read_rows(write(LEARNED.assign(colour=LEARNED["id"]), "csv"), learned.encoder)
     assert notes[-2].endswith("'row 0', 'row 1', 'row 10' and 21 more in colour (24 rows)")
-    assert notes[-1].startswith("every colour is new: expect less")
+    assert notes[-1].startswith("every colour is new: expect worse")
 
 
 @pytest.mark.parametrize(

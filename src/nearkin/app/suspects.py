@@ -57,8 +57,9 @@ class Suspects:
             names = [name for name, _ in self.group_hints]
             looks = "looks" if len(names) == 1 else "look"
             text = (
-                f"{listed(names)} {looks} like groups of rows. For rows of new groups, expect "
-                f"worse scores than these; --groups {shlex.quote(names[0])} measures how much worse."
+                f"{listed(names)} {looks} like groups of rows. For rows of new groups, "
+                f"expect worse scores than these; --groups {shlex.quote(names[0])} measures how "
+                "much worse."
             )
             found.append(Doubt("groups", text))
         return found

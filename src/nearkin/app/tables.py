@@ -559,7 +559,7 @@ def check_classes(
     if y.dtype.kind == "f":
         if ((y != np.rint(y)) | (np.abs(y) >= 2**53)).any():
             raise TableError(
-                f"{column} holds real numbers, not classes: {remedy}bin them into classes."
+                f"{column} holds real numbers, not classes: {remedy}cut them into classes."
             )
         y = y.astype(np.int64)
     if (y == y[0]).all():
