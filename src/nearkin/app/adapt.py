@@ -320,9 +320,9 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
     )
     settings = ", ".join(f"{name} {value}" for name, value in found.settings.items())
     lines += [
-        f"Evaluated on {queries}, in {FOLDS} splits; {score} decides. Intervals are of 95 %, "
-        'corrected for the training rows that splits share; "better" allows for testing several '
-        "adapters, from long to short.",
+        f"Evaluated on {queries}, in {FOLDS} splits; {score} decides. Intervals are 95 % "
+        'intervals, corrected for the training rows that splits share; "better" allows for testing '
+        "several adapters, from long to short.",
         f"Settings of the adapters, chosen within the training rows: {settings}.",
     ]
     if isinstance(found.judgements, Relevance):

@@ -181,7 +181,7 @@ class Check:
         """Return the findings, one or two sentences per line; the first is about the labels."""
         issues, target = self.issues, short_text(self.table.target)
         n, n_issues, expected = len(issues.rows), issues.n_issues, issues.expected
-        found = [f"No label is probably wrong: expect {expected[-1]:.1f} wrong among {n:,}."]
+        found = [f"No label is probably wrong: expect {expected[-1]:.1f} wrong labels among {n:,}."]
         if n_issues:
             are = "label is" if n_issues == 1 else "labels are"
             among = [

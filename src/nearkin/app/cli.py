@@ -272,7 +272,7 @@ def compare(add: Add) -> None:
         "at most 3 folds, drawn once, and choices made on 500 rows: for a first look at large "
         "differences",
     )
-    add("--no-scaling", "do not standardize, if the features share a unit")
+    add("--no-scaling", "do not standardize (for features that share a unit)")
     add("--seed", "seed of the folds (default: 0)", type=at_least(0), default=0)
     add(
         "--time-budget",
@@ -294,7 +294,7 @@ def check(add: Add) -> None:
     "expected" is the expected number of wrong labels down to this row.
 
     Contradictory twins are equal in all features but have different labels. Far rows are far by all
-    columns together, with numbers in standard deviations. As in compare, columns are named that
+    columns together, with numbers in standard deviations. Like compare, it names columns that
     only identify rows, that predict the target alone, or that look like groups of rows.
 
     Row numbers are those of pandas.read_csv: the first row is 0. The table is not changed.
@@ -324,10 +324,11 @@ def check(add: Add) -> None:
 def predict(add: Add) -> None:
     """Label new rows, or predict numbers, with a saved model.
 
-    Written for every row are its number (the first row is 0) or the column --id, its label and
-    the label's share of the vote (in a regression, the value), and the row numbers and distances
-    of the five nearest voters (in NPZ, of all). CSV has six digits of the shares and distances,
-    other formats all. With --dask, every file of a folder becomes one in the new folder OUT.
+    The output has, for every row, its number (the first row is 0) or the column --id, its label
+    and the label's share of the vote (in a regression, the value), and the row numbers and
+    distances of the five nearest voters (in NPZ, of all). CSV has six digits of the shares and
+    distances, other formats all. With --dask, every file of a folder becomes one in the new folder
+    OUT.
 
     Models of NCA tables also report the familiarity of each row: the share of training rows that
     are at least as far from the others. If it is small, do not rely on the prediction.
@@ -538,7 +539,7 @@ def match(add: Add) -> None:
     such as rows with the same label, which need not be near duplicates. To find near duplicates,
     learn from pairs of them, or compare raw vectors with Matcher in Python.
 
-    Written are both rows, by number (the first is 0) or by the column --id, the cosine of their
+    The output has both rows, by number (the first is 0) or by the column --id, the cosine of their
     adapted vectors, and the probability that they belong together. The search is approximate in
     files of more than 100,000 rows.
 

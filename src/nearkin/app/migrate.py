@@ -168,7 +168,7 @@ def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
     lines.append(
         f"Evaluated on {found.n_queries:,} held-out queries among {found.n_documents:,} held-out "
         f"documents, by a map learned from {max(found.curve):,} rows; the one that --save writes "
-        f"learns from all {n:,}. Intervals are of 95 %."
+        f"learns from all {n:,}. Intervals are 95 % intervals."
     )
     return [*lines, _growth(found)]
 

@@ -50,7 +50,7 @@ def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> li
     ]
     if refused:
         lines.append(
-            f"No cosine is shown by these held-out queries to reach {listed(refused, 6)}. "
+            f"These held-out queries show no cosine that reaches {listed(refused, 6)}. "
             "`nearkin match` uses more than the cosine, and may guarantee it."
         )
     return lines

@@ -480,7 +480,7 @@ class Summary:
             f"{ahead[0]} {rank} above the automatic choice, by {most}"
             f"{words.number(gains[ahead[0]])}{words.points}. The choice is made on the training "
             f"rows, which did not show this. The best of {len(methods)} methods on the same "
-            "held-out rows is also partly lucky: on new rows, expect less than its score here."
+            "held-out rows is also partly lucky: expect it to do worse on new rows."
         )
 
     def _against_references(self) -> Iterator[str]:
