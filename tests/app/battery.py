@@ -417,8 +417,8 @@ PARQUET = {
         "t.parquet",
         pa.Table.from_arrays([KINDS] * 2, ["kind"] * 2),
     ),
-    "CSV called Parquet": (2, "no readable Parquet file", "t.parquet", PLAIN),
-    "Parquet that is empty": (2, "no readable Parquet file", "t.parquet", ""),
+    "CSV called Parquet": (2, "not a readable Parquet file", "t.parquet", PLAIN),
+    "Parquet that is empty": (2, "not a readable Parquet file", "t.parquet", ""),
     "an index of text": (
         0,
         "24 rows",
@@ -460,7 +460,7 @@ NPZ = {
     "no rows in NPZ": (2, "shape", "t.npz", npz(X=np.ones((0, 2)), kind=np.array([], dtype=str))),
     "other arrays": (2, "'X'", "t.npz", {"kind": np.array(KINDS), "a": np.ones(N)}),
     "too few names": (2, "'feature_names'", "t.npz", npz(feature_names=np.array(["p"]))),
-    "CSV called NPZ": (2, "no readable NPZ archive", "t.npz", PLAIN),
+    "CSV called NPZ": (2, "not a readable NPZ archive", "t.npz", PLAIN),
     "an archive of something else": (2, "NPZ", "t.npz", archive(X_npy="1,2", kind_npy="1")),
     "an archive that claims 10^13 rows": (2, "t.npz", "t.npz", HUGE),
 }

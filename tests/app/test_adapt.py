@@ -71,7 +71,7 @@ class TestAdapt:
         adapter = adapted("--report", "a.html")
         text = capsys.readouterr().out
         for words in (
-            "240 vectors of 10 numbers",
+            "240 vectors of 10 dimensions",
             "Take adapter",
             "unseen - raw",
             "Adapter: a.safetensors",
@@ -85,7 +85,7 @@ class TestAdapt:
         # a ring, for seen and for unseen classes, and the precision of matches for both
         assert page.count('id="chosen"') == page.count("minimum cosine of a match") == 2
         assert page.count("<svg") == 4
-        assert page.count(f"<!-- advised: {adapter.name} -->") == 2
+        assert page.count(f"<!-- recommended: {adapter.name} -->") == 2
         assert "#888888" not in page  # what is grey has the colour of the theme
         assert adapter.held_out["adapter"] > adapter.held_out["raw"]
         assert (
@@ -140,7 +140,7 @@ class TestAdapt:
         text = capsys.readouterr().out
         assert all(
             words in text
-            for words in ("adapter 4 int8", "10 numbers to 4, 4 bytes each", "precision@10")
+            for words in ("adapter 4 int8", "10 dimensions to 4, 4 bytes each", "precision@10")
         )
         assert "Which cosine of adapter 4 int8 is a match" in text
         assert "queries have no right one" not in text
@@ -155,7 +155,7 @@ class TestAdapt:
         assert "It is assumed that 50 % of queries have no right one." in capsys.readouterr().out
         capsys.readouterr()
         assert run("inspect", "a.safetensors") == 0
-        assert "That 50 % of queries have no right one" in capsys.readouterr().out
+        assert "It is assumed that 50 % of queries have no right one" in capsys.readouterr().out
 
     def test_noise_is_left_alone(self, capsys, folder):
         np.savez("noise.npz", X=X, y=RNG.permutation(LABELS))

@@ -279,4 +279,4 @@ def test_how_the_table_is_read(here, capsys, undrawn, options, code, says):
 def test_what_separates_no_fields(here, capsys, mark):
     with pytest.raises(SystemExit, match="2"):
         main(["compare", "table.csv", "--target", "kind", "--sep", mark])
-    assert "--sep: one of comma, semicolon, tab" in capsys.readouterr().err
+    assert "--sep: must be one of comma, semicolon, tab" in capsys.readouterr().err

@@ -297,7 +297,9 @@ def test_inspect(here, capsys, monkeypatch, undrawn):
     )
     assert "Held out: the 3-NN is right in" in out
     assert model.n_components == 29
-    assert "Vectors: 30 features to 29 coordinates; the file has " in out  # not: 1.0 times smaller
+    assert (
+        "Vectors: 30 features to 29 coordinates; the file takes " in out
+    )  # not: 1.0 times smaller
     table = out.partition("ignored)\n")[2].splitlines()
     assert "colour=red" in "".join(table[:4])  # what separates the dogs
     assert "more" not in "".join(table)

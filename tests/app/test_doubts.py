@@ -231,9 +231,9 @@ def test_who_ends_before_the_choice_is_named_with_the_reason():
     found = compare(X, y, methods=[], references=[], n_splits=5, n_repeats=1, refit=False)
     ahead = replace(found.raw, name="PCA", kind="method", score=found.raw.score + 0.031)
     text = Summary(replace(found, results=(ahead, *found.results))).verdict
-    assert "PCA ends before the automatic choice, by 3.1 points." in text
+    assert "PCA ranks above the automatic choice, by 3.1 points." in text
     assert "partly lucky" in text
-    assert "ends before" not in Summary(found).verdict
+    assert "ranks above" not in Summary(found).verdict
 
 
 # New rows of nothing that is known
@@ -258,7 +258,7 @@ def test_rows_of_new_groups_alone_are_remarked(given, tmp_path, monkeypatch, cap
         capsys.readouterr()
         assert main(["predict", "m.safetensors", name, "-o", "labels.csv"]) == 0
         said[name] = capsys.readouterr().err
-    assert "every machine is new: expect worse predictions" in said["new.csv"]
+    assert "every machine is new: expect less of these rows" in said["new.csv"]
     assert "is new" not in said["mixed.csv"] + said["t.csv"]
 
 

@@ -482,7 +482,7 @@ def test_a_transform_that_is_interrupted_leaves_nothing(here, capsys, address, m
 def test_coordinates_are_kept_when_their_place_was_taken_meanwhile(here):
     message = (
         r"short: the output cannot be moved there .*: it is complete in "
-        r".*short\.part, rename it"
+        r".*short\.part: rename that"
     )
     with pytest.raises(TableError, match=message), atomic_folder(here / "short"):
         (here / "short" / "of another").mkdir(parents=True)
@@ -524,9 +524,9 @@ COMPARE = ["compare", "many", "--target", "kind"]
         (["compare", "many", "--dask"], "many: name the column of classes or numbers with --target"),
         (["compare", "many", "--target", "kid", "--dask"], "did you mean 'kind'"),
         ([*COMPARE, "--folds", "3", "--dask"], "--folds: not available with --dask"),
-        ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "only: --task, --groups. A folder"),
+        ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "--task, --groups: not available with --dask. Folders"),
         ([*COMPARE, "--report", "r.html", "--dask"], "--report: not available with --dask"),
-        ([*COMPARE, "--quick", "--score", "auc", "--json", "r.json", "--dask"], "only: --score, --json, --quick."),
+        ([*COMPARE, "--quick", "--score", "auc", "--json", "r.json", "--dask"], "--score, --json, --quick: not available with --dask."),
         ([*COMPARE, "--neighbors", "251", "--dask"], "--neighbors is 251, but --dask takes at most 250"),
         ([*COMPARE, "--save", "m.txt", "--dask"], "the name must end in .safetensors"),
         (["transform", "m.safetensors", "many", "--dask"], "name a new folder for them with -o"),

@@ -175,7 +175,7 @@ def test_a_worker_that_dies_loses_nothing(here):
     ("line", "message"),
     [
         ("2.safetensors whole --dask --drift -o out", "--drift: not available with --dask. Parquet files"),
-        ("2.safetensors whole --dask --sep ; --escape-formulas -o out", "only: --escape-formulas, --sep."),
+        ("2.safetensors whole --dask --sep ; --escape-formulas -o out", "--escape-formulas, --sep: not available with --dask."),
         ("2.safetensors whole --dask", "--dask writes files: name a new folder for them with -o"),
         ("0.safetensors whole --dask --coverage 0.9 -o out", "--coverage needs held-out rows, which only models of NCA"),
         ("0.safetensors whole --dask --id nam -o out", "did you mean 'name'"),

@@ -111,7 +111,7 @@ def test_npz_holds_sets_as_a_matrix(here):
 
 def test_too_small_a_table_for_a_coverage_is_said(here, capsys):
     assert set(predicted("--coverage", ".999")["labels"]) == {"high | low | middle"}
-    assert "needs 999 held-out rows, the model has 300: all sets" in capsys.readouterr().err
+    assert "needs 999 held-out rows, but the model has 300, so every set" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("coverage", ["0", "1", "90", "nan", "-.5", "much"])

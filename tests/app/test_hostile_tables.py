@@ -251,14 +251,14 @@ REFUSED = {
     "broken bytes": (PLAIN.encode() + b"1,\x81\n", "save it in UTF-8"),
     "UTF-8 with a broken byte": (
         labelled("ä", "ö").encode() + b"1,\xff\n",
-        "byte 0xFF on line 26 is no UTF-8",
+        "byte 0xFF on line 26 is not UTF-8",
     ),
     "UTF-8 that is cut in a letter": (labelled("ä", "ö").encode()[:-2], "it may be damaged"),
     "NUL bytes": (PLAIN.encode().replace(b"red", b"r\0d"), "holds NUL characters"),
     "a NUL byte in a number": (PLAIN.replace(str(SIZES[3]), "1\0"), "holds NUL characters"),
     "a NUL byte in a name": (PLAIN.replace("size", "si\0ze"), "holds NUL characters"),
     "only NUL bytes": (b"\0" * 1000, "NUL characters"),
-    "UTF-16 cut in a letter": (PLAIN.encode("utf-16")[:-1], "is no UTF-16"),
+    "UTF-16 cut in a letter": (PLAIN.encode("utf-16")[:-1], "is not UTF-16"),
     "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "or UTF-16 without a byte order mark"),
     "random bytes": (RNG.bytes(5000), "save it in UTF-8"),
     "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "save it in UTF-8"),
@@ -361,7 +361,7 @@ def test_windows_1252_is_a_guess_that_is_said():
     write(labelled("ä", "€").encode("cp1252"))
     table = read("t.csv")
     assert sorted(set(table.y.tolist())) == ["ä", "€"]
-    assert table.notes == ["read as Windows-1252, because byte 0xE4 on line 2 is no UTF-8"]
+    assert table.notes == ["read as Windows-1252, because byte 0xE4 on line 2 is not UTF-8"]
 
 
 @pytest.mark.parametrize(
@@ -629,7 +629,7 @@ REFUSED_PARQUET = {
         ),
         "'day' (extension<",
     ),
-    "text that is not UTF-8": (arrow(more=BROKEN_TEXT), "no readable Parquet file"),
+    "text that is not UTF-8": (arrow(more=BROKEN_TEXT), "not a readable Parquet file"),
     "a time zone of no country": (
         arrow(more=pa.array(DAYS, pa.timestamp("ns", "Mars/Olympus"))),
         "Mars/Olympus",
@@ -816,9 +816,9 @@ SOUND_NPZ = {
     "names": {"X": TWO, "feature_names": np.array([STRANGE["HTML"], STRANGE["emoji"]])},
 }
 REFUSED_NPZ = {
-    "objects": ({"X": TWO.astype(object)}, "no readable NPZ archive"),
-    "objects as labels": ({"kind": np.array([None] * N)}, "no readable NPZ archive"),
-    "objects as names": ({"feature_names": np.array([{}])}, "no readable NPZ archive"),
+    "objects": ({"X": TWO.astype(object)}, "not a readable NPZ archive"),
+    "objects as labels": ({"kind": np.array([None] * N)}, "not a readable NPZ archive"),
+    "objects as names": ({"feature_names": np.array([{}])}, "not a readable NPZ archive"),
     "complex": ({"X": 1j * TWO}, "holds 'complex128'"),
     "a structure": (
         {"X": np.zeros((N, 2), dtype=[("a", float), ("b", int)])},
@@ -892,14 +892,14 @@ LYING_HEADERS = {
     "10**12 rows": (claiming("(1000000000000, 50)"), "does not fit into memory"),
     "10**9 columns": (claiming("(24, 1000000000)"), "does not fit into memory"),
     "no rows, 10**12 columns": (claiming("(0, 1000000000000)"), "(0, 1000000000000)"),
-    "-1 rows": (claiming("(-1, 5)"), "no readable NPZ archive"),
-    "twice the rows": (claiming("(48, 1)"), "no readable NPZ archive"),
-    "an expression": (claiming("(24, 10**9)"), "no readable NPZ archive"),
-    "objects": (claiming("(24, 1)", "'|O'"), "no readable NPZ archive"),
-    "brackets": (claiming("", header="(" * 100), "no readable NPZ archive"),
-    "4 GB": (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "no readable NPZ archive"),
-    "nothing": (b"", "no readable NPZ archive"),
-    "text": (b"1,2\n3,4\n", "no readable NPZ archive"),
+    "-1 rows": (claiming("(-1, 5)"), "not a readable NPZ archive"),
+    "twice the rows": (claiming("(48, 1)"), "not a readable NPZ archive"),
+    "an expression": (claiming("(24, 10**9)"), "not a readable NPZ archive"),
+    "objects": (claiming("(24, 1)", "'|O'"), "not a readable NPZ archive"),
+    "brackets": (claiming("", header="(" * 100), "not a readable NPZ archive"),
+    "4 GB": (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "not a readable NPZ archive"),
+    "nothing": (b"", "not a readable NPZ archive"),
+    "text": (b"1,2\n3,4\n", "not a readable NPZ archive"),
 }
 
 
@@ -960,7 +960,7 @@ def test_archives_in_archives(folder):
     npz()
     inner = (folder / "t.npz").read_bytes()
     archive(inner)
-    assert_clear(table_or_line("t.npz"), "no readable NPZ archive")
+    assert_clear(table_or_line("t.npz"), "not a readable NPZ archive")
     archive(inner, name="X.npz")
     assert_clear(table_or_line("t.npz"), "needs an array 'X'")
 
@@ -982,7 +982,7 @@ def test_archives_as_no_numpy_writes_them(folder, case):
     content = bytearray((folder / "t.npz").read_bytes())
     content[local] = content[content.find(b"PK\1\2") + central] = value
     (folder / "t.npz").write_bytes(content)
-    assert_clear(table_or_line("t.npz"), "no readable NPZ archive of plain arrays", says)
+    assert_clear(table_or_line("t.npz"), "not a readable NPZ archive of plain arrays", says)
 
 
 # Files that were damaged on their way

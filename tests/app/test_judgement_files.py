@@ -171,7 +171,7 @@ class TestForms:
             documents.named(judged.documents, "").rows_of(judged.right, ""),
         )
         assert_same(judged_matrix(*at, judged.grades, (len(Q), len(D))), expected)
-        with pytest.raises(TableError, match="names 20 rows, and d has 60"):
+        with pytest.raises(TableError, match="names 20 rows, but d has 60"):
             documents.named(judged.queries, "a file")
 
     def test_numbers_of_rows_in_text(self):
@@ -317,9 +317,9 @@ class TestRefusals:
         ("name", "content", "message"),
         [
             ("a.qrels", "words that say nothing at all of it", "judgements in no known format"),
-            ("a.txt", "q 0 d 1\nq 0 d\nq 0 e 1", "grade is missing|does not go on so"),
-            ("a.txt", "q 0 d 1\nq 0 d x", "does not go on so"),
-            ("a.txt", "q Q0 d 1 .5 tag\nq 0 d 1", "does not go on so|missing"),
+            ("a.txt", "q 0 d 1\nq 0 d\nq 0 e 1", "grade is missing|does not go on like one"),
+            ("a.txt", "q 0 d 1\nq 0 d x", "does not go on like one"),
+            ("a.txt", "q Q0 d 1 .5 tag\nq 0 d 1", "does not go on like one|missing"),
             ("a.json", '{"q": {"d": 1}', "not readable JSON"),
             ("a.json", '{"q": {"d": "x"}}', "no known form|give two"),
             ("a.json", "[1, 2]", "no known format"),

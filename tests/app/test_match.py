@@ -207,7 +207,7 @@ def test_an_array_of_another_length_is_that_of_another_model(capsys, saved, tmp_
     assert (
         main(["transform", *(str(tmp_path / name) for name in ("n.safetensors", "long.npz"))]) == 2
     )
-    assert f"has vectors of {2 * P} numbers, and {P} are needed" in capsys.readouterr().err
+    assert f"has vectors of {2 * P} dimensions, but {P} are needed" in capsys.readouterr().err
 
 
 def test_numbers_of_rows_are_no_part_of_a_vector(capsys, tmp_path):

@@ -49,7 +49,7 @@ def test_rows_are_matched_by_name_and_the_map_is_saved(into, side, capsys):
     assert run("migrate", "old.parquet", "new.parquet", *words) == 0
     text = capsys.readouterr().out
     for part in (
-        "200 rows embedded by both models: 8 numbers of old, 9 of new",
+        "200 rows embedded by both models: 8 dimensions of old, 9 of new",
         "40 rows only in old.parquet: left out",
         "Migrate: recall@10 ",
         "25 held-out queries among 75 held-out documents, by a map learned from 100 rows",
@@ -76,7 +76,7 @@ def test_rows_are_matched_by_name_and_the_map_is_saved(into, side, capsys):
     assert run("inspect", "map.safetensors") == 0
     said = capsys.readouterr().out
     assert "embedded again 100.0" in said
-    assert ("queries alone" if side == "query" else "documents alone") in said
+    assert ("queries only" if side == "query" else "documents only") in said
 
 
 def test_without_names_rows_are_matched_by_number(capsys):

@@ -317,7 +317,7 @@ ROWS = "1,a\n2,b\n3,a\n4,b\n"
 BROKEN = {
     "empty": ("", "t.csv is empty: it needs a header line"),
     "blank": ("\n\n", "t.csv is empty"),
-    "header only": ("size,kind\n", "has no rows: give some"),
+    "header only": ("size,kind\n", "has 0 rows: give some"),
     "three rows": ("size,kind\n1,a\n2,b\n3,a\n", ["has 3 rows: too few rows, give at least 4"]),
     "Windows-1251": ("größe,kind\n1,\x8f\n".encode("latin-1"), ["not a readable CSV file (", "save it in UTF-8"]),
     "a long row": ("size,kind\n1,a\n2,b,3\n", ["Row #3: Expected 2 columns, got 3", "as many fields in every row as in the header"]),
@@ -482,8 +482,8 @@ BROKEN_NPZ = {
     "lengths": ({"X": X, "y": Y[:3]}, ["'y' holds '<U1' of the shape (3,)", "for each of 4 rows"]),
     "label matrix": ({"X": X, "y": X}, "'y' holds 'float64' of the shape (4, 2)"),
     "bytes": ({"X": X, "y": Y.astype("S")}, ["'y' holds '|S1'", "save a string or number"]),
-    "objects": ({"X": X, "y": Y.astype(object)}, ["no readable NPZ archive", "Object arrays"]),
-    "object X": ({"X": X.astype(object), "y": Y}, "no readable NPZ archive of plain arrays"),
+    "objects": ({"X": X, "y": Y.astype(object)}, ["not a readable NPZ archive", "Object arrays"]),
+    "object X": ({"X": X.astype(object), "y": Y}, "not a readable NPZ archive of plain arrays"),
     "not finite": (
         {"X": NOT_FINITE, "y": Y},
         ["infinite values", "'column 0' (1), first in row 2 (counted from 0)", "fill them or drop"],
@@ -539,7 +539,7 @@ def test_zip_of_something_else(folder):
     with zipfile.ZipFile("t.npz", "w") as archive:
         archive.writestr("X", "1,2")
         archive.writestr("y", "1")
-    refused(read_table, "t.npz", says=["no readable NPZ archive", "numpy.savez"])
+    refused(read_table, "t.npz", says=["not a readable NPZ archive", "numpy.savez"])
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -548,7 +548,7 @@ def test_damaged_npz(folder, save):
     content = bytearray((folder / "t.npz").read_bytes())
     content[400:3000] = bytes(2600)
     (folder / "t.npz").write_bytes(content)
-    refused(read_table, "t.npz", says=["no readable NPZ archive", "write it again"])
+    refused(read_table, "t.npz", says=["not a readable NPZ archive", "write it again"])
 
 
 def test_cut_npz(folder):

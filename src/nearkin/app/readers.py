@@ -407,7 +407,7 @@ class Source(Reader):
                 else:  # numbers for thousands of rows, then a word
                     mixed.add(name)
         if n_rows == 0:
-            raise TableError(f"{self.path} has no rows: give some.")
+            raise TableError(f"{self.path} has 0 rows: give some.")
         empty = places.keys() - kinds.keys()
         met["empty"] -= n_rows * len(empty)
         if met.keys() - {"empty"}:  # marks of missing cells are words if no number is among them
