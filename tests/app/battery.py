@@ -253,7 +253,7 @@ LABELS = {
         csv(*(f"€{i}.50" for i in range(N))),
         "--task regression",
     ),
-    "numbers that are words": (2, "no number", "t.csv", PLAIN, "--task regression"),
+    "numbers that are words": (2, "not a number", "t.csv", PLAIN, "--task regression"),
     "numbers that are all equal": (2, "kind", "t.csv", csv(3.5), "--task regression"),
     "a score of another task": (2, "--score", "t.csv", PLAIN, "--score r2"),
 }
