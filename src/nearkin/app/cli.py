@@ -293,9 +293,9 @@ def check(add: Add) -> None:
     often as among the rows with the surest votes; where classes overlap everywhere, it is too high.
     "expected" is the expected number of wrong labels down to this row.
 
-    Contradictory twins are equal in all features but have different labels. Far rows are far by all
-    columns together, with numbers in standard deviations. Like compare, it names columns that
-    only identify rows, that predict the target alone, or that look like groups of rows.
+    Contradictory twins are equal in all features but have different labels. Far rows are compared
+    by all columns, with numbers in standard deviations. Like compare, this command names columns
+    that only identify rows, that predict the target alone, or that look like groups of rows.
 
     Row numbers are those of pandas.read_csv: the first row is 0. The table is not changed.
 
@@ -440,7 +440,7 @@ def adapt(add: Add) -> None:
     and CSV, Parquet or JSON lines with the columns of sentence-transformers (anchor, positive,
     negative_1; sentence1, sentence2, score), of BEIR, or of a click log (query, document, shown or
     impressions, clicked or clicks). Documents that are judged 0, shown but never clicked, or given
-    as negatives count as not relevant. Scores of runs, and columns "score" with other than whole
+    as negatives count as not relevant. Scores of runs, and a column "score" of other than whole
     numbers, are taken as those of a teacher, such as a cross-encoder.
     """
     add(
@@ -452,8 +452,8 @@ def adapt(add: Add) -> None:
     add("--label", "learn from this column: rows with the same label belong together", "COLUMN")
     add(
         "--pairs",
-        "learn from a table of rows that belong together, in two columns, and optionally a third, "
-        "how relevant they are (0: not); or from judgements in another format, see above",
+        "learn from a table of pairs: two columns of rows that belong together, and optionally a "
+        "third, how relevant they are (0: not); or from judgements in another format, see above",
         "FILE",
     )
     add("--queries", "vectors of queries; VECTORS are those of documents", "FILE")
@@ -560,7 +560,7 @@ def match(add: Add) -> None:
     )
     add(
         "--precision",
-        "least share of right matches (default: 0.95)",
+        "minimum share of right matches (default: 0.95)",
         "SHARE",
         type=_share,
         default=0.95,
