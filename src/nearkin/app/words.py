@@ -384,8 +384,8 @@ class Summary:
         lines += self._against_references()
         if not self._no_better:
             lines += self._against_constant()
-        least = comparison.least_difference
-        if not comparison.n_chained and np.isfinite(least) and least > 0:
+        least, is_share = comparison.least_difference, self.wording.unit == "%"
+        if not comparison.n_chained and 0 < least < (1 if is_share else np.inf):
             size = f"{self.wording.factor * least:.2g}{self.wording.points}"
             lines.append(
                 f"This table is large enough to detect a true difference of about {size} with a "
