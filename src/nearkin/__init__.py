@@ -15,7 +15,7 @@ _ELSEWHERE = {
     "TableEncoder": "tables",
     "label_issues": "tables",
 }
-TYPE_CHECKING = False  # that of typing, which takes time to load
+TYPE_CHECKING = False  # that of typing, which is slow to import
 if TYPE_CHECKING:
     from .estimators import *  # noqa: F403 - the names in its __all__
     from .estimators import __all__ as _methods
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Load what is named, when it is first used: `import nearkin` alone is quick."""
+        """Import a name when it is first used, which makes `import nearkin` fast."""
         if name == "__all__":
             return [*_import_module(f"{__name__}.estimators").__all__, *_ELSEWHERE]
         module = f"{__name__}.{name}"

@@ -11,7 +11,7 @@ def main() -> int:
 
 
 def _command() -> int:
-    from .app.cli import main  # a signal that comes meanwhile is one line
+    from .app.cli import main  # a signal during this import gives a one-line message
 
     return main()
 

@@ -1,5 +1,6 @@
-"""Arrays of torch, CuPy and other libraries, under scikit-learn's `array_api_dispatch`: they are
-mapped where they are, and what was learned is moved to them, once. A leaf.
+"""Arrays of torch, CuPy and other libraries under scikit-learn's `array_api_dispatch`.
+
+They are mapped on their device; learned arrays are copied there once.
 """
 
 from __future__ import annotations
@@ -12,33 +13,35 @@ from sklearn import get_config
 from sklearn.utils._array_api import _is_numpy_namespace, get_namespace_and_device
 
 # For every estimator and attribute: the learned array, and its copies by namespace, device and
-# type. It is neither pickled nor cloned, and copies of an array that a new fit replaced are gone.
+# dtype. They are neither pickled nor cloned, and copies of an array are dropped after a new fit.
 _COPIES: WeakKeyDictionary[Any, dict[str, tuple[np.ndarray, dict[tuple, Any]]]] = (
     WeakKeyDictionary()
 )
 
 
 def foreign_namespace(X: Any) -> Any:
-    """Return the namespace by whose functions scikit-learn would compute on X; None for NumPy's,
-    for what is no array (sparse matrices, frames, lists), and without `array_api_dispatch`.
+    """Return the array namespace in which scikit-learn would compute on X, or None.
+
+    It is None for NumPy, for objects that are not arrays (sparse matrices, data frames, lists), and
+    without `array_api_dispatch`.
     """
     if not get_config()["array_api_dispatch"]:
         return None
     try:
         xp, is_array, _ = get_namespace_and_device(X)
-    except TypeError:  # a frame
+    except TypeError:  # a data frame
         return None
     return xp if is_array and not _is_numpy_namespace(xp) else None
 
 
 def moved(estimator: Any, name: str, X: Any) -> Any:
-    """Return a learned array in the namespace and the type of X, on its device.
+    """Return a learned array in the namespace and dtype of X, on its device.
 
     Parameters
     ----------
     estimator : fitted estimator
     name : str
-        Of the attribute that holds the array.
+        The attribute that holds the array.
     X : array that has a `foreign_namespace`
     """
     learned = getattr(estimator, name)
@@ -49,17 +52,17 @@ def moved(estimator: Any, name: str, X: Any) -> Any:
         _COPIES[estimator][name] = learned, copies
     place = xp.__name__, str(device), str(X.dtype)
     if place not in copies:
-        # a copy: torch warns of arrays that are read-only
+        # copied because torch warns about read-only arrays
         copies[place] = xp.asarray(np.array(learned), dtype=X.dtype, device=device)
     return copies[place]
 
 
 def affine_unit_rows(X: Any, A: Any, b: Any, xp: Any) -> Any:
-    """Return A x_i / ||x_i|| + b, scaled to unit length, by the functions of a namespace."""
+    """Return A x_i / ||x_i|| + b, scaled to unit length, computed in a namespace."""
     return unit_rows(unit_rows(X, xp) @ A.T + b, xp)
 
 
 def unit_rows(U: Any, xp: Any) -> Any:
-    """Return rows scaled to unit length, by the functions of a namespace; a row of zeros stays."""
+    """Return rows scaled to unit length, computed in a namespace; rows of zeros stay."""
     lengths = xp.linalg.vector_norm(U, axis=1, keepdims=True)
     return U / (lengths + xp.astype(lengths == 0, U.dtype))

@@ -1,6 +1,4 @@
-"""How computations are cut into parts, and what a part needs: threads, memory, blocks of rows; rows
-about their mean, dense, or of unit length. A leaf.
-"""
+"""Blocks of rows, threads and memory; centring, densifying and scaling rows."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ import numpy as np
 from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
-FEW_ENTRIES = 2**18  # below, one thread is quicker than two
-# how many there are, while BLAS is held to one
+FEW_ENTRIES = 2**18  # below, one thread is faster than two
+# the number of threads while BLAS is limited to one
 _threads: ContextVar[int] = ContextVar("threads", default=0)
 
 Item = TypeVar("Item")
@@ -31,12 +29,12 @@ Result = TypeVar("Result")
 def parallel_map(
     function: Callable[[Item], Result], items: Iterable[Item], work: int
 ) -> list[Result]:
-    """Return `function` of every item, by as many threads as BLAS may use, which itself uses one
-    meanwhile.
+    """Return `function` of every item, using as many threads as BLAS may, while BLAS itself uses
+    one.
 
-    `work`, in array entries touched in all, decides whether threads are worth their while. BLAS
-    with threads of its own does worse: its idle threads keep spinning for a while, on the cores
-    that the tiles need.
+    `work`, the total number of array entries touched, decides whether threads pay off. BLAS with
+    its own threads does worse: its idle threads keep spinning for a while, on the cores that the
+    tiles need.
     """
     with blas_in_one_thread() as n:
         threads = 1 if work < FEW_ENTRIES else n
@@ -48,10 +46,10 @@ def parallel_map(
 
 @contextmanager
 def blas_in_one_thread() -> Iterator[int]:
-    """Hold BLAS to one thread, and yield how many threads there are for `parallel_map`.
+    """Limit BLAS to one thread, and yield the number of threads for `parallel_map`.
 
-    To ask and to tell the libraries takes half a millisecond: what calls `parallel_map` many times
-    with little work does so once, around all calls.
+    Querying and limiting the libraries takes half a millisecond: code that calls `parallel_map`
+    many times with little work should do this once, around all calls.
     """
     if _threads.get():
         yield _threads.get()
@@ -67,19 +65,19 @@ def blas_in_one_thread() -> Iterator[int]:
 def parallel_sum(
     term: Callable[[Item], np.ndarray], items: Sequence[Item], work: int
 ) -> np.ndarray:
-    """Return the sum of the terms of items, at least one; every thread adds up its share."""
+    """Return the sum of the terms of at least one item; every thread sums its share."""
     sums = parallel_map(lambda share: reduce(np.add, map(term, share)), shares(items), work)
     return reduce(np.add, sums)
 
 
 def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """Cut items into one part a thread, each of which adds up what it computes."""
+    """Split items into one part per thread, which sums its results."""
     t = n_threads()
     return [items[start::t] for start in range(min(t, len(items)))]
 
 
 def n_threads() -> int:
-    """Return how many threads BLAS may use here."""
+    """Return the number of threads that BLAS may use here."""
     known = _threads.get()
     return known or max(
         [1, *(library["num_threads"] for library in thread_pools().select(user_api="blas").info())]
@@ -88,14 +86,15 @@ def n_threads() -> int:
 
 @cache
 def thread_pools() -> ThreadpoolController:
-    """Return the libraries with threads, for a limit on them; to find them takes milliseconds."""
+    """Return the threaded libraries, for setting limits; finding them takes milliseconds."""
     return ThreadpoolController()
 
 
 @contextmanager
 def deaf_processes() -> Iterator[None]:
-    """Ignore Ctrl-C and the end of the terminal, as then do the processes that start here: the
-    parent ends them.
+    """Ignore Ctrl-C and the end of the terminal, also in processes started here.
+
+    The parent process ends these.
     """
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
     try:
@@ -110,11 +109,10 @@ def deaf_processes() -> Iterator[None]:
 
 
 def available_memory() -> int | None:
-    """Return the bytes that this process may still use, or None where the system does not report
-    it.
+    """Return the bytes that this process may still use, or None if the system does not report them.
 
-    The smaller of the free memory of the machine and what its control group (a container) still
-    allows.
+    This is the smaller of the free memory of the machine and what its control group (a container)
+    still allows.
     """
     limits = []
     meminfo, group = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
@@ -122,7 +120,7 @@ def available_memory() -> int | None:
         if meminfo.exists():
             free = re.search(r"^MemAvailable:\s+(\d+)", meminfo.read_text(), re.MULTILINE)
             limits += [int(free[1]) * 1024] if free else []
-        else:  # macOS: all of it, for want of a better figure
+        else:  # macOS: all of it, as nothing better is known
             limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     with suppress(OSError, ValueError):  # no control group, or "max": no limit
         statistics = (group / "memory.stat").read_text()
@@ -139,7 +137,7 @@ def human_bytes(n_bytes: float) -> str:
 
 
 def require_memory(n_bytes: float, what: str, remedy: str) -> None:
-    """Raise a MemoryError that names `what` and the `remedy` when `n_bytes` are not to be had."""
+    """Raise a MemoryError that names `what` and the `remedy` if `n_bytes` are not available."""
     available = available_memory()
     if available is not None and n_bytes > available:
         raise MemoryError(
@@ -149,15 +147,17 @@ def require_memory(n_bytes: float, what: str, remedy: str) -> None:
 
 
 def densified(X: Any) -> Any:
-    """Return sparse X as a dense array when more than a tenth of its entries is stored: quicker,
-    and can be centred.
+    """Return sparse X as a dense array if more than a tenth of its entries is stored.
+
+    This is faster, and dense rows can be centred.
     """
     return X.toarray() if issparse(X) and X.nnz > 0.1 * X.shape[0] * X.shape[1] else X
 
 
 def centre(X: np.ndarray) -> np.ndarray:
-    """Return dense X in float64 with its column means removed, twice: far from the origin the first
-    mean is rounded.
+    """Return dense X in float64 with its column means removed, twice.
+
+    Far from the origin, the first mean is inexact.
     """
     X = np.asarray(X, dtype=np.float64)
     X = X - X.mean(axis=0)
@@ -166,10 +166,10 @@ def centre(X: np.ndarray) -> np.ndarray:
 
 
 def near_origin(X: np.ndarray) -> np.ndarray:
-    """Return dense X about its mean, far from which distances lose their digits.
+    """Return dense X, centred so that distances do not lose precision far from the origin.
 
-    float32 is computed with in float64, and stays as it is, without a copy, unless its mean is very
-    far.
+    float32 is used in float64 computations later, and is returned without a copy unless its mean is
+    very far from the origin.
     """
     if X.dtype == np.float32:
         mean = X.mean(axis=0, dtype=np.float64)
@@ -185,7 +185,7 @@ def dense_float64(X: Any) -> np.ndarray:
 
 
 def relative_to(origin: np.ndarray | None, X: Any) -> Any:
-    """Return rows relative to the origin, dense, their type kept; as they are without one."""
+    """Return rows relative to the origin, dense, with their dtype; without an origin, X itself."""
     if origin is None:
         return X
     X = X.toarray() if issparse(X) else X
@@ -193,25 +193,26 @@ def relative_to(origin: np.ndarray | None, X: Any) -> Any:
 
 
 def row_blocks(n_rows: int, entries_per_row: int, entries: int = 2**21) -> list[slice]:
-    """Cut `n_rows` rows into slices of about `entries` numbers each."""
+    """Split `n_rows` rows into slices of about `entries` entries each."""
     step = max(1, entries // max(1, entries_per_row))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 def row_lengths(U: np.ndarray) -> np.ndarray:
-    """Return the lengths of rows as a column; of a row of zeros, which has no direction, 1."""
+    """Return the lengths of rows as a column; 1 for a row of zeros, which has no direction."""
     lengths = np.linalg.norm(U, axis=1, keepdims=True)
     return np.where(lengths > 0, lengths, 1).astype(U.dtype, copy=False)
 
 
 def unit_rows(U: np.ndarray) -> np.ndarray:
-    """Return rows scaled to unit length; a row of zeros stays."""
+    """Return rows scaled to unit length; rows of zeros stay."""
     return U / row_lengths(U)
 
 
 def affine_unit_rows(X: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return A x_i / ||x_i|| + b, scaled to unit length, of rows (n, p), in their precision; by
-    blocks of rows.
+    """Return A x_i / ||x_i|| + b, scaled to unit length, for rows (n, p), in blocks.
+
+    The precision is that of the rows.
     """
     Z = np.empty((len(X), len(A)), X.dtype)
     A, b = A.astype(X.dtype, copy=False), b.astype(X.dtype, copy=False)

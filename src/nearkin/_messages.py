@@ -1,4 +1,4 @@
-"""Words of messages: names in quotes and lists, short enough for a line; warnings. A leaf."""
+"""Text of messages (short quoted names and lists), and warnings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MAX_LIST = 240
 
 
 def note(what: str, items: list[str]) -> list[str]:
-    """Return a remark on the items, in a list; none without items."""
+    """Return a list with a remark on the items, empty if there are none."""
     return [f"{what}: {listed(items)}"] if items else []
 
 
 def quoted(names: Iterable[Any], most: int = 10) -> str:
-    """Return "'a', 'b', 'c'", cut after `most` names."""
+    """Return "'a', 'b', 'c'", truncated after `most` names."""
     return listed([shown(name) for name in names], most)
 
 
@@ -27,7 +27,7 @@ def shown(name: Any) -> str:
 
 
 def listed(items: Sequence[str], most: int = 10) -> str:
-    """Return "a, b, c", cut after `most` items, or fewer where they are long."""
+    """Return "a, b, c", truncated after `most` items, or earlier if they are long."""
     short = [shortened(item, 2 * MAX_NAME) for item in items[:most]]
     while len(short) > 1 and sum(map(len, short)) > MAX_LIST:
         short.pop()
@@ -42,12 +42,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the text, cut after `most` characters."""
+    """Return the text, truncated after `most` characters."""
     return text if len(text) <= most else f"{text[:most]}..."
 
 
 def in_row(row: int) -> str:
-    """Return where a row is found in a table without lines."""
+    """Return the location of a row in a table without lines."""
     return f"in row {row} (counted from 0)"
 
 
@@ -55,9 +55,7 @@ PASSED_THROUGH = {"nearkin", "sklearn", "joblib"}
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn as from the nearest line outside of nearkin, and of scikit-learn and joblib, through
-    which it is called.
-    """
+    """Warn as from the nearest line outside of nearkin, scikit-learn and joblib."""
     frame, level = inspect.currentframe(), 1  # Python 3.12: skip_file_prefixes
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_THROUGH:
         frame, level = frame.f_back, level + 1

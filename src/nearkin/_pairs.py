@@ -1,6 +1,4 @@
-"""Pairs, triplets and quadruplets of rows as they are given: rows, or numbers of rows, what is said
-of them, and how much each counts. A leaf.
-"""
+"""Validation of pairs, triplets and quadruplets, given as rows or as row indices, with weights."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ NO_PAIR_DIFFERS = (
 
 
 def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
-    """Return pairs of rows, one behind the other, as a float array of shape (n_pairs, 2, p)."""
+    """Return pairs of rows, stacked as a float array of shape (n_pairs, 2, p)."""
     return validate_tuples(pairs, "pairs", 2, p)
 
 
@@ -48,7 +46,7 @@ def validate_tuples(tuples: Any, name: str, width: int, p: int | None = None) ->
 
 
 def _shape(values: Any, name: str) -> tuple[int, ...]:
-    """Return the shape of an array, or of lists in lists."""
+    """Return the shape of an array, or of nested lists."""
     try:
         return np.shape(values)
     except ValueError as error:
@@ -59,7 +57,7 @@ def _shape(values: Any, name: str) -> tuple[int, ...]:
 
 
 def _numbers(values: Any, name: str, **options: Any) -> np.ndarray:
-    """Return an array of numbers of any dimension, as scikit-learn's `check_array` does."""
+    """Return an array of numbers of any dimension, like scikit-learn's `check_array`."""
     try:
         return check_array(values, allow_nd=True, ensure_2d=False, input_name=name, **options)
     except ValueError:
@@ -68,20 +66,20 @@ def _numbers(values: Any, name: str, **options: Any) -> np.ndarray:
 
 
 class GivenPairs(NamedTuple):
-    """Pairs of rows that are similar or not, and how much each counts: what `fit_pairs` learns
-    from.
+    """Similar and dissimilar pairs of rows with weights, the input of `fit_pairs`.
 
     Attributes
     ----------
     X : array or csr_array of shape (n, p)
     numbers : int ndarray of shape (n_pairs, 2)
-        Rows of X.
+        Indices of rows of X.
     similar : ndarray of shape (n_pairs,)
-        Booleans, at least one is True.
+        Booleans, at least one of which is True.
     weights : ndarray of shape (n_pairs,)
-        Larger than 0.
+        Greater than 0.
     stacked : bool
-        Whether X holds the rows of the pairs one after the other, in place of rows of the user.
+        Whether X holds the rows of the pairs one after the other, instead of rows given by the
+        user.
     """
 
     X: Any
@@ -91,7 +89,7 @@ class GivenPairs(NamedTuple):
     stacked: bool
 
     def merged(self) -> GivenPairs:
-        """Return the same pairs; equal rows of stacked ones are one row."""
+        """Return the same pairs, with equal rows merged if they are stacked."""
         if not self.stacked:
             return self
         X, numbers = distinct_rows(self.X[self.numbers])
@@ -101,10 +99,10 @@ class GivenPairs(NamedTuple):
 def validate_given_pairs(
     estimator: Any, pairs: Any, y: Any, X: Any = None, weights: Any = None
 ) -> GivenPairs:
-    """Return pairs for fitting: rows, (n_pairs, 2, p), or with X numbers of its rows, (n_pairs, 2).
+    """Return pairs for fitting: rows, (n_pairs, 2, p), or with X indices of its rows, (n_pairs, 2).
 
-    Without y all are similar; y is 1 for similar ones, -1 for others. Pairs of weight 0 are left
-    out.
+    y is 1 for similar pairs and -1 for others; without y all are similar. Pairs of weight 0 are
+    left out.
     """
     stacked = X is None
     if stacked:
@@ -129,11 +127,11 @@ def validate_given_pairs(
 def validate_comparisons(
     estimator: Any, tuples: Any, name: str, X: Any = None, weights: Any = None
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return rows for fitting, quadruplets (n, 4) of their numbers, and the weights of these.
+    """Return rows for fitting, quadruplets (n, 4) of their indices, and weights.
 
-    `name` is "triplets" or "quadruplets", of rows or, with X, of numbers of its rows. A triplet (a,
-    b, c) becomes (a, b, a, c). Those of weight 0, and rows that are in none of the others, are left
-    out.
+    `name` is "triplets" or "quadruplets", given as rows or, with X, as indices of its rows. A
+    triplet (a, b, c) becomes (a, b, a, c). Comparisons of weight 0 are left out, and so are rows
+    that occur in no other comparison.
     """
     width = {"triplets": 3, "quadruplets": 4}[name]
     if X is None:
@@ -157,7 +155,7 @@ def validate_comparisons(
 
 
 def _refuse_idle(numbers: np.ndarray, name: str) -> None:
-    """Raise a ValueError where a row is compared with itself, or a pair with the same one."""
+    """Raise a ValueError if a row is compared with itself, or a pair with the same pair."""
     if name == "triplets":
         _refuse_repeats(numbers, name)
         return
@@ -172,10 +170,10 @@ def _refuse_idle(numbers: np.ndarray, name: str) -> None:
 
 
 def unstacked(X: Any, numbers: Any, y: Any, name: str, width: int) -> tuple[Any, Any, Any]:
-    """Return rows, the numbers of those of each pair or triplet, and y.
+    """Return rows, the row indices of each pair or triplet, and y.
 
-    Where X is (n, width, p), it holds these rows, of which equal ones are one row, and y may come
-    second. Any other X stays as it is.
+    If X is (n, width, p), it holds these rows; equal ones are merged, and y may be the second
+    argument. Any other X is returned unchanged.
     """
     if len(_shape(X, "X")) != 3:
         return X, numbers, y
@@ -194,7 +192,7 @@ def unstacked(X: Any, numbers: Any, y: Any, name: str, width: int) -> tuple[Any,
 
 
 def check_pair_labels(y: Any, n_pairs: int) -> np.ndarray:
-    """Return which pairs are similar: y is 1, not -1."""
+    """Return which pairs are similar: y is 1 or -1."""
     y = column_or_1d(y)
     if y.shape != (n_pairs,) or not np.isin(y, (-1, 1)).all():
         is_binary = (y == 0).any() and np.isin(y, (0, 1)).all()
@@ -207,16 +205,14 @@ def check_pair_labels(y: Any, n_pairs: int) -> np.ndarray:
 
 
 def check_pairs(pairs: Any, n: int) -> np.ndarray:
-    """Return pairs (n_pairs, 2) of the numbers of n rows; None pairs each row with the next one."""
+    """Return pairs (n_pairs, 2) of indices of n rows; None pairs each row with the next one."""
     if pairs is None:
         return np.column_stack([np.arange(n - 1), np.arange(1, n)])
     return check_row_numbers(pairs, "pairs", 2, n)
 
 
 def check_row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
-    """Return pairs (n_pairs, 2) or triplets (n_triplets, 3) of the numbers of n rows, those of one
-    all different.
-    """
+    """Return pairs (n_pairs, 2) or triplets (n_triplets, 3) of distinct indices of n rows."""
     numbers = _row_numbers(numbers, name, width, n)
     _refuse_repeats(numbers, name)
     return numbers
@@ -244,7 +240,7 @@ def _row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
 
 
 def _refuse_repeats(numbers: np.ndarray, name: str) -> None:
-    """Raise a ValueError where the rows of one pair or triplet are not all different."""
+    """Raise a ValueError if the rows of a pair or triplet are not all different."""
     if (repeat := _first_repeat(numbers)) is not None:
         at, row = repeat
         raise ValueError(
@@ -253,7 +249,7 @@ def _refuse_repeats(numbers: np.ndarray, name: str) -> None:
 
 
 def _first_repeat(numbers: np.ndarray) -> tuple[int, int] | None:
-    """Return the first pair or triplet that has a row twice, and that row; None where none has."""
+    """Return the first pair or triplet that contains a row twice, and that row, or None."""
     ordered = np.sort(numbers, axis=1)
     twice = ordered[:, 1:] == ordered[:, :-1]
     if not twice.any():
@@ -263,7 +259,7 @@ def _first_repeat(numbers: np.ndarray) -> tuple[int, int] | None:
 
 
 def check_pair_weights(weights: Any, n_pairs: int, name: str = "weights") -> np.ndarray:
-    """Return the weights of pairs, (n_pairs,), the largest as 1; None gives each the weight 1."""
+    """Return the weights of pairs, (n_pairs,), scaled to maximum 1; None gives equal weights."""
     if weights is None:
         return np.ones(n_pairs)
     shape = _shape(weights, name)
@@ -273,15 +269,13 @@ def check_pair_weights(weights: Any, n_pairs: int, name: str = "weights") -> np.
     weights = _numbers(weights, name, dtype=np.float64)
     if weights.min() < 0 or not weights.any():
         raise ValueError(f"{must} {weights.min():g} to {weights.max():g}.")
-    return weights / weights.max()  # a sum of numbers near 1e308 is infinite
+    return weights / weights.max()  # a sum of numbers near 1e308 would overflow
 
 
 def distinct_rows(tuples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of some pairs or triplets, equal ones once, and the numbers of those of
-    each.
-    """
+    """Return the distinct rows of some pairs or triplets, and the row indices of each."""
     rows = tuples.reshape(-1, tuples.shape[2])
-    # By their bytes first: to sort all rows takes long where most are in many tuples.
+    # First by their bytes: sorting all rows would take long if most occur in many tuples.
     codes: dict[bytes, int] = {}
     numbers = np.array([codes.setdefault(row.tobytes(), len(codes)) for row in rows])
     some = np.unique(numbers, return_index=True)[1]

@@ -1,4 +1,4 @@
-"""Corrections of p-values for the number of tests. A leaf."""
+"""Corrections of p-values for multiple tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's step-down corrected p-values, in the order given."""
+    """Return Holm's step-down corrected p-values, in the given order."""
     order = np.argsort(p_values)
     steps = np.array(p_values)[order] * np.arange(len(p_values), 0, -1)
     corrected = np.empty(len(p_values))

@@ -1,6 +1,4 @@
-"""What comes in, refused or converted: labels, as numbers of their classes, 0, 1, ..., and -1 for
-none; rows and their targets, graphs; parameters. A leaf.
-"""
+"""Validation and conversion of labels, rows, targets, graphs and parameters."""
 
 from __future__ import annotations
 
@@ -29,12 +27,12 @@ WHOLE = re.compile(r"^([+-]?\d+)\.0*$")  # a whole number, written with decimals
 
 
 def has_target(y: np.ndarray) -> np.ndarray:
-    """Say for every row whether it has a target; of several targets, all."""
+    """Return for every row whether it has a target; for several targets, whether it has all."""
     return ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
 
 
 def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted classes of `y` and, for every row, the position of its class.
+    """Return the sorted classes of `y`, and the class code of every row.
 
     Raises
     ------
@@ -55,10 +53,9 @@ def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def encode_partial_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `encode_labels` does, with position -1 for rows without a label: the number -1,
-    None or NaN.
+    """Return the result of `encode_labels`, with code -1 for unlabelled rows (-1, None or NaN).
 
-    The string "-1" is a class. A single class will do, or none at all.
+    The string "-1" is a class. A single class, or none, is accepted.
     """
     y = column_or_1d(y, warn=True)
     known = ~is_missing(y)
@@ -70,14 +67,14 @@ def encode_partial_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def require_two_classes(classes: np.ndarray) -> None:
-    """Raise a ValueError when there is one class, or none."""
+    """Raise a ValueError if there are fewer than two classes."""
     if len(classes) < 2:
         held = f"one class ({shown(classes[0].item())})" if len(classes) else "no label"
         raise ValueError(f"y holds {held}: at least two classes are needed.")
 
 
 def check_shared_labels(codes: np.ndarray) -> None:
-    """Raise a ValueError when every class 0, 1, ... has a single row."""
+    """Raise a ValueError if every class 0, 1, ... has a single row."""
     if codes.max() + 1 == len(codes):
         raise ValueError(
             "y gives no two rows the same label, every class has a single row: merge some classes."
@@ -85,19 +82,20 @@ def check_shared_labels(codes: np.ndarray) -> None:
 
 
 def known_labels(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the labels of rows that have one; of numbers or truth values kept as objects, for the
-    gaps, plain ones.
+    """Return the labels of labelled rows.
+
+    Numbers and booleans stored as objects because of missing labels are converted to a plain dtype.
     """
     y = y[rows]
     return y if y.dtype != object or len(y) == 0 or isinstance(y[0], str) else np.array(y.tolist())
 
 
 def merged_labels(y: np.ndarray) -> tuple[np.ndarray, dict[str, list[str]]]:
-    """Return labels of text without spaces around them, "1.0" as "1", blank ones as None, and what
-    that merges.
+    """Return labels with merged spellings, and the spellings that were merged.
 
-    That is the spellings of each label that has several, e.g. {"yes": ["yes", "yes "]}. Where some
-    labels are text, all become text. Others, and truth values, stay as they are.
+    Text is stripped, "1.0" becomes "1", and blank text None. The second result has the spellings of
+    each label that has several, e.g. {"yes": ["yes", "yes "]}. If some labels are text, all become
+    text. Other labels, and booleans, stay unchanged.
     """
     known = np.flatnonzero(~is_missing(y))
     if not any(isinstance(label, str) for label in y[known].tolist()):
@@ -114,8 +112,9 @@ def merged_labels(y: np.ndarray) -> tuple[np.ndarray, dict[str, list[str]]]:
 
 
 def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted classes of labels, none of them missing, and the position of each; refuse
-    what is no class.
+    """Return the sorted classes of labels without missing values, and the code of each label.
+
+    Values that are not class labels raise an error.
     """
     if y.dtype == object:
         if len({isinstance(label, str) for label in y}) > 1:
@@ -123,7 +122,7 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 "y mixes strings with other labels: give all labels one type, e.g. y.astype(str)."
             )
         y = np.array(y.tolist())
-    # infinite labels are refused, many small classes, such as products, are not worth a warning
+    # infinite labels raise an error; many small classes, such as products, need no warning
     with np.errstate(invalid="ignore"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes")
         try:
@@ -140,7 +139,7 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_missing(labels: np.ndarray) -> np.ndarray:
-    """Say for every label whether it is none: None, NaN, NaT or pandas' NA."""
+    """Return for every label whether it is missing: None, NaN, NaT or pandas' NA."""
     if labels.dtype != object:
         return labels != labels
     missing = [
@@ -149,8 +148,8 @@ def is_missing(labels: np.ndarray) -> np.ndarray:
     return np.array(missing, dtype=bool)
 
 
-# scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in
-# this process, a GPU's on the host.
+# scikit-learn's validators would silently convert these to a single NumPy array: data of a cluster
+# would move into this process, data of a GPU to the host.
 _REMEDIES = {
     "dask": "call .compute() on it, or on some of its rows, or take the class of nearkin.dask "
     "where there is one",
@@ -158,7 +157,7 @@ _REMEDIES = {
     "sklearn.config_context(array_api_dispatch=True)",
 }
 
-# What reads tables that are no matrix of numbers.
+# Estimators for tables that are not numeric matrices.
 _TABLES = "NCAClassifier or NCARegressor"
 
 CONSTANT = "X does not vary: all its rows are equal, so there is no direction to learn."
@@ -166,8 +165,10 @@ _ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float3
 
 
 def refuse_foreign(array: Any, name: str = "X") -> None:
-    """Raise a TypeError with the remedy when `array` is a Dask collection, a torch tensor, or what
-    scikit-learn's `array_api_dispatch` would not convert.
+    """Raise a TypeError with the remedy for foreign arrays.
+
+    These are Dask collections, torch tensors, and arrays that `array_api_dispatch` would not
+    convert.
     """
     library = type(array).__module__.partition(".")[0]
     remedy = _REMEDIES.get(library)
@@ -181,15 +182,17 @@ def refuse_foreign(array: Any, name: str = "X") -> None:
 
 
 def refuse_no_rows(X: Any) -> None:
-    """Raise a ValueError where X has rows of features, but none of them."""
+    """Raise a ValueError if X has features but no rows."""
     shape = getattr(X, "shape", (len(X),) if isinstance(X, list) else None)
     if shape is not None and len(shape) and shape[0] == 0:
         raise ValueError(f"X has 0 rows (shape {tuple(shape)}): give at least one.")
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Return what scikit-learn's `validate_data` does; foreign arrays, and cells that are no
-    numbers, are refused by place and remedy.
+    """Return the result of scikit-learn's `validate_data`.
+
+    Foreign arrays raise an error with the remedy, and so do cells that are not numbers, with their
+    location.
     """
     refuse_foreign(X)
     refuse_no_rows(X)
@@ -202,8 +205,9 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
 
 
 def _name_cells(X: Any, reader: str, error: Exception, gaps_allowed: bool) -> None:
-    """Raise a ValueError that says where X holds words, dates or NaN, if it does, and the remedy;
-    `reader` needs numbers.
+    """Raise a ValueError with location and remedy if X contains words, dates or NaN.
+
+    `reader` is the name of the estimator that needs numbers.
     """
     found: dict[str, list[str]] = {}
     gaps = []
@@ -229,23 +233,21 @@ def _name_cells(X: Any, reader: str, error: Exception, gaps_allowed: bool) -> No
 
 
 def _columns_of(X: Any) -> list[tuple[str, np.ndarray]]:
-    """Return the columns of a data frame or an array, and what to call them; none of what is
-    neither.
-    """
+    """Return the columns of a data frame or an array with their names; empty for anything else."""
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return [(shown(str(name)), np.asarray(X.iloc[:, at])) for at, name in enumerate(X.columns)]
     if not (isinstance(X, np.ndarray) and X.dtype.kind in "biuf"):
         try:
-            X = np.array(X, dtype=object)  # a sparse matrix has no dimensions then
-        except ValueError:  # rows of several lengths
+            X = np.array(X, dtype=object)  # a sparse matrix becomes 0-dimensional
+        except ValueError:  # rows of different lengths
             return []
     columns = enumerate(X.T) if X.ndim == 2 else ()
     return [(f"column {at} (counted from 0)", column) for at, column in columns]
 
 
 def _first_word(cells: np.ndarray) -> str | None:
-    """Return the first cell that is text but no number."""
+    """Return the first cell that is text but not a number."""
     for cell in cells.ravel().tolist() if cells.dtype.kind in "OUST" else []:
         if isinstance(cell, str):
             try:
@@ -256,17 +258,15 @@ def _first_word(cells: np.ndarray) -> str | None:
 
 
 def refuse_words(values: Any, name: str) -> None:
-    """Raise a ValueError where what has to be numbers holds words."""
+    """Raise a ValueError if values that must be numbers contain words."""
     word = _first_word(np.asarray(values))
     if word is not None:
         raise ValueError(f"{name} must be numbers, got words (such as {shown(word)}).")
 
 
 def refuse_unfit_targets(y: Any, estimator: Any) -> None:
-    """Raise a ValueError with the remedy where targets of a regression are words or dates, or are
-    missing.
-    """
-    if y is None:  # which whoever needs y refuses
+    """Raise a ValueError with the remedy if regression targets are words, dates or missing."""
+    if y is None:  # raises an error elsewhere if y is required
         return
     refuse_foreign(y, "y")
     cells = np.asarray(y).ravel()
@@ -299,10 +299,10 @@ def validate_for_fit(
 
 
 def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return X as a float array or canonical csr_array, float32 kept; `reset` as in scikit-learn's
-    `validate_data`.
+    """Return X as a float array or canonical csr_array; float32 is kept.
 
-    Fitting (`reset=True`) requires at least two rows that are not all equal.
+    `reset` is that of scikit-learn's `validate_data`. Fitting (`reset=True`) requires at least two
+    rows that are not all equal.
     """
     if reset:
         return validate_for_fit(estimator, X)[0]
@@ -310,17 +310,17 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def validate_foreign_rows(estimator: Any, X: Any, xp: Any) -> Any:
-    """Return X as `validate_rows` does without `reset`, in its own namespace and on its device."""
+    """Return X like `validate_rows` without `reset`, in its own namespace and on its device."""
     return validate_data(estimator, X, reset=False, dtype=(xp.float64, xp.float32))
 
 
 def weighted_rows(
     X: Any, y: Any, sample_weight: Any
 ) -> tuple[Any, Any, np.ndarray | None, np.ndarray]:
-    """Return rows and targets whose weight is not 0, these weights, and the numbers of these rows.
+    """Return the rows and targets of nonzero weight, their weights, and their row indices.
 
-    So a row of weight 0 is a row that is absent. It is the first that a `fit` does, before it
-    validates anything else. Without weights all rows are kept, and the weights are None.
+    A row of weight 0 is treated as absent, so `fit` calls this before any other validation. Without
+    weights all rows are kept, and the weights are None.
     """
     refuse_foreign(X)
     if sample_weight is None:
@@ -336,10 +336,8 @@ def weighted_rows(
 
 
 def rows_of(X: Any, numbers: np.ndarray) -> Any:
-    """Return rows of an array, a list, a data frame or a sparse matrix, or labels of them, by their
-    numbers.
-    """
-    if issparse(X):  # of whatever format: most cannot be indexed
+    """Return rows of an array, list, data frame or sparse matrix, or labels, by index."""
+    if issparse(X):  # of any format; most cannot be indexed
         return csr_array(X)[numbers]
     if hasattr(X, "_from_sequence"):  # an array of pandas, such as frame["label"].values
         return X[numbers]
@@ -348,15 +346,15 @@ def rows_of(X: Any, numbers: np.ndarray) -> Any:
 
 
 def relative_weights(weights: np.ndarray | None) -> np.ndarray | None:
-    """Return weights of rows whose mean is 1; None where all are equal, as without weights."""
+    """Return row weights scaled to mean 1; None if all are equal, as without weights."""
     if weights is None or (weights == weights[0]).all():
         return None
-    weights = weights / weights.max()  # a sum of numbers near 1e308 is infinite
+    weights = weights / weights.max()  # a sum of numbers near 1e308 would overflow
     return weights / weights.mean()
 
 
 def validate_dense_rows(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
-    """Return X as `validate_rows` does, a sparse one made dense."""
+    """Return X like `validate_rows`, made dense if sparse."""
     X = validate_rows(estimator, X, reset=reset)
     return X.toarray() if issparse(X) else X
 
@@ -369,14 +367,13 @@ def validate_labelled_rows(
     *,
     reset: bool = True,
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, the classes, and the class of every row as a
-    number 0, 1, ..., by `encode`.
+    """Return X for fitting (see `validate_rows`), the classes, and class codes by `encode`.
 
-    Without y, where the estimator does not require it, the number of every row is -1. Without
-    `reset` the features must be those of the last fit.
+    Without y, if the estimator does not require it, all codes are -1. Without `reset`, the features
+    must be those of the last fit.
     """
     refuse_no_rows(X)
-    # first: validate_data fails on pandas' NA
+    # first, since validate_data fails on pandas' NA
     classes, codes = (np.empty(0), None) if y is None else encode(y)
     X, codes = validate_for_fit(estimator, X, codes, reset=reset)
     return X, classes, np.full(X.shape[0], -1) if codes is None else codes
@@ -385,9 +382,7 @@ def validate_labelled_rows(
 def validate_target_rows(
     estimator: Any, X: Any, y: Any, *, reset: bool = True, multi_output: bool = False
 ) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and the real-valued targets of every row as
-    float64.
-    """
+    """Return X for fitting (see `validate_rows`), and real-valued targets as float64."""
     refuse_unfit_targets(y, estimator)
     X, y = validate_for_fit(estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output)
     y = np.asarray(y, dtype=np.float64)
@@ -396,8 +391,8 @@ def validate_target_rows(
 
 
 def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and real-valued targets as float64 of shape
-    (n,) or (n, q).
+    """Return X for fitting (see `validate_rows`), and real-valued targets, float64 of (n,) or (n,
+    q).
 
     NaN means no target. The others must vary.
     """
@@ -413,9 +408,7 @@ def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, n
 
 
 def check_targets_vary(y: np.ndarray) -> None:
-    """Raise a ValueError where real-valued targets do not vary, or are so large or small that
-    squares are lost.
-    """
+    """Raise a ValueError if targets do not vary, or their squares would overflow or vanish."""
     if not len(y) or (y == y[0]).all():
         what = f"does not vary (all {y[0]!s})" if len(y) else "holds no value"
         raise ValueError(f"y {what}: at least two different targets are needed.")
@@ -426,14 +419,14 @@ def check_targets_vary(y: np.ndarray) -> None:
 
 
 def as_rows(X: Any, *, missing: bool = False) -> Any:
-    """Return X as `validate_rows` does, outside of an estimator: of any number and spread.
+    """Return X like `validate_rows`, without an estimator, for any number of rows.
 
-    With `missing`, dense rows may hold NaN.
+    With `missing`, dense rows may contain NaN.
     """
     refuse_foreign(X)
     finite = "allow-nan" if missing else True
     try:
-        # sums of numbers near 1e308, in the search for infinite ones
+        # checking for infinite values sums numbers near 1e308
         with np.errstate(over="ignore", invalid="ignore"):
             X = canonical_csr(check_array(widened(X), ensure_all_finite=finite, **_ROWS))
     except (ValueError, TypeError) as error:
@@ -444,7 +437,7 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
 
 
 def refuse_sparse_gaps(X: Any) -> None:
-    """Raise a ValueError with the remedy where X is sparse and holds NaN."""
+    """Raise a ValueError with the remedy if X is sparse and contains NaN."""
     if issparse(X) and np.isnan(csr_array(X).data).any():
         raise ValueError(
             "X is sparse and holds NaN: fill these cells, or pass dense rows, X.toarray()."
@@ -454,15 +447,15 @@ def refuse_sparse_gaps(X: Any) -> None:
 def validate_affinity(
     affinity: Any, n: int, *, name: str = "affinity", signed: bool = False
 ) -> csr_array:
-    """Return a graph given by the user as a canonical float64 csr_array without its diagonal.
+    """Return a given graph as a canonical float64 csr_array without its diagonal.
 
     Raises
     ------
     TypeError
         If it is a Dask collection or a torch tensor.
     ValueError
-        If it is not a finite symmetric n x n matrix, has negative weights though not `signed`, or
-        weights whose squares are lost.
+        If it is not a finite symmetric n x n matrix, has negative weights without `signed`, or
+        weights whose squares overflow or vanish.
     """
     W = _weights(affinity, name, (n, n), "a weight for every pair of rows of X")
     W = canonical_csr(csr_array(W - diags_array(W.diagonal())))
@@ -482,9 +475,7 @@ def validate_affinity(
 
 
 def validate_edges(affinity: Any, n_new: int, n: int) -> csr_array:
-    """Return the weights that new rows have to training rows, given by the user, as a float64
-    csr_array.
-    """
+    """Return the given weights of edges from new rows to training rows as a float64 csr_array."""
     what = f"the weights of {n_new} new rows to {n} training rows"
     W = _weights(affinity, "affinity", (n_new, n), what)
     if W.nnz and W.min() < 0:
@@ -504,12 +495,12 @@ def _weights(W: Any, name: str, shape: tuple[int, int], what: str) -> csr_array:
 
 
 def widened(X: Any) -> Any:
-    """Return rows in float16 as float32; others as they are."""
+    """Return rows in float16 as float32, and others unchanged."""
     return X.astype(np.float32) if isinstance(X, np.ndarray) and X.dtype == np.float16 else X
 
 
 def canonical_csr(X: Any) -> Any:
-    """Return sparse X as a csr_array whose entries are stored once, in order; dense X as it is."""
+    """Return sparse X as a csr_array with sorted entries without duplicates; dense X unchanged."""
     if not issparse(X):
         return X
     X = csr_array(X)
@@ -520,13 +511,14 @@ def canonical_csr(X: Any) -> Any:
 
 
 def check_spread(X: Any, names: Sequence[str] = (), *, constant: bool = False) -> None:
-    """Raise a ValueError where X varies so little or much that squares under- or overflow, and name
-    the feature; also where X does not vary at all, unless it may be `constant`.
+    """Raise a ValueError that names a feature whose squares would underflow or overflow.
+
+    X must also vary, unless it may be `constant`.
     """
     if issparse(X):
         largest, smallest = X.max(axis=0).toarray().ravel(), X.min(axis=0).toarray().ravel()
     else:
-        largest, smallest = np.fmax.reduce(X), np.fmin.reduce(X)  # NaN is missing
+        largest, smallest = np.fmax.reduce(X), np.fmin.reduce(X)  # ignores NaN, i.e. missing values
     with np.errstate(over="ignore"):
         spreads = np.nan_to_num(largest - smallest, posinf=np.inf)
         length = np.linalg.norm(spreads.astype(np.float64))  # squares are summed over features
@@ -546,15 +538,13 @@ def check_spread(X: Any, names: Sequence[str] = (), *, constant: bool = False) -
 
 
 def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
-    """Raise an error that names the choices where `value` is none of them."""
+    """Raise an error that lists the choices if `value` is none of them."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
 
 
 def check_number(value: Any, name: str, minimum: float) -> float:
-    """Return `value` as a float if it is a finite number of at least `minimum`, else raise an error
-    that names it.
-    """
+    """Return `value` as a float; raise an error unless it is finite and at least `minimum`."""
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}).")
     if not (minimum <= value < np.inf and np.isfinite(value)):
@@ -564,18 +554,14 @@ def check_number(value: Any, name: str, minimum: float) -> float:
 
 
 def check_positive(value: Any, name: str) -> float:
-    """Return `value` as a float if it is a finite number larger than 0, else raise an error that
-    names it.
-    """
+    """Return `value` as a float; raise an error unless it is finite and greater than 0."""
     if check_number(value, name, -np.inf) <= 0:
         raise ValueError(f"{name} must be larger than 0, got {value}.")
     return float(value)
 
 
 def check_integer(value: Any, name: str, minimum: int, maximum: int | None = None) -> int:
-    """Return `value` as an int if it is an integer between the bounds, else raise an error that
-    names them.
-    """
+    """Return `value` as an int; raise an error unless it is an integer between the bounds."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value!r} ({type(value).__name__}).")
     if value < minimum or (maximum is not None and value > maximum):

@@ -1,8 +1,7 @@
-"""Real sets that need no download, and the toy sets of the papers.
+"""Real data sets that need no download, and a toy data set of the papers.
 
-Real sets come with their names: `load("wine")` says what was measured and which class every row
-belongs to, so that a table of results can be read. Four are scikit-learn's; balance_scale is made
-from the rule that UCI's file follows.
+Real data sets have names for their features and classes, which makes tables of results readable.
+Four come from scikit-learn; balance_scale is generated from the rule that UCI's file follows.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from ._validation import check_choice
 
 @dataclass(frozen=True)
 class Dataset:
-    """A table whose rows belong to classes.
+    """A table of rows with class labels.
 
     Attributes
     ----------
     X : ndarray of shape (n, p)
         Features, float64.
     y : ndarray of shape (n,)
-        Names of the classes.
+        Class names.
     feature_names : list of str
         Names of the p features.
     name : str
-        Name of the set.
+        Name of the data set.
     """
 
     X: np.ndarray
@@ -51,7 +50,7 @@ BUNDLED = (*_SCIKIT_LEARN, "balance_scale")
 
 
 def load(name: str) -> Dataset:
-    """Return a real set by its name.
+    """Load a real data set by its name.
 
     Parameters
     ----------
@@ -68,7 +67,7 @@ def load(name: str) -> Dataset:
     >>> wine.X.shape, wine.feature_names[0], str(wine.y[0])
     ((178, 13), 'alcohol', 'class_0')
     """
-    # weights and distances from 1 to 5, and the side that goes down, B for none
+    # weights and distances from 1 to 5, and the side that tips, B for balanced
     if name == "balance_scale":
         X = np.array(list(product(range(1, 6), repeat=4)), dtype=np.float64)
         torque = X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]
@@ -85,29 +84,28 @@ def load(name: str) -> Dataset:
 def make_concentric_classes(
     n_samples: int = 300, n_noise: int = 8, noise_scale: float = 3.0, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return three classes on concentric circles in the first two features; the others are noise of
-    large variance.
+    """Generate three classes on concentric circles in two features, plus noise of large variance.
 
-    The toy set of NMMP's figure 2. The paper gives no geometry; here the radii are 1, 3 and 5. All
-    class means coincide, so LDA sees nothing; noise of the default scale varies more than the
-    circles, so PCA sees only noise.
+    This is the toy data set of NMMP's figure 2. The paper does not give its geometry; here the
+    radii are 1, 3 and 5. All class means coincide, so LDA finds nothing; noise of the default scale
+    varies more than the circles, so PCA only finds noise.
 
     Parameters
     ----------
     n_samples : int, default=300
-        Rows, dealt to the classes in turn.
+        Number of rows, dealt to the classes in turn.
     n_noise : int, default=8
-        Features of noise.
+        Number of noise features.
     noise_scale : float, default=3.0
         Standard deviation of these features.
     random_state : int, RandomState or None, default=None
-        Seed of the angles and of the noise.
+        Seed of the angles and the noise.
 
     Returns
     -------
     X : ndarray of shape (n_samples, 2 + n_noise)
     y : ndarray of shape (n_samples,)
-        0, 1 and 2 from the inside outwards.
+        0, 1 and 2, from the inside outwards.
     """
     rng = check_random_state(random_state)
     y = np.arange(n_samples) % 3

@@ -1,8 +1,7 @@
-"""Descent: a function that returns (value, gradient) goes in, a frozen result with a diagnosis
-comes out.
+"""Descent: from a function that returns (value, gradient) to a frozen result with a diagnosis.
 
-`lbfgs` needs the function itself, `lbfgs_rounds` one whose neighbours are searched again now and
-then; `adam` needs estimates only, each from another part of the data.
+`lbfgs` takes the function itself, `lbfgs_rounds` one whose neighbours are searched again from time
+to time. `adam` only needs estimates, each from another part of the data.
 """
 
 from __future__ import annotations
@@ -20,25 +19,24 @@ Value = tuple[float, np.ndarray]  # and its gradient
 OnIteration = Callable[[np.ndarray], bool] | None
 
 ROUND = 15  # iterations after which neighbours are searched again
-RECENT, PAST = 0.9, 0.999  # decay of the running means of Adam: the usual values
+RECENT, PAST = 0.9, 0.999  # decay of Adam's running means, the usual values
 
 
 class Status(enum.IntEnum):
-    """How a descent ended; the numbers of the first four are those of SciPy's L-BFGS-B."""
+    """How a descent ended; the first four values are those of SciPy's L-BFGS-B."""
 
-    CONVERGED = 0  # the value, or the gradient, has all but stopped changing
-    MAX_ITER = 1  # the iterations allowed were used up
-    STALLED = 2  # no lower value was found: the precision of the arithmetic is reached
+    CONVERGED = 0  # the value or the gradient has almost stopped changing
+    MAX_ITER = 1  # the maximum number of iterations was reached
+    STALLED = 2  # no lower value was found within machine precision
     STOPPED = 99  # a callback requested it
     INTERRUPTED = 100  # a KeyboardInterrupt
 
 
 class Momentum(NamedTuple):
-    """Running means of a stochastic descent: of the last ten gradients or so, of the last thousand
-    squared norms.
+    """Running means of a stochastic descent, over about ten gradients and a thousand squared norms.
 
-    The norm takes the place of Adam's entry by entry squares (Kingma and Ba, ICLR 2015): so the
-    descent is the same in all orthonormal coordinates.
+    The norm replaces Adam's elementwise squares (Kingma and Ba, ICLR 2015), which makes the descent
+    invariant to the choice of orthonormal coordinates.
 
     Attributes
     ----------
@@ -54,7 +52,7 @@ class Momentum(NamedTuple):
 
 @dataclass(frozen=True)
 class DescentResult:
-    """The lowest point that was seen, or with `adam` the last one, and how it was reached.
+    """The lowest point found (with `adam`, the last one), and how it was reached.
 
     Attributes
     ----------
@@ -63,15 +61,15 @@ class DescentResult:
     value : float
         The value there, the lowest of all evaluations; with `adam` the mean of the last estimates.
     n_iter : int
-        Iterations finished.
+        Number of iterations finished.
     curve : list of float
-        Value at the start and after every iteration; with `adam` the first estimate and the mean of
-        those of every iteration, made while the point moved.
+        The value at the start and after every iteration; with `adam` the first estimate, and the
+        mean of the estimates within every iteration.
     status : Status
     memory : Momentum or None
-        What `adam` needs to continue.
+        The state with which `adam` can continue.
     error : float
-        Standard error of a value that is an estimate.
+        Standard error of the value, if it is an estimate.
     """
 
     x: np.ndarray
@@ -88,9 +86,7 @@ class DescentResult:
         return self.status in (Status.STOPPED, Status.INTERRUPTED)
 
     def then(self, next: DescentResult) -> DescentResult:
-        """Return the result of the descent that started where this one ended, with the iterations
-        of both.
-        """
+        """Return the result of a descent that continued this one, with the iterations of both."""
         return replace(next, n_iter=self.n_iter + next.n_iter, curve=self.curve + next.curve)
 
 
@@ -107,21 +103,21 @@ def lbfgs(
     Parameters
     ----------
     function : callable
-        Of an array in the shape of `start`; returns the value and the gradient, in that shape.
+        Takes an array in the shape of `start`; returns the value, and the gradient in that shape.
     start : ndarray
-        Scaled so that steps of size 1 are sensible: the first is at most that long.
+        Scaled such that steps of size 1 are sensible; the first step is at most that long.
     max_iter : int
-        Iterations; each takes one evaluation, seldom more.
+        Maximum number of iterations; each takes one evaluation, rarely more.
     tol : float
-        Converged when an iteration lowers the value by less than `tol * max(|value|, 1)`, or when
-        no entry of the gradient exceeds tol.
+        Converged if an iteration lowers the value by less than `tol * max(|value|, 1)`, or if no
+        entry of the gradient exceeds tol.
     on_iteration : callable, default=None
         Called after every iteration with the best point so far; True ends the descent.
 
     Returns
     -------
     DescentResult
-        A KeyboardInterrupt is not raised but reported by `status`: the caller keeps the result,
+        A KeyboardInterrupt is not raised but reported in `status`: the caller stores the result,
         then raises it again.
     """
     best, lowest, curve = np.ravel(start).astype(np.float64), np.inf, list[float]()
@@ -163,25 +159,23 @@ def lbfgs_rounds(
     on_iteration: OnIteration = None,
     finish_exactly: bool = False,
 ) -> DescentResult:
-    """Minimize a loss that depends on neighbours by `lbfgs`, and look these up again every 15
-    iterations.
+    """Minimize a loss that depends on neighbours by `lbfgs`, updating these every 15 iterations.
 
-    A round lowers the loss for the neighbours that it began with, and could do so by letting other
-    rows come near. Hence two points are compared by the loss with the neighbours of each. A round
-    that has not lowered *this* loss is undone and ends the descent.
+    A round lowers the loss for its initial neighbours, and might do so by letting other rows come
+    close. Two points are therefore compared by the loss with the neighbours of each. A round that
+    has not lowered *this* loss is undone and ends the descent.
 
     Parameters
     ----------
     loss : function `loss(x, neighbors)` of the point and of its neighbours
-        Returns the value and the gradient; for None it finds the neighbours itself, or does
-        without.
+        Returns the value and the gradient; with None it finds the neighbours itself, or needs none.
     look_up : function of the point
-        Returns its neighbours; None where the loss for None is as quick: there is one more round,
+        Returns its neighbours, or None if the loss with None is as fast: one more round then runs
         to the end.
     finish_exactly : bool, default=False
-        Whether a round that was undone is followed by one for None.
+        Whether a round that was undone is followed by one with None.
     start, max_iter, tol, on_iteration
-        As for `lbfgs`, over all rounds.
+        See `lbfgs`; over all rounds.
     """
     neighbors = look_up(start)
     value = np.inf if neighbors is None else loss(start, neighbors)[0]
@@ -227,37 +221,36 @@ def adam(
     memory: Momentum | None = None,
     on_iteration: OnIteration = None,
 ) -> DescentResult:
-    """Minimize a function that is known by estimates only: steps against the running mean of their
-    gradients.
+    """Minimize a function of which only estimates are known, by steps against their mean gradient.
 
         x <- x - step(t) mean(gradient) / sqrt(mean(||gradient||^2))
 
     Parameters
     ----------
     estimate : callable
-        Of x and of the number t = 0, 1, ... of the step; returns estimates of the value and the
+        Takes x and the number t = 0, 1, ... of the step; returns estimates of the value and the
         gradient.
     start : ndarray
     n_batches : int
-        Steps of an iteration, over which the estimates average to the value.
+        Steps per iteration, over which the estimates average to the value.
     max_iter : int
-        Iterations, all of them taken unless a callback stops the descent: so a step that decreases
-        with t is planned.
+        Number of iterations, all of which are taken unless a callback stops the descent, so that a
+        decreasing step length can be planned.
     tol : float
-        Converged when, from the last fifth of the steps but one to the last, a step lowers the
-        estimates by less than `tol * max(|value|, 1)` in the mean, or when their noise (two
-        standard errors) hides how they change.
+        Converged if, between the last two fifths of the steps, a step lowers the estimates on
+        average by less than `tol * max(|value|, 1)`, or if their change is within the noise (two
+        standard errors).
     step : callable
-        Returns the length of step t: its norm, if the gradients agree.
+        Returns the length of step t, which is its norm if the gradients agree.
     memory : Momentum, default=None
-        Of a descent that this one continues.
+        Of a descent to continue.
     on_iteration : callable, default=None
-        Called after every iteration with the point reached; True ends the descent.
+        Called after every iteration with the current point; True ends the descent.
 
     Returns
     -------
     DescentResult
-        A KeyboardInterrupt is reported by `status`, as by `lbfgs`.
+        A KeyboardInterrupt is reported in `status`, as by `lbfgs`.
     """
     x = start.astype(np.float64)
     mean, square, n_steps = memory or Momentum(np.zeros_like(x))
@@ -272,7 +265,7 @@ def adam(
                 mean = RECENT * mean + (1 - RECENT) * gradient
                 square = PAST * square + (1 - PAST) * float(np.sum(gradient**2))
                 n_steps += 1
-                # both are corrected for the 0 that they began with
+                # both are corrected for the bias of their start at 0
                 typical = (square / (1 - PAST**n_steps)) ** 0.5
                 if typical > 0:
                     x = x - step(t) * (mean / (1 - RECENT**n_steps) / typical)
@@ -283,8 +276,7 @@ def adam(
         if not values:
             raise
         status = Status.INTERRUPTED
-    # Whether the last fifth of the values is level with the fifth before, as far as their noise
-    # allows to say.
+    # whether the last fifth of the values is level with the fifth before, within their noise
     count = len(values) // 5
     if status is Status.MAX_ITER and count > 1:
         before, last = np.array(values[-2 * count : -count]), np.array(values[-count:])

@@ -1,10 +1,10 @@
 """Weighted graphs from neighbour lists.
 
-A neighbour list (see `neighbors`) is directed and holds distances. A graph is a symmetric sparse `W
-(n, n)` of weights: distances become weights (`binary`, `heat_kernel`), then the two directions are
-joined (`union`, `mutual`). Its Laplacian is `L = D - W` with `D = diag(W 1)`; it measures how much
-a function f on the rows changes along the edges, `f'Lf = 1/2 sum_ij w_ij (f_i - f_j)^2`, and
-`scatter.py` makes `X'LX` of it.
+A neighbour list (see `neighbors`) is directed and contains distances. A graph is a symmetric sparse
+`W (n, n)` of weights. Distances become weights (`binary`, `heat_kernel`), then both directions are
+combined (`union`, `mutual`). The Laplacian is `L = D - W` with `D = diag(W 1)`. It measures how
+much a function f of the rows changes along the edges, `f'Lf = 1/2 sum_ij w_ij (f_i - f_j)^2`;
+`scatter.py` computes `X'LX`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from sklearn.preprocessing import normalize
 
 
 def binary(G: csr_array, copies: np.ndarray | None = None) -> csr_array:
-    """Return weight 1 for every listed neighbour, duplicates at distance 0 included; or `copies`,
-    the number of pairs that each listed one stands for.
+    """Return weight 1 for every listed neighbour, including duplicates at distance 0.
+
+    With `copies`, return these numbers of pairs that each listed one represents.
     """
     weights = np.ones(G.nnz) if copies is None else copies
     return csr_array((weights, G.indices, G.indptr), shape=G.shape)
 
 
-LEAST_WEIGHT = 1e-10  # of a heat kernel whose largest weight is 1
+LEAST_WEIGHT = 1e-10  # of a heat kernel, relative to the weight 1 at distance 0
 
 
 def heat_kernel(
@@ -32,14 +33,14 @@ def heat_kernel(
     *,
     cut: float = LEAST_WEIGHT,
 ) -> csr_array:
-    """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean of
+    """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean
     d^2.
 
-    With `copies`, the number of pairs that each listed one stands for, the mean is over all these
-    pairs, and the weight is that of all of them together.
+    With `copies`, the number of pairs that each listed one represents, the mean is over all these
+    pairs, and the weight is their sum.
 
-    An infinite t gives weight 1. Weights below `cut` are 0: in scatters they are lost in the
-    rounding of larger ones, and a row with such edges only would count as a direction of its own.
+    An infinite t gives weight 1. Weights below `cut` are set to 0: in scatters they are lost in the
+    rounding of larger ones, and a row with only such edges would count as a direction of its own.
     """
     squared = np.square(G.data, dtype=np.float64)
     t = np.average(squared, weights=copies) if bandwidth is None and G.nnz else bandwidth
@@ -51,23 +52,25 @@ def heat_kernel(
 
 
 def mean_weights(G: csr_array) -> csr_array:
-    """Return weight 1 / (number of listed neighbours) for every listed neighbour: rows sum to 1, or
-    to 0 if empty.
+    """Return weight 1 / (number of listed neighbours) for every listed neighbour.
+
+    Rows sum to 1, or to 0 if empty.
     """
     return normalize(binary(G), norm="l1")
 
 
 def scaled_weights(squared: np.ndarray, product: np.ndarray | float) -> np.ndarray:
-    """Return `exp(-d^2 / (s_i s_j))` from squared distances and products of scales, and its limit
-    where one is 0.
+    """Return `exp(-d^2 / (s_i s_j))` from squared distances and products of scales.
+
+    If a product is 0, it is the limit.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(squared > 0, np.exp(-squared / product), 1.0)
 
 
 def kth_distance(G: csr_array, k: int) -> np.ndarray:
-    """Return for every row the distance to its k-th listed neighbour, or to its last; 0 for an
-    empty list.
+    """Return the distance of every row to its k-th listed neighbour, or to its last; 0 if there is
+    none.
     """
     lengths = np.diff(G.indptr)
     last = G.indptr[:-1] + np.minimum(k, lengths) - 1
@@ -77,12 +80,12 @@ def kth_distance(G: csr_array, k: int) -> np.ndarray:
 
 
 def union(W: csr_array) -> csr_array:
-    """Return the graph of i and j where either lists the other: `max(w_ij, w_ji)`."""
+    """Return the union graph, in which either row lists the other: `max(w_ij, w_ji)`."""
     return csr_array(W.maximum(W.T))
 
 
 def mutual(W: csr_array) -> csr_array:
-    """Return the graph of i and j where each lists the other: `min(w_ij, w_ji)`."""
+    """Return the mutual graph, in which each row lists the other: `min(w_ij, w_ji)`."""
     return csr_array(W.minimum(W.T))
 
 
@@ -100,11 +103,11 @@ def normalized_laplacian(W: csr_array) -> csr_array:
 
 
 def indicators(component: np.ndarray, scale: np.ndarray) -> csr_array:
-    """Return a column of unit length for every component (0, 1, ...): `scale` on its rows, 0
+    """Return a column of unit length for every component 0, 1, ...: `scale` on its rows, 0
     elsewhere.
 
-    With the components of W they span the null space of its Laplacian (scale 1), or of the
-    normalized one (scale `sqrt(d)`, d the degrees, and 1 for an isolated row).
+    With the components of W, the columns span the null space of its Laplacian (scale 1), or of the
+    normalized one (scale `sqrt(d)`, where d is the degree, or 1 for an isolated row).
     """
     n, lengths = len(component), np.sqrt(np.bincount(component, scale**2))
     return csr_array(
@@ -113,18 +116,15 @@ def indicators(component: np.ndarray, scale: np.ndarray) -> csr_array:
 
 
 def connected_components(W: csr_array) -> np.ndarray:
-    """Return the number of its component (0, 1, ...) for every row; an isolated row is one of its
-    own.
-    """
+    """Return the component (0, 1, ...) of every row; an isolated row is its own component."""
     return csgraph.connected_components(W, directed=False)[1]
 
 
 def coupled_rows(M: csr_array) -> np.ndarray:
-    """Return the connected component of every row of a symmetric matrix, as its eigenvectors see
-    it.
+    """Return the numerically connected component of every row of a symmetric matrix.
 
-    Entries of rounding size, relative to the largest of M, do not count: outliers whose weights are
-    1e-46 are isolated.
+    Entries of rounding size, relative to the largest of M, are ignored, so that outliers with
+    weights of 1e-46 count as isolated.
     """
     size = abs(M)
     size.data[size.data <= np.finfo(float).eps * size.data.max(initial=0.0)] = 0.0
@@ -133,8 +133,8 @@ def coupled_rows(M: csr_array) -> np.ndarray:
 
 
 def joined_groups(units: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return numbers of the groups that rows form which share a unit or a group."""
-    groups = groups + units.max() + 1  # numbers of their own
+    """Return codes of the groups formed by rows that share a unit or a group."""
+    groups = groups + units.max() + 1  # distinct from the units
     n = groups.max() + 1
     pairs = coo_array((np.ones(len(units), bool), (units, groups)), shape=(n, n))
     return connected_components(pairs)[units]

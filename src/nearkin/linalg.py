@@ -1,10 +1,10 @@
-"""Decompositions that do not give up on finite numbers, and signs of their vectors.
+"""Robust matrix decompositions, and signs of their vectors.
 
 LAPACK's faster algorithms, divide and conquer for singular values (gesdd, gelsd) and relatively
-robust representations for eigenvectors (syevr), fail on a few ordinary matrices: which ones depends
-on its build and on the processor. QR iteration (gesvd, gelss, syev), several times slower, finds
-the same there. So nearkin takes these in place of SciPy's; but for eigenvalues without vectors,
-which every driver finds by QR iteration.
+robust representations for eigenvectors (syevr), fail on a few ordinary matrices; which ones depends
+on its build and on the processor. QR iteration (gesvd, gelss, syev) is several times slower but
+succeeds there. nearkin therefore uses these functions instead of SciPy's, except for eigenvalues
+without vectors, which every driver computes by QR iteration.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ def svd(
     try:
         return linalg.svd(A, **how)
     except LinAlgError:
-        pass  # the work space of the first attempt is free before the second begins
+        pass  # frees the work space of the first attempt before the second starts
     return linalg.svd(A, lapack_driver="gesvd", **how)
 
 
 def eigh(
     A: np.ndarray, *, subset_by_index: tuple[int, int] | None = None, driver: str = "evr"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `scipy.linalg.eigh(A)`: eigenvalues, ascending, and eigenvectors; of a subset, its
-    ends included.
+    """Return `scipy.linalg.eigh(A)`: ascending eigenvalues, and eigenvectors.
+
+    A subset includes its ends.
     """
     try:
         return linalg.eigh(A, subset_by_index=subset_by_index, driver=driver)
@@ -44,7 +45,7 @@ def eigh(
 
 
 def lstsq(A: np.ndarray, B: np.ndarray) -> Any:
-    """Return the shortest X that minimizes ||AX - B||, as `scipy.linalg.lstsq`."""
+    """Return the shortest X that minimizes ||AX - B||, like `scipy.linalg.lstsq`."""
     try:
         return linalg.lstsq(A, B)[0]
     except LinAlgError:
@@ -53,8 +54,6 @@ def lstsq(A: np.ndarray, B: np.ndarray) -> Any:
 
 
 def row_signs(A: np.ndarray) -> np.ndarray:
-    """Return 1 or -1 for every row of A (m, p), shape (m, 1): times these, the largest entry of a
-    row is positive.
-    """
+    """Return a sign for every row of A (m, p), (m, 1), that makes its largest entry positive."""
     largest = np.take_along_axis(A, np.abs(A).argmax(axis=1)[:, None], axis=1)
     return np.where(largest < 0, -1.0, 1.0)

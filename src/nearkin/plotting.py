@@ -1,10 +1,9 @@
-"""Pictures as scikit-learn draws them: a Display holds the figures, `from_...` computes them,
-`plot` draws them.
+"""Displays as in scikit-learn: a Display holds the data, `from_...` computes them, `plot` draws
+them.
 
 `plot` draws on the matplotlib axes `ax`, by default on a new figure, and sets `ax_` and `figure_`.
-No map is drawn without the score of a k-NN vote on the held-out rows in it: a map of the rows that
-it was learned from separates even random labels. matplotlib (`nearkin[plot]`) is imported when
-something is drawn.
+Every map is drawn with its k-NN score on held-out rows, since a map of its training rows separates
+even random labels. matplotlib (`nearkin[plot]`) is imported when something is drawn.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from .evaluation import SCORES as SCORES_OF
 from .linalg import svd
 from .tables import DAYS, Curve, Levels, with_seasons
 
-# What all displays share.
+# Shared by all displays.
 
-# Okabe and Ito's colours, which colour-blind readers can distinguish (without yellow, too pale for
-# a dot); with eight markers no two of 56 classes look alike.
+# Okabe and Ito's palette, distinguishable for colour-blind readers (without yellow, too pale for a
+# dot). With eight markers, no two of 56 classes look alike.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY = "#888888"
 
 
 class Display:
-    """What the pictures share; each has `_draw`."""
+    """Base of the displays; a subclass defines `_draw`."""
 
     _size: Any = None  # of a new figure, in inches
 
@@ -57,53 +56,50 @@ class Display:
 
 
 def shortened(text: str, length: int = 24) -> str:
-    """Return a legend's text: short, and not starting with the underscore by which matplotlib hides
-    it.
-    """
+    """Return a short legend text, without a leading underscore, which hides it in matplotlib."""
     text = " " + text if text.startswith("_") else text
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-# A display of what a predictor for tables has learned: which columns move rows, and how.
+# A display of a predictor for tables: which columns move rows, and how.
 
 N_BARS = 12
 N_ACROSS = 3
 N_TICKS = 4
 N_LEVELS = 8
-LETTERS_ABOVE = 24  # that fit above a panel
-LETTERS_ACROSS = 15  # that fit below a panel
-SMALL_LETTERS_ACROSS = 18  # of those in small print
-# of the first direction and the second
+LETTERS_ABOVE = 24  # characters that fit above a panel
+LETTERS_ACROSS = 15  # characters that fit below a panel
+SMALL_LETTERS_ACROSS = 18  # the same in small print
+# of the first and the second direction
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": COLORS[0], "linewidth": 2, "markersize": 6},
     {"color": COLORS[1], "linewidth": 1, "markersize": 4},
 )
 KEY = ("along the direction in which the values differ most", "along the second", "missing value")
-DATES = f" ({DAYS})"  # how the name of such a curve ends
-LAST_DAY, LONG_SPAN = 2.9e6, 365  # in the year 9909; days from which months are enough
-LEAST_REACH = 0.04  # of a curve, as a part of the largest
-# A vote from this distance has nearly the weight of one from the same place: where no column moves
-# rows farther, bars and curves are to look like that.
+DATES = f" ({DAYS})"  # suffix of the name of such a curve
+LAST_DAY, LONG_SPAN = 2.9e6, 365  # in the year 9909; span in days from which months suffice
+LEAST_REACH = 0.04  # of a curve, relative to the largest
+# A vote from this distance has nearly the full weight: if no column moves rows farther, bars and
+# curves should look small.
 LEAST_EFFECT = 0.1
 
 
 @dataclass(eq=False, repr=False)
 class ColumnsDisplay(Display):
-    """How far each column of a table moves the rows, and where the values of the foremost columns
-    lie.
+    """How far each column of a table moves the rows, and where the values of the main columns lie.
 
     The values of a column are points in the learned space. Each curve shows them along the
-    direction in which they differ most, and a thin one along the second; dotted is a missing value.
-    Where both are flat, rows that differ are alike; where one is steep, a small difference sets
-    them apart. Values of a category are points, the largest along the first direction first;
-    months, weekdays and hours, of a date, keep their order. Where encodings are mixed, the curves
-    are those of all together, each as long as its share makes it. A vote from a distance of 1 has
-    about 1/e of the weight of one from the same place (1/e^2 of votes by the plain distance).
+    direction in which they differ most, and a thin curve along the second; a missing value is
+    dotted. Where both are flat, rows with different values are similar; where one is steep, a small
+    difference separates them. Values of a category are points, the largest along the first
+    direction first; months, weekdays and hours of a date keep their order. If encodings are mixed,
+    the curves combine all of them, each scaled by its share. A vote from a distance of 1 has about
+    1/e of the full weight (1/e^2 with the plain distance).
     """
 
     effects: np.ndarray  # `feature_effects_`
     names: list[str]  # of the columns
-    curves: dict[str, Curve | Levels]  # to be drawn, as `curves()` returns them
+    curves: dict[str, Curve | Levels]  # to draw, as returned by `curves()`
     name: str  # of the predictor, for the title
 
     @property
@@ -116,8 +112,10 @@ class ColumnsDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, n_curves: int = 6, ax: Any = None) -> ColumnsDisplay:
-        """Draw a fitted `NCAClassifier` or `NCARegressor`, with the curves of the columns that move
-        rows farthest: of each column one, then the other parts of dates.
+        """Draw a fitted `NCAClassifier` or `NCARegressor`, with curves of the columns that matter
+        most.
+
+        Each column gets one curve before other parts of dates are drawn.
         """
         if not hasattr(estimator, "curves"):
             raise TypeError(
@@ -140,9 +138,9 @@ class ColumnsDisplay(Display):
         *,
         n_curves: int = 6,
     ) -> ColumnsDisplay:
-        """Return the display of columns, with the curves of those that move rows farthest."""
+        """Return the display of columns, with curves of those that move rows farthest."""
         curves = with_seasons(curves)
-        # how far apart the values of a column lie: bins hold about equally many rows
+        # how far apart the values of a column lie; bins have about equal numbers of rows
         reach = {
             part: float(np.linalg.norm(_places(curve).std(axis=1)))
             for part, curve in curves.items()
@@ -150,7 +148,7 @@ class ColumnsDisplay(Display):
         least = LEAST_REACH * max(reach.values(), default=0)
         kept = [part for part in curves if reach[part] >= least]
         kept.sort(key=lambda part: (-effects[curves[part].column], -reach[part]))
-        # a date has several parts: of every column the foremost one before others
+        # a date has several parts: the most important part of every column comes first
         foremost = {curves[part].column: part for part in reversed(kept)}
         chosen = sorted(kept, key=lambda part: part != foremost[curves[part].column])[:n_curves]
         return cls(effects, names, {part: curves[part] for part in kept if part in chosen}, name)
@@ -185,7 +183,7 @@ class ColumnsDisplay(Display):
             if at % N_ACROSS == 0:
                 panel.set_ylabel("place in the learned space")
         if panel is not None:
-            low, high = panel.get_ylim()  # which all panels share
+            low, high = panel.get_ylim()  # shared by all panels
             panel.set_ylim(min(low, -LEAST_EFFECT / 2), max(high, LEAST_EFFECT / 2))
             self._draw_key(ax.figure.add_subplot(grid[-1, :]))
 
@@ -209,7 +207,7 @@ class ColumnsDisplay(Display):
         n = 2 + any(getattr(curve, "missing", None) is not None for curve in curves)
         lines = [ax.plot([], [], **style)[0] for style in styles]
         key = ax.legend(lines[:n], KEY[:n], loc="center", ncols=n, frameon=False, fontsize="small")
-        key.set_in_layout(False)  # a wide one would squeeze the panels
+        key.set_in_layout(False)  # if wide, it would squeeze the panels
 
 
 def _feature_names(estimator: Any, stem: str, n: int) -> Any:
@@ -217,25 +215,26 @@ def _feature_names(estimator: Any, stem: str, n: int) -> Any:
 
 
 def _places(curve: Curve | Levels) -> np.ndarray:
-    """Return the places of a column's values, the missing one last, (m, n)."""
+    """Return the positions of a column's values, the missing one last, (m, n)."""
     missing = getattr(curve, "missing", None)
     return curve.values if missing is None else np.column_stack([curve.values, missing])
 
 
 def _coordinates(curve: Curve | Levels) -> np.ndarray:
-    """Return places along two directions in which a column's values differ most, the missing one
-    last: (2, n).
+    """Return positions along the two directions in which a column's values differ most, (2, n).
+
+    The missing value is last.
     """
     n = curve.values.shape[1]
     apart = _places(curve) - curve.values.mean(axis=1, keepdims=True)
     U, _, _ = svd(apart[:, :n], full_matrices=False)
     along = U[:, :2].T @ apart
-    along *= np.where(along[:, :1] > along[:, n - 1 : n], -1, 1)  # the first value low
+    along *= np.where(along[:, :1] > along[:, n - 1 : n], -1, 1)  # the first value is low
     return np.vstack([along, np.zeros((2 - len(along), along.shape[1]))])
 
 
 def _draw_curve(ax: Any, name: str, curve: Curve) -> None:
-    """Draw bins equally wide, as they hold about equally many rows."""
+    """Draw bins with equal widths, as they have about equal numbers of rows."""
     edges, at = curve.edges, np.arange(len(curve.edges))
     for along, style in zip(_coordinates(curve), STYLES, strict=True):
         ax.plot(at, along[: len(at)], marker=".", **style)
@@ -252,8 +251,8 @@ def _draw_curve(ax: Any, name: str, curve: Curve) -> None:
 
 
 def _tick_places(n: int, write: Callable[[np.ndarray], list[str]], n_letters: int) -> np.ndarray:
-    """Return which of n points below a panel get a text: the ends, and as many between as do not
-    touch.
+    """Return which of n points below a panel get a label: the ends, and as many as fit between
+    them.
     """
     for n_ticks in range(min(N_TICKS, n), 2, -1):
         places = np.linspace(0, n - 1, n_ticks).round().astype(int)
@@ -265,7 +264,7 @@ def _tick_places(n: int, write: Callable[[np.ndarray], list[str]], n_letters: in
 
 
 def ticks(numbers: np.ndarray) -> list[str]:
-    """Return ascending numbers as texts, rounded to a tenth of the least difference at most."""
+    """Return ascending numbers as text, rounded to at most a tenth of the smallest difference."""
     gap, size = np.diff(numbers).min(initial=np.inf), np.abs(numbers).max()
     if not 1e-3 < size < 1e7 or not np.isfinite(gap):
         return [f"{number:.4g}" for number in numbers]
@@ -274,8 +273,9 @@ def ticks(numbers: np.ndarray) -> list[str]:
 
 
 def _draw_levels(ax: Any, levels: Levels) -> None:
-    """Draw the values of a category, of many those at both ends, in their order along the first
-    direction.
+    """Draw the values of a category, ordered along the first direction.
+
+    If there are many, only those at both ends are drawn.
     """
     places, names = _coordinates(levels), levels.names
     order = np.arange(len(names)) if levels.ordered else np.argsort(-places[0])
@@ -296,10 +296,10 @@ def _draw_levels(ax: Any, levels: Levels) -> None:
 
 # Displays of spectra, rankings and features.
 
-# From dark blue to yellow in even steps, for colour-blind readers and in grey, too; both ends are
-# outlined to be seen.
+# From dark blue to yellow in even steps, also for colour-blind readers and in greyscale; both ends
+# are outlined.
 SEQUENTIAL = "cividis"
-# How a score is drawn: its factor, the title, and the label of the axis.
+# Drawing of a score: its factor, the title, and the axis label.
 SCORES = {
     "accuracy": (100, "Accuracy", "held-out rows right (%)"),
     "balanced_accuracy": (
@@ -326,18 +326,19 @@ MAX_BARS = 30
 
 @dataclass(eq=False, repr=False)
 class SpectrumDisplay(Display):
-    """Eigenvalues of a fitted method with their cumulative sum, on `cumulative_ax_` (DNE's figures
-    4 to 6).
+    """Eigenvalues of a fitted method with their cumulative sum, on `cumulative_ax_`.
+
+    See DNE's figures 4 to 6.
     """
 
     eigenvalues: np.ndarray  # in the order of the components
-    n_components: int  # how many were kept
+    n_components: int  # number of components kept
     estimator_name: str
 
     @classmethod
     def from_estimator(cls, estimator: BaseEstimator, *, ax: Any = None) -> SpectrumDisplay:
         """Draw the spectrum of a fitted estimator with `eigenvalues_`, such as DNE, NMMP or LPP."""
-        estimator = getattr(estimator, "_final_estimator", estimator)  # a pipeline's last step
+        estimator = getattr(estimator, "_final_estimator", estimator)  # the last step of a pipeline
         check_is_fitted(estimator, "eigenvalues_")
         return cls(estimator.eigenvalues_, estimator.n_components_, type(estimator).__name__).plot(
             ax=ax
@@ -362,18 +363,18 @@ class SpectrumDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class RankingDisplay(Display):
-    """The ranking of a comparison: mean score, every fold, and the raw features as the line to
-    beat.
+    """The ranking of a comparison: mean scores, fold scores, and the raw features as reference
+    line.
 
-    The automatic choice is a diamond. Below the line are the references, predictors of another
-    kind; of one far off the mean is written at the edge.
+    The automatic choice is a diamond. Predictors of other kinds are below a dividing line; the mean
+    of one far off is written at the edge.
     """
 
     comparison: Comparison
 
     @classmethod
     def from_comparison(cls, comparison: Comparison, *, ax: Any = None) -> RankingDisplay:
-        """Draw what `nearkin.evaluation.compare` returned."""
+        """Draw the result of `nearkin.evaluation.compare`."""
         return cls(comparison).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
@@ -381,13 +382,13 @@ class RankingDisplay(Display):
         factor, title, label = SCORES[found.score.name]
         rows = found.ranking()
         for position, row in enumerate(rows):
-            # a constant that is far off must not squeeze the others
+            # a constant far off must not squeeze the others
             if position == len(found.results):
                 ax.margins(x=0.3)
                 low, high = ax.get_xlim()
                 beyond = 0.02 * (high - low)
                 if found.score.sign > 0:
-                    high = min(high, factor + beyond)  # no score is better
+                    high = min(high, factor + beyond)  # the best possible score
                 else:
                     low = max(low, -beyond)
                 ax.set_xlim(low, high)
@@ -429,9 +430,9 @@ class RankingDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class FeatureDisplay(Display):
-    """What a learned linear map does to every feature: stretched, or ignored."""
+    """How much a learned linear map stretches each feature, or ignores it."""
 
-    stretch: np.ndarray  # as `feature_stretch` returns it
+    stretch: np.ndarray  # from `feature_stretch`
     names: Sequence[str]  # of the p features
     name: str  # of the map, for the title
 
@@ -439,8 +440,9 @@ class FeatureDisplay(Display):
     def from_estimator(
         cls, estimator: BaseEstimator, *, names: Sequence[str] | None = None, ax: Any = None
     ) -> FeatureDisplay:
-        """Draw the stretches of a map with `components_`; without `names`, by `feature_names_in_`
-        or numbers.
+        """Draw the stretches of a map with `components_`.
+
+        Without `names`, features are labelled by `feature_names_in_` or numbered.
         """
         stretch = feature_stretch(estimator.components_)
         if names is None:
@@ -464,46 +466,45 @@ class FeatureDisplay(Display):
 
 
 def feature_stretch(components: np.ndarray) -> np.ndarray:
-    """Return how far a unit step along each feature moves a row in the learned space, relative to
-    the average.
+    """Return how far a unit step along each feature moves a row in the learned space.
 
-    For a linear map A, which is `components_` (m, p), it is `||A e_j||` over the root mean square
-    of all features: 1 is average, 0 ignored. The step is one unit of what the map was fitted on:
-    one standard deviation where that was standardized.
+    For a linear map A, i.e. `components_` (m, p), it is `||A e_j||` divided by its root mean square
+    over all features: 1 is average, 0 means ignored. The unit is that of the rows the map was
+    fitted to, one standard deviation if they were standardized.
     """
     length = np.linalg.norm(components, axis=0)
     return length / max(np.sqrt(np.mean(length**2)), np.finfo(float).tiny)
 
 
-# A display of a map: held-out rows, few or many, of few classes or many, on a page of any colour.
+# A display of a map: held-out rows, few or many, of few or many classes, on any background colour.
 
-MAX_LEGEND = 12  # classes; of more each is named where it lies
-MANY_NAMES, MAX_NAMED = 30, 100  # more than so many are written small; at most
-N_PLAIN = 600  # rows that are drawn in full size; dots of more shrink, and become more transparent
-N_VECTORS = 2000  # of more, the dots are one picture in an SVG or PDF file
+MAX_LEGEND = 12  # classes; with more, each is labelled at its rows
+MANY_NAMES, MAX_NAMED = 30, 100  # with more, labels are small; maximum number of labels
+N_PLAIN = 600  # rows that are drawn in full size; with more, dots are smaller and more transparent
+N_VECTORS = 2000  # with more, the dots are rasterized in SVG and PDF files
 DOT, LEAST_DOT = 22, 1.5  # in square points
 OPACITY, LEAST_OPACITY = 0.75, 0.4
-LARGE = 1000  # from where on a score of numbers has no decimals
-TITLE_WIDTH = 0.9  # of the picture's part of a figure; what is wider has two lines
-STAR, RING = 6, 3  # times as large as a dot
-N_ANGLES, FROM_FRAME = 16, 4  # directions in which a name is moved off others; least distance
+LARGE = 1000  # from which on a score of numbers has no decimals
+TITLE_WIDTH = 0.9  # relative to the width of the axes; longer titles have two lines
+STAR, RING = 6, 3  # relative to the size of a dot
+N_ANGLES, FROM_FRAME = 16, 4  # directions for moving labels apart; least distance from the frame
 ROWS_A_LAYER, MAX_LAYERS = 100, 12
-MARKER_AREAS = (1, 0.85, 1.3, 0.8, 1.3, 1.4, 1.4, 2.2)  # so that all look equally large
-TEXT_CONTRAST, DOT_CONTRAST, DOT_CONTRAST_ON_DARK = 4.5, 1.5, 5  # at least
-# Okabe and Ito's yellow, which an outline makes visible, and three of Tol's muted scheme.
+MARKER_AREAS = (1, 0.85, 1.3, 0.8, 1.3, 1.4, 1.4, 2.2)  # such that all look equally large
+TEXT_CONTRAST, DOT_CONTRAST, DOT_CONTRAST_ON_DARK = 4.5, 1.5, 5  # minimum contrasts
+# Okabe and Ito's yellow, which needs an outline, and three colours of Tol's muted scheme.
 NEW_COLORS = ("#F0E442", "#882255", "#999933", "#44AA99")  # of classes that only new rows have
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What a picture is drawn on, and colours that stand out from it.
+    """The background of a picture, and colours that contrast with it.
 
     Colours are RGB arrays, from 0 to 1.
 
     Attributes
     ----------
     color, page : ndarray of shape (3,)
-        Of the axes, and of the figure around them.
+        Background of the axes, and of the figure around them.
     """
 
     color: np.ndarray
@@ -511,8 +512,9 @@ class Ground:
 
     @classmethod
     def of(cls, ax: Any) -> Ground:
-        """Return that of some axes; what is transparent is taken to lie on a page on which
-        matplotlib's texts can be read.
+        """Return the background of some axes.
+
+        If it is transparent, a page is assumed on which matplotlib's texts are readable.
         """
         from matplotlib import rcParams
 
@@ -522,23 +524,21 @@ class Ground:
 
     @property
     def ink(self) -> np.ndarray:
-        """Black, or white where that stands out more."""
+        """Black or white, whichever contrasts more."""
         black, white = np.zeros(3), np.ones(3)
         return max(black, white, key=lambda ink: contrast(ink, self.color))
 
     @property
     def grey(self) -> np.ndarray:
-        """On white as `GREY`."""
+        """On white, this is `GREY`."""
         return self.mixed(self.color, 1 - _rgb(GREY)[0])
 
     def mixed(self, color: Any, share: float) -> np.ndarray:
-        """Return a colour with a share of ink."""
+        """Return a colour mixed with a share of ink."""
         return (1 - share) * _rgb(color) + share * self.ink
 
     def readable(self, color: Any, least: float) -> np.ndarray:
-        """Return a colour with as much ink as its contrast needs to be `least`; black turns into
-        ink.
-        """
+        """Return a colour mixed with enough ink for a contrast of `least`; black becomes ink."""
         if not _rgb(color).any():
             return self.ink
         mixtures = [self.mixed(color, share) for share in np.linspace(0, 1, 21)]
@@ -547,7 +547,7 @@ class Ground:
 
 
 def _rgb(color: Any, beneath: Any = 1.0) -> np.ndarray:
-    """Return a colour of matplotlib, which may be transparent, as it looks on another."""
+    """Return a matplotlib colour, possibly transparent, as it looks on another."""
     from matplotlib.colors import to_rgba
 
     *rgb, opacity = to_rgba(color)
@@ -555,8 +555,9 @@ def _rgb(color: Any, beneath: Any = 1.0) -> np.ndarray:
 
 
 def contrast(color: np.ndarray, other: np.ndarray) -> float:
-    """Return the contrast of two colours, from 1 to 21 (WCAG 2.2: 4.5 for texts, 3 for large
-    ones).
+    """Return the contrast of two colours, from 1 to 21.
+
+    WCAG 2.2 requires 4.5 for text, 3 for large text.
     """
     channels = np.array([color, other])
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
@@ -566,40 +567,42 @@ def contrast(color: np.ndarray, other: np.ndarray) -> float:
 
 @dataclass(eq=False, repr=False)
 class EmbeddingDisplay(Display):
-    """A 2-D map of held-out rows, with the score of a k-NN vote in that map as its title.
+    """A 2-D map of held-out rows, titled with the score of a k-NN vote in that map.
 
-    Up to twelve classes are listed in a legend (of more than 2,000 rows, seven); more are named at
-    the medians of their rows. Dots of many rows are small and transparent, and lie in random order,
-    so that no class hides another. Colours adapt to the background of the axes.
+    Up to twelve classes are listed in a legend (seven if there are more than 2,000 rows); more are
+    labelled at the medians of their rows. If there are many rows, dots are small and transparent.
+    They are drawn in random order, so that no class hides another. Colours adapt to the background
+    of the axes.
 
     Parameters
     ----------
     embedding : array of shape (n, 1) or (n, 2)
-        Held-out rows; one dimension is drawn as a strip for each class, or against the numbers.
+        Held-out rows. A single dimension is drawn as a strip for each class, or against the
+        numbers.
     labels : array of shape (n,)
-        Classes, shown by colours and markers, or numbers, shown by a scale of colours.
+        Classes, shown by colours and markers, or numbers, shown by a colour scale.
     score : float or None
-        Of the vote of the training rows on these, in the same coordinates; None where the labels
-        are predictions.
+        Score of the vote of the training rows for these rows, in the same coordinates; None if the
+        labels are predictions.
     vote : Vote
     name : str
     task : {"classification", "regression"}, default="classification"
         Whether the labels are classes or numbers.
     score_name : str, default=None
-        One of `SCORES`; None takes accuracy, of numbers R².
+        One of `SCORES`; None takes accuracy, or R² for numbers.
     unlabelled : array of shape (n_u, 1) or (n_u, 2), default=None
-        Rows without a label, drawn in grey beneath the others.
+        Unlabelled rows, drawn in grey below the others.
     wrong : boolean array of shape (n,), default=None
-        Rows to be ringed, as the vote is wrong.
+        Rows for which the vote is wrong, which are ringed.
     full_score : float, default=None
-        The score in all dimensions of the space that the plane shows, for a second line.
+        The score in all dimensions of the space that the plane shows, for a second title line.
     full_dimension : int, default=None
-        How many these are.
+        The number of these dimensions.
 
     Attributes
     ----------
     estimator_ : transformer or None
-        The map, fitted to the training rows, if `from_estimator` made the display.
+        The map, fitted to the training rows, if the display was made by `from_estimator`.
     ax_, figure_ : matplotlib Axes and Figure
     """
 
@@ -631,28 +634,28 @@ class EmbeddingDisplay(Display):
         name: str | None = None,
         ax: Any = None,
     ) -> EmbeddingDisplay:
-        """Learn a clone of the estimator on some rows, map the others and draw these.
+        """Fit a clone of the estimator to some rows, and draw the others.
 
         Parameters
         ----------
         estimator : transformer
-            E.g. `make_pipeline(StandardScaler(), DNE(2))`. Of more components the first two are
-            drawn, and scored; the score in all of them is the second line. Where the (last step of
-            the) estimator has a method `space(X)` that returns the rows in a space of its own,
-            (n, m), the second line is the score there.
+            E.g. `make_pipeline(StandardScaler(), DNE(2))`. If there are more than two components,
+            the first two are drawn and scored, and the score in all of them is the second title
+            line. If the (last step of the) estimator has a method `space(X)` that returns the rows
+            in a space of its own, (n, m), the second line is the score there.
         X : array or sparse matrix of shape (n, p)
         y : array of shape (n,)
         task : {"classification", "regression"}, default="classification"
             Whether y holds classes or numbers.
         split : pair of integer arrays, default=None
-            Training rows and held-out rows, e.g. a fold of a comparison; None draws a third to be
-            held out.
+            Training rows and held-out rows, e.g. a fold of a comparison; None holds out a random
+            third.
         unlabelled : integer array, default=()
-            Rows without a label to learn from, too, drawn in grey; it takes a split.
+            Unlabelled rows to learn from as well, drawn in grey; requires a split.
         n_neighbors : int, default=5
-            k of the vote; of fewer training rows all vote.
+            k of the vote; if there are fewer training rows, all vote.
         mark_errors : bool, default=False
-            Whether to ring the rows for which the vote is wrong; of classes only.
+            Whether to ring the rows for which the vote is wrong; for classes only.
         name : str, default=None
             For the title; None takes the name of the (last) class.
         """
@@ -662,7 +665,7 @@ class EmbeddingDisplay(Display):
                 f"mark_errors=True rings rows whose class the vote gets wrong, and task={task!r} "
                 "has no classes: leave it out."
             )
-        if split is None:  # a fold, which unlike a shuffled split also serves classes of few rows
+        if split is None:  # a fold, which unlike a shuffled split also works for small classes
             folds = named_task(task).splitter(3, shuffle=True, random_state=0)
             split = next(folds.split(y, y))
         rows = np.asarray(unlabelled, dtype=int)
@@ -684,21 +687,20 @@ class EmbeddingDisplay(Display):
         return display.plot(ax=ax)
 
     def add(self, X_new: Any, y_new: Any = None) -> Self:
-        """Draw new rows into the finished picture, as stars with an outline.
+        """Draw new rows into the finished picture, as outlined stars.
 
         Parameters
         ----------
         X_new : array, sparse matrix or data frame of shape (n_new, p)
-            Rows as the estimator was fitted to; it places them.
+            Rows in the format that the estimator was fitted to; it places them.
         y_new : array of shape (n_new,), default=None
-            Their labels, None or NaN where one is missing. A star has the colour of its class, or
-            its number; one of a class that is not in the picture gets a colour of its own, and one
-            without a label has the colour of the background.
+            Their labels, None or NaN if missing. A star has the colour of its class or number. A
+            new class gets a colour of its own; an unlabelled row has the background colour.
 
         Returns
         -------
         EmbeddingDisplay
-            This one.
+            The display itself.
         """
         if self.estimator_ is None:
             raise ValueError(
@@ -715,7 +717,7 @@ class EmbeddingDisplay(Display):
         self._draw_stars(self.ax_, Z, y)
         return self
 
-    # How it is drawn.
+    # Drawing.
 
     @property
     def _size(self) -> tuple[float, float]:
@@ -731,8 +733,9 @@ class EmbeddingDisplay(Display):
 
     @property
     def _are_named(self) -> bool:
-        """Whether classes are named where they lie: a legend would be long, or it would rest on
-        markers that are too small to be told apart.
+        """Whether classes are labelled at their rows.
+
+        A legend would be too long, or would depend on markers too small to distinguish.
         """
         n_classes = len(np.unique(self.labels)) if self._has_classes else 0
         at_most = MAX_LEGEND if self._n_dots <= N_VECTORS else len(COLORS)
@@ -763,7 +766,7 @@ class EmbeddingDisplay(Display):
             self._name_classes(ax)
 
     def _in_picture(self, Z: np.ndarray, places: Any) -> np.ndarray:
-        """Return points (n, 2): in one dimension, a class has its place, and a number."""
+        """Return points (n, 2); in one dimension, the second one is that of the class or number."""
         if self._is_plane:
             return Z
         spread = 0.3 * self._has_classes
@@ -772,13 +775,13 @@ class EmbeddingDisplay(Display):
 
     @property
     def _place_without_label(self) -> float:
-        """Beneath the first class, or the least number."""
+        """Return the position of unlabelled rows: below the first class, or the smallest number."""
         if self._has_classes:
             return -1.0
         return float(np.min(self.labels) - 0.1 * np.ptp(self.labels))
 
     def _draw_classes(self, ax: Any) -> None:
-        """Draw layers of random rows, one over the other, so that no class hides another."""
+        """Draw layers of random rows, so that no class hides another."""
         classes, self._codes = np.unique(self.labels, return_inverse=True)
         self._numbers = {label: number for number, label in enumerate(classes.tolist())}
         self._n_classes = len(classes)
@@ -797,7 +800,7 @@ class EmbeddingDisplay(Display):
                 self._list(ax, str(label), facecolors=colors[number], **_marker(number, DOT))
 
     def _color(self, number: int) -> np.ndarray:
-        """Return the colour of a class; those that only new rows have follow the others."""
+        """Return the colour of a class; classes that only new rows have follow the others."""
         n_before = number - self._n_classes
         if n_before >= 0:
             return _rgb(NEW_COLORS[n_before % len(NEW_COLORS)])
@@ -865,11 +868,11 @@ class EmbeddingDisplay(Display):
         )
 
     def _list(self, ax: Any, text: str, **style: Any) -> None:
-        """Add an entry to the legend, whose dot has the full size."""
+        """Add a legend entry with a full-size dot."""
         ax.scatter([], [], label=shortened(text), **{"s": DOT, "linewidths": 0} | style)
 
     def _draw_legend(self, ax: Any) -> None:
-        """List classes beside the picture, or beneath it what is listed without them."""
+        """List classes next to the picture, and other entries below it."""
         from matplotlib import rcParams
         from matplotlib.transforms import offset_copy
 
@@ -899,7 +902,7 @@ class EmbeddingDisplay(Display):
             text.set_parse_math(False)
 
     def _name_classes(self, ax: Any) -> None:
-        """Write the names of classes, of very many the largest, at the medians of their rows."""
+        """Write class names at the medians of their rows; of very many classes only the largest."""
         from matplotlib.patheffects import withStroke
 
         sizes, labels = np.bincount(self._codes), list(self._numbers)
@@ -927,7 +930,7 @@ class EmbeddingDisplay(Display):
         _separate(ax, names)
 
     def _draw_stars(self, ax: Any, Z: np.ndarray, y: np.ndarray) -> None:
-        """Draw new rows, and list what the legend does not have yet."""
+        """Draw new rows, and add entries that the legend does not have yet."""
         from matplotlib.patheffects import withStroke
 
         ground = self._ground
@@ -959,12 +962,12 @@ class EmbeddingDisplay(Display):
         self._draw_legend(ax)
 
     def _number(self, label: Any) -> int:
-        """Return the number of a class; one that is not in the picture gets the next."""
+        """Return the code of a class; a new class gets the next one."""
         return self._numbers.setdefault(label, len(self._numbers))
 
 
 def dots(n: int) -> dict[str, Any]:
-    """Return the style of n dots: of many, small and transparent."""
+    """Return the style of n dots: small and transparent if there are many."""
     many = max(n / N_PLAIN, 1)
     return {
         "s": max(DOT * many**-0.55, LEAST_DOT),
@@ -975,14 +978,14 @@ def dots(n: int) -> dict[str, Any]:
 
 
 def _marker(number: int, size: float) -> dict[str, Any]:
-    """Return the marker of a class, as large as a dot of this size looks."""
+    """Return the marker of a class, scaled to look as large as a dot of this size."""
     mark = number % len(MARKERS)
     return {"marker": MARKERS[mark], "s": size * MARKER_AREAS[mark]}
 
 
 def _separate(ax: Any, names: list[Any]) -> None:
-    """Move annotations that overlap, in the layout that the figure has now, and tie those that are
-    moved off their points to them.
+    """Separate overlapping annotations in the current layout, and connect moved ones to their
+    points.
     """
     layout = ax.figure.get_layout_engine()
     if layout is not None:
@@ -1011,18 +1014,18 @@ def _separate(ax: Any, names: list[Any]) -> None:
 
 
 def separated(at: np.ndarray, sizes: np.ndarray, within: np.ndarray) -> np.ndarray:
-    """Return centres of boxes, near those given, such that no two boxes overlap where that is
-    feasible.
+    """Return box centres near the given ones such that no two boxes overlap, where feasible.
 
-    One box after the other takes the nearest place that is free, on circles about its own; one that
-    finds none stays. For n boxes it takes O(n^2) for each of some thousand places.
+    One after the other, each box takes the nearest free position on circles around its own; a box
+    without a free position is not moved. For n boxes it takes O(n^2) for each of some thousand
+    positions.
 
     Parameters
     ----------
     at, sizes : array of shape (n, 2)
         Centres of the boxes, the most important first; widths and heights.
     within : array of shape (2, 2)
-        The lower left and the upper right corner of what holds all.
+        The lower left and the upper right corner of the frame.
     """
     radii = np.arange(0, np.linalg.norm(within[1] - within[0]), sizes[:, 1].min() / 2)
     angles = np.linspace(0, 2 * np.pi, N_ANGLES, endpoint=False) + np.pi / 2

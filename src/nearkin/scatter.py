@@ -1,9 +1,9 @@
-"""Rows and a graph make a scatter: `S(W) = X' L X = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)'`.
+"""Scatters of rows and a graph: `S(W) = X' L X = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)'`.
 
-A spectral method is two such matrices and one criterion (`spectral`). Everything is accumulated in
-float64, and dense X is centred first: that changes no difference x_i - x_j, but without it a large
-common offset cancels every digit. Sparse X stays sparse. For p > n all matrices live in the span of
-the rows: `row_space`.
+A spectral method is two such matrices and one criterion (`spectral`). Sums are accumulated in
+float64. Dense X is centred first, which does not change any difference x_i - x_j, but avoids
+cancellation if there is a large common offset. Sparse X stays sparse. For p > n all matrices are in
+the span of the rows: see `row_space`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def scatter(X: Any, L: csr_array) -> np.ndarray:
         adjacent = np.union1d(edges.indices, own)
         return relative(own).T @ (L[own][:, adjacent] @ relative(adjacent))
 
-    n_adjacent = min(1 + L.nnz // n, 16)  # in a dense graph a block is adjacent to nearly all rows
+    n_adjacent = min(1 + L.nnz // n, 16)  # in a dense graph, a block is adjacent to nearly all rows
     S = parallel_sum(term, row_blocks(n, p * n_adjacent), L.nnz * p)
     return (S + S.T) / 2
 
@@ -63,14 +63,14 @@ def _sparse_scatter(X: csr_array, L: csr_array) -> np.ndarray:
         LX = L[rows] @ X
         S += X[rows].T @ LX  # a sparse product, added to the dense sum
         total += LX.sum(axis=0)
-    # total is 0 but for rounding, which an offset of X has magnified in S
+    # total is 0 up to rounding, which an offset of X has magnified in S
     S -= np.outer(X.mean(axis=0), total)
     return (S + S.T) / 2
 
 
 def scatter_operator(X: Any, L: csr_array) -> LinearOperator:
-    """Return `v -> X' (L (X v))` without ever forming the matrix: for many features and few wanted
-    vectors.
+    """Return `v -> X' (L (X v))` without forming the matrix, for many features and few
+    eigenvectors.
     """
     X = X.astype(np.float64) if issparse(X) else centre(X)
     p = X.shape[1]
@@ -84,10 +84,9 @@ def scatter_operator(X: Any, L: csr_array) -> LinearOperator:
 
 
 def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default
-    every w_i is 1.
+    """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p).
 
-    It is the scatter of the complete graph `ww' / sum(w)`.
+    By default every w_i is 1. This is the scatter of the complete graph `ww' / sum(w)`.
     """
     w = _weights(X, weights)
     if (w == 0).any():
@@ -96,20 +95,22 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
 
 
 def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
-    """Return `sum_i w_i x_i x_i'`, (p, p), float64: about the origin, wherever the mean is."""
+    """Return `sum_i w_i x_i x_i'`, (p, p), float64: about the origin, not the mean."""
     if issparse(X):
         X = X.astype(np.float64)
         return (X.T @ X.multiply(weights[:, None])).toarray()
     return _sum_of_squares(X, weights, lambda rows: X[rows].astype(np.float64))
 
 
-# In what follows, rows count as often as their `sample_weight` says, 1 by default: the sizes n and
-# n_c, the means and the sums over rows or pairs are those of so many copies.
+# Below, a row counts as `sample_weight` copies, 1 by default: the sizes n and n_c, means, and sums
+# over rows or pairs are those of the copies.
 
 
 def group_means(X: Any, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
-    """Return the mean of every group 0, 1, ..., shape (c, p), dense, relative to a typical row of
-    X: a feature that is constant is exactly 0 in it.
+    """Return the mean of every group 0, 1, ..., dense of shape (c, p), relative to a typical row of
+    X.
+
+    A constant feature is exactly 0.
     """
     relative = _about_anchors(X, np.zeros_like(codes))
     return dense_float64(_means(X, relative, codes, _weights(X, sample_weight)))
@@ -118,9 +119,7 @@ def group_means(X: Any, codes: np.ndarray, sample_weight: np.ndarray | None = No
 def between_scatter(
     X: Any, codes: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes
-    0, 1, ...
-    """
+    """Return `sum_c n_c (m_c - m)(m_c - m)'` with class means m_c, for class codes 0, 1, ...."""
     n_c = np.bincount(codes, _weights(X, sample_weight))
     return total_scatter(group_means(X, codes, sample_weight), n_c)
 
@@ -131,11 +130,10 @@ def within_scatter(
     weights: np.ndarray | None = None,
     sample_weight: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return `sum_c w_c sum_{i in c} (x_i - m_c)(x_i - m_c)'`; with all w_c = 1 it is total minus
-    between scatter.
+    """Return `sum_c w_c sum_{i in c} (x_i - m_c)(x_i - m_c)'`.
 
-    A feature that is constant in every class is exactly 0 in it, which no difference of two sums
-    would be.
+    With all w_c = 1 it is the total minus the between-class scatter. A feature that is constant in
+    every class is exactly 0, which a difference of two sums would not guarantee.
     """
     w = _weights(X, sample_weight)
     return _about_means(X, codes, w if weights is None else weights[codes] * w)
@@ -144,12 +142,11 @@ def within_scatter(
 def pair_covariances(
     X: Any, codes: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the means of (x_i - x_j)(x_i - x_j)' over all pairs of one class, and over all of two
-    classes; 0 of none.
+    """Return the means of (x_i - x_j)(x_i - x_j)' over all same-class and all other-class pairs.
 
-    No pair is formed: the pairs of a class sum up to n_c times its scatter, all pairs to n times
-    the total scatter, and those of two classes, the difference, to `n S_between + sum_c (n - n_c)
-    S_c`. Copies of a row are no pair.
+    A mean over no pairs is 0. No pair is formed: the pairs of a class sum to n_c times its scatter,
+    all pairs to n times the total scatter, and the other-class pairs, the difference, to `n
+    S_between + sum_c (n - n_c) S_c`. Copies of a row do not form pairs.
     """
     w = _weights(X, sample_weight)
     n, sizes = w.sum(), np.bincount(codes, w)
@@ -162,8 +159,8 @@ def pair_covariances(
 def local_fisher_scatters(
     X: Any, codes: np.ndarray, scales: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return LFDA's S_w and S_b, from the scatters of the single classes, in which no weight is
-    negative.
+    """Return LFDA's S_w and S_b from the scatters of the single classes, all with nonnegative
+    weights.
 
     With B the scatter of the class means, F_c Fisher's scatter of class c (weights 1 / n_c) and S_c
     the local one (weights a_ij / n_c): S_w = sum_c S_c and S_b = B + sum_c (1 - n_c/n)(F_c - S_c).
@@ -184,8 +181,8 @@ def locally_scaled_scatters(
 ) -> Iterator[np.ndarray]:
     """Yield, for every class c, `1 / (2 n_c) sum_{i,j in c} a_ij (x_i - x_j)(x_i - x_j)'`.
 
-    a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` joins all pairs of a class; this graph is formed by
-    blocks of rows. With infinite scales the sum over classes is `within_scatter`.
+    a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` connects all pairs of a class; the graph is formed in
+    blocks of rows. With infinite scales, the sum over classes is `within_scatter`.
     """
     relative = _about_anchors(X, codes)
     classes = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
@@ -209,18 +206,20 @@ def _weights(X: Any, weights: np.ndarray | None) -> np.ndarray:
     return np.ones(X.shape[0]) if weights is None else weights
 
 
-# Of rows, by their numbers or as a slice: these relative to some origins, float64.
+# For rows given by indices or a slice: these rows relative to some origins, float64.
 Relative = Callable[[Any], Any]
 
 
 def _about_anchors(X: Any, group: np.ndarray) -> Relative:
-    """Return a function of some rows of X: these relative to a typical row of their group
-    (connected component of the graph, class), float64.
+    """Return a function of some rows of X, which returns them relative to a typical row of their
+    group.
 
-    That keeps differences within groups, and makes exactly 0 what does not differ within any: a
-    feature that only isolated rows have, the distance between classes in a same-class graph. Its
-    rounding would pass for scatter. Typical is the row nearest to the mean of all; of sparse rows,
-    that of the fewest and smallest entries, so that they stay sparse.
+    Groups are connected components of the graph, or classes; the result is float64. This preserves
+    differences within groups, and makes exactly 0 whatever does not differ within any group, such
+    as a feature that only isolated rows have, or the distance between classes in a same-class
+    graph. Otherwise its rounding errors would count as scatter. The typical row is the one nearest
+    to the overall mean; for sparse rows, it is the one with the fewest and smallest entries, so
+    that they stay sparse.
     """
     if issparse(X):
         X = X.astype(np.float64)
@@ -247,8 +246,9 @@ def _about_means(X: Any, codes: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def _means(X: Any, relative: Relative, codes: np.ndarray, w: np.ndarray) -> Any:
-    """Return the weighted mean of every group of the relative rows, 0 where all weights are; sparse
-    for sparse X.
+    """Return the weighted mean of every group of the relative rows, sparse for sparse X.
+
+    It is 0 if all weights are.
     """
     total = np.bincount(codes, w)[codes]
     share = csr_array((w / np.where(total > 0, total, 1.0), codes, np.arange(len(w) + 1)))
@@ -257,7 +257,7 @@ def _means(X: Any, relative: Relative, codes: np.ndarray, w: np.ndarray) -> Any:
 
 
 def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Relative) -> np.ndarray:
-    """Return `sum_i w_i a_i a_i'` of the rows of dense X relative to some origins."""
+    """Return `sum_i w_i a_i a_i'` for the rows of dense X relative to some origins."""
 
     def term(rows: slice) -> np.ndarray:
         A = relative(rows)
@@ -266,14 +266,15 @@ def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Relative) -> np.ndar
     return parallel_sum(term, row_blocks(*X.shape), X.size)
 
 
-# The span of the rows: where p > n, there and back exactly, so that no p x p matrix is ever formed.
+# The span of the rows, exactly converted in both directions, so that for p > n no p x p matrix is
+# formed.
 
 RANK_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
 class RowSpace:
-    """Rows in coordinates that lose nothing, and the way back.
+    """Rows in lossless coordinates, and the way back.
 
     Attributes
     ----------
@@ -281,7 +282,7 @@ class RowSpace:
         For p <= n the rows themselves; for p > n the rows, centred or not, in an orthonormal basis
         of their span.
     to_features : function from (r, m) to (p, m), or None
-        Writes columns in these coordinates as columns of features; None where the coordinates are
+        Converts columns in these coordinates to columns of features; None if the coordinates are
         the features.
     """
 
@@ -295,16 +296,16 @@ class RowSpace:
         return self.to_features(np.eye(self.coordinates.shape[1])).T
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
-        """Return the directions V (r, m) as rows in feature space, shape (m, p), the largest entry
-        of each positive.
+        """Return the directions V (r, m) as rows of features (m, p), the largest entry of each
+        positive.
 
-        Further rows of V are coordinates in the `complement` of the span.
+        Additional rows of V are coordinates in the `complement` of the span.
         """
         return self.back_project_pairs(V, V[:0])[0]
 
     def back_project_pairs(self, V: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return `back_project(V)` and, as rows of the same signs, the columns of G (c, m) that
-        belong to V's.
+        """Return `back_project(V)` and, as rows of the same signs, the corresponding columns of G
+        (c, m).
         """
         components = V.T
         if self.to_features is not None:
@@ -317,7 +318,7 @@ class RowSpace:
 
     def complement(self, m: int) -> np.ndarray:
         """Return m orthonormal rows (m, p) outside the span: directions in which the rows do not
-        vary at all.
+        vary.
         """
         r, p = self.basis.shape
         start = np.random.default_rng(0).standard_normal((p, m))
@@ -325,11 +326,11 @@ class RowSpace:
 
 
 def row_space(X: Any, *, centred: bool = True) -> RowSpace:
-    """Return the rows of X in coordinates as few as necessary: exact, by a thin SVD where p > n.
+    """Return the rows of X in as few coordinates as possible, exactly, by a thin SVD if p > n.
 
-    Costs nothing for p <= n, O(n^2 p) for p > n. Directions below 1e-10 of the largest singular
-    value count as none. `centred=False`, for criteria that depend on the origin, takes the span of
-    the rows as they are.
+    It is free for p <= n and costs O(n^2 p) for p > n. Directions below 1e-10 of the largest
+    singular value are dropped. `centred=False`, for criteria that depend on the origin, takes the
+    span of the rows without centring.
     """
     n, p = X.shape
     if p <= n:
@@ -354,7 +355,7 @@ def row_space(X: Any, *, centred: bool = True) -> RowSpace:
     r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - centred)
 
     def to_features(E: np.ndarray) -> np.ndarray:
-        """Return Q V E: Q (p, n), with orthonormal columns, stays a product of Householder
+        """Return Q V E; Q (p, n), with orthonormal columns, stays a product of Householder
         reflections.
         """
         QE = np.zeros((p, E.shape[1]), order="F")
@@ -366,8 +367,9 @@ def row_space(X: Any, *, centred: bool = True) -> RowSpace:
 
 
 def rows_with_ones(X: Any) -> Iterator[np.ndarray]:
-    """Yield [1 X] in blocks of rows, dense and float64, X relative to a typical row: what is
-    constant is exactly 0.
+    """Yield [1 X] in blocks of rows, dense and float64, with X relative to a typical row.
+
+    A constant feature is exactly 0.
     """
     relative = _about_anchors(X, np.zeros(X.shape[0], dtype=int))
     for rows in row_blocks(*X.shape):
@@ -376,11 +378,10 @@ def rows_with_ones(X: Any) -> Iterator[np.ndarray]:
 
 
 def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:
-    """Return R of [1 X] = QR for rows [1 X] that come in blocks; also of such factors of the
-    blocks.
+    """Return R of [1 X] = QR from blocks of rows [1 X], or from such factors of the blocks.
 
-    Without its first row and column it is that of X about its mean: neither the mean is needed nor
-    X'X, in which what lies below 1e-8 would be lost.
+    Without its first row and column it is the factor of centred X. This needs neither the mean nor
+    X'X, which would lose what lies below 1e-8.
     """
     R = np.empty((0, 0))
     for block in blocks:
@@ -391,15 +392,15 @@ def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def span_basis(R: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis (p, r) of the span of the rows about their mean, from the factor
-    R (., p + 1).
+    """Return an orthonormal basis (p, r) of the span of the centred rows, from the factor R (., p +
+    1).
 
-    Directions are dropped whose singular value is below 1e-10 of the largest after every feature is
-    scaled to unit length, so that the units of the features do not decide; with a warning, unless
-    it is the rounding of entries about this mean. The basis is the identity where all p are kept,
-    and exactly 0 in a feature that is constant.
+    Directions are dropped if their singular value is below 1e-10 of the largest, after every
+    feature is scaled to unit length, so that the result does not depend on the units of the
+    features. This raises a warning, unless they are rounding errors of entries about this mean. The
+    basis is the identity if all p are kept, and exactly 0 for a constant feature.
     """
-    size, R = abs(R[0, 0]), R[1:, 1:]  # size: root of the number of rows
+    size, R = abs(R[0, 0]), R[1:, 1:]  # size: square root of the number of rows
     unit = np.linalg.norm(R, axis=0)
     varies = np.flatnonzero(unit)
     unit = unit[varies]

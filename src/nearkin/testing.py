@@ -1,6 +1,4 @@
-"""Checks of learned maps, for this package's tests and for methods of your own; nothing here needs
-pytest.
-"""
+"""Checks of learned maps, for this package's tests and for your own methods, without pytest."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.utils import get_tags
 
-_TOL = 1e-6  # relative: rounding, also after some steps of a descent
+_TOL = 1e-6  # relative: for rounding errors, also after some steps of a descent
 _X, _y = make_classification(60, 8, n_informative=5, n_classes=3, random_state=0)
 _Q = np.linalg.qr(np.random.default_rng(0).normal(size=(100, 8)))[0]  # orthonormal columns
 
@@ -30,16 +28,17 @@ def check_gradient(
     Parameters
     ----------
     function : callable
-        Returns the value at an array of start's shape, and the gradient there, of the same shape.
+        Takes an array in the shape of start; returns the value and the gradient, which has the same
+        shape.
     start : array of floats
-        Where to check, not at a minimum: what small numbers leave of a gradient is rounding.
+        Where to check. Not at a minimum, where the gradient is dominated by rounding.
     tol : float, default=1e-6
-        Largest error of an entry, relative to the largest entry of the gradient.
+        Maximum error of an entry, relative to the largest entry of the gradient.
 
     Raises
     ------
     AssertionError
-        If the two differ by more.
+        If the error is larger.
 
     Examples
     --------
@@ -63,9 +62,9 @@ def assert_same_subspace(A: Any, B: Any, tol: float = 1e-6) -> None:
     Parameters
     ----------
     A, B : arrays of shape (m, p)
-        Such as `components_`, each of rank m.
+        E.g. `components_`, each of rank m.
     tol : float, default=1e-6
-        Largest principal angle, in radians.
+        Maximum principal angle, in radians.
 
     Raises
     ------
@@ -83,15 +82,16 @@ def assert_same_subspace(A: Any, B: Any, tol: float = 1e-6) -> None:
 
 
 def check_embedding(estimator: Any, *, skip: tuple[str, ...] = ()) -> None:
-    """Assert that a linear embedding keeps the contract of this package's own; see
-    `embedding_checks`.
+    """Assert that a linear embedding satisfies the contract of this package.
+
+    `embedding_checks` lists the checks.
 
     Run scikit-learn's checks, too: `sklearn.utils.estimator_checks.check_estimator`.
 
     Parameters
     ----------
     estimator : LinearEmbedding
-        A descent need not converge: a few iterations are enough.
+        A few iterations of a descent are enough; it need not converge.
     skip : tuple of str
         Names of checks that the method cannot pass.
 
@@ -112,12 +112,11 @@ def check_embedding(estimator: Any, *, skip: tuple[str, ...] = ()) -> None:
 
 
 def embedding_checks(estimator: Any) -> Iterator[tuple[str, Callable[[Any], None]]]:
-    """Yield the name and function of every check that applies to an embedding, e.g. for
-    `pytest.mark.parametrize`.
+    """Yield the name and function of every applicable check, e.g. for `pytest.mark.parametrize`.
 
-    Whether it takes sparse X, and requires labels, is read from its scikit-learn tags. Every
-    function takes the estimator, fits clones of it, and raises an AssertionError that shows what
-    differs.
+    Whether the embedding takes sparse X, and requires labels, is read from its scikit-learn tags. A
+    check takes the estimator, fits clones of it, and raises an AssertionError that shows the
+    difference.
 
     Parameters
     ----------
@@ -171,7 +170,7 @@ def _distances(estimator: Any) -> None:
 
 
 def _float32(estimator: Any) -> None:
-    """Single precision stays, and gives what double precision does."""
+    """Single precision is preserved, and agrees with double precision."""
     X = _X.astype(np.float32)
     single, double = _fit(estimator, X), _fit(estimator, X.astype(np.float64))
     assert getattr(single, "components_", X).dtype == single.transform(X).dtype == np.float32
@@ -179,12 +178,12 @@ def _float32(estimator: Any) -> None:
 
 
 def _inverse_transform(estimator: Any) -> None:
-    """Of all rows with given coordinates the shortest are returned."""
+    """Among all rows with given coordinates, the shortest are returned."""
     model = _fit(estimator)
     Z = model.transform(_X)
     X = model.inverse_transform(Z)
     _assert_close(model.transform(X), Z)
-    in_null_space = _X - X  # both have the image Z
+    in_null_space = _X - X  # both are mapped to Z
     assert_allclose(in_null_space @ X.T, 0, atol=_TOL * np.abs(_X @ _X.T).max())
     assert model.inverse_transform(Z.astype(np.float32)).dtype == np.float32
     assert_raises_regex(ValueError, "Z must be of shape", model.inverse_transform, _X @ _Q.T)
@@ -197,23 +196,21 @@ def _row_order(estimator: Any) -> None:
 
 
 def _rotation(estimator: Any) -> None:
-    """Rotations and shifts of the rows move the metric along."""
+    """Rotations and shifts of the rows transform the metric accordingly."""
     Q = np.linalg.qr(_Q[:8])[0]
     moved = _fit(estimator, _X @ Q + 1000.0).get_mahalanobis_matrix()
     _assert_close(Q @ moved @ Q.T, _fit(estimator).get_mahalanobis_matrix())
 
 
 def _redundant_features(estimator: Any) -> None:
-    """No distance changes by a constant feature, copies of all, or more dimensions than rows."""
+    """Distances do not change with a constant feature, copies of all features, or p > n."""
     expected = pdist(_fit(estimator).transform(_X))
     for X in (np.hstack([_X, np.full((60, 1), 7.0)]), np.hstack([_X, _X]) / np.sqrt(2), _X @ _Q.T):
         _assert_close(pdist(_fit(estimator, X).transform(X)), expected)
 
 
 def _sparse(estimator: Any) -> None:
-    """Sparse rows give what dense rows do, also where p > n and where an entry is stored in two
-    parts.
-    """
+    """Sparse rows give the result of dense rows, also for p > n and with duplicate entries."""
     rng = np.random.default_rng(0)
     for p in (8, 100):
         X = rng.normal(size=(60, p)) * (rng.random((60, p)) < 0.5)
@@ -225,7 +222,7 @@ def _sparse(estimator: Any) -> None:
 
 
 def _class_names(estimator: Any) -> None:
-    """Only which rows share a label counts."""
+    """Only equality of labels matters, not their names."""
     expected = _fit(estimator).transform(_X)
     for y in (np.array(["zebra", "mole", "ant"])[_y], _y.astype(object)):
         assert_allclose(_fit(estimator, _X, y).transform(_X), expected, atol=_TOL)
@@ -238,7 +235,7 @@ def _singleton_class(estimator: Any) -> None:
 
 
 def _bad_input(estimator: Any) -> None:
-    """Rows from which nothing can be learned, and impossible dimensions, are refused."""
+    """Rows from which nothing can be learned, and impossible dimensions, raise an error."""
     assert_raises_regex(ValueError, "does not vary", _fit, estimator, np.full((60, 3), 0.1))
     for unit in (1e150, 1e-150):
         assert_raises_regex(ValueError, "scale", _fit, estimator, _X * unit)
@@ -254,7 +251,7 @@ def _bad_input(estimator: Any) -> None:
 
 
 def _missing_labels(estimator: Any) -> None:
-    """None and NaN are refused, and -1 is a class."""
+    """None and NaN raise an error, and -1 is a class."""
     for missing in (None, np.nan):
         assert_raises_regex(
             ValueError, "no label", _fit, estimator, _X, np.where(_y == 0, missing, _y)

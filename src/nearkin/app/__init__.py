@@ -1,1 +1,1 @@
-"""The `nearkin` command: a guest of the library, which does not know that it exists."""
+"""The `nearkin` command, built on the library, which does not depend on it."""

@@ -1,4 +1,4 @@
-"""`nearkin adapt`: vectors for search, shorter and more accurate, or left as they are."""
+"""`nearkin adapt`: shorter and more accurate vectors for search, if better than raw ones."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from .tables import reading
 from .thresholds import say_thresholds, threshold_lines, threshold_picture, threshold_sentences
 from .vectors import VectorTable, read_codes, read_folder, read_vectors, sampled
 
-COMPARED_ROWS = 20_000  # the adapter that is saved learns from all
+COMPARED_ROWS = 20_000  # the saved adapter learns from all rows
 
 
 def adapt(options: argparse.Namespace) -> int:
-    """Compare adapted vectors with raw ones; save the best adapter where one is better."""
+    """Compare adapted vectors with raw ones; save the best adapter if one is better."""
     _check(options)
     check_outputs(options)
     with one_line(options.table):
@@ -109,11 +109,11 @@ def adapt(options: argparse.Namespace) -> int:
     return outputs.code
 
 
-# What the command was given.
+# Input of the command.
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse options that do not fit together."""
+    """Raise an error for options that contradict each other."""
     given = [f"--{name}" for name in ("label", "pairs", "relevance") if getattr(options, name)]
     if len(given) > 1:
         raise TableError(
@@ -147,8 +147,9 @@ def _check(options: argparse.Namespace) -> None:
 def _read(
     options: argparse.Namespace,
 ) -> tuple[VectorTable, VectorTable, Judgements, Judgements, list[str]]:
-    """Return the vectors, and those of queries, which may be the same, what is known of them, the
-    part of it that is compared on, and notes.
+    """Return the vectors, those of queries (possibly the same), the judgements, and notes.
+
+    The judgements are all of them, and the part used in the comparison.
     """
     if Path(options.table).is_dir():
         if options.label is None:
@@ -217,14 +218,14 @@ def _read(
 
 
 def _twins(X: np.ndarray) -> np.ndarray:
-    """Return groups of rows that are duplicates in direction."""
+    """Return groups of rows with equal directions."""
     return twin_groups(unit_rows(X), scale=False)
 
 
 def _learned_adapter(
     table: VectorTable, known: Judgements, found: Adaptation, chosen: WayResult
 ) -> SavedAdapter:
-    """Return the adapter of a way, learned from all that is known."""
+    """Return the adapter of a way, learned from all judgements."""
     way, part = chosen.way, found.part
     adapter = EmbeddingAdapter(way.size, side=found.side, quantize=way.quantize, **found.settings)
     low, high = chosen.tests[part].interval()
@@ -248,7 +249,7 @@ def _learned_adapter(
     )
 
 
-# What was found, as a table of text and a few sentences.
+# Results as a table of text and a few sentences.
 
 SHORT = {
     "precision@1": "P@1",
@@ -258,13 +259,13 @@ SHORT = {
     "MAP": "MAP",
     "MRR": "MRR",
 }
-ASKED = ("MAP",)  # scores that are shown where they decide
-# columns that a narrow terminal goes without
+ASKED = ("MAP",)  # scores that are only shown if they decide
+# columns omitted on a narrow terminal
 SPARED = ("fit, s", "MRR", "R@100", "nDCG@10", "P@1")
 
 
 def grid_of(found: Adaptation) -> list[dict[str, str]]:
-    """Return a line for every way: its bytes, scores in percent, and difference to raw."""
+    """Return a line for every way: bytes, scores in percent, and difference from raw."""
     lines = []
     for one in found.results:
         line = {"vectors": one.way.name, "bytes": f"{one.way.bytes:,}"}
@@ -292,7 +293,7 @@ def difference(test: PairedTest) -> str:
 
 
 def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
-    """Return sentences: what to take, how it was judged, and what to mind."""
+    """Return sentences: the advice, how ways were evaluated, and caveats."""
     raw, score = found.raw, found.score
 
     def against_raw(part: str) -> str:
@@ -339,7 +340,7 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
     return lines
 
 
-# The page: quality against bytes, and the table, in one file that needs no network.
+# The page: quality against bytes, and the table, in one file without external resources.
 
 COLORED = (GREY, GREY, *COLORS[1:6], COLORS[0])  # of raw and centred vectors, then of the others
 
@@ -383,9 +384,9 @@ def _cells(line: dict[str, str]) -> str:
 
 
 def quality_picture(found: Adaptation, chosen: WayResult, part: str) -> str:
-    """Return the deciding score in a part of the queries against the bytes of a vector, as SVG.
+    """Return the deciding score in a part of the queries against bytes per vector, as SVG.
 
-    A ring marks the vectors that are advised, or were asked for by `--take`.
+    A ring marks the recommended vectors, or those requested by `--take`.
     """
     raw, score = found.raw, found.score
     kinds: dict[str, list[WayResult]] = {}

@@ -1,4 +1,4 @@
-"""What `nearkin adapt --save` keeps: the map of an adapter, and what is known of it."""
+"""The file of `nearkin adapt --save`: the map of an adapter, with its metadata."""
 
 from __future__ import annotations
 
@@ -17,41 +17,40 @@ from .readers import TableError
 from .saved_file import FORMATS, saved_parts, write_parts
 
 RULES = ("pair_rules", "list_rules")
-PRECISIONS = (0.9, 0.95, 0.99)  # for which a threshold is given
-VECTORS = "embedding"  # the column that is written where the numbers had columns of their own
+PRECISIONS = (0.9, 0.95, 0.99)  # for which thresholds are saved
+VECTORS = "embedding"  # the output column, if the numbers had columns of their own
 
 
 @dataclass(frozen=True, eq=False)
 class SavedAdapter:
-    """A fitted adapter, in float32, and what is known of it.
+    """A fitted adapter in float32, with its metadata.
 
     Attributes
     ----------
     map : EmbeddingAdapter
-        With its `side` ("document" of a migration that maps documents alone, to be searched by
-        the new model's queries), and "int8" or "binary" codes as it may `quantize`.
+        Its `side` is "document" for a migration that only maps documents, to be searched by the new
+        model's queries. It may `quantize` to "int8" or "binary" codes.
     name : str
-        Of the way that was chosen, such as "adapter 64 int8".
+        Name of the chosen way, such as "adapter 64 int8".
     column : str
-        Name of the column of vectors that it was learned from; "" where every number had a column
-        of its own.
+        Name of the column of vectors it was learned from; "" if every number had its own column.
     columns : list of str
         Names of the numbers of a vector, such as "embedding[0]".
     score, part : str
-        What decided: the name of the score, and of the part of the held-out queries.
+        The deciding score, and the deciding part of the held-out queries.
     held_out : dict of str to float
-        That score of the "adapter" and of the "raw" vectors; the 95 % interval of their difference,
-        "low" and "high"; its "p_value", and the "n_queries".
+        This score of the "adapter" and of the "raw" vectors; the 95 % interval of their difference,
+        "low" and "high"; its "p_value"; and "n_queries".
     table : str
         Name of the file.
     version : str
         Of nearkin.
     pair_rules, list_rules : MatchRules or None
-        Which similarity is a match, see `Matcher`.
+        Rules for matches, see `Matcher`.
     unanswerable : float
         Share of queries without an answer that the rules expect.
     baseline : str
-        What the "raw" score is of: "raw" vectors, or what a migration was compared with.
+        What the "raw" score belongs to: "raw" vectors, or the reference of a migration.
     """
 
     map: EmbeddingAdapter
@@ -70,18 +69,19 @@ class SavedAdapter:
 
     @property
     def scale(self) -> float:
-        """Return the coordinate that becomes 127 in int8; 1 without such codes."""
+        """Return the coordinate that becomes 127 in int8, or 1 without such codes."""
         return getattr(self.map.quantizer_, "scale", 1.0)
 
     @property
     def bytes(self) -> int:
-        """Return the bytes of a vector."""
+        """Return the size of a vector in bytes."""
         m, quantizer = self.map.n_components_, self.map.quantizer_
         return 4 * m if quantizer is None else quantizer.n_bytes(m)
 
     def thresholds(self) -> dict[float, float]:
-        """Return for `PRECISIONS` the least cosine of a match, of known and of new classes; those
-        that are promised.
+        """Return the lowest cosine of a match for `PRECISIONS`, for known and new classes.
+
+        Only guaranteed precisions are included.
         """
         found = {}
         for precision in PRECISIONS:
@@ -91,7 +91,7 @@ class SavedAdapter:
         return found
 
     def matcher(self, path: str) -> Matcher:
-        """Return what finds matches; raise an error where the file has no rules for it."""
+        """Return the matcher; raise an error if the file has no rules for it."""
         if self.pair_rules is None or self.list_rules is None:
             raise TableError(
                 f"{path} does not know which similarity is a match, as a map of migrate or an old "
@@ -106,8 +106,8 @@ class SavedAdapter:
     def as_columns(self, Z: np.ndarray, suffix: str) -> dict[str, Any]:
         """Return mapped rows as the columns of a file.
 
-        They are one column of lists in Parquet, as vector databases read them, one of every number,
-        or byte of a code, in CSV, and one array in an NPZ file.
+        These are one column of lists in Parquet, as vector databases read them; one column per
+        number, or byte of a code, in CSV; and one array in an NPZ file.
         """
         name = self.column or VECTORS
         if suffix == ".npz":
@@ -127,13 +127,13 @@ def save_adapter(adapter: SavedAdapter, path: Path) -> None:
         if rules := header.pop(kind):
             arrays |= {f"{kind}/{name}": array for name, array in rules.to_arrays().items()}
     write_parts(path, {"format": FORMATS["adapt"][-1], "adapter": header}, arrays)
-    load_adapter(path)  # nothing is kept that could not be read again
+    load_adapter(path)  # reading it back verifies the file
 
 
 def load_adapter(path: str | Path) -> SavedAdapter:
     """Return the adapter in a file.
 
-    A TableError says what is wrong where there is none, or one that is damaged or newer.
+    A TableError says what is wrong if there is none, or one that is damaged or newer.
     """
     with saved_parts(path, "adapt") as (header, arrays):
         if "adapter" not in header:
@@ -152,13 +152,13 @@ def load_adapter(path: str | Path) -> SavedAdapter:
 
 
 def _rules(arrays: dict[str, np.ndarray], start: str) -> MatchRules | None:
-    """Return the rules whose arrays have names that start so."""
+    """Return the rules whose arrays have names with this prefix."""
     found = {name[len(start) :]: arrays[name] for name in arrays if name.startswith(start)}
     return MatchRules.from_arrays(found) if found else None
 
 
 def is_adapter(path: str) -> bool:
-    """Say whether a file holds an adapter; what else is wrong with it, loading says."""
+    """Return whether a file holds an adapter; loading it reports other problems."""
     from safetensors import safe_open
 
     try:

@@ -29,9 +29,9 @@ FORMAT = 1
 MAX_LISTED = 50  # groups of twins, far rows and columns
 SAID_TWINS, SAID_FAR = 5, 5  # on the console
 MOST_NEAREST = 3  # rows named on the console
-# of the labels that are probably wrong, of one class, which has at most this share of the rows
+# labels of one class that are probably wrong, their share of all such labels, share of this class
 FEWEST_OF_RARE, NEARLY_ALL, MOST_RARE = 5, 0.9, 0.2
-OVERLAP = 0.3  # share of wrong labels from which it is rather one of overlapping classes
+OVERLAP = 0.3  # from this share of wrong labels on, classes more likely overlap
 
 
 def check(options: argparse.Namespace) -> int:
@@ -78,7 +78,7 @@ def check(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class Check:
-    """What was found, in words and as a document.
+    """The results, in words and as a document.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Check:
 
     @property
     def lines(self) -> list[dict[str, str]]:
-        """Return the first rows, as text by columns."""
+        """Return the first rows as text by columns."""
         return [
             {
                 "row": f"{one['row']:,}",
@@ -115,7 +115,7 @@ class Check:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """Return the first rows, those of which the neighbours are known."""
+        """Return the first rows, whose neighbours are known."""
         issues, number = self.issues, self.table.in_file
         n = len(issues.neighbors)
         near = number(issues.neighbors).tolist()
@@ -147,7 +147,7 @@ class Check:
 
     @property
     def twins(self) -> list[list[dict[str, Any]]]:
-        """Return the rows of the first groups of contradictory twins, and their labels."""
+        """Return the rows of the first groups of contradictory twins, with their labels."""
         return [
             [
                 {"row": number, "label": short_text(self.table.y[row])}
@@ -158,7 +158,7 @@ class Check:
 
     @property
     def far(self) -> list[dict[str, Any]]:
-        """Return the rows that are farthest from all others."""
+        """Return the rows farthest from all others."""
         far, names = self.issues.far, self.table.encoder.feature_names_in_
         numbers = self.table.in_file(far.rows).tolist()
         found = zip(numbers, far.ratios.tolist(), far.columns.tolist(), strict=True)
@@ -169,7 +169,7 @@ class Check:
 
     @property
     def alone(self) -> list[dict[str, Any]]:
-        """Return rows that share their label with no other."""
+        """Return rows that do not share their label with any other row."""
         numbers = self.table.in_file(self.issues.alone).tolist()
         return [
             {"row": number, "label": short_text(self.table.y[row])}
@@ -178,7 +178,7 @@ class Check:
 
     @property
     def sentences(self) -> list[str]:
-        """Return what was found, a sentence or two a line; the first is on the labels."""
+        """Return the findings, one or two sentences per line; the first is about the labels."""
         issues, target = self.issues, short_text(self.table.target)
         n, n_issues, expected = len(issues.rows), issues.n_issues, issues.expected
         found = [f"No label is probably wrong: expected are {expected[-1]:.1f} of {n:,}."]
@@ -228,8 +228,9 @@ class Check:
         return found
 
     def _of_rare_class(self) -> Iterator[str]:
-        """Yield that nearly all labels that are probably wrong are of one rare class, if so: rare
-        events look like errors.
+        """Yield a note if nearly all labels that are probably wrong are of one rare class.
+
+        Rare events look like errors.
         """
         labels, sizes = np.unique(self.issues.labels, return_counts=True)
         first = self.issues.labels[: self.issues.n_issues]
@@ -247,7 +248,7 @@ class Check:
 
     @property
     def document(self) -> dict[str, Any]:
-        """Return all that was found, in plain types (docs/guide/json.md)."""
+        """Return all results in plain types (docs/guide/json.md)."""
         table, issues = self.table, self.issues
         suspects, dropped = table.suspects, table.encoder.dropped_
         labels, sizes = np.unique(table.labels, return_counts=True)
@@ -298,7 +299,7 @@ class Check:
 
 
 def _percent(share: float) -> str:
-    """Return a probability as text that is never 0% or 100%."""
+    """Return a probability as text, never 0% or 100%."""
     return f"{min(max(100 * share, 1), 99):.0f}%"
 
 
@@ -309,7 +310,7 @@ WIDTH, HEIGHT, MARGIN = 640, 260, 44  # of the curve, in pixels
 
 
 def write_check(path: Path, found: Check) -> None:
-    """Write the page: rows to look at, in one file that needs no network."""
+    """Write the page: rows to look at, in one file without external resources."""
     verdict, *sentences = found.sentences
     n_issues = found.issues.n_issues
     rows = found.rows[: min(MOST_SHOWN, max(FEWEST_SHOWN, n_issues))]
@@ -346,9 +347,7 @@ def _labelled(one: dict[str, Any]) -> str:
 
 
 def _row(row: dict[str, Any], is_expected: bool) -> str:
-    """Return a line of the table of rows to look at; faint beyond the expected number of wrong
-    labels.
-    """
+    """Return a line of the table of rows, greyed out beyond the expected number of wrong labels."""
     share, faint = 100 * row["probability"], ' class="rest"'
     name = "" if row["name"] == str(row["row"]) else f" <small>{escape(row['name'])}</small>"
     return (

@@ -1,8 +1,9 @@
 """The command line: `nearkin compare`, `check`, `predict`, `transform`, `inspect`, and for vectors
 `adapt`, `match`, `migrate`, `export`.
 
-Results go to standard output, progress, remarks and errors to standard error. What help and refused
-options need is here and in the modules of options, and nothing else is loaded for it.
+Results go to standard output; progress, remarks and errors go to standard error. Everything that
+help and invalid options need is here and in the modules of options, and nothing else is loaded for
+it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from .. import __version__
 from .endings import BAD_INPUT, EXIT_CODES, Terminated, ended_by, fail, signals_raise
 from .places import BUNDLED, SEPARATORS, STANDARD_INPUT, is_absent, missing_file
 
-# What the commands take: their options, help and examples. Nothing that takes time is loaded for
-# it.
+# What the commands take: options, help and examples. Nothing slow is loaded for it.
 
 TASKS = ("classification", "regression")
 SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
@@ -49,7 +49,7 @@ Add = Callable[..., None]
 
 
 def command(add_options: Callable[[Add], None]) -> argparse.ArgumentParser:
-    """Make a command of a function that adds its options; its documentation is the help."""
+    """Make a command from a function that adds its options; its docstring is the help."""
     summary, _, text = cleandoc(add_options.__doc__ or "").partition("\n\n")
     summary = summary.replace("\n", " ")
     parser = COMMANDS.add_parser(
@@ -60,7 +60,7 @@ def command(add_options: Callable[[Add], None]) -> argparse.ArgumentParser:
     )
 
     def add(names: str, text: str, metavar: str | None = None, **more: Any) -> None:
-        """Add an option; one that takes no value is a switch."""
+        """Add an option; an option without a value is a switch."""
         if metavar or more:
             more["metavar"] = metavar
         else:
@@ -99,7 +99,7 @@ def _add_escaping(add: Add) -> None:
 
 
 def add_reading(add: Add) -> None:
-    """Add what says how text tables are read."""
+    """Add the options for reading text tables."""
     add(
         "--sep",
         "what separates the fields of a text table: comma, semicolon, tab, pipe, or a character "
@@ -143,7 +143,7 @@ def _add_dask(add: Add) -> None:
 
 
 def at_least(minimum: int) -> Callable[[str], int]:
-    """Return a function that reads a whole number of at least `minimum`."""
+    """Return a function that reads an integer of at least `minimum`."""
 
     def read(text: str) -> int:
         value = int(text)
@@ -151,7 +151,7 @@ def at_least(minimum: int) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"must be at least {minimum}, got {value}")
         return value
 
-    read.__name__ = "whole number"  # argparse says: invalid whole number value
+    read.__name__ = "whole number"  # for argparse's message: invalid whole number value
     return read
 
 
@@ -508,7 +508,7 @@ def adapt(add: Add) -> None:
         choices=["both", "known", "new"],
         default="both",
     )
-    # what --expect new was called
+    # the former name of --expect new
     add("--unseen", argparse.SUPPRESS, action="store_const", dest="expect", const="new")
     add(
         "--take",
@@ -646,7 +646,7 @@ def export(add: Add) -> None:
 
 
 NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
-# The option whose value may stand alone behind a command's files by mistake.
+# The option that was probably meant if its value stands alone after a command's files.
 MEANT = {
     "compare": "--target",
     "check": "--target",
@@ -658,7 +658,7 @@ MEANT = {
     "inspect": "--picture",
 }
 ALWAYS = ("arguments", "command", "dask", "quiet")
-# What the commands take with a folder, too, and why nothing else.
+# The options that a command also takes with a folder, and why it takes no others.
 OF_FOLDERS = {
     "compare": (
         ("table", "target", "neighbors", "no_scaling", "seed", "save", "picture"),
@@ -676,7 +676,7 @@ OF_FOLDERS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code; say in one line what its input is unfit for."""
+    """Run the command and return its exit code; report unsuitable input in one line."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     options, surplus = PARSER.parse_known_args(arguments, argparse.Namespace(arguments=arguments))
     refusal = _not_understood(options, surplus) if surplus else _unfit(options)
@@ -702,14 +702,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _not_understood(options: argparse.Namespace, surplus: Sequence[str]) -> str:
-    """Return a line on arguments that a command does not have, and on what may be meant."""
+    """Return a line on unknown arguments of a command, and what was probably meant."""
     first, command = surplus[0], options.command
-    known = COMMANDS.choices[command]._option_string_actions  # argparse offers no other way to ask
+    known = COMMANDS.choices[command]._option_string_actions  # argparse offers no public way
     meant = ""
     if first.startswith("-"):
         close = difflib.get_close_matches(first.partition("=")[0], list(known), n=1)
         meant = f": did you mean {close[0]}?" if close else ""
-    elif command == "match" and options.index is None:  # argparse finds it nowhere else
+    elif command == "match" and options.index is None:  # argparse puts it nowhere else
         meant = f": did you mean {options.table} {first}, both before the options?"
     elif command in MEANT:
         option = MEANT[command]
@@ -719,7 +719,7 @@ def _not_understood(options: argparse.Namespace, surplus: Sequence[str]) -> str:
 
 
 def _unfit(options: argparse.Namespace) -> str | None:
-    """Return why a command cannot run, if that can be told before anything is loaded."""
+    """Return why a command cannot run, if that is known before anything is loaded."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         return f"the command needs {', '.join(missing)}: pip install 'nearkin[app]'"

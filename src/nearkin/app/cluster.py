@@ -1,4 +1,4 @@
-"""A cluster, whose workers do something with every file of a folder."""
+"""A cluster whose workers process the files of a folder."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Any]:
-    """Yield a client of the cluster whose scheduler has an address, or of processes here, one for
-    each core.
-    """
-    # else it reports what an interruption has cut off
+    """Yield a client of the cluster at an address, or of local processes, one per core."""
+    # otherwise it reports tasks cut off by an interruption
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
-        # a model travels with the tasks that need it, so that no worker may lose it
+        # a model travels with the tasks that need it, so that no worker can lose it
         stack.enter_context(config.set({LARGE_GRAPH: "1 PiB"}))
         if not address:
             with deaf_processes():
@@ -59,7 +57,7 @@ def for_each_file(
     *more: Any,
     **options: Any,
 ) -> Iterator[Any]:
-    """Call a function with every file of a folder on the workers, and yield what it returns, in any
+    """Call a function for every file of a folder on the workers, and yield the results in any
     order.
     """
     files, done = folder.files, 0
@@ -75,20 +73,20 @@ def for_each_file(
 def write_folder(
     folder: Folder, target: Path, client: Any, progress: Progress, mapping: Mapping, **options: Any
 ) -> Counter[str]:
-    """Have the workers write a file for every file of the folder, of the same name, into the folder
-    `target`; return how many cells of each column are missing.
+    """Let the workers write one file for every file of a folder, of the same name, into `target`.
 
-    `mapping` and `options` are those of `write_file`.
+    Returns the number of missing cells of each column. `mapping` and `options` are those of
+    `write_file`.
     """
-    target = target.absolute()  # workers may have another working folder
+    target = target.absolute()  # workers may have another working directory
     targets = [target / file.path.name for file in folder.files]
-    # a task of its own: a worker gets it once, not with every file
+    # a task of its own, sent to a worker once instead of with every file
     shared = client.compute(delayed(mapping, traverse=False))
     missing = sum(
         for_each_file(client, write_file, folder, progress, targets, mapping=shared, **options),
         Counter[str](),
     )
-    # drafts of workers that died: others have written the file
+    # drafts of workers that died; others have written these files
     for path in set(target.iterdir()) - set(targets):
         path.unlink()
     return missing

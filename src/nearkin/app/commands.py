@@ -1,5 +1,5 @@
-"""What each command does, step by step; those of `adapt`, `check`, `export`, `match` and `migrate`
-have files of their own.
+"""The steps of each command; `adapt`, `check`, `export`, `match` and `migrate` have their own
+files.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from .words import drift_finding, few_rows_note, unfamiliar_note
 def compare(options: argparse.Namespace) -> int:
     """Rank the methods on a table or a folder.
 
-    A picture is written, and on request a page, JSON and the winner.
+    Writes a picture and, on request, a page, JSON and the winner.
     """
     check_outputs(options)
     if options.dask is None:
@@ -72,7 +72,7 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def predict(options: argparse.Namespace) -> int:
-    """Label new rows, or predict their numbers, with the rows that vote for it."""
+    """Label new rows, or predict their numbers, with the rows that vote for them."""
     if options.dask is not None:
         return _predict_folder(options)
 
@@ -84,7 +84,7 @@ def predict(options: argparse.Namespace) -> int:
 
 
 def transform(options: argparse.Namespace) -> int:
-    """Map new rows into the learned space, or vectors by an adapter; on request draw the rows."""
+    """Map new rows into the learned space, or vectors by an adapter; draw the rows on request."""
     check_outputs(options)
     if options.picture and (options.dask is not None or is_adapter(options.model)):
         raise TableError(
@@ -103,7 +103,7 @@ def transform(options: argparse.Namespace) -> int:
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """Show what a model does to the features, or what an adapter is."""
+    """Show what a model does to the features, or describe an adapter."""
     if is_adapter(options.model):
         adapter = load_adapter(options.model)
         console.describe_adapter(adapter, options.model)
@@ -119,7 +119,7 @@ def inspect(options: argparse.Namespace) -> int:
 
 
 def draw_model(model: Model, path: Path) -> None:
-    """Draw what the learned map does to the features, or to columns, and its spectrum."""
+    """Draw what the learned map does to features or columns, and its spectrum."""
     displays, spectrum = list[Any](), model.arrays.get("spectrum")
     if model.soft_vote:
         names = list(model.encoder.feature_names_in_)
@@ -160,7 +160,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         ]
     empty = np.zeros(X.shape[0], dtype=bool)
     if not model.takes_gaps and not issparse(X):
-        if suffix != ".npz":  # which has no cells that could stay empty
+        if suffix != ".npz":  # which cannot have empty cells
             empty = np.isnan(X).all(axis=1)
         X = X[~empty] if empty.any() else X
         if np.isnan(X).any() or not len(X):
@@ -171,7 +171,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     outputs = Outputs(quiet=options.quiet)
     outputs.note(*notes, *far)
     with (
-        # a written file has a line of its own
+        # a written file gets its own line
         console.Progress("rows", quiet=options.quiet, lines=output is None) as progress,
         np.errstate(all="ignore"),
         one_line(options.table),
@@ -195,12 +195,12 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
 
 
 def _predicted(model: Model) -> str:
-    """Return what is done with rows that a model predicts."""
+    """Return what a model does with new rows, for messages."""
     return "labelled" if model.classes else "predicted"
 
 
 def draw_rows(model: Model, X: Any, path: Path) -> None:
-    """Draw rows in a plane that is learned from the rows of the model, by their predictions."""
+    """Draw rows, with their predictions, in a plane learned from the rows of the model."""
     answers = model.arrays["answers"]
     plane = TDistributedNCA(
         estimator="passthrough",
@@ -220,7 +220,7 @@ def draw_rows(model: Model, X: Any, path: Path) -> None:
 
 
 def _require_held_out(options: argparse.Namespace, model: Model) -> None:
-    """Refuse options that need held-out rows where a model has none."""
+    """Raise an error for options that need held-out rows if the model has none."""
     given = ["--coverage"] * (options.coverage is not None) + ["--drift"] * options.drift
     if not given or model.held_out_rows is not None:
         return
@@ -243,18 +243,18 @@ def _say_what_is_unlike(
     X: Any,
     columns: dict[str, Any],
 ) -> None:
-    """Say which predicted rows are unlike those learned from, and on request whether all are."""
+    """Report predicted rows that are unlike the training rows and, on request, drift of all."""
     rows = held_out.unfamiliar(columns["familiarity"])
     outputs.note(*unfamiliar_note(rows.tolist(), len(columns["familiarity"])))
     if options.coverage is not None:
         ends = 1 if "label" in columns else 2
         outputs.note(*few_rows_note(len(held_out.places), options.coverage, ends))
-    if options.drift:  # a result, which is not kept back with --quiet
+    if options.drift:  # a result, which --quiet does not suppress
         console.say(drift_finding(held_out.drift(X), X.shape[0]), stderr=True)
 
 
 def _transform_vectors(options: argparse.Namespace) -> int:
-    """Read vectors, adapt and write them."""
+    """Read, adapt and write vectors."""
     output, suffix = table_output(options)
     if Path(options.table).is_dir():
         raise TableError(f"{options.table} is a folder: give --dask, too, for its Parquet files.")
@@ -297,7 +297,7 @@ def _transform_folder(options: argparse.Namespace) -> int:
         adapter = load_adapter(options.model)
         return _apply_to_folder(options, adapter, coordinates, f"mapped by {adapter.name}")
     model = load_model(options.model)
-    none = np.empty(0, dtype=int)  # the voters need not travel
+    none = np.empty(0, dtype=int)  # the workers do not need the voters
     mapped = with_voters(model, np.empty((0, model.n_components)), none, none)
     return _apply_to_folder(options, mapped, coordinates, f"mapped by {model.method}")
 
@@ -309,8 +309,9 @@ def _apply_to_folder(
     done: str,
     remarks: Sequence[str] = (),
 ) -> int:
-    """Write what is made of every file of a folder into a new folder, which appears when all files
-    are written.
+    """Write a result for every file of a folder into a new folder.
+
+    The new folder appears when all files are written.
     """
     if options.output == STANDARD_OUTPUT:
         raise TableError("with --dask files are written: name a folder for them with -o.")

@@ -1,6 +1,7 @@
-"""What the command prints: a bar while it works, then the ranking, the verdict and the notes.
+"""Console output: a bar while the command works, then ranking, verdict and notes.
 
-Nothing from a table is read as markup, and in a pipe there are no bars, colours or cut lines.
+Text from tables is never interpreted as markup. In a pipe there are no bars, colours or truncated
+lines.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from .model import Model
 from .words import WORDING, Summary, span, stated_p
 
 FEW = 10
-SECONDS_A_LINE = 10.0  # of progress, where no bar can be drawn
+SECONDS_A_LINE = 10.0  # between lines of progress, if no bar can be drawn
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold"}
-LEFT = ("method", "vectors", "verdict", "label", "probably", "nearest rows")  # columns of text
-# below the head, and above the references
+LEFT = ("method", "vectors", "verdict", "label", "probably", "nearest rows")  # left-aligned
+# below the header and above the references
 FRAME = box.Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")
 
 
 def _console(*, stderr: bool = False) -> Console:
-    """Return a console that takes text as it is; wide where no terminal sets its width."""
+    """Return a console without markup, which is wide if no terminal sets its width."""
     console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = 140
@@ -43,7 +44,7 @@ def _console(*, stderr: bool = False) -> Console:
 
 
 def say(text: str, style: str = "", *, stderr: bool = False) -> None:
-    """Print a line; a long one is wrapped between words on a terminal, and left whole elsewhere."""
+    """Print a line, wrapped between words on a terminal only."""
     console = _console(stderr=stderr)
     console.print(Text(printable(text), style=style), soft_wrap=not console.is_terminal)
 
@@ -58,8 +59,9 @@ def report(summary: Summary) -> None:
 
 
 def print_grid(lines: Sequence[dict[str, str]], spared: Sequence[str]) -> None:
-    """Print a table of text whose first column is a name; what is better is green, worse red; a
-    narrow terminal goes without the `spared` columns.
+    """Print a table of text whose first column is a name; better is green, worse is red.
+
+    A narrow terminal omits the `spared` columns.
     """
     console, grid = _console(), Grid(box=FRAME, show_edge=False, padding=0)
     widths = {name: max(len(name), *(len(line[name]) for line in lines)) for name in lines[0]}
@@ -78,11 +80,11 @@ def print_grid(lines: Sequence[dict[str, str]], spared: Sequence[str]) -> None:
 
 
 def describe(model: Model, path: Path) -> None:
-    """Print what a model is, how good it was on held-out rows, and what it does to the features."""
+    """Print what a model is, its held-out accuracy, and what it does to the features."""
     held_out, values = model.held_out, model.arrays["answers"]
     n_features, n_folds = len(model.feature_names), held_out["folds"]
     words, features = WORDING[model.score].at(held_out["raw"]), counted(n_features, "feature")
-    # of a folder, or few labels
+    # for a folder, or few labels
     part = "part of " * (n_folds == 1 and model.n_voters < model.n_rows)
     target = counted(len(model.classes), "class")
     if not model.classes:
@@ -138,7 +140,7 @@ def describe(model: Model, path: Path) -> None:
             "stretched; near 0: ignored)"
         )
     stretch, grid = model.stretch, Grid.grid(padding=(0, 1, 0, 0))
-    full = max(stretch.max(), LEAST_EFFECT)  # the length of a whole bar
+    full = max(stretch.max(), LEAST_EFFECT)  # the length of a full bar
     order = np.argsort(-stretch, kind="stable").tolist()
     n_hidden = len(order) - 2 * FEW if len(order) > 3 * FEW else 0
     for place, feature in enumerate(order):
@@ -152,7 +154,7 @@ def describe(model: Model, path: Path) -> None:
 
 
 def describe_adapter(adapter: SavedAdapter, path: str) -> None:
-    """Print what an adapter is, and how good it was for held-out queries."""
+    """Print what an adapter is, and its scores on held-out queries."""
     found = adapter.held_out
     side = {
         "query": "queries alone: documents stay as they are",
@@ -173,7 +175,7 @@ def describe_adapter(adapter: SavedAdapter, path: str) -> None:
 
 
 def while_reading(options: argparse.Namespace, read: Callable[..., Any]) -> Any:
-    """Read a table, with progress on a terminal only: it is soon done."""
+    """Read a table, with progress only on a terminal, as it does not take long."""
     with Progress("%", quiet=options.quiet, lines=False) as progress:
         return read(
             progress=lambda done, total: progress(
@@ -183,9 +185,10 @@ def while_reading(options: argparse.Namespace, read: Callable[..., Any]) -> Any:
 
 
 class Progress(progress.Progress):
-    """Shows work done: a bar with the time left on a terminal, else lines.
+    """Shows progress: a bar with the remaining time on a terminal, else lines.
 
-    With `lines` one for each finished task, and for a long one every ten seconds.
+    With `lines`, there is one line for each finished task, and one every ten seconds for a long
+    task.
     """
 
     def __init__(self, unit: str, *, quiet: bool = False, lines: bool = True) -> None:
@@ -202,13 +205,14 @@ class Progress(progress.Progress):
         self._last_line = time.monotonic()
 
     def stop(self) -> None:
-        """Take the bar away; rich would end one that was never drawn with an empty line."""
+        """Remove the bar; rich would end a bar that was never drawn with an empty line."""
         if not self.disable:
             super().stop()
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        """Show that `done` of `total` units of a task are finished; the name of a task may change
-        in its course.
+        """Show that `done` of `total` units of a task are finished.
+
+        The name of a task may change while it runs.
         """
         for task in self.tasks:
             if task.finished or task.total != total or task.completed > done:

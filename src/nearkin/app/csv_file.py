@@ -1,5 +1,6 @@
-"""Text tables, CSV and the like, as streams of Arrow record batches: how one is written, its
-encoding, separator, decimal mark and first line, is found in the file itself.
+"""Text tables, such as CSV, as streams of Arrow record batches.
+
+Encoding, separator, decimal mark and header line are detected from the file itself.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from ..tables import read_number
 from .places import SEPARATORS
 from .readers import TEXT, Names, Source, TableError, check_names
 
-SAMPLE = 2**16  # characters from which the separator and the decimal mark are found
-MOST_RECORDS = 100  # of these
+SAMPLE = 2**16  # characters from which separator and decimal mark are detected
+MOST_RECORDS = 100  # among these
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -36,19 +37,19 @@ BYTE_ORDER_MARKS = {
 # the line that Excel writes, and reads, above the header
 EXCEL = re.compile(r'"?sep=(.)"?\r?\n?', re.IGNORECASE)
 BLOCK_BYTES = 2**20  # read at a time
-BYTES_PER_COLUMN = 2000  # at least: to convert a column has a cost beside that of its rows
-# How a file begins that is called like a text table and is none, and the remedy.
+BYTES_PER_COLUMN = 2000  # at least, since converting a column has a fixed cost
+# How binary files with the name of a text table start, and the remedy.
 BINARY = {
     b"PK\3\4": "save the sheet of a workbook as CSV, or unpack an archive",
     b"\xd0\xcf\x11\xe0": "save the sheet of a workbook as CSV",
     b"PAR1": "let its name end in .parquet",
 }
 
-csv.field_size_limit(2**31 - 1)  # a field may be as long as pyarrow takes it
+csv.field_size_limit(2**31 - 1)  # as long as pyarrow allows
 
 
 class CsvFile(Source):
-    """A text table with a header line; what separates its fields is found."""
+    """A text table with a header line, whose separator is detected."""
 
     kind = "CSV file"
     remedy = (
@@ -63,13 +64,15 @@ class CsvFile(Source):
             raise TableError(
                 f"{self.path} is empty: it needs a header line that names the columns, and rows."
             )
-        # as pandas calls them
+        # names as in pandas
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
         check_names(f"{self.path}: the header line", self.names)
 
     def _learn_layout(self) -> list[str]:
-        """Find how the file is written, and return its header: empty names at its end are those of
-        separators that end the rows, and separators that end the header alone have none.
+        """Detect the format of the file, and return its header.
+
+        Empty names at the end of the header come from separators that end all rows; separators that
+        end the header alone are ignored.
         """
         path, given = self.path, self.reading
         with _opened(path) as (file, _):
@@ -78,7 +81,7 @@ class CsvFile(Source):
             raise TableError(f"{path} is no text: {BINARY[start]}.")
         self._encoding, self._remarks = _find_encoding(path)
         with _opened_text(path, self._encoding) as text:
-            # the header and two more lines, if there are so many, however long these are
+            # the header and two more lines, if they exist, however long they are
             lines = text.readlines(SAMPLE) + list(islice(text, 2))
         excel = EXCEL.fullmatch(lines[0]) if lines else None
         self._n_skipped = int(excel is not None)
@@ -93,7 +96,7 @@ class CsvFile(Source):
         if not given.decimal and self._separator != ",":
             self.decimal = _find_decimal(chain.from_iterable(rows), given.usual_decimal)
         usual = mode(map(len, [header, *rows]))
-        # a single field above a line of as many names as most rows have fields
+        # a title with a single field above a header with as many names as most rows have fields
         if usual > 1 and header[0] and not any(header[1:]):
             names = next((row for row in rows if len(row) == usual and all(row)), [])
             if names and not any(read_number(name.strip(), self.decimal) for name in names):
@@ -120,13 +123,13 @@ class CsvFile(Source):
         """Yield some columns as batches of text."""
         end, size = self.names[-1], self.path.stat().st_size
         read = list(dict.fromkeys([*names, end]))
-        # where some columns are not read, their cells may be there
+        # if some columns are not read, a row may have cells in them
         drops_empty = self.reading.drop_empty_rows and len(read) == len(self.names)
         (header_end, _), *rows = islice(self._records(), 2)
         if not rows:
             return
         last, start = None, 0
-        kept = list[np.ndarray]()  # for every batch, which of its rows are not left out
+        kept = list[np.ndarray]()  # for every batch, which of its rows are kept
         with self.readable(), _opened(self.path) as (file, packed):
             for batch in arrow_csv.open_csv(
                 file,
@@ -147,7 +150,7 @@ class CsvFile(Source):
                 self.progress(packed.tell(), size)
                 last = batch[end][-1].as_py() if len(batch) else last
                 kept.append(np.ones(len(batch), dtype=bool))
-                if drops_empty:  # spreadsheets write rows without a cell below a table
+                if drops_empty:  # spreadsheets write rows without cells below a table
                     filled = reduce(compute.or_, map(compute.is_valid, batch.columns))
                     kept[-1] = filled.to_numpy(zero_copy_only=False)
                     batch = batch.filter(filled)
@@ -158,7 +161,7 @@ class CsvFile(Source):
         n_empty = len(rows_kept) - start
         self.row_numbers = np.flatnonzero(rows_kept) if n_empty else None
         self.notes = [*self._remarks, *note("ignored, empty rows", [f"{n_empty}"] * (n_empty > 0))]
-        if last and "\n" in last:  # the last cell has several lines, or its quote has no end
+        if last and "\n" in last:  # the last cell has several lines, or an unclosed quote
             with _opened_text(self.path, self._encoding) as text:
                 for line in text:
                     last = line.rstrip("\r\n") or last
@@ -168,13 +171,13 @@ class CsvFile(Source):
                 )
 
     def place(self, row: int) -> str:
-        """Return the line that a row ends on."""
+        """Return the line on which a row ends."""
         at = row if self.row_numbers is None else int(self.row_numbers[row])
         line, _ = next(islice(self._records(), at + 1, None))  # the header is a record, too
         return f"on line {line}"
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield every record that is not a blank line, and the line it ends on."""
+        """Yield every record except blank lines, and the line on which it ends."""
         with _opened_text(self.path, self._encoding) as text:
             reader = csv.reader(text, delimiter=self._separator)
             records = ((reader.line_num, record) for record in reader if record)
@@ -183,9 +186,7 @@ class CsvFile(Source):
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
-    """Yield the bytes of a file, unpacked where gzip packed it, and the file, which tells how far
-    it was read.
-    """
+    """Yield the bytes of a file, decompressed if gzipped, and the file, for its progress."""
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
@@ -199,10 +200,10 @@ def _opened_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
 
 
 def _find_encoding(path: Path) -> tuple[str, list[str]]:
-    """Return the encoding, and a remark where it is a guess.
+    """Return the encoding, with a remark if it is a guess.
 
-    By its first bytes it is UTF-16, else UTF-8; or Windows-1252 if the first letter beyond ASCII is
-    no UTF-8.
+    It is UTF-16 or UTF-8 by the first bytes, or Windows-1252 if the first letter beyond ASCII is
+    not UTF-8.
     """
     with _opened(path) as (file, _):
         start = file.read(3)
@@ -237,8 +238,9 @@ def _split(lines: list[str], separator: str) -> list[list[str]]:
 
 
 def _regularity(records: list[list[str]]) -> float:
-    """Return how many of the records have the usual number of fields, at least two; more if the
-    header has it, too.
+    """Return how many records have the most common number of fields, at least two.
+
+    It is higher if the header has this number, too.
     """
     widths = [len(record) for record in records]
     several = [width for width in widths if width > 1]
@@ -251,7 +253,7 @@ def _regularity(records: list[list[str]]) -> float:
 
 
 def _find_decimal(cells: Iterable[str], usual: str) -> str:
-    """Return a comma where numbers such as 12,5 or 12,5 % are met, and none such as 12.5."""
+    """Return a comma if there are numbers such as 12,5 or 12,5 %, and none such as 12.5."""
     read = [[read_number(cell.strip(), mark) for mark in ".,"] for cell in cells]
     points = any(point and not comma for point, comma in read)
     commas = any(comma and not point for point, comma in read)

@@ -1,8 +1,7 @@
-"""How the command ends: by a line and an exit code, whatever befalls it.
+"""How the command ends: always with a line and an exit code.
 
-A signal ends the command at once while modules are loaded, and by an exception while it works, so
-that files which are not complete are removed. This module is the first that is loaded, and needs
-nothing that takes time.
+A signal ends the command at once while modules are loaded, and raises an exception while it works,
+so that incomplete files are removed. This module is loaded first and imports nothing slow.
 """
 
 from __future__ import annotations
@@ -37,23 +36,24 @@ IN_ASCII = str.maketrans({"±": "+-", "²": "2", "─": "-", "█": "#", "…": 
 
 
 class Terminated(BaseException):
-    """A signal asks the command to end; its number is the argument."""
+    """A signal that asks the command to end; its number is the argument."""
 
 
 class Output(io.FileIO):
-    """Standard output, or error, of a command that goes on where nothing can be written: there may
-    be files to write.
+    """Standard output or error of a command that continues if nothing can be written.
+
+    There may still be files to write.
 
     Attributes
     ----------
     failure : OSError or None
-        Why something was lost. A reader who leaves early (`| head`) is no failure.
+        Why output was lost. A reader that stops early (`| head`) is not a failure.
     """
 
     failure: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Write bytes, or lose them."""
+        """Write bytes, or drop them."""
         try:
             return super().write(data)
         except OSError as error:
@@ -63,21 +63,21 @@ class Output(io.FileIO):
 
 
 def run(command: Callable[[], int]) -> int:
-    """Run the command of a process, prepared for every ending, and return its exit code."""
+    """Run the command of a process with all endings handled, and return its exit code."""
     begin()
     try:
         return _finish(command())
-    except SystemExit as end:  # of argparse
+    except SystemExit as end:  # from argparse
         raise SystemExit(_finish(end.code)) from None
 
 
 def begin() -> None:
-    """Prepare the process for every ending, before anything else is loaded."""
+    """Set up the handling of all endings, before anything else is loaded."""
     codecs.register_error("in_ascii", _in_ascii)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         old: Any = getattr(sys, name)
         stream = old
-        if old is None:  # closed: the next file that is opened takes its number
+        if old is None:  # closed: the next file opened would get its number
             stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115
         elif name != "stdin":
             old.flush()
@@ -86,14 +86,12 @@ def begin() -> None:
             stream = io.TextIOWrapper(buffer, old.encoding, "in_ascii", line_buffering=at_once)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
-    warnings.simplefilter("ignore", RuntimeWarning)  # of arithmetic: what comes of it is checked
+    warnings.simplefilter("ignore", RuntimeWarning)  # from arithmetic, whose results are checked
     _handle(_end_at_once)
 
 
 def _finish(code: Any) -> Any:
-    """Return the exit code of a command that returned `code`: another one if standard output was
-    lost.
-    """
+    """Return the exit code for a command that returned `code`, another one if output was lost."""
     sys.stdout.flush()
     failure = getattr(getattr(sys.stdout.buffer, "raw", None), "failure", None)
     if failure is not None:
@@ -107,14 +105,14 @@ def _finish(code: Any) -> Any:
 
 @contextmanager
 def signals_raise() -> Iterator[None]:
-    """Let signals raise KeyboardInterrupt and Terminated meanwhile, so that what is not complete is
-    removed.
+    """Let signals raise KeyboardInterrupt and Terminated in this context, to remove incomplete
+    files.
     """
 
     def unwind(number: int, frame: Any) -> None:
         if number == signal.SIGINT:
             raise KeyboardInterrupt
-        _handle(signal.SIG_IGN)  # once is enough: let it remove its files
+        _handle(signal.SIG_IGN)  # the first one is enough: files are being removed
         raise Terminated(number)
 
     before = _handle(unwind)
@@ -126,19 +124,20 @@ def signals_raise() -> Iterator[None]:
 
 
 def ended_by(number: int) -> int:
-    """Say which signal ended the command, and return its exit code."""
+    """Report the signal that ended the command, and return its exit code."""
     return fail(SIGNALS[number], 128 + number)
 
 
 def fail(text: str, code: int) -> int:
-    """Print a line on why the command ends, and return its exit code."""
+    """Print why the command ends, and return its exit code."""
     print(f"nearkin: {printable(text)}", file=sys.stderr)
     return code
 
 
 def printable(text: str) -> str:
-    """Return text with control characters spelled out: tables and files may hold what would command
-    a terminal.
+    """Return text with control characters escaped.
+
+    Otherwise, tables and files could send commands to a terminal.
     """
     return "".join(
         mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in text
@@ -146,9 +145,7 @@ def printable(text: str) -> str:
 
 
 def _handle(handler: Any) -> dict[int, Any]:
-    """Set the handler of every signal that is not ignored (as by nohup), and return the handlers
-    before.
-    """
+    """Set the handler of all signals that are not ignored (as by nohup); return the old ones."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     return {
         number: signal.signal(number, handler)
@@ -164,7 +161,7 @@ def _end_at_once(number: int, frame: Any) -> None:
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Spell what the encoding of a stream lacks, e.g. "±" as "+-"."""
+    """Replace what the encoding of a stream lacks, e.g. "±" by "+-"."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(IN_ASCII)
     return text.encode("ascii", "backslashreplace").decode(), error.end

@@ -1,4 +1,4 @@
-"""`nearkin export`: the map of an adapter as another program reads it."""
+"""`nearkin export`: the map of an adapter in the format of another program."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .adapter_file import SavedAdapter, load_adapter
 from .output import Outputs, atomic_folder, check_writable
 from .readers import TableError
 
-# The map of an adapter as a model of ONNX.
+# The map of an adapter as an ONNX model.
 
-# Opset 13 and version 7 are of 2020: a runtime reads what is older than itself, and nothing here is
-# newer. A row of zeros stays, of which runtimes make NaN in their LpNormalization. Signs become
+# Opset 13 and IR version 7 are from 2020: runtimes read older versions, and nothing newer is
+# needed. Rows of zeros stay zero; the LpNormalization of runtimes would give NaN. Signs become
 # bytes as sums of powers of two, which are exact.
 ONNX = """
 <ir_version: 7, opset_import: ["": 13], producer_name: "nearkin", producer_version: "{version}">
@@ -42,7 +42,7 @@ adapter (float[n, {p}] embeddings) => ({kind}[n, {width}] vectors{outputs}) {{
     {thresholds}
 }}
 """
-# The type of the vectors, and how they are made of z; 1, 2 and 3 are float32, uint8 and int8.
+# The type of the vectors, and how they are computed from z; 1, 2 and 3 are float32, uint8 and int8.
 CODES = {
     None: ("float", "vectors = Identity (z)"),
     "int8": (
@@ -67,9 +67,10 @@ CODES = {
 
 
 def onnx_bytes(adapter: SavedAdapter) -> bytes:
-    """Return a checked model: float32 (n, p) "embeddings" to "vectors", float32 or codes, as by
-    `transform`; and the constants "thresholds", the least cosine of a match for each of the
-    "precisions".
+    """Return a checked model from "embeddings", float32 (n, p), to "vectors", float32 or codes.
+
+    The result is that of `transform`. The constants "thresholds" are the lowest cosines of a match
+    for each of the "precisions".
     """
     import onnx
     from onnx import helper, numpy_helper, parser
@@ -81,7 +82,7 @@ def onnx_bytes(adapter: SavedAdapter) -> bytes:
     if quantize == "int8":
         constants |= {"steps_of_one": LARGEST / adapter.scale, "least": -LARGEST, "most": LARGEST}
     if quantize == "binary":
-        # coordinates that are always 0, up to a multiple of eight; the first is the highest bit
+        # zero coordinates, up to a multiple of eight; the first one is the highest bit
         width, more = adapter.bytes, -width % 8
         A, b = np.pad(A, ((0, more), (0, 0))), np.pad(b, (0, more))
         constants["places"] = np.kron(np.eye(width), 2.0 ** np.arange(7, -1, -1)[:, None])
@@ -116,16 +117,17 @@ def onnx_bytes(adapter: SavedAdapter) -> bytes:
 
 # The map of an adapter as a script for PostgreSQL with pgvector.
 
-MOST_BYTES = 63  # of a name in PostgreSQL, which cuts longer ones
+MOST_BYTES = 63  # of a name in PostgreSQL, which truncates longer ones
 MOST_OF_VECTOR = 16_000  # dimensions
-MOST_OF_INDEX = {"vector": 2_000, "halfvec": 4_000}  # dimensions; of bits more than of a vector
+MOST_OF_INDEX = {"vector": 2_000, "halfvec": 4_000}  # dimensions; more for bits than for a vector
 
 
 def script(
     adapter: SavedAdapter, table: str, column: str = "embedding", into: str | None = None
 ) -> str:
-    """Return statements that adapt the vectors of a table, with its schema or without, into a new
-    column, and index them; raise an error where one of these has no name.
+    """Return statements that adapt the vectors of a table into a new column, and index them.
+
+    The name of the table may include its schema. An empty name raises an error.
     """
     *schema, name = table.split(".")
     if len(schema) > 1:
@@ -149,10 +151,10 @@ def script(
     }[kind]
     of_query = f"{function}($1)"
     new_row = f"({column}, {new_column}) VALUES ($1, {function}($1))"
-    if adapter.map.side == "document":  # queries and new rows are the new model's
+    if adapter.map.side == "document":  # queries and new rows are of the new model
         of_query, new_row = "$1", f"({new_column}) VALUES ($1)"
     to_query = f"{new_column} {distance} {of_query}"
-    # their text is read as the float32 that they are
+    # their text is read back as the same float32
     bias, weights = adapter.map.bias_.astype(str), adapter.map.components_.astype(str)
     inserts = "\n".join(
         f"INSERT INTO {rows} VALUES ({number}, {b}, '[{','.join(row)}]');"
@@ -197,12 +199,13 @@ ORDER BY {to_query} LIMIT 10;
 
 
 def _best_match(adapter: SavedAdapter, vectors: str, distance: str) -> str:
-    """Return comments: the query for the best match, by a distance of which something is promised;
-    "" where nothing is.
+    """Return comments with the query for the best match within a distance, or "".
+
+    It is "" if no precision is guaranteed.
     """
     m = adapter.map.n_components_
     limits = {
-        # h of m bits differ: their cosine is 1 - 2 h / m
+        # h of m bits differ: the cosine is 1 - 2 h / m
         precision: f"{int(m * (1 - t) / 2 + 1e-9)}"
         if adapter.map.quantize == "binary"
         else f"{1 - t:.6f}"
@@ -221,9 +224,7 @@ ORDER BY {distance} LIMIT 1;
 
 
 def column_type(adapter: SavedAdapter) -> str:
-    """Return the type of the new column; raise an error where pgvector has none for so many
-    dimensions.
-    """
+    """Return the type of the new column; raise an error if pgvector has none of this size."""
     m, p = adapter.map.n_components_, adapter.map.n_features_in_
     kind = {"int8": "halfvec", "binary": "bit"}.get(adapter.map.quantize or "", "vector")
     kind = "halfvec" if kind == "vector" and m > MOST_OF_INDEX["vector"] else kind
@@ -242,9 +243,7 @@ def column_type(adapter: SavedAdapter) -> str:
 
 
 def _quoted(name: str, option: str) -> str:
-    """Return a name between quotation marks, which are doubled inside: it means what it says,
-    capitals included.
-    """
+    """Return a name in quotation marks, with inner ones doubled, which preserves capitals."""
     if not name.isprintable() or not 0 < len(name.encode()) <= MOST_BYTES:
         raise TableError(
             f"{option}: {shown(name)} is no name of PostgreSQL: give 1 to {MOST_BYTES} bytes that "
@@ -253,12 +252,13 @@ def _quoted(name: str, option: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-# The map of an adapter for the other programs.
+# The map of an adapter for other programs.
 
 
 def threshold_arrays(adapter: SavedAdapter) -> dict[str, np.ndarray]:
-    """Return "precisions" and "thresholds", the least cosine of a match for each; without any that
-    is promised nothing.
+    """Return "precisions" and "thresholds", the lowest cosine of a match for each.
+
+    The result is empty if none is guaranteed.
     """
     found = adapter.thresholds()
     numbers = np.array([*found.items()], dtype=np.float32).T
@@ -278,9 +278,7 @@ def npz_bytes(adapter: SavedAdapter) -> bytes:
 
 
 def _write_dense(adapter: SavedAdapter, folder: Path) -> None:
-    """Write a module Dense of sentence-transformers into a folder; a key that is absent has its
-    default.
-    """
+    """Write a sentence-transformers module Dense into a folder; absent keys have their defaults."""
     from safetensors.numpy import save
 
     config = {
@@ -296,7 +294,7 @@ def _write_dense(adapter: SavedAdapter, folder: Path) -> None:
 
 
 def faiss_bytes(adapter: SavedAdapter) -> bytes:
-    """Return an empty index of inner products that maps what is added or searched for."""
+    """Return an empty index of inner products that maps added rows and queries."""
     faiss, m, p = import_faiss(), adapter.map.n_components_, adapter.map.n_features_in_
     linear = faiss.LinearTransform(p, m, True)
     faiss.copy_array_to_vector(adapter.map.components_.ravel(), linear.A)
@@ -307,16 +305,15 @@ def faiss_bytes(adapter: SavedAdapter) -> bytes:
     )
     for step in (faiss.NormalizationTransform(m), linear, faiss.NormalizationTransform(p)):
         index.prepend_transform(step)
-    return faiss.serialize_index(index).tobytes()  # errors of write_index are no OSError
+    return faiss.serialize_index(index).tobytes()  # write_index raises errors that are not OSError
 
 
 def _int8_codes(adapter: SavedAdapter) -> Any:
-    """Return an index that rounds coordinates to the adapter's codes; nothing has to be learned
-    from rows for it.
+    """Return an index that rounds coordinates to the adapter's codes, without training.
 
-    faiss cuts u = 255 (z - a) / d, from a on, to a whole number, and takes it for a + (u + 1/2) d /
-    255. With a step of d / 255 = scale / 127 and a half a step below the code -127, u is the code +
-    127. The one level that is left, 128, takes what is larger, and is clipped to 127 elsewhere.
+    faiss truncates u = 255 (z - a) / d to an integer, and decodes it as a + (u + 1/2) d / 255. With
+    a step of d / 255 = scale / 127, and a half a step below the code -127, u is the code + 127. The
+    remaining level, 128, holds larger values, which are clipped to 127 elsewhere.
     """
     faiss, step = import_faiss(), adapter.scale / LARGEST
     codes = faiss.IndexScalarQuantizer(
@@ -332,8 +329,8 @@ def _int8_codes(adapter: SavedAdapter) -> Any:
 
 BYTES = {"npz": npz_bytes, "onnx": onnx_bytes, "faiss": faiss_bytes}
 SUFFIXES = {"npz": [".npz"], "onnx": [".onnx"], "faiss": [".faiss", ".index"], "sql": [".sql"]}
-OF_DOCUMENTS = ("faiss", "sql")  # an index that maps whatever it is given
-NEEDED = {"onnx": "export", "faiss": "ann"}  # a package, and the extra that has it
+OF_DOCUMENTS = ("faiss", "sql")  # an index that maps whatever is added
+NEEDED = {"onnx": "export", "faiss": "ann"}  # a package, and the extra that includes it
 
 
 def export(options: argparse.Namespace) -> int:
@@ -372,7 +369,7 @@ def _sizes(adapter: SavedAdapter) -> str:
 
 
 def _check_target(adapter: SavedAdapter, path: str, target: str) -> None:
-    """Refuse what a target cannot do, or needs, with the remedy."""
+    """Raise an error, with the remedy, if a target does not suit the adapter or lacks a package."""
     if adapter.map.side == "document" and target == "faiss":
         raise TableError(
             f"{path} maps documents alone, an index of faiss would map queries, too: write the "
@@ -396,7 +393,7 @@ def _check_target(adapter: SavedAdapter, path: str, target: str) -> None:
 
 
 def _notes(adapter: SavedAdapter, target: str) -> list[str]:
-    """Return what to know of an exported adapter."""
+    """Return notes on an exported adapter."""
     notes = [
         f"{100 * precision:.0f} % of best matches are right from a cosine of {cosine:.4f} on"
         for precision, cosine in adapter.thresholds().items()

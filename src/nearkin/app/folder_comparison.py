@@ -1,13 +1,12 @@
-"""`nearkin compare FOLDER --dask`: methods ranked on rows that may be larger than memory, by one
-split.
+"""`nearkin compare FOLDER --dask`: a ranking on rows that may be larger than memory, by one split.
 
-Some rows are held out, all others are trained on and vote. The training rows are never in one
-place: workers read them block by block, again in every pass. At most 20,000 rows are held out: so
-many show an accuracy to some tenths of a point, and a run of hours need not be repeated on other
-splits. They are drawn by their row numbers alone, before a row is read.
+Some rows are held out; all others are used for training, and vote. The training rows are never in
+one place: workers read them block by block, again in every pass. At most 20,000 rows are held out,
+which measure an accuracy to some tenths of a point, so that a run of hours need not be repeated on
+other splits. They are drawn by row number, before any row is read.
 
-The predictor for tables, of which all rows vote, learns from a sample of the training rows, in one
-place; workers predict by it.
+The predictor for tables, whose rows all vote, learns from a sample of the training rows in one
+place; workers apply it.
 """
 
 from __future__ import annotations
@@ -68,25 +67,25 @@ MOST_HELD_OUT = 20_000
 NEIGHBORS = 3  # of the vote, by default
 MOST_DIMENSIONS = 64
 MOST_VOTERS = 100_000
-MOST_SAMPLED = 10_000  # rows that the predictor for tables learns from
-ROWS_AT_ONCE, VOTES_AT_ONCE = 1024, 2**22  # of a task that predicts by it
-NMMP_NEIGHBORS = 10  # the default, half of a class, makes lists that grow with the rows
+MOST_SAMPLED = 10_000  # training rows of the predictor for tables
+ROWS_AT_ONCE, VOTES_AT_ONCE = 1024, 2**22  # of a task that applies this predictor
+NMMP_NEIGHBORS = 10  # its default, half of a class, makes lists that grow with the rows
 FAILURES = (ValueError, MemoryError, ImportError, RuntimeError, KilledWorker)
 
 
 @dataclass(frozen=True)
 class SplitComparison:
-    """The outcome of a comparison by one split, as far as it is said and drawn.
+    """The result of a comparison by one split, as far as it is reported.
 
     Attributes
     ----------
     results : sequence of MethodResult
-        Finished methods, the most accurate first; their maps are kept apart.
+        Finished methods, the most accurate first; their maps are stored separately.
     folds : list of (training rows, held-out rows)
-        The split, of which nothing but the numbers of rows is used.
+        The split; only the numbers of rows are used.
     notes : sequence of str
     setting : str
-        On which rows the methods were compared, and how.
+        How the methods were compared, and on which rows.
     constant, n_neighbors, least_difference, of_fitted_models, score, doubts, n_twins, n_chained
         See `Comparison`.
     """
@@ -109,7 +108,7 @@ class SplitComparison:
 
 
 class SplitSummary(Summary):
-    """A comparison by one split in words."""
+    """A comparison by one split, in words."""
 
     @property
     def _setting(self) -> str:
@@ -120,7 +119,7 @@ class SplitSummary(Summary):
 
     @property
     def notes(self) -> Iterator[str]:
-        """Yield what was sampled, skipped or warned of, a line each."""
+        """Yield what was sampled, skipped or warned about, one line each."""
         n_train = len(self.comparison.folds[0][0])
         for result in self.comparison.results:
             if result.n_learned < n_train:
@@ -132,8 +131,9 @@ class SplitSummary(Summary):
 
 
 def compare_folder(options: argparse.Namespace) -> int:
-    """Rank the methods that work on a cluster by one split; write a picture, and on request the
-    winner.
+    """Rank the methods that work on a cluster by one split.
+
+    Writes a picture and, on request, the winner.
     """
     folder = open_folder(Path(options.table))
     target = find_name(folder.path, folder.names, options.target, "--target")
@@ -148,7 +148,7 @@ def compare_folder(options: argparse.Namespace) -> int:
         raise TableError(f"--neighbors is {k}, with --dask at most {MIN_ROWS // 2}: lower it.")
     held_out = held_out_rows(folder.n_rows, options.seed)
     n_train = folder.n_rows - len(held_out)
-    searcher(choose_search(n_train), n_train)  # needs faiss, from 100,000 rows on
+    searcher(choose_search(n_train), n_train)  # raises an error without faiss, from 100,000 rows on
     methods = cluster_methods(n_train, len(features), options.seed)
     outputs = Outputs(quiet=options.quiet, stderr=False)
     with cluster(options.dask) as client:
@@ -170,7 +170,7 @@ def compare_folder(options: argparse.Namespace) -> int:
             y, truth = split_array(
                 blocks, held_out, partial(labels_of, target=target, classes=classes), np.int32
             )
-            queries = client.persist(queries.rechunk(-1))  # in one block, kept by the cluster
+            queries = client.persist(queries.rechunk(-1))  # in a single block, kept by the cluster
             given = scaled = Split(client, X, y, queries, client.compute(truth).result())
             scaler = None
             if not options.no_scaling:
@@ -180,7 +180,7 @@ def compare_folder(options: argparse.Namespace) -> int:
                 scaled = replace(given, X=scaler.transform(X), queries=queries)
 
             def evaluate(name: str, method: Any) -> MethodResult:
-                """Fit a method to the training rows, which then vote on the held-out ones."""
+                """Fit a method to the training rows, which then vote on the held-out rows."""
                 show = partial(progress, name)
                 show(0, n_train)
                 if name == TABLES:
@@ -232,7 +232,7 @@ def compare_folder(options: argparse.Namespace) -> int:
             )
             if is_predictor:
                 model = with_spectrum(model, Z)
-            # the voter i is the training row i: held-out rows stand before it
+            # voter i is training row i, before which there are held-out rows in the file
             before = held_out - np.arange(len(held_out))
             rows = voters + np.searchsorted(before, voters, side="right")
             model = with_voters(model, Z, rows, codes)
@@ -254,16 +254,14 @@ def compare_folder(options: argparse.Namespace) -> int:
 
 
 def held_out_rows(n: int, seed: int) -> np.ndarray:
-    """Return the row numbers of a fifth, at most 20,000, ascending; all sets of so many are equally
-    likely.
-    """
+    """Return the indices of a random fifth of the rows, at most 20,000, ascending."""
     return np.sort(np.random.default_rng(seed).choice(n, min(MOST_HELD_OUT, n // 5), replace=False))
 
 
 def split_array(
     blocks: Sequence[Any], held_out: np.ndarray, read: Callable[..., Any], dtype: Any, *shape: int
 ) -> list[Any]:
-    """Return the training rows and the held-out ones of a folder's blocks as lazy Dask arrays."""
+    """Return the training rows and the held-out rows of a folder's blocks as lazy Dask arrays."""
     parts: list[list[Any]] = [[], []]
     for block in blocks:
         low, high = np.searchsorted(held_out, [block.start, block.start + len(block)])
@@ -276,7 +274,7 @@ def split_array(
 
 @dataclass(frozen=True)
 class Split:
-    """The rows of a folder by one split.
+    """The rows of a folder, divided by one split.
 
     Attributes
     ----------
@@ -284,7 +282,7 @@ class Split:
     X : Dask array of shape (n, p)
         The training rows.
     y : Dask array of shape (n,)
-        Their classes as numbers 0, 1, ...
+        Their class codes 0, 1, ....
     queries : Dask array of shape (q, p), in one block
         The held-out rows, kept by the cluster.
     truth : ndarray of shape (q,)
@@ -298,8 +296,8 @@ class Split:
     truth: np.ndarray
 
     def sample(self, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return at most so many training rows, evenly drawn, in float64, their classes, and their
-        numbers among the training rows.
+        """Return at most `most` evenly drawn training rows in float64, their classes, and their
+        indices.
         """
         n = len(self.y)
         rows = np.linspace(0, n - 1, min(most, n)).round().astype(np.int64)
@@ -323,8 +321,8 @@ def cluster_methods(n: int, p: int, seed: int) -> dict[str, Any]:
 
 
 def evaluate_map(name: str, method: Any, split: Split, k: int, progress: Progress) -> MethodResult:
-    """Return how often the k nearest training rows are right on a map of these rows, or without
-    one, None.
+    """Return the accuracy of the k nearest training rows, after a map or for the raw features
+    (None).
     """
     Z, queries = split.X, split.queries
     start = time.perf_counter()
@@ -333,7 +331,7 @@ def evaluate_map(name: str, method: Any, split: Split, k: int, progress: Progres
         Z, queries = method.transform(Z), method.transform(queries)
     seconds = time.perf_counter() - start
     near = nearest_labels(Z, split.y, queries, k, client=split.client, progress=progress)
-    # of equally many votes the smallest label wins
+    # ties go to the smallest label
     hits = mode(near.labels, axis=1).mode == split.truth
     return split_result(name, hits, Z.shape[1], seconds, Vote(k), len(split.y))
 
@@ -341,8 +339,9 @@ def evaluate_map(name: str, method: Any, split: Split, k: int, progress: Progres
 def evaluate_predictor(
     name: str, predictor: NCAClassifier, split: Split, progress: Progress
 ) -> MethodResult:
-    """Return how often a predictor is right that learns from a sample of the training rows; the
-    workers predict the held-out rows by blocks.
+    """Return the accuracy of a predictor that learns from a sample of the training rows.
+
+    The workers predict the held-out rows in blocks.
     """
     start = time.perf_counter()
     X, codes, _ = split.sample(MOST_SAMPLED)
@@ -363,11 +362,9 @@ def evaluate_predictor(
 def evaluate_all(
     methods: dict[str, Any], evaluate: Callable[[str, Any], MethodResult]
 ) -> tuple[list[MethodResult], list[str], bool]:
-    """Return the results of the methods, notes on what was skipped or warned of, and whether an
-    interrupt ended it.
+    """Return the results of the methods, notes on skipped methods and warnings, and any interrupt.
 
-    A method that fails is skipped, but without the raw features, which come first, there is nothing
-    to compare with.
+    A method that fails is skipped, except the raw features, which come first and are the baseline.
     """
     finished, notes, interrupted = list[MethodResult](), list[str](), False
     warned = dict[str, Counter[str]]()
@@ -392,9 +389,7 @@ def evaluate_all(
 def split_result(
     name: str, hits: np.ndarray, dimension: int, seconds: float, vote: Vote, n_learned: int
 ) -> MethodResult:
-    """Return the result of a method that is right in the held-out rows `hits`, not yet compared
-    with others.
-    """
+    """Return the result of a method with the hits `hits`, not yet compared with others."""
     score = np.array([hits.mean()])
     return MethodResult(
         name=name,

@@ -1,7 +1,7 @@
-"""What a model or an adapter makes of the rows of a folder: for every file of Parquet another one,
-of coordinates or of predictions, written by batches.
+"""Results for the rows of a folder: for every Parquet file another one, written in batches.
 
-Workers of a cluster do this, each file at a time, and see nothing but the two files.
+It contains coordinates or predictions. Workers of a cluster process one file at a time, and only
+see the two files.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .readers import TableError, require_length
 from .tables import given_names
 
 Mapping = Model | SavedAdapter
-# makes columns of rows of numbers
+# computes columns from numeric rows
 Answer = Callable[[np.ndarray], dict[str, Any]]
 
 
 def coordinates(mapping: Mapping) -> Answer:
-    """Return what maps rows by a model or an adapter: to coordinates in float32, or to codes."""
+    """Return a function that maps rows by a model or adapter, to float32 coordinates or codes."""
 
     def answer(X: np.ndarray) -> dict[str, Any]:
         Z = mapping.transform(X)
@@ -41,13 +41,13 @@ def coordinates(mapping: Mapping) -> Answer:
 
 
 def predictions(model: Model, search: str = "exact", coverage: float | None = None) -> Answer:
-    """Return what predicts rows as `nearkin predict` does; a search builds its lists now."""
+    """Return a function that predicts rows like `nearkin predict`; search lists are built now."""
     predicted = predicting(model, search, coverage)
     return lambda X: as_table(model, predicted(X))
 
 
 def names_read(mapping: Mapping, folder: Folder) -> list[str]:
-    """Return the columns that are read for a model or an adapter; refuse what is not a number."""
+    """Return the columns to read for a model or an adapter; raise an error if not numeric."""
     if isinstance(mapping, SavedAdapter):
         names = mapping.columns
         require_length(folder.path, folder.names, names)
@@ -79,7 +79,7 @@ def write_file(
     ids: str | None = None,
     numbered: bool = False,
 ) -> Counter[str]:
-    """Write what is made of the rows of a file; return how many cells of each column are missing.
+    """Write the results for the rows of a file; return the number of missing cells by column.
 
     Parameters
     ----------
@@ -87,13 +87,13 @@ def write_file(
     target : Path
     mapping : Model or SavedAdapter
     begin : callable
-        `coordinates` or `predictions`: given the model or adapter, returns what answers.
+        `coordinates` or `predictions`: given the model or adapter, returns a function of rows.
     names : list of str
-        Columns of numbers to answer for.
+        Numeric columns to apply it to.
     ids : str, optional
-        A column that is kept, before the others.
+        A column that is copied, before the others.
     numbered : bool, default=False
-        Whether the numbers of the rows are the first column.
+        Whether row numbers are the first column.
     """
     if not target.parent.is_dir():
         raise TableError(
@@ -117,10 +117,10 @@ def write_file(
             start += len(X)
 
     with np.errstate(all="ignore"):
-        # a file without rows has columns, too
+        # also defines the columns of a file without rows
         of_one = pa.table(answer(np.zeros((1, len(names)))))
         no_rows = table({name: of_one[name][:0] for name in of_one.column_names}, 0, 0)
-        # a task may run twice, even at the same time: `target` appears when it is complete
+        # a task may run twice, even concurrently: `target` appears when it is complete
         draft = target.with_name(f"{target.name}.{uuid4().hex}")
         with parquet.ParquetWriter(draft, no_rows.schema) as writer:
             for group in in_groups(tables()):
@@ -130,7 +130,7 @@ def write_file(
 
 
 def reading_for(mapping: Mapping) -> dict[str, Any]:
-    """Return how the numbers are read: options of `number_batches`."""
+    """Return how the numbers are read, as options of `number_batches`."""
     if isinstance(mapping, SavedAdapter):
         return {"dtype": np.float32}
     marks = mapping.encoder.rules.missing_numbers
@@ -138,7 +138,7 @@ def reading_for(mapping: Mapping) -> dict[str, Any]:
 
 
 def in_groups(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield tables joined, with rows enough for a row group each; the last may have fewer."""
+    """Yield tables joined into row groups of sufficient size; the last may be smaller."""
     waiting = list[Any]()
     for table in batches:
         waiting.append(table)

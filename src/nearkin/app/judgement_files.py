@@ -1,7 +1,6 @@
-"""Judgements as people have them: which rows belong together, or which documents answer which
-queries, in the files of other tools.
+"""Relevance judgements in the files of other tools: pairs of rows, or queries and documents.
 
-Every form becomes rows of (query, document, grade); 0 is what was judged not relevant.
+Every format is converted to rows of (query, document, grade); 0 was judged not relevant.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from .tables import FORMATS, opened
 
 NUMBER_NAME = re.compile(r"-?\d+(\.\d+)?")
 NEGATIVE = re.compile(r"negative(_\d+)?")
-LEAST_GRADE = 0.01  # of scores, relative to the best one of a query; below is not relevant
+LEAST_GRADE = 0.01  # of scores, relative to the best one of a query; below, not relevant
 
-# how columns are called, capitals, blanks, "-" and "_" apart
+# names of columns, ignoring case, blanks, "-" and "_"
 QUERY = ("query_id", "q_id", "qid", "query", "anchor")
 DOCUMENT = (
     *("corpus_id", "document_id", "doc_id", "docid", "passage_id"),
@@ -40,26 +39,26 @@ DOCUMENT = (
 GRADE = ("grade", "relevance", "score", "label")
 SENTENCES = ("sentence1", "sentence2")
 SHOWN, CLICKED = ("shown", "impressions", "views"), ("clicked", "clicks")
-PLACE = ("position", "rank")  # in a list that was shown: never a grade
+PLACE = ("position", "rank")  # in a displayed list; never a grade
 GRADE_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
 @dataclass(frozen=True)
 class JudgementFile:
-    """What was judged, a row each.
+    """Judgements, one per row.
 
     Attributes
     ----------
     form : str
-        What the file is, such as "TREC qrels".
+        The format of the file, such as "TREC qrels".
     left, right : arrays of shape (n,)
-        Names or numbers of a query and a document, or of two rows.
+        Names or indices of a query and a document, or of two rows.
     grades : float array of shape (n,)
-        How relevant; 0 and less is not.
+        Relevance; not relevant if at most 0.
     queries, documents : list of str or None
-        The names of the vectors in their order, where the file tells.
+        The names of the vectors in their order, if the file contains them.
     columns : str
-        Which columns were read as what, and which were not used.
+        How columns were interpreted, and which were not used.
     """
 
     form: str
@@ -72,7 +71,7 @@ class JudgementFile:
 
     @property
     def note(self) -> str:
-        """Return in a line what was read."""
+        """Return a line on what was read."""
         n_negative = int((self.grades <= 0).sum())
         unlike = f", {n_negative:,} of them not relevant" * (n_negative > 0)
         columns = self.columns and f" ({self.columns})"
@@ -82,15 +81,15 @@ class JudgementFile:
 def read_judgements(
     source: str, progress: Progress = ignore, *, names: bool = False
 ) -> JudgementFile:
-    """Return the judgements in a file or a folder; its content tells the form.
+    """Return the judgements in a file or a folder, whose format is detected from its content.
 
     Parameters
     ----------
     source : str
         A BEIR folder; TREC qrels or a run; JSON of ranx or LlamaIndex; JSON lines; or a CSV,
-        Parquet or NPZ file. - for standard input, of one of the latter three.
+        Parquet or NPZ file. "-" is standard input, for one of the last three.
     names : bool
-        Whether a folder is asked for the names of its queries and documents, too.
+        Whether to also read the names of queries and documents from a folder.
     """
     path = Path(source)
     judged = _beir(path, names) if path.is_dir() else _of_file(source, _line(path), progress)
@@ -103,7 +102,7 @@ def read_judgements(
 
 
 def _of_file(source: str, line: str, progress: Progress) -> JudgementFile:
-    """Return the judgements in a file that begins with a line, "" for one that is no text."""
+    """Return the judgements in a file whose first line is given, "" if it is not text."""
     path, fields = Path(source), line.split()
     if line[:1] in ("{", "["):
         return _json(path)
@@ -119,11 +118,11 @@ def _of_file(source: str, line: str, progress: Progress) -> JudgementFile:
 
 
 def _line(path: Path) -> str:
-    """Return the first line of a text file that is not empty; "" where there is none."""
+    """Return the first nonempty line of a text file, or ""."""
     try:
         with _text(path) as file:
             return next(filter(None, map(str.strip, islice(file, 100))), "")
-    except (OSError, EOFError, UnicodeDecodeError):  # a table, maybe, or refused as one
+    except (OSError, EOFError, UnicodeDecodeError):  # perhaps a table, or refused as one
         return ""
 
 
@@ -146,9 +145,9 @@ def _is_number(text: str) -> bool:
 def grades_of_scores(queries: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Return `exp((score - best of its query) / T)`, and 0 below 0.01.
 
-    T is the standard deviation of the scores within queries. Relative to their sum these
-    grades are the softmax of `score / T` over what was scored: the distribution that a teacher,
-    such as a cross-encoder, gives (listwise distillation).
+    T is the standard deviation of the scores within queries. Normalized to sum 1, these grades are
+    the softmax of `score / T` over the scored documents, i.e. the distribution of a teacher such as
+    a cross-encoder (listwise distillation).
     """
     of_query = pd.Series(scores).groupby(pd.factorize(queries)[0])
     deviation = float(np.sqrt(np.mean((scores - of_query.transform("mean")) ** 2)))
@@ -159,11 +158,11 @@ def grades_of_scores(queries: np.ndarray, scores: np.ndarray) -> np.ndarray:
 def grades_of_clicks(
     queries: np.ndarray, documents: np.ndarray, shown: np.ndarray, clicked: np.ndarray
 ) -> pd.DataFrame:
-    """Return columns query, document and grade, of every document that was shown for a query.
+    """Return the columns query, document and grade for every document shown for a query.
 
-    The grade is its click rate, smoothed by one showing more at the click rate of the whole log,
-    relative to the largest of the query; 0 for what was shown and never clicked. That a lower
-    place is looked at less is not corrected.
+    The grade is the click rate, smoothed by one additional impression at the click rate of the
+    whole log, and divided by the largest of the query; it is 0 for documents shown but never
+    clicked. Lower attention to lower positions is not corrected.
     """
     log = pd.DataFrame({"query": queries, "document": documents, "shown": shown, "clicks": clicked})
     log = log.groupby(["query", "document"], as_index=False, sort=False, dropna=False).sum()
@@ -179,16 +178,16 @@ def _scored(form: str, queries: Any, documents: Any, scores: np.ndarray) -> Judg
 
 
 def _graded(form: str, queries: Any, documents: Any, numbers: np.ndarray) -> JudgementFile:
-    """Return grades as they are where they are whole numbers, and else as scores of a teacher."""
+    """Return whole numbers as grades unchanged, and other numbers as scores of a teacher."""
     is_whole = (numbers == np.floor(numbers)).all() or not np.isfinite(numbers).all()
     return (JudgementFile if is_whole else _scored)(form, queries, documents, numbers)
 
 
-# Files that are no tables
+# Files that are not tables
 
 
 def _trec(path: Path, width: int, wanted: Sequence[int]) -> Iterator[np.ndarray]:
-    """Yield some columns of a file without a header, names as text and the last as numbers."""
+    """Yield some columns of a file without a header, names as text and the last one as numbers."""
     try:
         with _text(path) as file:
             table = pd.read_csv(
@@ -208,7 +207,7 @@ def _trec(path: Path, width: int, wanted: Sequence[int]) -> Iterator[np.ndarray]
 
 
 def _json(path: Path) -> JudgementFile:
-    """Return judgements of ranx, of LlamaIndex, or of lines with an object each."""
+    """Return judgements of ranx, of LlamaIndex, or of JSON lines."""
     with _text(path) as file:
         text = file.read()
     try:
@@ -254,7 +253,7 @@ def _llama_index(path: Path, found: dict[str, Any]) -> JudgementFile:
 
 
 def _beir(folder: Path, with_names: bool) -> JudgementFile:
-    """Return the judgements of a BEIR folder: those for training, or the only ones."""
+    """Return the judgements of a BEIR folder: the training ones, or the only ones."""
     files = sorted((folder / "qrels").glob("*.tsv"))
     train = [file for file in files if file.stem == "train"] or files
     if not files:
@@ -293,12 +292,12 @@ def _table(source: str, progress: Progress) -> JudgementFile:
 
 
 def _word(name: str) -> str:
-    """Return how a column is called, without what differs between tools."""
+    """Return the normalized name of a column."""
     return re.sub(r"[\s_-]+", "_", name.strip().lower())
 
 
 def _needed(names: Sequence[str]) -> list[str]:
-    """Return the columns that may tell of judgements, and the first three but for places."""
+    """Return the columns that may contain judgements, and the first three except positions."""
     words = {*QUERY, *DOCUMENT, *GRADE, *SHOWN, *CLICKED, *SENTENCES, "positive"}
     first = [name for name in names if _word(name) not in PLACE][:3]
     return [
@@ -311,9 +310,9 @@ def _needed(names: Sequence[str]) -> list[str]:
 def _of_columns(
     form: str, source: str, columns: dict[str, np.ndarray], others: Sequence[str] = ()
 ) -> JudgementFile:
-    """Return the judgements in columns, by what these are called; else in the first two or three.
+    """Return the judgements in columns, identified by name, or else in the first two or three.
 
-    The first form whose columns are there is taken. `others` are columns of the file that were not
+    The first format whose columns exist is used. `others` are columns of the file that were not
     read.
     """
     by_word = {_word(name): name for name in columns if _word(name) not in PLACE}
@@ -327,11 +326,11 @@ def _of_columns(
         return next((by_word[word] for word in words if word in by_word), None)
 
     def numbers(name: str | None) -> np.ndarray:
-        """Return a column of numbers; 1 for none."""
+        """Return a column of numbers, or 1 if there is none."""
         return np.ones(len(columns[names[0]])) if name is None else _numbers(source, name, columns)
 
     def with_columns(judged: JudgementFile, **read: str | None) -> JudgementFile:
-        """Return judgements that say of which columns they are."""
+        """Return judgements with a note on their columns."""
         used = [f"{what}: {name}" for what, name in read.items() if name]
         unused = [name for name in (*columns, *others) if name not in read.values()]
         text = ", ".join(used) + f"; not used: {listed(unused, 5)}" * bool(unused)
@@ -368,7 +367,7 @@ def _of_columns(
 
 
 def _only_grade(source: str, names: Sequence[str], query: str, document: str) -> str | None:
-    """Return the one column that is left for grades where none is called so; None for no column."""
+    """Return the only remaining column, for grades, if none is named so; None if there is none."""
     left = [name for name in names if name not in (query, document) and _word(name) not in PLACE]
     if len(left) > 1:
         raise TableError(
@@ -379,7 +378,7 @@ def _only_grade(source: str, names: Sequence[str], query: str, document: str) ->
 
 
 def _numbers(source: str, name: str, columns: dict[str, np.ndarray]) -> np.ndarray:
-    """Return a column as numbers, yes and no as 1 and 0."""
+    """Return a column as numbers; yes and no are 1 and 0."""
     cells = pd.Series(columns[name])
     if cells.dtype.kind not in "biuf":
         cells = cells.map(lambda cell: GRADE_WORDS.get(str(cell).strip().lower(), cell))
@@ -402,7 +401,9 @@ def _clicks(
     shown: np.ndarray | None,
     clicks: np.ndarray,
 ) -> JudgementFile:
-    """Return the judgements that a log estimates; without showings all rows were shown alike."""
+    """Return the judgements estimated from a log; without impressions, all rows count as shown
+    equally.
+    """
     form = f"click log of {counted(len(query), 'row')}"
     if shown is None:
         most = clicks.max(initial=1)
@@ -418,15 +419,15 @@ def _clicks(
 
 
 def _positives(anchor: np.ndarray, positive: np.ndarray, *negatives: np.ndarray) -> JudgementFile:
-    """Return triplets as judgements; a row may have fewer negatives than others."""
+    """Return triplets as judgements; rows may have different numbers of negatives."""
     left, right = np.tile(anchor, 1 + len(negatives)), np.concatenate([positive, *negatives])
     kept = ~is_missing(right)
-    kept[: len(anchor)] = True  # a positive that is missing is refused
+    kept[: len(anchor)] = True  # a missing positive raises an error later
     grades = np.repeat([1.0, 0.0], [len(anchor), len(anchor) * len(negatives)])
     return JudgementFile("positives and negatives", left[kept], right[kept], grades[kept])
 
 
-# Rankings, for other tools to check
+# Rankings for verification with other tools
 
 
 def write_runs(
@@ -437,12 +438,12 @@ def write_runs(
     queries: Sequence[str],
     documents: Sequence[str],
 ) -> None:
-    """Write a new folder: qrels.trec, and runs of the raw vectors and of those that are chosen.
+    """Write a new folder with qrels.trec, and runs of the raw and the chosen vectors.
 
     Parameters
     ----------
     queries, documents : sequence of str
-        What the rows are called.
+        Names of the rows.
     """
     for name in (*queries, *documents):
         if name.split() != [name]:
@@ -461,7 +462,7 @@ def write_runs(
             with (part / f"{tag}.trec").open("w", encoding="utf-8") as file:
                 for rows, ranked in found.rankings(way):
                     for q, first in zip(rows.tolist(), ranked.tolist(), strict=True):
-                        # scores that differ: equal ones are put in an order of its own by trec_eval
+                        # distinct scores, since trec_eval orders equal ones in its own way
                         for rank, d in enumerate(first, 1):
                             place = f"{rank} {len(first) + 1 - rank}"
                             file.write(f"{queries[q]} Q0 {documents[d]} {place} {tag}\n")

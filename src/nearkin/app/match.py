@@ -1,4 +1,4 @@
-"""`nearkin match`: which rows of two files belong together, and near duplicates in one."""
+"""`nearkin match`: rows of two files that belong together, or near duplicates in one file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OF_ONE_FILE = (
 
 
 def match(options: argparse.Namespace) -> int:
-    """Find the best match of every row, and write those that are sure enough."""
+    """Find the best match of every row, and write those that are certain enough."""
     output, suffix = table_output(options)
     if options.table == options.index == STANDARD_INPUT:
         raise TableError("- and -: both files cannot be standard input, give one by its name.")
@@ -36,7 +36,7 @@ def match(options: argparse.Namespace) -> int:
         raise TableError(
             f"{options.adapter} adapts queries alone: give two files, of queries and of documents."
         )
-    with one_line(options.adapter):  # a precision that is not kept is refused before the search
+    with one_line(options.adapter):  # fails before the search if there is no guarantee
         promises = matcher.list_rules_.promises(options.precision)
     read = partial(read_vectors, ids=options.id, columns=adapter.columns, reading=reading(options))
     tables = [
@@ -75,8 +75,8 @@ def match(options: argparse.Namespace) -> int:
 def accepted_pairs(found: BestMatches, *, own: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows with a match, and the rows of each pair, (n, 2).
 
-    Of one file a pair has the smaller row first. Where both are the best match of each other, it is
-    that of the row whose match is more probable.
+    For a single file, a pair has the smaller row first. If both rows are each other's best match,
+    the pair is listed for the row whose match is more probable.
     """
     rows = np.flatnonzero(found.rows >= 0)
     pairs = np.column_stack([rows, found.rows[rows]])
@@ -90,7 +90,7 @@ def accepted_pairs(found: BestMatches, *, own: bool) -> tuple[np.ndarray, np.nda
 def pair_names(
     A: VectorTable, B: VectorTable, pairs: np.ndarray, column: str | None
 ) -> dict[str, Any]:
-    """Return the names of the rows of pairs, or the numbers."""
+    """Return the names of the rows of pairs, or their indices."""
     a, b = pairs.T
     if A.ids is None or B.ids is None:
         return {"row_a": a, "row_b": b}
@@ -98,7 +98,7 @@ def pair_names(
 
 
 def promised(promises: dict[str, Promise], adapter: SavedAdapter) -> list[str]:
-    """Return sentences: what is promised of matches, by which queries, and what it leaves out."""
+    """Return sentences: which precision is guaranteed, by which queries, and what is left out."""
     rules, wanted = adapter.list_rules, next(iter(promises.values())).precision
     assert rules is not None
     shown = [

@@ -1,4 +1,4 @@
-"""`nearkin migrate`: a new model for an old index, or the advice to embed again."""
+"""`nearkin migrate`: a new model for an old index, or the advice to embed everything again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .readers import TableError, one_line
 from .tables import reading
 from .vectors import VectorTable, read_codes, read_vectors
 
-SIDES = {"old": "query", "new": "document"}  # by the space that is mapped into
+SIDES = {"old": "query", "new": "document"}  # by the target space
 NAMES = {"query": "migrated queries", "document": "migrated documents"}
 
 
 def migrate(options: argparse.Namespace) -> int:
-    """Learn a map between the vectors of two models, say what it keeps, and save it."""
+    """Learn a map between the vectors of two models, report what it preserves, and save it."""
     check_outputs(options)
     side = SIDES[options.into]
     with one_line(options.old):
@@ -60,7 +60,7 @@ def migrate(options: argparse.Namespace) -> int:
 def matched(
     old: VectorTable, new: VectorTable, options: argparse.Namespace
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Return the rows of both files that are the same items, in one order, and notes."""
+    """Return the rows of both files that are the same items, in the same order, and notes."""
     notes = [*old.notes, *new.notes]
     if old.ids is None or new.ids is None:
         if len(old.X) != len(new.X):
@@ -96,7 +96,7 @@ def matched(
 
 
 def saved_map(model: Migration, source: VectorTable, found: MigrationVerdict) -> SavedAdapter:
-    """Return a fitted map with what is known of it."""
+    """Return a fitted map with its metadata."""
     arrays = {
         "components": model.components_.astype(np.float32),
         "bias": model.bias_.astype(np.float32),
@@ -124,11 +124,11 @@ def saved_map(model: Migration, source: VectorTable, found: MigrationVerdict) ->
     )
 
 
-# What was found, as a table of text and a few sentences.
+# Results as a table of text and a few sentences.
 
 
 def grid_of(found: MigrationVerdict) -> list[dict[str, str]]:
-    """Return a line for every way to search."""
+    """Return a line for every kind of search."""
     return [
         {"search": way} | {name: f"{100 * value:.1f}" for name, value in scores.items()}
         for way, scores in found.scores.items()
@@ -136,9 +136,7 @@ def grid_of(found: MigrationVerdict) -> list[dict[str, str]]:
 
 
 def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
-    """Return sentences: what to do, what is kept, how it was judged, and what more rows would
-    add.
-    """
+    """Return sentences: the advice, what is preserved, how that was evaluated, further gains."""
     score, migrated = found.score, found.scores["migration"]
     low, high = (100 * end for end in found.interval)
     against = "embedding everything again" if found.reference != "old model" else "the old model"
@@ -182,7 +180,7 @@ def _points(test: PairedTest) -> str:
 
 
 def _growth(found: MigrationVerdict) -> str:
-    """Return a sentence on what a larger sample would add."""
+    """Return a sentence on the gain from a larger sample."""
     sizes = ", ".join(f"{n:,} rows {100 * s:.1f}" for n, s in found.curve.items())
     said = f"Learned from {sizes}: the last doubling adds {_points(found.growth)} points"
     if not found.gain_of_more:

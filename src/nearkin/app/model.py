@@ -1,7 +1,7 @@
-"""What `nearkin compare --save` keeps: its automatic choice.
+"""The file of `nearkin compare --save`: the automatic choice.
 
-What maps new rows, and the rows that vote on them, are arrays; what is known of them is a header;
-and there is the file of both.
+The map and the voting rows are arrays; metadata is a header. The last part of this module reads and
+writes the file.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from .readers import Progress, TableError, ignore
 from .saved_file import FORMATS, saved_parts, write_parts
 from .tables import Table
 
-# columns for the nearest in a table; where k rows vote, an NPZ file holds all of them
+# columns for the nearest rows in a table; an NPZ file has all of them for a vote of k rows
 NAMED_VOTERS = 5
-NO_PROBABILITY = 1e-9  # written as 0: no table has rows enough to know
+NO_PROBABILITY = 1e-9  # written as 0: no table has enough rows to know
 MOST_SHOWN = 10  # classes whose probabilities are all written
 FAR = 30  # standard deviations
 ROWS_PER_BLOCK = 4096
@@ -54,12 +54,12 @@ VOTES_PER_BLOCK = 2**22
 class Model:
     """Encoder, scaler, map and voters, fitted on a whole table.
 
-    A linear map is `Z = ((X - mean) / scale) components' - offset`; for the raw features, only as
-    far as they are scaled. Missing numbers are filled after scaling, and then indicated by more
-    features. With a `graph`, these rows are placed by the rule of TDL.
+    A linear map is `Z = ((X - mean) / scale) components' - offset`; for the raw features, it only
+    scales. Missing numbers are filled after scaling, and indicated by additional features. With a
+    `graph`, rows are placed by the rule of TDL.
 
-    A model with a `soft_vote` predicts as `NCAClassifier` and `NCARegressor` do: all voters vote.
-    With `bins` missing numbers stay, the columns are binned and standardized, and `Z = X
+    A model with a `soft_vote` predicts like `NCAClassifier` and `NCARegressor`, with a vote of all
+    voters. With `bins`, missing numbers are kept, columns are binned and standardized, and `Z = X
     components'`.
 
     Attributes
@@ -68,45 +68,43 @@ class Model:
         "classification" or "regression"; the name of the score by which it was chosen, one of
         `SCORES`.
     method, prefix : str
-        Name of the chosen method; what the names of its coordinates begin with, "" for the raw
+        Name of the chosen method; the prefix of the names of its coordinates, "" for the raw
         features.
     columns : dict
         State of the `TableEncoder`.
     classes : list
-        Labels, sorted: strings, integers or booleans; empty in a regression.
+        Sorted labels: strings, integers or booleans; empty for a regression.
     n_neighbors, soft : int, bool
-        k of the vote, and whether near rows count more than far ones, see `Vote`; with a
-        `soft_vote` the number of rows that are named.
+        k of the vote, and whether near rows have larger weights, see `Vote`; with a `soft_vote` the
+        number of rows that are listed.
     n_rows : int
-        Rows of the table, those without a label included.
+        Number of rows of the table, including unlabelled ones.
     target, table : str
         Names of the target and of the table.
     held_out : dict
-        Figures of the comparison: "score", the mean over the held-out folds of what a choice made
-        like this one scores; "raw", that of the raw features; "folds", how many there were; and
-        where they are known "low" and "high", the 95 % interval of the difference "score" - "raw",
-        and its corrected "p_value".
+        Results of the comparison: "score", the mean held-out score of the choice; "raw", that of
+        the raw features; "folds", their number; and, if known, "low" and "high", the 95 % interval
+        of the difference "score" - "raw", and its corrected "p_value".
     version : str
         Of nearkin.
     arrays : dict of str to ndarray or csr_array
-        Those of the map; "fill" (p,), what missing numbers become, and "indicated", the features
-        that have a further one that says where they were missing; and of the v voters: "voters" (v,
-        m), their coordinates; "rows" (v,), their row numbers in the file, where empty rows count;
-        "answers" (v,), positions of their labels in `classes`, or their numbers; "spectrum"; and
-        with a `soft_vote` "effects" (c,), how far each column moves the rows, as the root of the
-        mean square, "class_weights" (n_classes,), times which a class counts when a row is
-        labelled, where classes were weighted, and "held_out_...", what `HeldOutRows` needs, not in
-        models of version 0.2. "groups" are hashes of the names of the groups,
-        ascending. The voters of raw features, and the rows of a graph, may be a csr_array.
+        Those of the map. "fill" (p,), the values for missing numbers, and "indicated", the features
+        that have an indicator of missing values. For the v voters: "voters" (v, m), their
+        coordinates; "rows" (v,), their row numbers in the file, including empty rows; "answers"
+        (v,), their class codes or numbers. "spectrum". With a `soft_vote`: "effects" (c,), how far
+        each column moves the rows, as a root mean square; "class_weights" (n_classes,), factors for
+        labelling a row, if classes were weighted; and "held_out_...", the state of `HeldOutRows`,
+        not in models of version 0.2. "groups" are hashes of the group names, ascending. The voters
+        of raw features, and the rows of a graph, may be a csr_array.
     graph : dict
         Numbers of `GraphExtension` and its `HeatGraph`; empty for a linear map.
     bins, soft_vote : dict
         States of `Encodings`, empty for sparse rows, and of a mixture of votes of all rows; both
-        are empty for a vote of k.
+        are empty for a vote of k rows.
     group : str
-        Name of the column of groups that held-out folds kept together; "" without any.
+        Name of the column of groups that held-out folds kept together, or "".
     doubts : list of str
-        Why new rows may be predicted worse than "score" says, a sentence each.
+        Reasons why predictions for new rows may be worse than "score" says, a sentence each.
     """
 
     task: str
@@ -131,28 +129,28 @@ class Model:
 
     @property
     def vote(self) -> Vote:
-        """Return how the nearest voters answer; as text e.g. "soft 25-NN" or "all rows"."""
+        """Return the vote of the nearest voters; as text e.g. "soft 25-NN" or "all rows"."""
         return OwnVote(self.n_voters) if self.soft_vote else Vote(self.n_neighbors, self.soft)
 
     @property
     def n_voters(self) -> int:
-        """Return how many rows of the table vote."""
+        """Return the number of rows of the table that vote."""
         return len(self.arrays["rows"])
 
     @cached_property
     def encoder(self) -> TableEncoder:
-        """Return what makes features of the columns of a table."""
+        """Return the encoder of the columns of a table."""
         return TableEncoder.from_dict(self.columns)
 
     @cached_property
     def predictor(self) -> NCAClassifier | NCARegressor:
-        """Return the predictor for tables whose rows all vote, where there is a `soft_vote`."""
+        """Return the predictor for tables of a `soft_vote`."""
         kind = NCAClassifier if self.classes else NCARegressor
         return kind.from_arrays(self.arrays, vars(self), features_of(self.encoder), self.classes)
 
     @property
     def takes_gaps(self) -> bool:
-        """Return whether missing numbers of dense rows are filled, or kept as missing."""
+        """Return whether missing numbers of dense rows are filled or kept."""
         return "fill" in self.arrays or bool(self.bins)
 
     @property
@@ -162,8 +160,9 @@ class Model:
 
     @property
     def held_out_rows(self) -> HeldOutRows | None:
-        """Return the training rows with votes of maps that have not seen them, where there are any:
-        there are with a `soft_vote`, but for models of version 0.2.
+        """Return the training rows with votes of maps that have not seen them, or None.
+
+        They exist with a `soft_vote`, except in models of version 0.2.
         """
         return self.predictor.held_out if self.soft_vote else None
 
@@ -176,7 +175,7 @@ class Model:
         return TDL.from_arrays(self.arrays, vars(self), len(self.feature_names))
 
     def transform(self, X: Any) -> Any:
-        """Return the learned coordinates of encoded rows, in float64."""
+        """Return the learned coordinates of encoded rows in float64."""
         X = self._bins.transform(X) if self.bins else self._scaled_and_filled(X)
         if self.graph:
             return self._tdl.transform(X)
@@ -214,14 +213,14 @@ class Model:
 
     @cached_property
     def feature_names(self) -> list[str]:
-        """Return the names of the features that are mapped, as "colour=red", "age (missing)"."""
+        """Return the names of the mapped features, such as "colour=red" or "age (missing)"."""
         indicated = self.arrays.get("indicated", np.empty(0, dtype=int)).tolist()
         names: list[str] = self.encoder.get_feature_names_out().tolist()
         return [*names, *indicator_names(self.encoder.columns_, indicated)]
 
     @property
     def is_raw(self) -> bool:
-        """Return whether it has no map: the features vote as they are, or scaled."""
+        """Return whether it has no map: the features vote, possibly scaled."""
         return not self.graph and "components" not in self.arrays
 
     @property
@@ -240,7 +239,7 @@ class Model:
 
     @property
     def stretched(self) -> list[str]:
-        """Return the names of what `stretch` is of: features, or with a `soft_vote` columns."""
+        """Return the names for `stretch`: features, or with a `soft_vote` columns."""
         if self.soft_vote:
             return [column.name for column in self.encoder.columns_]
         return self.feature_names
@@ -249,8 +248,8 @@ class Model:
     def stretch(self) -> np.ndarray:
         """Return how far a unit step along each feature moves a row.
 
-        It is relative to the root mean square of all features. With a `soft_vote` it is how far
-        each column moves the rows, in their root mean square.
+        It is relative to the root mean square over all features. With a `soft_vote`, it is the root
+        mean square displacement of the rows by each column.
         """
         if self.soft_vote:
             return self.arrays["effects"]
@@ -259,16 +258,16 @@ class Model:
         return feature_stretch(self.arrays["components"])
 
     def knows_no_group(self, labels: Any) -> bool:
-        """Say whether none of these groups was among those of the table."""
+        """Return whether none of these groups was among those of the table."""
         return not np.isin(group_hashes(labels), self.arrays["groups"]).any()
 
 
 def group_hashes(labels: Any) -> np.ndarray:
-    """Return a number for the name of every group, ascending: 3, 3.0 and "3 " are one."""
+    """Return a hash of every group name, ascending: 3, 3.0 and "3 " are the same."""
     names = set[str]()
     for label in dict.fromkeys(np.asarray(labels).tolist()):
         name = str(label).strip()
-        with suppress(ValueError):  # a number is written as Python does
+        with suppress(ValueError):  # numbers are written as in Python
             name = f"{float(name):.17g}"
         names.add(name)
     hashes = [
@@ -279,7 +278,7 @@ def group_hashes(labels: Any) -> np.ndarray:
 
 
 def far_features(model: Model, X: Any) -> list[str]:
-    """Return the features of encoded rows that lie far from the mean, perhaps in another unit."""
+    """Return the features of encoded rows that are far from the mean, perhaps in another unit."""
     if issparse(X) or not {"mean", "scale"} <= set(model.arrays):
         return []
     p = X.shape[1]
@@ -292,7 +291,7 @@ def far_features(model: Model, X: Any) -> list[str]:
 
 
 def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
-    """Return what a model maps encoded rows to, computed by blocks; O(n p m)."""
+    """Return the coordinates of encoded rows, computed in blocks; O(n p m)."""
     n_rows = X.shape[0]
     blocks = []
     for block in row_blocks(n_rows, 1, ROWS_PER_BLOCK):
@@ -308,27 +307,26 @@ def predict(
     search: str = "exact",
     coverage: float | None = None,
 ) -> dict[str, np.ndarray]:
-    """Return answers and nearest voters of n encoded rows.
+    """Return predictions and nearest voters of n encoded rows.
 
-    An approximate `search` builds its lists first. A `coverage` is for models with held-out rows
-    only.
+    An approximate `search` first builds its lists. A `coverage` requires a model with held-out
+    rows.
 
     Returns
     -------
     dict of str to ndarray
-        Of a classification "label" and its share of the weights of the votes: with a `soft_vote` of
-        all rows, which held-out rows have calibrated, it is called "probability", and for up to
-        `MOST_SHOWN` classes those of all follow, as "probability of ..."; of k rows "vote" (of
-        equal shares the first label in sorted order wins). Of a regression "value", the weighted
-        mean of the numbers. A hard vote gives each of the k rows the weight 1, a soft one
-        `gaussian_weights`. "nearest", of shape (n, k), are row numbers of the nearest voters in
-        their table (the first is 0), nearest first, and "distance" is how far they are in the
+        For a classification, "label" and its share of the votes. With a `soft_vote` of all rows,
+        calibrated by held-out rows, the share is called "probability", and for up to `MOST_SHOWN`
+        classes those of all follow as "probability of ...". With k rows it is called "vote", and
+        ties go to the first label in sorted order. For a regression, "value", the weighted mean of
+        the numbers. A hard vote gives each of the k rows the weight 1, a soft one
+        `gaussian_weights`. "nearest", of shape (n, k), holds the row numbers of the nearest voters
+        in their table (the first is 0), nearest first, and "distance" their distances in the
         learned space.
 
-        With a coverage the answers are followed by "label_set", bool of shape (n, n_classes), or by
-        "low" and "high": the labels, or the interval, that hold the true one for this share of the
-        rows. Of models with held-out rows "familiarity" comes next, see
-        `nearkin.NCAClassifier.familiarity`.
+        With a coverage, "label_set", bool of shape (n, n_classes), or "low" and "high" follow: the
+        sets of labels, or the intervals, that contain the true one for this share of the rows. For
+        models with held-out rows, "familiarity" is next, see `nearkin.NCAClassifier.familiarity`.
     """
     return predicting(model, search, coverage)(X, progress)
 
@@ -336,9 +334,7 @@ def predict(
 def predicting(
     model: Model, search: str = "exact", coverage: float | None = None
 ) -> Callable[..., dict[str, np.ndarray]]:
-    """Return what `predict` does with rows, and a progress: the lists of a search are built once
-    for all rows that come.
-    """
+    """Return `predict` as a function of rows and a progress; search lists are built only once."""
     index = searcher(search, model.n_voters).index(model.arrays["voters"], model.n_neighbors)
     classes, held_out = np.array(model.classes), model.held_out_rows
 
@@ -382,7 +378,7 @@ def predicting(
 
 
 def as_table(model: Model, found: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return what `predict` found as the columns of a table, which name the nearest few voters."""
+    """Return the result of `predict` as the columns of a table, with the nearest few voters."""
     columns: dict[str, Any] = {}
     for name, cells in found.items():
         if name in ("nearest", "distance"):
@@ -403,7 +399,7 @@ def covered(model: Model, Z: Any, votes: np.ndarray, coverage: float) -> dict[st
         tail = (1 - coverage) / 2
         ends = model.predictor.quantiles(Z, np.array([tail, 1 - tail]))
         return dict(zip(("low", "high"), ends.T, strict=True))
-    # where classes were weighted, so were the votes for the held-out rows
+    # if classes were weighted, so were the votes for the held-out rows
     votes = votes * model.arrays.get("class_weights", 1.0)
     votes /= votes.sum(axis=1, keepdims=True)
     return {"label_set": held_out.label_sets(votes, coverage, by_class=False, allow_empty=False)}
@@ -415,7 +411,7 @@ def joined_labels(label_sets: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
     return np.array([" | ".join(names[labels]) for labels in label_sets], dtype=object)
 
 
-# From what a comparison has fitted to a `Model`: what `nearkin compare --save` keeps.
+# From the result of a comparison to the `Model` of `nearkin compare --save`.
 
 
 def new_model(
@@ -428,18 +424,18 @@ def new_model(
     doubts: Sequence[Doubt] = (),
     **header: Any,
 ) -> Model:
-    """Return a model that maps rows as fitted steps do, and has no voters yet.
+    """Return a model with the map of fitted steps, without voters.
 
-    Steps are a scaler, an imputer and a map, as far as there are any. `result` and `raw` are those
-    of what was chosen and of the raw features; figures of them that are no finite numbers are left
-    out: no p-value is NaN. `header` are task, score, method, classes, n_neighbors, soft, n_rows,
-    target, table and group, see `Model`.
+    Steps are a scaler, an imputer and a map, as far as they exist. `result` and `raw` are those of
+    the choice and of the raw features; values that are not finite are omitted (there is no p-value
+    if it is NaN). `header` has task, score, method, classes, n_neighbors, soft, n_rows, target,
+    table and group, see `Model`.
     """
     arrays: dict[str, Any] = {}
     for step in fitted:
         if isinstance(step, StandardScaler):
-            # NaN: a column without a value in the rows learned from. It is filled with 0, and so is
-            # that of new rows
+            # NaN for a column without known values in the training rows; it is filled with 0, and
+            # new rows are treated alike
             if step.with_mean:
                 arrays["mean"] = np.nan_to_num(step.mean_)
             arrays["scale"] = np.nan_to_num(step.scale_, nan=np.finfo(np.float64).max)
@@ -452,7 +448,7 @@ def new_model(
             arrays |= linear_arrays(step)
     if header.get("group"):
         arrays["groups"] = group_hashes(groups)
-    # a file may have a name that is no text
+    # a file name may contain invalid text
     header["table"] = header["table"].encode(errors="replace").decode()
     low, high = result.interval
     figures = {
@@ -475,7 +471,7 @@ def new_model(
 
 
 def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray) -> Model:
-    """Return a model with these voters; none need to travel where rows are only mapped."""
+    """Return a model with these voters; workers that only map rows need none."""
     of_voters = {"voters": voters, "rows": rows, "answers": answers}
     return replace(model, arrays=model.arrays | of_voters)
 
@@ -486,7 +482,7 @@ def with_spectrum(model: Model, Z: np.ndarray) -> Model:
 
 
 def learned_model(comparison: Comparison, table: Table) -> Model:
-    """Return the automatic choice of a comparison, which it refitted on the table, as a model."""
+    """Return the automatic choice of a comparison, refitted on the table, as a model."""
     assert comparison.winner is not None
     protocol, rows = comparison.protocol, comparison.winner_rows
     *fitted, last = [step for name, step in comparison.winner.steps if name != "encode"]
@@ -511,7 +507,7 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     )
     X = protocol.X if len(rows) == table.X.shape[0] else protocol.X[rows]
     if not all_vote and not issparse(X) and "fill" not in model.arrays:
-        # missing numbers of new rows, though none was met, are filled by the medians of these
+        # medians for missing numbers of new rows, even if none were missing in training
         medians = np.array([np.median(column) for column in X.T])
         fill = (medians - model.arrays.get("mean", 0)) / model.arrays.get("scale", 1)
         model.arrays["fill"] = fill.astype(np.float64)
@@ -520,17 +516,17 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         columns = list(dict.fromkeys(feature.column for feature in features_of(table.encoder)))
         model.arrays["effects"] = model.arrays["effects"][columns]
         model = with_spectrum(model, Z)
-        # new rows come as often as those of the table, even where classes were weighted
+        # rows keep their frequencies in the table, even if classes were weighted
         model.arrays["held_out_weights"] = np.ones(len(model.arrays["held_out_places"]))
     return with_voters(model, Z, table.in_file(rows), protocol.y[rows])
 
 
 def linear_arrays(fitted: Any) -> dict[str, Any]:
-    """Return a fitted linear map as arrays, and the spectrum that is shown of it."""
+    """Return a fitted linear map as arrays, and its spectrum for display."""
     if isinstance(fitted, LinearDiscriminantAnalysis):
         spectrum = fitted.explained_variance_ratio_
         components = fitted.scalings_[:, : len(spectrum)].T
-    else:  # NCA and LMNN have no eigenvalues but those of the metric
+    else:  # NCA and LMNN only have eigenvalues of the metric
         components = fitted.components_
         values = getattr(fitted, "eigenvalues_", svd(components, full_matrices=False)[1] ** 2)
         spectrum = getattr(fitted, "explained_variance_", values)
@@ -546,13 +542,13 @@ def save_model(model: Model, path: Path) -> None:
     header = {part.name: getattr(model, part.name) for part in fields(model)}
     arrays = header.pop("arrays")
     write_parts(path, {"format": FORMATS["compare"][-1]} | header, arrays)
-    load_model(path)  # nothing is kept that could not be read again
+    load_model(path)  # reading it back verifies the file
 
 
 def load_model(path: str | Path) -> Model:
     """Return the model in a file.
 
-    A TableError says what is wrong where there is none, or one that is damaged or newer.
+    A TableError says what is wrong if there is none, or one that is damaged or newer.
     """
     with saved_parts(path, "compare") as (header, arrays):
         if "adapter" in header:
@@ -563,7 +559,7 @@ def load_model(path: str | Path) -> Model:
         del header["format"]
         model = Model(**header, arrays=arrays)
         for array in arrays.values():
-            if issparse(array):  # its parts do not tell how many columns it has
+            if issparse(array):  # its parts do not tell the number of columns
                 array.resize(array.shape[0], len(model.feature_names))
         with np.errstate(all="ignore"):
             row: Any = np.zeros((1, len(model.encoder.get_feature_names_out())))

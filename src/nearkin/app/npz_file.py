@@ -29,8 +29,10 @@ SPARSE = ("sparse matrix", "save data, indices, indptr and shape of a csr_array"
 
 
 class NpzFile(Reader):
-    """An NPZ file: X, or data, indices, indptr and shape of a sparse matrix; labels; maybe
+    """An NPZ file: X, or data, indices, indptr and shape of a sparse matrix; labels and
     feature_names.
+
+    feature_names are optional.
     """
 
     kind = "NPZ archive of plain arrays"
@@ -44,7 +46,7 @@ class NpzFile(Reader):
             raise TableError(f"{self.path} is a workbook: save the sheet as CSV, and give that.")
 
     def read(self, needed: Names | None = None, labels: Names = (), *_: Names) -> Columns:
-        """Return all columns, `needed` among them."""
+        """Return all columns, including `needed`."""
         X = self._dense() if "X" in self.names else self._sparse()
         n_rows, n_columns = X.shape
         if n_rows == 0 or n_columns > MAX_COLUMNS:
@@ -70,7 +72,7 @@ class NpzFile(Reader):
         return Columns(names, X, names, {}, self.place, values, missing_note(met))
 
     def _dense(self) -> np.ndarray:
-        """Return X as floats: float32 if it is that or shorter."""
+        """Return X as floats: float32 if it is float32 or shorter."""
         X = self._array("X", "biuf", (None, None), "rows of numbers")
         is_single = X.dtype.kind == "f" and X.dtype.itemsize < 8
         return X.astype(np.float32 if is_single else np.float64, copy=False)
@@ -93,17 +95,15 @@ class NpzFile(Reader):
             X = kind((data, indices, indptr), shape=shape.tolist())
             X.check_format(full_check=True)
         X = csr_array(X, dtype=np.float64)
-        X.sum_duplicates()  # scikit-learn's norms take every stored entry for a coordinate
+        X.sum_duplicates()  # scikit-learn's norms treat every stored entry as a coordinate
         bad = BadCells(True)
         bad.add(["data"], X.data[:, None])
-        ends = X.indptr[1:]  # of the rows, among the entries
+        ends = X.indptr[1:]  # end positions of the rows among the entries
         bad.refuse(self.path, lambda entry: in_row(int(np.searchsorted(ends, entry, "right"))))
         return X
 
     def _array(self, key: str, kinds: str, shape: tuple[int | None, ...], what: str) -> np.ndarray:
-        """Return an array of one of some kinds of types, and of a shape in which None stands for
-        any size.
-        """
+        """Return an array with one of some kinds of dtypes and a shape; None allows any size."""
         with self._opened() as archive, archive.open(f"{key}.npy") as file:
             size = archive.getinfo(f"{key}.npy").file_size
             require_memory(size, f"{self.path}: {shown(key)}", "take fewer rows")

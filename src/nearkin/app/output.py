@@ -1,6 +1,4 @@
-"""Files that the command writes: completely or not at all, and refused before the work where they
-cannot be written.
-"""
+"""Output files, written completely or not at all; checked for writability before the work."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ from .tables import table_name
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
-# what the names of further outputs of a command may end in
+# suffixes of the names of further outputs
 SUFFIXES = {
     "picture": [".png"],
     "report": [".html", ".htm"],
@@ -41,8 +39,8 @@ SUFFIXES = {
 }
 ROWS_PER_GROUP = 2**16  # of a Parquet file
 DIGITS = 6  # of a rounded float
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet may compute
-# what of a command's line names an input, and what an output
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # starts of cells that a spreadsheet may evaluate
+# arguments that name inputs and outputs
 READ = ("table", "index", "model", "adapter", "pairs", "queries", "relevance", "old", "new")
 WRITTEN = {
     "output": "-o",
@@ -54,16 +52,16 @@ WRITTEN = {
 
 OVERWRITTEN = "is read, and would be overwritten"
 
-# it warns of a home that may not be written to
+# it warns about a home directory that is not writable
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
-    """Refuse to write to what is read, or twice to one file, before any work is done.
+    """Raise an error for writing to an input, or twice to the same file, before any work is done.
 
-    A file is known by whatever path or link leads to it.
+    Files are identified by whatever path or link leads to them.
     """
-    taken: dict[Any, tuple[str, str]] = {}  # what a file is called, and its use
+    taken: dict[Any, tuple[str, str]] = {}  # the name of a file, and its use
     for attribute in READ:
         given: Any = getattr(options, attribute, None)
         if given == STANDARD_INPUT and _is_file(0):
@@ -89,7 +87,7 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
 
 
 def default_picture(options: argparse.Namespace) -> Path:
-    """Return where the picture is written to that `compare` and `inspect` draw unasked."""
+    """Return the default path of the picture of `compare` and `inspect`."""
     if options.command == "inspect":
         return Path(f"{Path(options.model).stem}-features.png")
     if options.table == STANDARD_INPUT:
@@ -100,8 +98,10 @@ def default_picture(options: argparse.Namespace) -> Path:
 
 
 def _identity(path: Any) -> Any:
-    """Return what is the same for all names of a file: the number of one that exists, else the path
-    without links. Standard streams have numbers in place of paths.
+    """Return an identifier that is the same for all names of a file.
+
+    It is the inode of an existing file, else the path without links. Standard streams have numbers
+    instead of paths.
     """
     with suppress(OSError, ValueError):
         status = os.stat(path)
@@ -110,14 +110,14 @@ def _identity(path: Any) -> Any:
 
 
 def _is_file(stream: int) -> bool:
-    """Return whether a standard stream, by its number, is a file."""
+    """Return whether a standard stream, given by its number, is a file."""
     with suppress(OSError):
         return stat.S_ISREG(os.fstat(stream).st_mode)
     return False
 
 
 def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Path:
-    """Return the path, or refuse a place that cannot be written to, before any work is done."""
+    """Return the path; raise an error before any work is done if it is not writable."""
     path = Path(path)
     if path.suffix.lower() not in suffixes:
         raise TableError(f"{path}: the name must end in {' or '.join(suffixes)} ({option}).")
@@ -131,14 +131,14 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
 
 
 def check_outputs(options: argparse.Namespace) -> None:
-    """Refuse what a command cannot write beside its result, before any work is done."""
+    """Raise an error before any work is done if additional outputs are not writable."""
     for name, suffixes in SUFFIXES.items():
         if place := getattr(options, name, None):
             check_writable(place, suffixes, f"--{name}")
 
 
 def table_output(options: argparse.Namespace) -> tuple[Path | None, str]:
-    """Return where a table is written, None for standard output, and what its name ends in."""
+    """Return the output path of a table (None for standard output) and its suffix."""
     if options.output == STANDARD_OUTPUT:
         return None, ".csv"
     path = check_writable(options.output, TABLE_SUFFIXES, "-o")
@@ -147,10 +147,9 @@ def table_output(options: argparse.Namespace) -> tuple[Path | None, str]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Yield a new folder beside `path`; it takes its place when everything is written.
+    """Yield a new folder next to `path`, which is renamed to it when everything is written.
 
-    It is removed when the writing fails, and kept when everything is written but the place was
-    taken meanwhile.
+    It is removed if writing fails. It is kept if everything is written but `path` now exists.
     """
     if path.exists():
         raise TableError(f"{path} exists: name a new folder with -o.")
@@ -174,24 +173,25 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a path beside `path` to write to; it takes its place when everything is written."""
+    """Yield a path next to `path`, which is renamed to it when everything is written."""
     part = _free_part(path)
     try:
         yield part
         part.replace(path)
     finally:
-        with suppress(OSError):  # of a folder that may not be written to any more
+        with suppress(OSError):  # the folder may no longer be writable
             part.unlink(missing_ok=True)
 
 
 class Outputs:
-    """What a command says and writes beside its result: notes, unless it is to be quiet, and files
-    one after the other. Where one cannot be written, the others are all the same.
+    """What a command prints and writes besides its result: notes, unless quiet, and files.
+
+    If a file cannot be written, the others still are.
 
     Attributes
     ----------
     quiet, stderr : bool
-        Whether there are no notes; and whether they go to standard error, as standard output is for
+        Whether notes are suppressed; whether they go to standard error, if standard output is for
         the result.
     code : int
         The exit code.
@@ -206,7 +206,7 @@ class Outputs:
             console.say(line, stderr=self.stderr)
 
     def write(self, path: str | Path, option: str, write: Callable[[Path], Any], done: str) -> None:
-        """Write a file and note that it is done; or say why it cannot be written."""
+        """Write a file and report it, or report why it cannot be written."""
         try:
             with atomic_write(Path(path)) as part:
                 write(part)
@@ -221,9 +221,9 @@ class Outputs:
 
 
 def _free_part(path: Path) -> Path:
-    """Return where a draft of a file is written: where there is nothing yet.
+    """Return an unused path for the draft of a file.
 
-    What is there may be a user's.
+    Existing files may be the user's.
     """
     part, number = path.with_name(f"{path.name}.part"), 2
     while os.path.lexists(part):
@@ -233,7 +233,7 @@ def _free_part(path: Path) -> Path:
 
 @contextmanager
 def _refused(what: str, remedy: str) -> Iterator[None]:
-    """Say in one line what the operating system refuses."""
+    """Report errors of the operating system in one line."""
     try:
         yield
     except OSError as error:
@@ -241,26 +241,24 @@ def _refused(what: str, remedy: str) -> Iterator[None]:
 
 
 def print_columns(columns: dict[str, Any]) -> None:
-    """Write arrays of n values as the columns of a CSV table to standard output; in UTF-8, as files
-    are.
-    """
+    """Write arrays of n values as columns of a CSV table to standard output, in UTF-8."""
     stdout: Any = sys.stdout
     stdout.reconfigure(encoding="utf-8")
     pd.DataFrame(columns, copy=False).to_csv(stdout, index=False)
 
 
 def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
-    """Write arrays of n values as the columns of a table of the format that a suffix stands for."""
+    """Write arrays of n values as the columns of a table in the format of a suffix."""
     if suffix == ".npz":
         arrays: dict[str, Any] = {name: np.asarray(cells) for name, cells in columns.items()}
         for name, cells in arrays.items():
-            if cells.dtype == object:  # no NPZ file holds these without pickling
+            if cells.dtype == object:  # an NPZ file cannot hold these without pickling
                 arrays[name] = np.array(["" if cell is None else str(cell) for cell in cells])
-        with path.open("wb") as file:  # by its name, savez would add a suffix
+        with path.open("wb") as file:  # given a name, savez would add a suffix
             np.savez(file, **arrays)
     elif suffix == ".csv":
         pd.DataFrame(columns, copy=False).to_csv(path, index=False)
-    else:  # not by pandas, which cannot read the lists of one length that it has written
+    else:  # pandas cannot read fixed-size lists that it has written
         parquet.write_table(pa.table(columns), path, row_group_size=ROWS_PER_GROUP)
 
 
@@ -272,7 +270,7 @@ def write_result(
     columns: dict[str, Any],
     done: str,
 ) -> None:
-    """Write columns to a file or to standard output; of vectors alone CSV holds all digits."""
+    """Write columns to a file or to standard output; CSV has all digits for vectors only."""
     if suffix == ".csv":
         rounded = options.command != "transform"
         columns = for_csv(columns, rounded=rounded, escape=options.escape_formulas)
@@ -283,7 +281,7 @@ def write_result(
 
 
 def draw_displays(title: str, displays: Sequence[Any], path: Path) -> None:
-    """Draw Displays of `nearkin.plotting` side by side, as a PNG file."""
+    """Draw Displays of `nearkin.plotting` side by side into a PNG file."""
     from matplotlib.figure import Figure
 
     wide = isinstance(displays[0], ColumnsDisplay)
@@ -297,12 +295,12 @@ def draw_displays(title: str, displays: Sequence[Any], path: Path) -> None:
 
 
 def beside(name: str, cells: Any, columns: dict[str, Any]) -> dict[str, Any]:
-    """Return columns behind one that was given, which takes no name of theirs."""
+    """Return columns after a given one, whose name none of them may have."""
     return {f"{name} (given)" if name in columns else name: cells} | columns
 
 
 def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any]:
-    """Return columns for all rows: missing in the empty ones, given in the others."""
+    """Return columns for all rows: missing in the empty rows, given in the others."""
     rows = np.flatnonzero(~empty)
     series = {
         name: pd.Series(cells, rows, "Int64" if cells.dtype.kind == "i" else None)
@@ -313,7 +311,7 @@ def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any
 
 
 def for_csv(columns: dict[str, Any], *, rounded: bool, escape: bool) -> dict[str, Any]:
-    """Return columns for CSV, floats `rounded`; with `escape` no text is a formula."""
+    """Return columns for CSV, with floats `rounded`; with `escape` no text is a formula."""
 
     def escaped(text: Any) -> Any:
         return f"'{text}" if isinstance(text, str) and text.startswith(FORMULA) else text
@@ -329,10 +327,10 @@ def for_csv(columns: dict[str, Any], *, rounded: bool, escape: bool) -> dict[str
 
 
 def significant(numbers: np.ndarray) -> np.ndarray:
-    """Return numbers rounded to `DIGITS` digits, from 10^DIGITS on to whole numbers."""
+    """Return numbers rounded to `DIGITS` digits, or to integers from 10^DIGITS on."""
     numbers = numbers.astype(np.float64)
     with np.errstate(all="ignore"):
         unit = 10.0 ** np.maximum(DIGITS - 1 - np.floor(np.log10(np.abs(numbers))), 0)
         rounded = np.round(numbers * unit) / unit
-    # 0, and what is beyond the powers of ten, stay as they are
+    # 0, and numbers beyond the powers of ten, stay unchanged
     return np.where(np.isfinite(rounded), rounded, numbers)

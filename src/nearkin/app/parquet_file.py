@@ -1,7 +1,7 @@
 """Parquet files as streams of Arrow record batches.
 
-A column of vectors, a list of numbers in every cell, counts as many columns of numbers: those of a
-column "embedding" are called "embedding[0]", "embedding[1]", ...
+A column of vectors, with a list of numbers in every cell, is treated as that many columns of
+numbers. Those of a column "embedding" are named "embedding[0]", "embedding[1]", ...
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .._messages import in_row, listed, shown
 from .readers import TEXT, Names, Source, TableError, check_names
 
 CELLS_PER_BATCH = 2**18  # of a Parquet file
-MIN_ROWS_PER_BATCH = 1024  # a batch of fewer is all overhead
+MIN_ROWS_PER_BATCH = 1024  # smaller batches have too much overhead
 COLUMNS_PER_PASS = 8
-MICROSECONDS_A_DAY = 86_400e6  # durations are numbers of days, as in data frames
-BUFFER = 2**16  # bytes for every column that is read
+MICROSECONDS_A_DAY = 86_400e6  # durations are converted to days, as in data frames
+BUFFER = 2**16  # bytes per column that is read
 
 
 class ParquetFile(Source):
-    """A Parquet file of plain columns and of vectors."""
+    """A Parquet file of plain columns and vectors."""
 
     kind = "Parquet file"
     remedy = "write it again"
@@ -63,7 +63,9 @@ class ParquetFile(Source):
         check_names(self.path, self.names)
 
     def _elements(self, name: str) -> list[str]:
-        """Return the names of the columns that vectors become, as many as the first one has."""
+        """Return the names of the columns of a vector column, as many as its first vector has
+        numbers.
+        """
         with self.readable():
             batches = self._file.iter_batches(64, columns=[name])
             width = next(
@@ -76,19 +78,20 @@ class ParquetFile(Source):
         return [f"{name}[{place}]" for place in range(width)]
 
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
-        """Yield a few columns at a time, all numbers of a vector together: each column needs some
-        MB of its own.
+        """Yield a few columns at a time, since each column needs some MB.
+
+        All numbers of a vector come together.
         """
         for _, part in groupby(names, lambda name: self._stored_at[name] // COLUMNS_PER_PASS):
             yield from self.rows(list(part), 0, self.n_rows)
 
     def rows(self, names: Names, start: int, stop: int) -> Iterator[tuple[int, Any]]:
-        """Yield the rows from `start` to `stop` as batches of 2^18 cells, or of 1,024 rows where
-        these have more.
+        """Yield the rows from `start` to `stop` in batches of 2^18 cells, or of 1,024 rows if
+        larger.
 
-        What is held in memory is a batch and a buffer for every column, whatever the sizes of the
-        row groups. A group of which some rows are needed is read from its beginning. A file that
-        has fewer rows than `stop` is refused.
+        Memory holds one batch and a buffer for every column, whatever the size of the row groups. A
+        group of which some rows are needed is read from its beginning. A file with fewer rows than
+        `stop` raises an error.
         """
         if self.n_rows < stop:
             raise TableError(
@@ -114,8 +117,9 @@ class ParquetFile(Source):
                 self.progress(at, self.n_rows)
 
     def _plain(self, name: str, column: Any, start: int) -> dict[str, Any]:
-        """Return what a stored column becomes, columns of numbers, truth values or text; of
-        vectors, which must have the length of the first, a column for every place in them.
+        """Return a stored column as columns of numbers, booleans or text.
+
+        For vectors, which must have the length of the first one, there is one column per position.
         """
         if types.is_dictionary(column.type):
             column = column.dictionary_decode()
@@ -142,14 +146,12 @@ class ParquetFile(Source):
             column = compute.divide(column, MICROSECONDS_A_DAY)
         else:
             column = column.cast(TEXT) if name in self.text else column
-            column.validate(full=True)  # text may not be UTF-8
+            column.validate(full=True)  # text may be invalid UTF-8
         return {name: column}
 
 
 def _kind(kind: Any) -> str:
-    """Return what cells of a type are: "number", also for truth values, "text", "vector"; else an
-    empty string.
-    """
+    """Return the kind of a type: "number" (including booleans), "text", "vector", or ""."""
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         numbers = types.is_integer(kind.value_type) or types.is_floating(kind.value_type)
         return "vector" if numbers else ""

@@ -1,9 +1,8 @@
-"""A folder of Parquet files that may be larger than memory: what its metadata tell, and any of its
-rows on request.
+"""A folder of Parquet files that may be larger than memory: its metadata, and rows on request.
 
-The rows of a folder are those of its files one after the other, in the order of the files' names.
-Paths and numbers of rows alone say what is to be read, so that every worker of a cluster that sees
-the folder can read it, again if need be.
+The rows of a folder are those of its files, concatenated in the order of file names. Paths and row
+numbers alone say what to read, so every worker of a cluster that sees the folder can read it,
+repeatedly if necessary.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from .tables import check_classes
 
 SUFFIX = ".parquet"
 BLOCK_BYTES = 2**26
-# so that there is work for several workers; the same on every cluster, and so is what is learned
+# enough work for several workers; the same on every cluster, so that results are the same
 FEWEST_BLOCKS = 8
-# how pandas and Dask name an index of rows
+# names of an index of rows in pandas and Dask
 INDICES = ("__index_level_", "__null_dask_index__", "Unnamed: ")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A run of rows of one file: those from `start`, before `stop`."""
+    """A range of rows of one file, from `start` to before `stop`."""
 
     path: Path
     start: int
@@ -43,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Block:
-    """A run of rows of a folder, the first of which has the number `start` in the folder."""
+    """A range of rows of a folder; `start` is the number of the first one in the folder."""
 
     start: int
     parts: tuple[Part, ...]
@@ -60,10 +59,10 @@ class Folder:
     ----------
     path : Path
     files : list of Part
-        All rows of every file. Paths are absolute, sorted by name; links are not followed, so that
-        no two files have one name.
+        All rows of every file. Paths are absolute and sorted by name. Links are not followed, so
+        that file names are unique.
     group_sizes : list of list of int
-        How many rows every row group of each file has.
+        Number of rows of every row group of each file.
     names : sequence of str
         Of the columns.
     text : sequence of str
@@ -78,7 +77,7 @@ class Folder:
 
     @property
     def name(self) -> str:
-        """Return the name of the folder, also of "."."""
+        """Return the name of the folder, even for "."."""
         return self.path.resolve().name
 
     @property
@@ -87,7 +86,7 @@ class Folder:
         return sum(file.stop for file in self.files)
 
     def features(self, target: str) -> tuple[list[str], list[str]]:
-        """Return the columns to learn from, and notes on those that are left out; refuse text."""
+        """Return the columns to learn from, and notes on the others; raise an error for text."""
         indices = [name for name in self.names if name.startswith(INDICES) and name != target]
         features = [name for name in self.names if name not in (target, *indices)]
         self.require_numbers(features)
@@ -98,7 +97,7 @@ class Folder:
         return features, note("ignored, numbers of the rows without a name", indices)
 
     def require_numbers(self, needed: list[str]) -> None:
-        """Refuse a folder that lacks columns, or has text in their place."""
+        """Raise an error if the folder lacks columns, or has text in them."""
         require_names(self.path, self.names, needed)
         text = [name for name in needed if name in self.text]
         if text:
@@ -108,21 +107,20 @@ class Folder:
             )
 
     def blocks(self, n_features: int, most_blocks: int) -> list[Block]:
-        """Return the rows cut into blocks of at most `BLOCK_BYTES` in float32, at least 8 of them
-        where there are so many rows.
+        """Return the rows in blocks of at most `BLOCK_BYTES` in float32, at least 8 if possible.
 
-        The blocks of a folder so large that these were more than `most_blocks` are larger.
+        If there were more than `most_blocks`, the blocks are larger.
         """
         n = self.n_rows
         most = min(BLOCK_BYTES // (4 * n_features), -(-n // FEWEST_BLOCKS))
         return self.cut(max(1, most, -(-2 * n // (most_blocks - 1))))
 
     def cut(self, most: int) -> list[Block]:
-        """Return all rows in blocks of at most `most` rows, cut between row groups where these are
-        not larger.
+        """Return all rows in blocks of at most `most` rows, cut between row groups if these are
+        smaller.
 
-        There are at most 2 n / most + 1 blocks: two that follow each other have more than `most`
-        rows together, and the pieces of a larger group more than most / 2 each.
+        There are at most 2 n / most + 1 blocks: two consecutive ones have more than `most` rows
+        together, and the pieces of a larger group more than most / 2 each.
         """
         ends = [0]  # where a block may end
         for size in chain.from_iterable(self.group_sizes):
@@ -143,9 +141,7 @@ class Folder:
 
 
 def open_folder(path: Path) -> Folder:
-    """Return a folder, by the metadata of its files; refuse one whose files do not have the same
-    columns.
-    """
+    """Return a folder from the metadata of its files; raise an error if their columns differ."""
     if not path.is_dir():
         raise TableError(
             f"{path} is no folder, and --dask takes one of {SUFFIX} files: leave --dask out, or "
@@ -180,14 +176,13 @@ def open_folder(path: Path) -> Folder:
     return Folder(path, files, [table.group_sizes for table in tables], first.names, first.text)
 
 
-# What workers do: every function opens the files by itself.
+# Work on a cluster: every function opens the files by itself.
 
 
 def features_of(block: Block, names: list[str], *, rows: Any = (), but: bool = True) -> np.ndarray:
-    """Return columns of numbers of a block, or of some of its rows, or of all but these; float32,
-    finite.
+    """Return numeric columns of a block in float32, for some of its rows or all but these.
 
-    `rows` are numbers of rows in the folder, ascending.
+    Values must be finite. `rows` are numbers of rows in the folder, ascending.
     """
     X = np.concatenate(
         [some for part in block.parts for some in number_batches(part, names, np.float32)]
@@ -198,15 +193,13 @@ def features_of(block: Block, names: list[str], *, rows: Any = (), but: bool = T
 def labels_of(
     block: Block, target: str, classes: np.ndarray, *, rows: Any = (), but: bool = True
 ) -> np.ndarray:
-    """Return the classes of the rows of a block as numbers 0, 1, ...; `rows` and `but` as in
-    `features_of`.
-    """
+    """Return class codes 0, 1, ... of a block; see `features_of` for `rows` and `but`."""
     codes = pd.Index(classes.tolist()).get_indexer(values_of(block, target))
     return codes[chosen(block, rows, but)].astype(np.int32)
 
 
 def values_of(block: Block, name: str) -> np.ndarray:
-    """Return a column of a block as it is."""
+    """Return a column of a block unchanged."""
     batches = (batch for part in block.parts for _, batch in _batches(part, [name]))
     return np.concatenate([batch[name].to_numpy(zero_copy_only=False) for batch in batches])
 
@@ -219,11 +212,10 @@ def chosen(block: Block, rows: Any, but: bool = False) -> np.ndarray:
 def number_batches(
     part: Part, names: list[str], dtype: Any, marks: Sequence[float] = (), *, gaps: bool = False
 ) -> Iterator[np.ndarray]:
-    """Yield columns of numbers, some rows at a time; NaN where a cell is missing, or holds one of
-    the `marks`.
+    """Yield numeric columns, some rows at a time; NaN for missing cells and cells with `marks`.
 
-    Infinite values, and unless there may be `gaps` missing ones, end this; they are counted, and
-    refused by the file, the column and the row.
+    Infinite values, and missing ones unless `gaps` are allowed, end this: they are counted, and an
+    error names the file, the column and the row.
     """
     bad = BadCells(not gaps, f"values that are infinite in {np.dtype(dtype)}")
     for start, batch in _batches(part, names):
@@ -236,7 +228,7 @@ def number_batches(
 
 
 def count_classes(part: Part, target: str) -> Counter[Any]:
-    """Return how many rows every class has; refuse rows without one."""
+    """Return the number of rows of every class; raise an error for unlabelled rows."""
     counts, bad = Counter[Any](), BadCells(True)
     for start, batch in _batches(part, [target]):
         gaps = batch[target].is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
@@ -256,11 +248,11 @@ def _batches(part: Part, names: list[str]) -> Iterator[tuple[int, Any]]:
     return ParquetFile(part.path).rows(names, part.start, part.stop)
 
 
-# What the target holds.
+# The contents of the target.
 
 
 def classes_of(folder: Folder, target: str, counts: Counter[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes, sorted, and their sizes; refuse what k-NN cannot vote on."""
+    """Return the sorted classes and their sizes; raise an error if k-NN cannot vote on them."""
     values = np.array(list(counts), dtype=object if target in folder.text else None)
     classes = check_classes(folder.path, target, values)
     if 2 * len(classes) > folder.n_rows:

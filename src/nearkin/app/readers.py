@@ -1,8 +1,7 @@
-"""Columns of a table, and how they are filled from batches of rows, the same way for every file
-that yields these.
+"""Columns of a table, filled from batches of rows in the same way for every file format.
 
 Numbers go straight into one matrix, so that a million rows of fifty numbers are held once, plus a
-batch; text becomes Arrow dictionaries, so that equal cells are held once.
+batch. Text becomes Arrow dictionaries, which hold equal cells once.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from .._blocks import require_memory
 from .._messages import MAX_NAME, counted, in_row, listed, note, quoted, shortened, shown
 from ..tables import MARKS_OF_MISSING, Cells, Rules, Text
 
-# The checks that all tables share, and the error with which one is refused.
+# Checks shared by all tables, and the error for an unusable table.
 
 MAX_TEXT = 500  # characters of a name or a label
-LIST_CELL = re.compile(r"(.*)\[\d+\]")  # how a number of a column of lists is called
-ARRAY_CELL = re.compile(r"column \d+")  # and one of an array without names
+LIST_CELL = re.compile(r"(.*)\[\d+\]")  # the name of a number in a column of lists
+ARRAY_CELL = re.compile(r"column \d+")  # and of one in an array without names
 MISSING = "missing values (empty fields, NA, None and the like)"
 
 Names = Sequence[str]
-# called with the part that is done, and the whole
+# called with the part done and the total
 Progress = Callable[[int, int], None]
 
 
@@ -43,20 +42,20 @@ def ignore(done: int, total: int) -> None:
 
 
 class TableError(Exception):
-    """A table that cannot be used; the text is one line that names the place and the remedy."""
+    """An unusable table; the text is a single line that names the place and the remedy."""
 
     def __init__(self, text: str) -> None:
         super().__init__(" ".join(text.splitlines()))  # a file may have any name
 
 
 def first_line(error: Any) -> str:
-    """Return the first line of what an error or a warning says."""
+    """Return the first line of the text of an error or a warning."""
     return str(error).partition("\n")[0]
 
 
 @contextmanager
 def one_line(place: Any) -> Iterator[None]:
-    """Make a TableError, with the name of a table, of an error that its rows caused."""
+    """Convert an error caused by the rows of a table to a TableError with its name."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -64,7 +63,7 @@ def one_line(place: Any) -> Iterator[None]:
 
 
 class BadCells:
-    """Infinite cells, and where they are refused missing ones, counted by column."""
+    """Infinite cells, and missing ones where these are not allowed, counted by column."""
 
     def __init__(self, missing: bool, infinite: str = "infinite values") -> None:
         self._kinds = {infinite: np.isinf} | ({MISSING: np.isnan} if missing else {})
@@ -72,7 +71,7 @@ class BadCells:
         self._counts = defaultdict[str, Counter[str]](Counter)
 
     def add(self, names: Sequence[str], cells: np.ndarray, start: int = 0) -> bool:
-        """Count bad cells of rows from the number `start` on; return whether any were found."""
+        """Count bad cells of rows from number `start` on; return whether any were found."""
         for what, find in self._kinds.items():
             columns, rows = np.nonzero(find(cells).T)
             if len(rows):
@@ -82,7 +81,9 @@ class BadCells:
         return bool(self._first)
 
     def refuse(self, path: Path, place: Callable[[int], str]) -> None:
-        """Raise a TableError that names the columns, their counts and the first place, if any."""
+        """Raise a TableError with the columns, their counts and the first location, if there are
+        any.
+        """
         if not self._first:
             return
         what = max(self._first)
@@ -97,9 +98,9 @@ class BadCells:
 
 
 def find_name(path: Path, names: Sequence[str], given: str | None, option: str) -> str:
-    """Return the name that was meant; spaces around it do not matter.
+    """Return the name of the column that was meant, ignoring spaces around it.
 
-    The numbers of vectors are not offered.
+    Numbers of vectors are not suggested.
     """
     offered = [name for name in names if not LIST_CELL.fullmatch(name)] or names
     if given is None:
@@ -119,15 +120,14 @@ def find_name(path: Path, names: Sequence[str], given: str | None, option: str) 
 def require_length(
     path: Path | str, names: Sequence[str], needed: Sequence[str], *, is_array: bool = False
 ) -> None:
-    """Raise a TableError where vectors do not have as many numbers as an adapter or a model takes:
-    the first of longer ones would be taken for all.
+    """Raise a TableError if vectors do not have the length that an adapter or a model needs.
 
-    That holds for columns of lists, and for an array without names. Columns that have names of
-    their own may be more.
+    Otherwise, the first numbers of longer vectors would be used. This applies to columns of lists,
+    and to an array without names. There may be more columns that have names of their own.
     """
     given, taken = _lengths(names, is_array), _lengths(needed, is_array)
     for vector, length in taken.items():
-        # some numbers of a list may be columns like others: one may be the target
+        # single numbers of a list may be ordinary columns, e.g. the target
         is_single = bool(vector) and f"{vector}[0]" not in needed
         if given.get(vector, length) != length and not is_single:
             raise TableError(
@@ -137,7 +137,7 @@ def require_length(
 
 
 def _lengths(names: Sequence[str], is_array: bool) -> Counter[str]:
-    """Return how many numbers the columns of lists have, and "" for an array without names."""
+    """Return the lengths of columns of lists, and under "" that of an array without names."""
     lengths = Counter(match[1] for match in map(LIST_CELL.fullmatch, names) if match)
     if is_array:
         lengths[""] += sum(ARRAY_CELL.fullmatch(name) is not None for name in names)
@@ -145,7 +145,7 @@ def _lengths(names: Sequence[str], is_array: bool) -> Counter[str]:
 
 
 def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str]) -> None:
-    """Raise a TableError that names the columns a model needs and the table lacks."""
+    """Raise a TableError that lists the columns a model needs and the table lacks."""
     present, known = set(names), set(needed)
     missing = [name for name in needed if name not in present]
     if missing:
@@ -158,7 +158,7 @@ def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str])
 
 
 def check_names(place: Path | str, names: Sequence[str]) -> None:
-    """Refuse names that do not tell columns apart, or are none."""
+    """Raise an error for empty or duplicate names."""
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise TableError(
@@ -168,9 +168,9 @@ def check_names(place: Path | str, names: Sequence[str]) -> None:
 
 
 def check_length(place: str, texts: Iterable[str]) -> None:
-    """Refuse texts so long that they are no names.
+    """Raise an error for texts that are too long to be names.
 
-    In an array of strings the longest sets the memory of all.
+    In an array of strings, the longest one determines the memory of all.
     """
     longest = max(map(len, texts), default=0)
     if longest > MAX_TEXT:
@@ -181,16 +181,16 @@ def check_length(place: str, texts: Iterable[str]) -> None:
 
 
 def _similar(name: str, names: Sequence[str]) -> str:
-    """Return the most similar of the names, if one is.
+    """Return the most similar of the names, if there is one.
 
-    Only the last thousand short ones are searched, as the search is slow.
+    Only the last thousand short names are searched, as the search is slow.
     """
     short = [other for other in names if len(other) <= MAX_NAME]
     return "".join(map(shown, difflib.get_close_matches(name, short[-1000:], n=1)))
 
 
 def missing_note(met: Counter[str]) -> list[str]:
-    """Return a remark on the cells that counted as missing, by what they held; none without any."""
+    """Return a remark on the cells that counted as missing, by their contents; empty if none."""
     most = sorted(met.items(), key=lambda item: (-item[1], item[0]))
     return note("missing", [f"{mark} ({counted(count, 'cell')})" for mark, count in most if count])
 
@@ -204,22 +204,22 @@ CODE = "^0[0-9]+$"  # such as a ZIP code, which is text
 
 @dataclass(frozen=True)
 class Reading:
-    """How tables are read, where this is not left to what they hold.
+    """How tables are read, where this is not detected from their contents.
 
     Attributes
     ----------
     separator, decimal : str, optional
-        Of text tables: what separates the fields, and the decimal mark of numbers.
+        For text tables: the field separator and the decimal mark.
     missing : tuple of str, optional
-        What counts as missing in every column, beside the empty cell; by default the usual marks do
+        Marks of missing values in every column, besides empty cells; by default the usual marks,
         among numbers.
     refuse_missing : bool
-        Whether to refuse features with missing cells.
+        Whether features with missing cells raise an error.
     usual_decimal : str
-        The decimal mark where a file does not show its own: that of the table a model was learned
+        The decimal mark if a file does not show its own: that of the table a model was learned
         from.
     drop_empty_rows : bool
-        Of text tables, whether to leave out rows without a cell where all columns are read.
+        For text tables, whether to leave out rows without cells if all columns are read.
     """
 
     separator: str | None = None
@@ -231,7 +231,7 @@ class Reading:
 
     @cached_property
     def numbers(self) -> list[float]:
-        """Return those of the texts that count as missing which are numbers."""
+        """Return the missing-value marks that are numbers."""
         return Rules(self.missing).missing_numbers
 
 
@@ -240,12 +240,12 @@ AS_FOUND = Reading()
 
 @dataclass
 class Columns(Cells):
-    """Columns of a table; no cell is infinite, and truth values are 0 and 1.
+    """Columns of a table, without infinite cells; booleans are 0 and 1.
 
     Attributes
     ----------
     labels : dict of str to ndarray
-        Target and groups, in their own type; what is missing is NaN among floats, else None.
+        Target and groups, in their own type; missing values are NaN among floats, else None.
     notes : list of str
         Remarks on how the file was read.
     """
@@ -255,24 +255,24 @@ class Columns(Cells):
 
 
 class Reader(ABC):
-    """Whatever holds a table with named columns.
+    """Base of all readers of tables with named columns.
 
     Attributes
     ----------
     path : Path
     progress : callable
-        Called while it is read.
+        Called during reading.
     reading : Reading
     names : sequence of str
-        Of the columns; in an NPZ file of the arrays.
+        Of the columns; for an NPZ file, of the arrays.
     kind, remedy : str
-        What the file is called where it cannot be read, and what to do then.
+        The name of the format in errors, and the remedy.
     default_target : str or None
-        Which of them holds the labels where none is named.
+        The column of labels if none is named.
     decimal : str
         The decimal mark of text.
     row_numbers : ndarray of shape (n,) or None
-        After reading, those of the file, whose first row is 0, where some of its rows are left out.
+        After reading, row numbers in the file (the first is 0), if some of its rows were left out.
     """
 
     names: Names
@@ -288,19 +288,19 @@ class Reader(ABC):
 
     @abstractmethod
     def _open(self) -> None:
-        """Learn what the file tells before its rows are read, the names of the columns at least."""
+        """Read what the file provides before its rows, at least the names of the columns."""
 
     def place(self, row: int) -> str:
-        """Return where a row (counted from 0) is found."""
+        """Return the location of a row (counted from 0)."""
         return in_row(row)
 
     @contextmanager
     def readable(self, kind: str = "", remedy: str = "") -> Iterator[None]:
-        """Make one line of what a library raises on a damaged or forged file, of any type."""
+        """Convert any error that a library raises on a damaged or forged file to one line."""
         try:
             yield
         except Exception as error:
-            # what the operating system refuses has a number
+            # errors of the operating system have a number
             if isinstance(error, TableError | MemoryError) or getattr(error, "errno", None):
                 raise
             why = shortened(" ".join(str(error).split()), 2 * MAX_NAME)
@@ -322,26 +322,26 @@ class Reader(ABC):
         ----------
         needed : sequence of str, optional
         labels : sequence of str
-            Such as the target and the groups.
+            E.g. the target and the groups.
         as_text : collection of str
-            Columns to be read as text whatever they hold.
+            Columns to read as text, whatever they contain.
         as_numbers : collection of str
             Columns in which whole numbers that begin with 0 are numbers; elsewhere they are text,
-            as ZIP codes are.
+            like ZIP codes.
         """
 
 
 class Source(Reader):
-    """A file read by batches of rows.
+    """A file read in batches of rows.
 
     Attributes
     ----------
     text : list of str
-        Columns known to hold text.
+        Columns known to contain text.
     n_rows : int
-        0 where only reading tells.
+        0 if unknown before reading.
     untyped : bool
-        Whether numbers come as text.
+        Whether numbers are stored as text.
     notes : list of str
         Remarks on how the file is read.
     """
@@ -353,11 +353,11 @@ class Source(Reader):
 
     @abstractmethod
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
-        """Yield the number of a row, and from this on an Arrow record batch of numbers, truth
-        values and large strings.
+        """Yield the number of the first row, and an Arrow record batch of numbers, booleans and
+        large strings.
 
-        Each has all columns, or some; the others follow, from the first row on, when these are
-        complete.
+        Each batch has all columns, or some; when these are complete, the others follow from the
+        first row on.
         """
 
     def read(
@@ -389,7 +389,7 @@ class Source(Reader):
                     8 * self.n_rows * len(places), str(self.path), "take fewer rows or columns"
                 )
             n_rows = start + len(batch)
-            # in place, no second copy
+            # in place, without a second copy
             numbers.resize((max(n_rows, self.n_rows), len(places)), refcheck=False)
             for name, column in columns.items():
                 if name in chunks:
@@ -403,26 +403,26 @@ class Source(Reader):
                         met[shown(f"{mark:g}")] += int((cells == mark).sum())
                         cells[cells == mark] = np.nan
                     bad.add([name], cells[:, None], start)
-                else:  # numbers for thousands of rows, and then a word
+                else:  # numbers for thousands of rows, then a word
                     mixed.add(name)
         if n_rows == 0:
             raise TableError(f"{self.path} has 0 rows: give rows.")
         empty = places.keys() - kinds.keys()
         met["empty"] -= n_rows * len(empty)
-        if met.keys() - {"empty"}:  # marks of missing cells are words where no number is among them
+        if met.keys() - {"empty"}:  # marks of missing cells are words if no number is among them
             mixed |= empty
         if mixed:  # only the file still has the text of the numbers
             return self.read(needed, labels, [*as_text, *mixed], as_numbers)
         found = Columns(list(self.names), numbers, number_names, {}, self.place)
         for name in filter(chunks.__contains__, names):
-            # equal cells are held once, in the order in which they appear
+            # equal cells are held once, in the order of appearance
             column = pa.chunked_array(chunks.pop(name)).unify_dictionaries().combine_chunks()
             values, codes = column.dictionary, column.indices
             if name in labels:
                 values = values if name in as_text else self._label_values(values)
                 found.labels[name] = values.take(codes).to_numpy(zero_copy_only=False)
             else:
-                met["empty"] += codes.null_count % n_rows  # an empty column has none that count
+                met["empty"] += codes.null_count % n_rows  # empty columns do not count
                 bad.add([name], as_floats(codes)[:, None])
                 found.text[name] = Text(values.to_pylist(), codes.fill_null(-1).to_numpy())
         bad.refuse(self.path, self.place)
@@ -430,11 +430,11 @@ class Source(Reader):
         return found
 
     def _parsed(self, column: Any, is_number: bool, met: Counter[str]) -> Any:
-        """Return text as numbers, or truth values, where all cells are; else as it is, like any
-        other column.
+        """Return text as numbers or booleans if all cells are; else unchanged, like any other
+        column.
 
-        Marks of missing cells among these count as such, and are counted; of a batch without
-        numbers the type is null.
+        Marks of missing cells among these are counted and become missing; a batch without numbers
+        has the type null.
         """
         if column.type != TEXT or not self.untyped:
             return column
@@ -443,7 +443,7 @@ class Source(Reader):
         if numbers is not None:
             return pa.nulls(len(column)) if plain.null_count == len(plain) else numbers
         marks, cells = self.reading.missing, plain
-        if marks is None:  # the usual ones, whatever their case
+        if marks is None:  # the usual ones, case-insensitively
             marks, cells = tuple(MARKS_OF_MISSING), compute.ascii_lower(plain)
         missing = compute.is_in(cells, value_set=pa.array(["", *marks], TEXT))
         rest = compute.if_else(missing, pa.scalar(None, TEXT), plain)
@@ -459,32 +459,32 @@ class Source(Reader):
         return pa.nulls(len(column)) if rest.null_count == len(rest) else numbers
 
     def _label_values(self, labels: Any) -> Any:
-        """Return distinct labels as integers, truth values, floats or text."""
+        """Return distinct labels as integers, booleans, floats or text."""
         values = self._parsed(labels, False, Counter())
-        if values.type == pa.null():  # words, such as "NA", unless there are numbers among them
+        if values.type == pa.null():  # words such as "NA", unless there are numbers among them
             return labels
         if labels.type == TEXT and values.type == pa.float64():
-            with suppress(pa.ArrowInvalid):  # integers keep all their digits, if 64 bits hold them
+            with suppress(pa.ArrowInvalid):  # integers keep all digits if they fit into 64 bits
                 return compute.ascii_trim_whitespace(labels).cast(pa.int64())
         return values
 
 
 def _numbers(text: Any, decimal: str, is_number: bool) -> Any:
-    """Return trimmed text as numbers; None where it is none, or holds codes such as 01234."""
+    """Return trimmed text as numbers; None if not numeric, or if there are codes like 01234."""
     if decimal == ",":
-        # what stands for thousands makes no plain number
+        # thousands separators make a number invalid
         text = compute.replace_substring(text, ".", "_")
         text = compute.replace_substring(text, ",", ".")
     with suppress(pa.ArrowInvalid):
         numbers = text.cast(pa.float64())
         zeros = text.filter(compute.starts_with(text, "0"))
         is_code = not is_number and compute.any(compute.match_substring_regex(zeros, CODE)).as_py()
-        # words such as "NAN" are none
+        # words such as "NAN" are not numbers
         if not is_code and not compute.any(compute.is_nan(numbers)).as_py():
             return numbers
     return None
 
 
 def as_floats(column: Any, dtype: Any = np.float64) -> np.ndarray:
-    """Return a column of numbers or truth values as floats, NaN where a cell is missing."""
+    """Return a column of numbers or booleans as floats, NaN for missing cells."""
     return column.cast(pa.from_numpy_dtype(dtype), safe=False).to_numpy(zero_copy_only=False)

@@ -1,8 +1,7 @@
-"""The comparison as one page that needs no network: a template, filled with the document that its
-script draws.
+"""The comparison as a page without external resources: a template with a document for its script.
 
-Everything that comes from a table is data: it is escaped where it becomes HTML, and the script
-makes text of it, never markup.
+Everything from a table is data: it is escaped when it becomes HTML, and the script only creates
+text from it, never markup.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ from ..tables import Curve, Levels, with_seasons
 from .tables import Table
 from .words import Summary, Wording, capital
 
-# Numbers and names short enough for a file that is read by a browser.
+# Numbers and names, shortened for a file that a browser reads.
 
 MAX_LABEL = 40
-# JSON that ends no script element of HTML
+# JSON that cannot end a script element of HTML
 NO_MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}
 
 
 def to_json(document: Any) -> str:
-    """Return a document as JSON, without what UTF-8 has no bytes for and the marks of HTML."""
+    """Return a document as JSON, without markup characters and text that UTF-8 cannot encode."""
     text = json.dumps(
         document, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).translate(NO_MARKUP)
@@ -58,7 +57,7 @@ def to_json(document: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return what JSON can hold: numbers in six digits, None where they are not finite."""
+    """Return a value that JSON can hold: numbers have six digits, None if not finite."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (np.ndarray, np.generic)):
@@ -71,25 +70,25 @@ def plain(value: Any) -> Any:
 
 
 def short_text(value: Any, most: int = MAX_LABEL) -> str:
-    """Return a name that is short enough for a legend."""
+    """Return a name, shortened for a legend."""
     text = str(value)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 # Maps of held-out rows for the page.
 
-MAX_POINTS, MAX_DRAWN = 1000, 10_000  # rows of a map, of all maps
+MAX_POINTS, MAX_DRAWN = 1000, 10_000  # rows of a map, and of all maps
 MAX_NEAR = 3  # neighbours of a drawn row
-MAX_VALUES, MAX_FEATURES = 4, 100  # features shown of a row, of so few
-# of a map in two dimensions
+MAX_VALUES, MAX_FEATURES = 4, 100  # shown features of a row, if there are at most so many
+# of a 2-D map
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError)
 
 
 def drawn_maps(found: Summary, table: Table, answers: np.ndarray) -> dict[str, Any]:
-    """Return the maps of the methods, that which the automatic choice took first, and the rows that
-    they refer to.
+    """Return the maps of the methods, the one first chosen automatically, and the rows they refer
+    to.
 
-    All draw the same held-out rows, and with them those that are their neighbours.
+    All show the same held-out rows, together with their neighbours.
     """
     comparison = found.comparison
     first = next((params["method"] for params in comparison.choice.params), None)
@@ -132,19 +131,17 @@ def drawn_maps(found: Summary, table: Table, answers: np.ndarray) -> dict[str, A
     }
 
 
-# What NCA tables has learned of every column, for the page: how far it moves rows, and where its
-# values lie.
+# What NCA tables has learned about every column, for the page: how far it moves rows, and where its
+# values are.
 
 MAX_COLUMNS = 50  # whose effects are listed
-MAX_CURVED, MAX_PANELS, MAX_LEVELS = 6, 9, 20  # columns with curves, curves, texts of a column
-LEAST_REACH = 0.04  # of a curve, as a part of the largest
+MAX_CURVED, MAX_PANELS, MAX_LEVELS = 6, 9, 20  # columns with curves, curves, labels per column
+LEAST_REACH = 0.04  # of a curve, relative to the largest
 MAX_AXES, LEAST_SHARE = 3, 0.02  # axes of the learned space along which curves are drawn
 
 
 def learned_columns(comparison: Comparison, table: Table) -> dict[str, Any] | None:
-    """Return effects and curves of the columns where the automatic choice is a predictor for
-    tables.
-    """
+    """Return effects and curves of columns, if the automatic choice is a predictor for tables."""
     predictor, protocol = chosen_predictor(comparison), comparison.protocol
     if predictor is None:
         return None
@@ -168,9 +165,9 @@ def learned_columns(comparison: Comparison, table: Table) -> dict[str, Any] | No
 def _curves(
     curves: dict[str, Any], comparison: Comparison, columns: Any, m: int
 ) -> list[dict[str, Any]]:
-    """Return where the values of some columns lie along m axes, the most important column first.
+    """Return the positions of some columns' values along m axes, the most important column first.
 
-    Parts of a column that hardly move a row, such as the day of the week of a date, are left out.
+    Parts of a column that hardly move a row, such as the weekday of a date, are left out.
     """
     X = comparison.protocol.X
     place = {feature.name: at for at, feature in enumerate(comparison.protocol.features or [])}
@@ -186,7 +183,7 @@ def _curves(
 
 
 def _levels(curve: Levels, m: int) -> dict[str, Any]:
-    """Return texts of a column with their places."""
+    """Return the values of a column as text with their positions."""
     values = curve.values[:m]
     kept = np.sort(np.argsort(-np.abs(values).max(axis=0), kind="stable")[:MAX_LEVELS])
     levels = [short_text(curve.names[at]) for at in kept]
@@ -194,8 +191,10 @@ def _levels(curve: Levels, m: int) -> dict[str, Any]:
 
 
 def _line(curve: Curve, x: np.ndarray, m: int) -> dict[str, Any]:
-    """Return numbers of a column with their places about the mean of x, and of a missing one."""
-    low, high = np.nanmin(x), np.nanmax(x)  # the edges of a curve may lie beyond
+    """Return numbers of a column with their positions, centred at the mean over x, and a missing
+    one.
+    """
+    low, high = np.nanmin(x), np.nanmax(x)  # the edges of a curve may extend further
     edges = np.union1d([low, high], curve.edges[(curve.edges > low) & (curve.edges < high)])
     centre = np.array([np.nanmean(np.interp(x, curve.edges, row)) for row in curve.values[:m]])
     places = [np.interp(edges, curve.edges, row) for row in curve.values[:m]] - centre[:, None]
@@ -203,8 +202,7 @@ def _line(curve: Curve, x: np.ndarray, m: int) -> dict[str, Any]:
     return {"edges": edges, "levels": None, "places": places, "missing": missing}
 
 
-# A comparison as one JSON document: what `--json` writes and what the page is drawn from
-# (docs/guide/json.md).
+# A comparison as one JSON document, written by `--json` and drawn by the page (docs/guide/json.md).
 
 FORMAT = 1
 PAGE = files(__package__) / "page"
@@ -222,21 +220,21 @@ Curves = dict[str, dict[int, np.ndarray]]
 def comparison_document(
     comparison: Comparison, curves: Curves, table: Table, command: Sequence[str]
 ) -> dict[str, Any]:
-    """Return all that was found, in plain types.
+    """Return all results in plain types.
 
     Parameters
     ----------
     comparison : Comparison
     curves : dict
-        As `nearkin.evaluation.score_by_dimension` returns it.
+        From `nearkin.evaluation.score_by_dimension`.
     table : Table
-        What was compared on.
+        The table of the comparison.
     command : sequence of str
-        The command that was given, program first.
+        The command, program first.
     """
     found, protocol, folds = Summary(comparison), comparison.protocol, comparison.folds
     classes, answers = _classes(comparison)
-    of_columns = set(table.suspects.notes(table.target, table.task))  # which "table" holds
+    of_columns = set(table.suspects.notes(table.target, table.task))  # which are in "table"
     notes = [*(note for note in table.notes if note not in of_columns), *found.notes]
     document = {
         "format": FORMAT,
@@ -294,10 +292,11 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
 
 
 def _classes(comparison: Comparison) -> tuple[list[dict[str, Any]] | None, np.ndarray]:
-    """Return the classes with their rows, and of every row the place of its class, -1 for none, or
-    its number.
+    """Return the classes with their sizes, and for every row the position of its class, or its
+    number.
 
-    Beyond the 1,000 largest classes the others share a place at the end.
+    The position is -1 for unlabelled rows. Classes beyond the 1,000 largest share a position at the
+    end.
     """
     y = comparison.protocol.y
     if comparison.task != CLASSIFICATION:
@@ -307,7 +306,7 @@ def _classes(comparison: Comparison) -> tuple[list[dict[str, Any]] | None, np.nd
     named = [
         {"label": short_text(comparison.classes[place]), "rows": sizes[place]} for place in kept
     ]
-    places = np.full(len(sizes) + 1, len(kept))  # the last one is that of -1
+    places = np.full(len(sizes) + 1, len(kept))  # the last one is for -1
     places[kept], places[-1] = np.arange(len(kept)), -1
     if len(kept) < len(sizes):
         others = f"the {len(sizes) - len(kept):,} other classes"
@@ -363,7 +362,7 @@ def _table(
 
 
 def _score(name: str, words: Wording, comparison: Comparison) -> dict[str, Any]:
-    """Return a score and how it is written."""
+    """Return a score and its formatting."""
     title = capital(words.title)
     return {
         "name": name,
@@ -389,7 +388,7 @@ def _ranked(row: RankingRow, found: Summary) -> dict[str, Any]:
         "folds": row.fold_scores[:MAX_FOLDS],
         "scores": row.scores,
         "difference": row.difference,
-        "written": {  # as the command prints them: a browser rounds halves otherwise
+        "written": {  # as printed by the command; a browser rounds halves differently
             "score": words.number(row.score),
             "second": found.second.number(row.scores[words.second]),
             "difference": words.signed(row.difference),
@@ -413,8 +412,8 @@ def _ranked(row: RankingRow, found: Summary) -> dict[str, Any]:
 
 
 def described(method: Method) -> str:
-    """Return what a method is: the first sentence of its documentation, and the parameters that are
-    not the defaults.
+    """Return a description of a method: the first sentence of its docstring, and changed
+    parameters.
     """
     if method.estimator is None:
         return "The features as they are, each counting by its spread: the baseline."
@@ -427,8 +426,9 @@ def described(method: Method) -> str:
 
 
 def _confusion(comparison: Comparison) -> dict[str, Any] | None:
-    """Return percentages of each class's held-out rows by label; of many classes the most confused
-    ones.
+    """Return percentages of each class's held-out rows by label.
+
+    If there are many classes, only the most confused ones are included.
     """
     kinds = [result.kind for result in comparison.results]
     if comparison.task != CLASSIFICATION or "method" not in kinds:
@@ -450,7 +450,7 @@ def _confusion(comparison: Comparison) -> dict[str, Any] | None:
 
 
 def write_report(path: Path, document: dict[str, Any]) -> None:
-    """Write the page of a document, as `comparison_document` returns it."""
+    """Write the page of a document from `comparison_document`."""
     fill_page(
         path,
         "page.html",
@@ -462,13 +462,13 @@ def write_report(path: Path, document: dict[str, Any]) -> None:
 
 
 def fill_page(path: Path, template: str, **pieces: str) -> None:
-    """Write a page in one file: a template of the folder `page`, the style, and HTML to fill in."""
+    """Write a page as one file: a template of the folder `page`, the style, and HTML to insert."""
     style = (PAGE / "page.css").read_text(encoding="utf-8")
     page = Template((PAGE / template).read_text(encoding="utf-8"))
     path.write_text(page.substitute(pieces, style=style), encoding="utf-8", errors="replace")
 
 
-# Pictures in a page: SVG that is grey enough for a light and for a dark one.
+# Pictures in a page: SVG in a grey that suits both a light and a dark theme.
 
 SVG_STYLE: Any = {
     "axes.spines.top": False,
@@ -484,7 +484,7 @@ SVG_STYLE: Any = {
 
 
 def inline_svg(draw: Callable[[Any], None]) -> str:
-    """Return what a function draws on axes, with a legend below, as SVG."""
+    """Return the drawing of a function on axes, with a legend below, as SVG."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

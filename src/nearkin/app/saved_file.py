@@ -1,8 +1,8 @@
-"""What `nearkin compare --save` and `nearkin adapt --save` write: safetensors files.
+"""Saved files of `nearkin compare --save` and `nearkin adapt --save`, in safetensors format.
 
-They hold arrays and a header in JSON, and no object to build or run. safetensors checks that the
-arrays fill the file exactly, and a checksum that nothing in it was damaged. What neither can detect
-is a file that was forged: that takes a signature.
+They contain arrays and a JSON header, and no object to build or run. safetensors checks that the
+arrays fill the file exactly, and a checksum detects damage. Neither can detect a forged file, which
+would take a signature.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from scipy.sparse import csr_array, issparse
 from .._blocks import require_memory
 from .readers import TableError
 
-# The formats that are read, by the command that saves them; the last is the one that is written. Of
-# models 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum and refused missing
-# values, 6 knew no NCA for tables, 7 no doubts, 8 one encoding of a table and nothing of held-out
-# rows. Of adapters 1 knew no matches.
+# The formats that can be read, by the command that saves them; the last one is written. Models: 1
+# to 3 were skops files, 4 had no soft votes, 5 no checksum and no missing values, 6 no NCA for
+# tables, 7 no doubts, 8 a single encoding of a table and no held-out rows. Adapters: 1 had no
+# matches.
 FORMATS = {"compare": range(6, 10), "adapt": range(1, 3)}
 CSR = ("data", "indices", "indptr")  # the parts of a sparse matrix
-MOST_SAID = 200  # characters of an error, which may quote what is in a file
+MOST_SAID = 200  # characters of an error, which may quote the contents of a file
 
 
 def write_parts(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Write a header and arrays, or sparse matrices, which become three arrays each."""
+    """Write a header and arrays; sparse matrices become three arrays each."""
     from safetensors.numpy import save
 
     text, dense = json.dumps(header), dict[str, np.ndarray]()
@@ -39,29 +39,29 @@ def write_parts(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> N
             dense |= {f"{name}.{part}": getattr(array, part) for part in CSR}
         else:
             dense[name] = np.ascontiguousarray(array)
-    # save_file would hide the file from other users
+    # save_file would make the file unreadable for other users
     path.write_bytes(save(dense, {"nearkin": text, "checksum": _checksum(text, dense)}))
 
 
 @contextmanager
 def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the header and the arrays of a file that a command saved.
+    """Yield the header and the arrays of a file saved by a command.
 
-    Whatever is wrong with them, or with what the caller makes of them, becomes one line.
+    Any problem with them, or with their use by the caller, becomes one line.
     """
     from safetensors import safe_open
 
     path = Path(path)
     try:
-        if path.exists() and not path.is_file():  # to read a pipe or a device may take forever
+        if path.exists() and not path.is_file():  # reading a pipe or a device may take forever
             raise TableError(f"{path} is no file.")
-        path.open("rb").close()  # says why it cannot be read, as safetensors does not
+        path.open("rb").close()  # reports why it cannot be read, which safetensors does not
         require_memory(2.0 * path.stat().st_size, "reading it", "close other programs")
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         header = json.loads(metadata["nearkin"])
-        _check_format(path, header)  # first: a newer checksum may be another one
+        _check_format(path, header)  # first, since a newer checksum may differ
         if _checksum(metadata["nearkin"], arrays) != metadata["checksum"]:
             raise ValueError("its checksum")
         for name in [name.removesuffix(".indptr") for name in arrays if name.endswith(".indptr")]:
@@ -73,7 +73,7 @@ def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any]
         raise TableError(f"{path} cannot be read: {error.strerror or error}.") from error
     except MemoryError as error:
         raise TableError(f"{path} does not fit into memory ({error}).") from error
-    except Exception as error:  # any file may be given, and its header may hold anything
+    except Exception as error:  # any file may be given, with any header
         raise TableError(
             f"{path} is no nearkin model, or a damaged one ({str(error)[:MOST_SAID]}): give a file "
             f"written by `nearkin {command} --save`."
@@ -81,7 +81,7 @@ def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any]
 
 
 def _check_format(path: Path, header: dict[str, Any]) -> None:
-    """Refuse a file that was written by a newer nearkin, or by one too old."""
+    """Raise an error for a file written by a newer nearkin, or by one that is too old."""
     written, readable = header["format"], FORMATS["adapt" if "adapter" in header else "compare"]
     if written > readable[-1]:
         raise TableError(
@@ -95,7 +95,7 @@ def _check_format(path: Path, header: dict[str, Any]) -> None:
 
 
 def _checksum(header: str, arrays: dict[str, np.ndarray]) -> str:
-    """Return a number that every flipped byte of header and arrays changes."""
+    """Return a checksum that changes with any flipped byte of header and arrays."""
     total = zlib.crc32(header.encode())
     for name, array in sorted(arrays.items()):
         total = zlib.crc32(

@@ -1,6 +1,4 @@
-"""Columns that would fool a comparison: numbers of the rows, the target under another name, groups
-of rows.
-"""
+"""Columns that would fool a comparison: row numbers, copies of the target, groups of rows."""
 
 from __future__ import annotations
 
@@ -19,35 +17,35 @@ from ..neighbors import identical_rows
 from ..tables import Cells, Column, TableEncoder
 from ..tables.cells import MIN_ROWS, NEARLY_ALL, says_group
 
-# What is looked at: in wider tables some column predicts well by chance.
+# Limits: in wider tables, some column predicts well by chance.
 MAX_ROWS = 10_000
 MAX_COLUMNS = 5_000
-# From this accuracy (True), or R² of a regression, a column is suspicious.
+# From this accuracy (True), or R² of a regression (False), a column is suspicious.
 SURE = {True: 0.99, False: 0.999}
-# From this accuracy, if all others together are far behind.
+# From this accuracy on, if all others together are far behind.
 NEARLY_SURE = 0.95
-FOREST_ROWS = 2000  # on which they are tried
-SURE_OF_GROUPS = 5  # standard deviations of chance, as there are many columns
-FEW = 20  # values, each of which may stand for a class, or a number
+FOREST_ROWS = 2000  # on which columns are compared with a forest
+SURE_OF_GROUPS = 5  # standard deviations of chance, since there are many columns
+FEW = 20  # values that may each represent a class, or a number
 
 
 @dataclass(frozen=True)
 class Suspects:
-    """What was found.
+    """The findings.
 
     Attributes
     ----------
     suspicious : list of (column, score)
-        Columns that predict the target alone, and with which accuracy, or R² for a regression.
+        Columns that predict the target alone, with their accuracy, or R² for a regression.
     group_hints : list of (column, n_values)
-        Columns whose values may stand for groups of rows that belong together.
+        Columns whose values may represent groups of rows that belong together.
     """
 
     suspicious: list[tuple[str, float]] = field(default_factory=list)
     group_hints: list[tuple[str, int]] = field(default_factory=list)
 
     def doubts(self, target: str, task: str) -> list[Doubt]:
-        """Return why figures of held-out rows may not hold for new rows."""
+        """Return reasons why held-out scores may not hold for new rows."""
         found = list[Doubt]()
         if self.suspicious:
             text = (
@@ -89,13 +87,13 @@ def find_suspects(
 ) -> Suspects:
     """Return the suspicious columns; with `hints` also those that look like groups.
 
-    A row is predicted from others, by rows of the same value and by the four closest ones (for a
-    regression, on the line through the values below and above). Suspicious is what is nearly always
-    right, far beyond the other columns and the largest class, and what maps one-to-one on the
-    target. If more than a fifth of the columns predict that well, the task is easy. Suspicious is,
-    too, a single column that is right in 95 % of the rows, far more often than a random forest of
-    all others. At most 10,000 rows are drawn; more than 5,000 columns,
-    or sparse ones, are not looked at. Cost: O(n log n) per column.
+    Each row is predicted by rows with the same value and by the four closest ones (for a
+    regression, on the line through the values below and above). A column is suspicious if it is
+    nearly always right, far more often than other columns and the largest class, or if it maps
+    one-to-one to the target. If more than a fifth of the columns predict that well, the task is
+    easy. A single column is also suspicious if it is right in 95 % of the rows, far more often than
+    a random forest of all others. At most 10,000 rows are drawn; more than 5,000 columns, or sparse
+    ones, are not examined. Cost: O(n log n) per column.
     """
     rows = np.random.default_rng(0).permutation(np.flatnonzero(~is_missing(y)))[:MAX_ROWS]
     labels, classify = known_labels(y, rows), task == CLASSIFICATION.name
@@ -120,13 +118,13 @@ def find_suspects(
 
     @cache
     def distinct() -> np.ndarray:
-        """Return one of each group of rows that are equal in all columns: copies share a label."""
+        """Return one row of each group of equal rows, since copies share a label."""
         codes = [np.unique(scalars(one)[rows], return_inverse=True)[1] for one in encoder.columns_]
         return np.unique(identical_rows(np.transpose(codes) + 0.0), return_index=True)[1]
 
     for column in encoder.columns_:
         values = scalars(column)
-        # squares of huge numbers are infinite, the score NaN: not suspicious
+        # squares of huge numbers overflow, and the score is NaN: not suspicious
         with np.errstate(all="ignore"):
             score, is_target, is_discrete, is_grouped = _evidence(
                 values[rows], target, n_classes, base, column.ordered
@@ -162,10 +160,11 @@ def find_suspects(
     if classify and not easy and not suspicious and len(nearly) == 1:
         (name, score), n = nearly[0], min(len(rows), FOREST_ROWS)
         best = max([base, *(other for one, other, _ in found if one != name)])
-        # most columns that are as good as this one stand beside another good one: no forest then
+        # most columns as good as this one occur together with another good one: then no forest is
+        # needed
         if 1 - best >= 4 * (1 - score) + margin:
             columns = [column for column in encoder.columns_ if column.name != name]
-            # codes, as numbers may be larger than those of a forest
+            # codes, since numbers may exceed the range of a forest
             codes = [np.unique(scalars(one)[rows[:n]], return_inverse=True)[1] for one in columns]
             if 1 - _forest_accuracy(np.transpose(codes), target[:n]) >= 4 * (1 - score) + margin:
                 suspicious = nearly
@@ -173,7 +172,7 @@ def find_suspects(
 
 
 def _forest_accuracy(X: np.ndarray, y: np.ndarray) -> float:
-    """Return the accuracy of a random forest in the rows that its trees have not seen."""
+    """Return the out-of-bag accuracy of a random forest."""
     forest = RandomForestClassifier(oob_score=True, random_state=0)
     return float(forest.fit(X, y).oob_score_)
 
@@ -181,14 +180,16 @@ def _forest_accuracy(X: np.ndarray, y: np.ndarray) -> float:
 def _evidence(
     values: np.ndarray, target: np.ndarray, n_classes: int, base: float, ordered: bool
 ) -> tuple[float, bool, bool, bool]:
-    """Return how well a column predicts the target, and whether it is the target; whether its
-    values are text or whole numbers, and those look like groups of rows.
+    """Return how well a column predicts the target, and three properties of its values.
+
+    They are: whether it is the target, whether values are text or whole numbers, and whether these
+    look like groups of rows.
     """
     order = np.argsort(values, kind="stable")
     values, target = values[order], target[order]
     distinct, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     discrete = not ordered or bool((distinct == np.rint(distinct)).all())
-    # scores from rows of the same value, of the values around, and of close values
+    # scores from rows with the same value, with adjacent values, and with close values
     if n_classes:
         same, other, equal = _same_classes(codes, len(distinct), target)
         close = _close_classes(values, target)
@@ -196,11 +197,12 @@ def _evidence(
         same, other = _same_numbers(distinct, codes, counts, target)
         close, equal = other, max(same, other) >= 1 - 1e-9
     if not ordered:
-        close = other = 0.0  # the order of words means nothing
+        close = other = 0.0  # the order of words has no meaning
     score = max(same, close) if discrete or len(distinct) <= FEW else close
-    # rows of one value have one label, or number, and those of the next value another one
+    # rows with the same value have the same label or number, and those of the next value another
+    # one
     most, error, chance = len(values) / 2, 1 - same, 1 - base
-    # where many values are of a single row, those of several tell
+    # if many values occur in a single row, only the others count
     if n_classes and not (len(distinct) <= most and error <= min(0.1, chance / 4)):
         most, error = len(values), _disagreement(codes, target)
     many = max(FEW, 2 * n_classes) < len(distinct) <= most
@@ -210,9 +212,11 @@ def _evidence(
 
 
 def _disagreement(codes: np.ndarray, target: np.ndarray) -> float:
-    """Return how often another row of the same value has another class, over how often a row drawn
-    at random has, times the share of the other classes; 1 where rows alone with their value leave
-    too few to say, or where chance would do.
+    """Return the disagreement of rows with the same value, relative to that of random rows.
+
+    It is the rate at which another row of the same value has another class, divided by that of
+    random rows, times the share of the other classes. It is 1 if too few values occur in several
+    rows, or if chance explains the agreement.
     """
     sizes, shares = np.bincount(codes), np.bincount(target) / len(target)
     shared = sizes > 1
@@ -220,14 +224,14 @@ def _disagreement(codes: np.ndarray, target: np.ndarray) -> float:
         return 1.0
     pairs, counts = np.unique(codes * len(shares) + target, return_counts=True)
     value = pairs // len(shares)
-    # values of one class alone, and how many chance would give
+    # values with rows of a single class, compared with their expected number by chance
     n_pure = np.count_nonzero(np.bincount(value)[shared] == 1)
     sizes_once, n_values = np.unique(sizes[shared], return_counts=True)
     by_chance = np.array([np.sum(shares**size) for size in sizes_once])
     spread = np.sqrt(n_values @ (by_chance * (1 - by_chance)))
     if n_pure - n_values @ by_chance < SURE_OF_GROUPS * spread:
         return 1.0
-    n_equal = np.bincount(value, counts * (counts - 1))[shared]  # others, of all rows of a value
+    n_equal = np.bincount(value, counts * (counts - 1))[shared]  # others, over all rows of a value
     differ = 1 - np.sum(n_equal / (sizes[shared] - 1)) / sizes[shared].sum()
     return float(differ * (1 - shares.max()) / (1 - np.sum(shares**2)))
 
@@ -235,13 +239,14 @@ def _disagreement(codes: np.ndarray, target: np.ndarray) -> float:
 def _same_classes(
     codes: np.ndarray, n_values: int, target: np.ndarray
 ) -> tuple[float, float, bool]:
-    """Return how often the other rows of a value are right, or those of the value before, and if
-    values are classes.
+    """Return the accuracy of other rows with the same value, and with the previous value.
+
+    The third result is whether values correspond to classes.
     """
     n_classes = int(target.max()) + 1
     pairs, counts = np.unique(codes * n_classes + target, return_counts=True)
     order = np.lexsort((counts, value := pairs // n_classes))
-    # the largest class of every value, and the next one
+    # the largest class of every value, and the second largest
     ends = np.flatnonzero(np.diff(value[order], append=n_values))
     first, starts = counts[order][ends], np.append(0, ends[:-1] + 1)
     second = np.where(ends > starts, counts[order][ends - 1], 0)
@@ -254,9 +259,9 @@ def _same_classes(
 
 
 def _close_classes(values: np.ndarray, labels: np.ndarray) -> float:
-    """Return the accuracy of a vote among the four rows around each.
+    """Return the accuracy of a vote of the four rows around each row.
 
-    Two against two, the closest one decides.
+    Ties go to the closest one.
     """
     row, gaps = np.arange(len(values)), np.diff(values, prepend=-np.inf, append=np.inf)
     start = np.clip(row - 2, 0, len(row) - 5)
@@ -268,11 +273,13 @@ def _close_classes(values: np.ndarray, labels: np.ndarray) -> float:
 def _same_numbers(
     x: np.ndarray, codes: np.ndarray, counts: np.ndarray, target: np.ndarray
 ) -> tuple[float, float]:
-    """Return R² of the mean of the other rows of the same value; and of the line through the means
-    at the values below and above, at an end at the next two.
+    """Return R² of the mean of other rows with the same value, and of a line through adjacent
+    values.
+
+    The line goes through the means at the values below and above; at an end, at the next two.
     """
     means = np.bincount(codes, target) / counts
-    errors = (counts / (counts - 1))[codes] * (target - means[codes])  # leave the row itself out
+    errors = (counts / (counts - 1))[codes] * (target - means[codes])  # excludes the row itself
     same = _r2(np.where(counts[codes] > 1, errors, target - target.mean()), target)
     if len(x) < 3:
         return same, _r2(target - means[::-1][codes], target)
@@ -283,6 +290,6 @@ def _same_numbers(
 
 
 def _r2(errors: np.ndarray, target: np.ndarray) -> float:
-    """Return R², 0 where it is negative or, of huge numbers, none."""
+    """Return R², or 0 if it is negative or not finite."""
     score = 1 - float((errors**2).sum() / ((target - target.mean()) ** 2).sum())
     return max(0.0, score) if np.isfinite(score) else 0.0

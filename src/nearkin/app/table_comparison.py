@@ -1,4 +1,4 @@
-"""`nearkin compare TABLE`: methods ranked on rows in memory, by cross-validation or one split."""
+"""`nearkin compare TABLE`: a ranking on rows in memory, by cross-validation or one split."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ FOLLOW = (
     "that what is shown here may become unclear. Ctrl-C ends the comparison with this first answer."
 )
 FIRST_ANSWER = "Interrupted: what is written now is the first answer."
-# the others are named alike
+# the other options are named like their scores
 SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}
 SPACES = str.maketrans("-_", "  ")
-# up to which the methods of the papers follow by themselves: they take about a minute
+# up to this size, the methods of the papers are added automatically: they take about a minute
 SMALL_ROWS, SMALL_ENTRIES = 1000, 30_000
 QUICK = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
-# labelled rows above which three folds would be more work than the one split by default
+# labelled rows above which three folds take longer than the default split
 QUICK_ROWS = 20_000
 
 
 def compare_table(options: argparse.Namespace) -> int:
-    """Rank the methods on a table; write a picture, and on request a page, JSON and the winner."""
+    """Rank the methods on a table; write a picture and, on request, a page, JSON and the winner."""
     score = _score_named(options.score, options.task)
     methods = _methods_named(options.methods, options.task)
     table = console.while_reading(
@@ -166,7 +166,7 @@ def _fits(name: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
 
 
 def facts_of(table: Table) -> str:
-    """Return what was read."""
+    """Return a description of what was read."""
     n, p = table.X.shape
     n_labelled, n_columns = len(table.labels), len(table.encoder.columns_)
     labelled = f" ({n_labelled:,} labelled)" * (n_labelled < n)
@@ -186,7 +186,7 @@ def facts_of(table: Table) -> str:
 
 
 def _of_model(model: Model, comparison: Comparison) -> str:
-    """Return what a model was learned from, and how good it is."""
+    """Return a description of what a model was learned from, and its score."""
     choice, summary = comparison.choice, Summary(comparison)
     words = summary.wording
     text = (
@@ -202,11 +202,11 @@ def _of_model(model: Model, comparison: Comparison) -> str:
 
 
 def _draw(comparison: Comparison, table: Table, path: Path) -> None:
-    """Draw the ranking, and a 2-D map of held-out rows by what was chosen in the first fold."""
+    """Draw the ranking, and a 2-D map of held-out rows by the method chosen in the first fold."""
     answer = comparison[leader(comparison.ranking()).name]
     name = answer.params[0].get("method", answer.name)
     displays: list[Any] = [RankingDisplay(comparison)]
-    # on every fold, not on the first alone
+    # finished on every fold, not only on the first
     if name != RAW and name in [result.name for result in comparison.results]:
         seen = first_picture(comparison, answer)
         displays.append(
@@ -226,7 +226,7 @@ def _draw(comparison: Comparison, table: Table, path: Path) -> None:
 
 
 def _score_named(option: str | None, task: str) -> str | None:
-    """Return the name of the score that an option asks for."""
+    """Return the name of the score for an option."""
     name = SCORE_OPTIONS.get(option or "", option)
     if name is not None and name not in SCORES[task]:
         short = {long: short for short, long in SCORE_OPTIONS.items()}
@@ -238,9 +238,9 @@ def _score_named(option: str | None, task: str) -> str | None:
 
 
 def _methods_named(names: str | None, task: str) -> list[Method] | None:
-    """Return the methods that a list with commas names; without one None, for those by default.
+    """Return the methods in a comma-separated list, or None for the default.
 
-    "NCA tables", "nca-tables" and "nca_tables" are one.
+    "NCA tables", "nca-tables" and "nca_tables" are equivalent.
     """
     if names is None:
         return None

@@ -1,8 +1,7 @@
-"""Files to X, y and names: every table of the `nearkin` command comes in here.
+"""Files as X, y and names: the input of tables to the `nearkin` command.
 
-What cannot be read with certainty is refused by a `TableError`: one line that names the place and
-the remedy. What can go on goes on visibly: every column that was ignored or encoded is named in the
-notes.
+What cannot be read with certainty raises a `TableError`: one line that names the place and the
+remedy. Otherwise, every column that was ignored or encoded is named in the notes.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ FORMATS: dict[str, type[Reader]] = {
     ".parquet": ParquetFile,
     ".npz": NpzFile,
 }
-# What else tables are kept in, and what makes one of them that is read.
+# Other formats of tables, and how to convert them.
 REMEDIES = {
     **dict.fromkeys(
         (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"), "save the sheet as CSV"
@@ -82,7 +81,7 @@ REMEDIES = {
 
 
 class BundledSet(NpzFile):
-    """A set of `nearkin.datasets`, read like a file of its arrays."""
+    """A data set of `nearkin.datasets`, read like a file with its arrays."""
 
     default_target = "target"
 
@@ -100,7 +99,7 @@ class BundledSet(NpzFile):
 def opened(
     source: str, progress: Progress = ignore, reading: Reading = AS_FOUND
 ) -> Iterator[Reader]:
-    """Yield a file of a known format; what goes wrong is reported in one line."""
+    """Yield a file of a known format; errors are reported in one line."""
     place = "standard input" if source == STANDARD_INPUT else source
     try:
         with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
@@ -119,7 +118,7 @@ def opened(
 
 
 def _saved_input(folder: Path) -> Path:
-    """Return standard input as a file: every format is read from the front more than once."""
+    """Return standard input as a file, since every format is read from the start more than once."""
     path = folder / "stdin"
     try:
         with path.open("wb") as file:
@@ -136,7 +135,7 @@ def _saved_input(folder: Path) -> Path:
 
 
 def _format(path: Path) -> type[Reader]:
-    """Return the reader of a file that exists, or of a bundled set."""
+    """Return the reader for an existing file, or for a bundled data set."""
     if is_bundled(str(path)):
         return BundledSet
     if path.is_dir():
@@ -156,12 +155,12 @@ def _format(path: Path) -> type[Reader]:
 
 
 def table_name(path: Path) -> str:
-    """Return the name of a table: that of its file, without the suffixes."""
+    """Return the name of a table: that of its file, without suffixes."""
     return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
 
 
 def reading(options: argparse.Namespace) -> Reading:
-    """Return how the options say that tables are read."""
+    """Return how tables are read according to the options."""
     missing = getattr(options, "missing", None)
     refuse = getattr(options, "refuse_missing", False)
     return Reading(options.sep, options.decimal, missing and tuple(missing), refuse)
@@ -169,19 +168,19 @@ def reading(options: argparse.Namespace) -> Reading:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, their target, and what was done to get them.
+    """Rows, their target, and how they were obtained.
 
     Attributes
     ----------
     X : ndarray or csr_array of shape (n, p)
-        Features, NaN where a number is missing; float64, or float32 where an NPZ file holds that.
+        Features, NaN for missing numbers; float64, or float32 if an NPZ file contains that.
     y : ndarray of shape (n,)
-        Classes (strings, integers or booleans), each at least twice; for a regression float64.
-        Where rows have no label, objects with None in its place; for a regression NaN.
+        Classes (strings, integers or booleans), each at least twice; for a regression float64. With
+        unlabelled rows, objects with None in their place; for a regression NaN.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
     group_name : str
-        Name of their column; "" without any.
+        Name of their column, or "".
     name : str
         Name of the table.
     notes : list of str
@@ -189,15 +188,15 @@ class Table:
     target : str
         Name of the column of y.
     encoder : TableEncoder
-        Makes rows like those of X of another table with these columns.
+        Encodes rows of other tables with these columns like X.
     row_names : sequence of n names
-        Text that differs in every row, where a column has it; else the numbers of the rows.
+        Text that differs in every row, if a column has it; else the row numbers.
     task : str
         "classification" or "regression".
     suspects : Suspects
         The columns that are suspicious, and those that look like groups.
     row_numbers : ndarray of shape (n,) or None
-        Of the rows in their file (the first is 0), where empty rows among them were left out.
+        Row numbers in the file (the first is 0), if empty rows were left out.
     """
 
     X: Any
@@ -215,11 +214,11 @@ class Table:
 
     @property
     def labelled(self) -> np.ndarray:
-        """Return the numbers of the rows that have a label."""
+        """Return the indices of the labelled rows."""
         return np.flatnonzero(~is_missing(self.y))
 
     def in_file(self, rows: np.ndarray) -> np.ndarray:
-        """Return the numbers that some rows have in their file."""
+        """Return the row numbers of some rows in their file."""
         return rows if self.row_numbers is None else self.row_numbers[rows]
 
     @property
@@ -229,7 +228,7 @@ class Table:
 
     @property
     def labels(self) -> np.ndarray:
-        """Return the labels of these rows, in a plain type."""
+        """Return the labels of the labelled rows, in a plain type."""
         return known_labels(self.y, self.labelled)
 
 
@@ -246,35 +245,35 @@ def read_table(
 ) -> Table:
     """Return the table in a file, or a bundled one, to learn from.
 
-    What cannot be compared on is refused.
+    Tables that are unsuitable for a comparison raise an error.
 
     Parameters
     ----------
     source : str
-        Path of a .csv, .parquet or .npz file; "-" for standard input; or, where no such file
-        exists, one of `nearkin.datasets.BUNDLED`.
+        Path of a .csv, .parquet or .npz file; "-" for standard input; or, if no such file exists,
+        one of `nearkin.datasets.BUNDLED`.
     target : str, optional
-        Column of the classes, or numbers. A CSV or Parquet file needs it; in an NPZ it is a key, by
-        default "y"; bundled sets know theirs.
+        Column of the classes or numbers. Required for CSV and Parquet files. In an NPZ file it is a
+        key, by default "y"; bundled data sets have a default.
     groups : str, optional
         Column (CSV, Parquet) or key (NPZ) of the groups.
     progress : callable, optional
         Called as `progress(part that is read, whole)` while a CSV or Parquet file is read.
     task : str, default="classification"
-        Whether the target is to hold classes; or "regression" for numbers.
+        "classification" if the target contains classes, "regression" for numbers.
     unlabelled : str, optional
-        What the target holds in rows without a label, beside missing values.
+        The value of the target in unlabelled rows, besides missing values.
     reading : Reading, optional
-        How the file is read, where this is not found in it.
+        How the file is read, where this is not detected.
     classes_only : bool, default=False
-        Whether the command, `check`, knows no regression; a class may have a single row then.
+        Whether the command, like `check`, has no regression; a class may then have a single row.
     """
     if is_bundled(source) and (
         groups or unlabelled or target not in (None, "target") or task == REGRESSION.name
     ):
         options = "--target, --groups, --task and --unlabelled"
         raise TableError(f"{source} is a bundled set with classes of its own: leave {options} out.")
-    # empty rows have no label, and no column to learn from
+    # empty rows have neither a label nor features
     with opened(source, progress, replace(reading, drop_empty_rows=True)) as file:
         target = find_name(file.path, file.names, target or file.default_target, "--target")
         groups = find_name(file.path, file.names, groups, "--groups") if groups else None
@@ -297,7 +296,7 @@ def read_table(
             encoder = TableEncoder(
                 "keep", missing_values=file.reading.missing, decimal=file.decimal
             ).fit(columns)
-        hints = groups is None and isinstance(file, Source)  # in an NPZ file groups are no column
+        hints = groups is None and isinstance(file, Source)  # groups are no column in NPZ files
         suspects = find_suspects(encoder, columns, y, task, hints)
         row_names: Any = range(len(y)) if file.row_numbers is None else file.row_numbers.tolist()
         differing = [name for name, why in encoder.dropped_.items() if why == DIFFERS]
@@ -334,17 +333,18 @@ def read_rows(
     group: str = "",
     gaps: str = "filled by the median",
 ) -> tuple[Any, list[str], dict[str, np.ndarray]]:
-    """Return rows for a model, X of shape (n, p), notes on what was ignored or is unknown to it,
-    and the cells of some columns as they are.
+    """Return rows for a model, X of shape (n, p), notes, and the cells of some columns unchanged.
+
+    Notes are about what was ignored or is unknown to the model.
 
     Parameters
     ----------
     source, progress, reading
         See `read_table`.
     encoder : TableEncoder
-        Names the columns that are needed; their order in the table does not matter.
+        Defines the columns that are needed, in any order.
     name, group : str
-        The columns whose cells are returned, `group` only if it is there.
+        The columns whose cells are returned, `group` only if it exists.
     gaps : str
         What is done with missing cells.
     """
@@ -355,7 +355,7 @@ def read_rows(
         names = [] if name is None else [find_name(file.path, file.names, name, "--id")]
         names += [group] if group in file.names and group not in names else []
         apart = [column for column in names if column not in kinds]
-        # categories are text even where all of them are numbers
+        # categories are text even if all of them are numbers
         text = [name for name, kind in kinds.items() if kind in ("category", "frequency")]
         numbers = [name for name, kind in kinds.items() if kind == "number"]
         columns = file.read([*kinds, *apart], apart, [*text, *apart], numbers)
@@ -370,17 +370,14 @@ def read_rows(
 
 
 def given_names(encoder: TableEncoder) -> list[str]:
-    """Return the columns that an encoder was fitted to, with those that it left out, such as
-    constant ones.
-    """
+    """Return the columns that an encoder was fitted to, including those it left out."""
     return getattr(encoder, "feature_names_in_", np.array([], dtype=object)).tolist()
 
 
 def encode(
     encoder: TableEncoder, file: Reader, columns: Columns, gaps: str
 ) -> tuple[Any, list[str]]:
-    """Return X of shape (n, p), in the memory of the columns' numbers, which are used up, and
-    remarks on it.
+    """Return X of shape (n, p) and remarks on it; the memory of the columns' numbers is reused.
 
     `gaps` says what is done with missing cells.
     """
@@ -390,7 +387,7 @@ def encode(
 
 
 def number_encoder(names: list[str]) -> TableEncoder:
-    """Return an encoder of columns of numbers, which it takes as they are."""
+    """Return an encoder of numeric columns, which it leaves unchanged."""
     state = {
         "parameters": {"missing": "keep"},
         "n_features": len(names),
@@ -400,7 +397,7 @@ def number_encoder(names: list[str]) -> TableEncoder:
     return TableEncoder.from_dict(state | {"columns": [], "indicated": [], "medians": []})
 
 
-# What the column of the labels holds, and that of the groups: checked, and in a plain type
+# The columns of labels and groups, checked and converted to a plain type
 
 MIN_ROWS = 4
 NUMBERS = "give --task regression to predict numbers"
@@ -415,10 +412,10 @@ def read_target(
     unlabelled: str | None,
     classes_only: bool = False,
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the target, classes or numbers, None or NaN where a row has none, and remarks."""
+    """Return the target, classes or numbers with None or NaN for unlabelled rows, and remarks."""
     if unlabelled is not None:
         y, marked = _blanked(y, [unlabelled])
-        # among numbers a mark may be missing already
+        # among numbers, a mark may already be missing
         if not marked and unlabelled.strip().lower() not in MARKS_OF_MISSING:
             raise TableError(
                 f"{file.path}: {shown(target)} holds no {shown(unlabelled)}: give --unlabelled a "
@@ -446,7 +443,7 @@ def read_target(
 
 
 def _blanked(y: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, bool]:
-    """Return y as objects, None where a cell is one of some marks, and whether any is.
+    """Return y as objects with None for some marks, and whether there are any.
 
     A mark may be text or a number.
     """
@@ -458,7 +455,7 @@ def _blanked(y: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, bool]:
 
 
 def _merged(file: Reader, y: np.ndarray, name: str, what: str) -> tuple[np.ndarray, list[str]]:
-    """Return labels of which one spelling each is left, and a remark on what became one."""
+    """Return labels with merged spellings, and a remark on what was merged."""
     if file.reading.missing:
         y, _ = _blanked(y, file.reading.missing)
     if y.dtype.kind not in "OU":
@@ -486,8 +483,10 @@ def _merged(file: Reader, y: np.ndarray, name: str, what: str) -> tuple[np.ndarr
 def _as_numbers(
     file: Reader, y: np.ndarray, target: str, rows: np.ndarray
 ) -> tuple[np.ndarray, list[str]]:
-    """Return the target of some rows as float64, of text such as "12.3%", "€12.30", "1,234.5" and
-    "72.1 kg", too; refuse what is no number, and what no prediction can be held out on.
+    """Return the target of some rows as float64.
+
+    Text such as "12.3%", "€12.30", "1,234.5" and "72.1 kg" is read as numbers. Other text raises an
+    error, and so do targets that cannot be evaluated on held-out rows.
     """
     remarks = list[str]()
     if y.dtype.kind not in "iuf":
@@ -521,8 +520,10 @@ def _refuse_dates(file: Reader, target: str, texts: list[str], or_else: str) -> 
 
 
 def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) -> np.ndarray:
-    """Return the classes; refuse dates, and single rows where the classes are to be compared on,
-    or else numbers that are no classes.
+    """Return the classes; raise an error for dates.
+
+    Single rows also raise an error if the classes are to be compared on, otherwise numbers that are
+    not classes.
     """
     if classes_only and (why := no_classes(y)):
         _refuse_dates(file, target, y.astype(str).tolist(), "")
@@ -546,9 +547,9 @@ def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) ->
 def check_classes(
     path: Path, target: str, y: np.ndarray, remedy: str = f"{NUMBERS}, or "
 ) -> np.ndarray:
-    """Return the labels, whole numbers as integers.
+    """Return the labels, with whole numbers as integers.
 
-    Real numbers, long text, and a single class are refused.
+    Real numbers, long text, and a single class raise an error.
     """
     column = f"{path}: {shown(target)}"
     if y.dtype.kind in "OU":

@@ -1,4 +1,4 @@
-"""Which similarity is a match, as held-out queries promise it: a table, sentences, a picture."""
+"""Similarity thresholds for matches with guaranteed precision: a table, sentences, a picture."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from .report import inline_svg
 
 
 def threshold_lines(rules: MatchRules) -> list[dict[str, str]]:
-    """Return a line for every precision and part of the queries: the threshold, and what is found
-    there; "none" where it cannot be promised.
+    """Return a line for every precision and part of the queries: the threshold and its recall.
+
+    It is "none" if the precision cannot be guaranteed.
     """
     lines = []
     for part, rule in rules.parts.items():
@@ -31,7 +32,7 @@ def threshold_lines(rules: MatchRules) -> list[dict[str, str]]:
 
 
 def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> list[str]:
-    """Return what the table says, and of whom, of which a share has no answer."""
+    """Return sentences on the table and the queries it is based on; a share has no answer."""
     sizes = {part: f"{rule.curve.n_queries:,}" for part, rule in rules.parts.items()}
     n = listed([size if part == ALL else f"{size} of {part}" for part, size in sizes.items()], 3)
     lines = [
@@ -65,7 +66,7 @@ def say_thresholds(rules: MatchRules, name: str, unanswerable: float) -> None:
 
 
 def threshold_picture(rules: MatchRules, part: str) -> str:
-    """Return precision, with its bound, and recall against the threshold, as SVG."""
+    """Return precision (with its bound) and recall against the threshold, as SVG."""
     curve = rules.parts[part].curve
 
     def draw(ax: Any) -> None:

@@ -14,7 +14,7 @@ from ..evaluation import CLASSIFICATION, Doubt
 from ..tables import DateColumn
 from .tables import Table
 
-# Names of numbers that say when a row came about.
+# Names of numeric columns of times.
 TIME_NAMES = {"date", "datetime", "time", "timestamp", "year"}
 EARLIER = 0.7  # share of the rows
 MAX_ROWS, FEWEST_LATER = 5000, 50
@@ -22,11 +22,11 @@ CLEARLY = 3  # standard errors
 
 
 def time_doubts(table: Table) -> list[Doubt]:
-    """Return a doubt where k-NN that learns from earlier rows is clearly worse for the later ones
-    than for as many drawn at random, as the folds draw them.
+    """Return a doubt if k-NN on earlier rows is clearly worse for later rows than for random ones.
 
-    It needs a column of dates, or numbers named like a time. Groups that are given are on one side
-    of a fold: drawn rows would show something else, and nothing is said.
+    As many random rows are used as the folds draw. A column of dates, or numbers named like a time,
+    is required. With groups nothing is reported, since they are kept on one side of a fold and
+    random rows would show something else.
     """
     found = _times(table)
     if found is None or table.groups is not None:
@@ -66,10 +66,10 @@ def time_doubts(table: Table) -> list[Doubt]:
 
 
 def _times(table: Table) -> tuple[str, np.ndarray] | None:
-    """Return the name and the values of the first column of times, None without any."""
+    """Return the name and the values of the first column of times, or None."""
     if issparse(table.X):
         return None
-    first = 0  # feature of the column
+    first = 0  # index of the first feature of the column
     for column in table.encoder.columns_:
         is_date = isinstance(column, DateColumn) and column.may_miss
         if is_date or (column.kind == "number" and column.name.lower() in TIME_NAMES):
@@ -79,7 +79,7 @@ def _times(table: Table) -> tuple[str, np.ndarray] | None:
 
 
 def _errors(table: Table, train: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """Return how wrong raw k-NN is on some rows: 0 or 1, or the absolute error."""
+    """Return the errors of raw k-NN on some rows: 0 or 1, or the absolute error."""
     is_classes = table.task == CLASSIFICATION.name
     vote = (KNeighborsClassifier if is_classes else KNeighborsRegressor)(min(10, len(train)))
     y = table.y.astype(str) if is_classes else table.y.astype(float)

@@ -1,6 +1,4 @@
-"""Files of vectors, and of what is known about them: labels, pairs, or queries and the documents
-relevant to them.
-"""
+"""Files of vectors, and of their labels, pairs, or queries with relevant documents."""
 
 from __future__ import annotations
 
@@ -27,12 +25,12 @@ from .readers import (
 )
 from .tables import opened, table_name
 
-SAMPLE = 50_000  # rows of a folder that are learned from
+SAMPLE = 50_000  # rows of a folder to learn from
 
 
 @dataclass(frozen=True)
 class VectorTable:
-    """Vectors, one a row.
+    """Vectors, one per row.
 
     Attributes
     ----------
@@ -56,17 +54,17 @@ class VectorTable:
 
     @property
     def column(self) -> str:
-        """Return the name of the column of lists, "" where every number has a column of its own."""
+        """Return the name of the column of lists, or "" if every number has its own column."""
         match = LIST_CELL.fullmatch(self.columns[0])
         return match[1] if match else ""
 
     @property
     def row_names(self) -> list[str]:
-        """Return what the rows are called: by the column --id, or by number."""
+        """Return the names of the rows: by the column --id, or their numbers."""
         return _names(np.arange(len(self.X)) if self.ids is None else self.ids)
 
     def named(self, names: list[str] | None, where: str) -> VectorTable:
-        """Return these vectors, whose rows have the names of a file where --id names none."""
+        """Return these vectors with row names from a file, if --id does not name any."""
         if names is None or self.ids is not None:
             return self
         if len(names) != len(self.X):
@@ -77,7 +75,7 @@ class VectorTable:
         return replace(self, ids=np.array(names, dtype=object))
 
     def require_names(self, column: str, path: str) -> None:
-        """Raise an error where a row has no name."""
+        """Raise an error if a row has no name."""
         if self.ids is not None and (missing := is_missing(self.ids)).any():
             row = int(missing.argmax())
             raise TableError(
@@ -86,10 +84,10 @@ class VectorTable:
             )
 
     def rows_of(self, values: np.ndarray, where: str) -> np.ndarray:
-        """Return the rows that values name: by the column --id, or by number, the first is 0."""
+        """Return the rows that values refer to, by the column --id or by number from 0."""
         if self.ids is None:
             try:
-                rows = np.asarray(values, dtype=np.float64)  # of text, too
+                rows = np.asarray(values, dtype=np.float64)  # also from text
             except (ValueError, TypeError):
                 rows = np.array([-1.0])
             if (rows != np.floor(rows)).any() or rows.min() < 0 or rows.max() >= len(self.X):
@@ -114,7 +112,7 @@ class VectorTable:
 
 
 def _names(cells: np.ndarray) -> list[str]:
-    """Return names as text, whole numbers without a point."""
+    """Return names as text, whole numbers without a decimal point."""
     return [
         str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
         for cell in cells.tolist()
@@ -138,16 +136,16 @@ def read_vectors(
     Parameters
     ----------
     source : str
-        Path of a Parquet, NPZ or CSV file, or - for standard input.
+        Path of a Parquet, NPZ or CSV file, or "-" for standard input.
     label, ids, groups : str, optional
-        Columns of labels, of names, and of what keeps rows together.
+        Columns of labels, of names, and of groups of rows to keep together.
     vectors : str, optional
-        Which column of lists holds the vectors, where there are several; by default all other
-        numbers are a vector.
+        The column of lists that contains the vectors, if there are several; by default all other
+        numbers form a vector.
     columns : sequence of str, optional
-        The numbers that are needed, by an adapter that is known.
+        The numbers that a given adapter needs.
     beside : str, optional
-        Another file whose rows the column of `ids` names, too.
+        Another file whose rows are also named by the column of `ids`.
     """
     with opened(source, progress, replace(reading or Reading(), refuse_missing=True)) as file:
         options = {"--label": label, "--groups": groups}
@@ -202,7 +200,7 @@ def read_vectors(
 
 
 def _id_column(file: Reader, given: str, beside: str | None) -> str:
-    """Return the column of names, which one option gives for both of two files."""
+    """Return the column of names, which a single option gives for both of two files."""
     try:
         return find_name(file.path, file.names, given, "--id")
     except TableError as error:
@@ -215,7 +213,7 @@ def _id_column(file: Reader, given: str, beside: str | None) -> str:
 
 
 def _vector_columns(source: str, names: Sequence[str], given: str | None) -> list[str]:
-    """Return the numbers that are a vector."""
+    """Return the columns of numbers that form the vector."""
     lists: dict[str, list[str]] = {}
     for name in names:
         if match := LIST_CELL.fullmatch(name):
@@ -242,7 +240,7 @@ def _vector_columns(source: str, names: Sequence[str], given: str | None) -> lis
 
 
 def read_folder(path: str, label: str, vectors: str | None, seed: int) -> VectorTable:
-    """Return labelled vectors of a folder of Parquet files, of many rows a sample."""
+    """Return labelled vectors of a folder of Parquet files, a sample if there are many rows."""
     folder = open_folder(Path(path))
     target = find_name(folder.path, folder.names, label, "--label")
     names = [name for name in folder.names if name not in (target, *folder.text)]
@@ -264,8 +262,8 @@ def read_folder(path: str, label: str, vectors: str | None, seed: int) -> Vector
 
 
 def read_codes(labels: np.ndarray, source: str, option: str) -> np.ndarray:
-    """Return labels as numbers 0, 1, ..., -1 for none; refuse those of which nothing can be
-    learned.
+    """Return class codes 0, 1, ..., -1 for none; raise an error if nothing can be learned from
+    them.
     """
     try:
         codes = encode_partial_labels(labels)[1]
@@ -283,9 +281,7 @@ def read_codes(labels: np.ndarray, source: str, option: str) -> np.ndarray:
 
 
 def sampled(codes: np.ndarray, n_rows: int, seed: int) -> np.ndarray:
-    """Return some rows; whole classes where these are so many that a sample of rows would leave few
-    of each.
-    """
+    """Return some rows, by whole classes if a sample of rows would leave only few of each."""
     rng = np.random.default_rng(seed)
     if codes.max() < n_rows / 10:
         return np.sort(rng.choice(len(codes), n_rows, replace=False))

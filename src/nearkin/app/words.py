@@ -1,4 +1,4 @@
-"""The English of the command: how scores are written, and a comparison in sentences."""
+"""The wording of the command: how scores are written, and a comparison in sentences."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from ..tables import Drift
 
 # How each score is written: in a column, in a sentence, as a difference.
 
-DIGITS = 3  # of an error in the target's own unit
+DIGITS = 3  # of an error in the unit of the target
 
 
 @dataclass(frozen=True)
 class Wording:
-    """How a score is written.
+    """The format of a score.
 
     Attributes
     ----------
     heading : str
         Of its column in the ranking.
     title : str
-        What it is called in a sentence.
+        Its name in a sentence.
     template, other : str
-        What a prediction with this score is, and another one beside it: "has an AUC of {} on
+        Descriptions of a prediction with this score, and of another one: "has an AUC of {} on
         held-out rows" and "one of {}".
     factor : int
-        It is written times this.
+        The score is multiplied by this.
     form, unit : str
-        Of a written score. No form takes three digits of the number that `at` names.
+        Of a formatted score. An empty form takes three digits of the number passed to `at`.
     points : str
-        What follows a difference.
+        Suffix of a difference.
     second : str
-        The score that stands beside it in the ranking.
+        The additional score in the ranking.
     """
 
     heading: str
@@ -61,7 +61,7 @@ class Wording:
     second: str = "accuracy"
 
     def at(self, score: float) -> Wording:
-        """Return the wording for scores of about this size."""
+        """Return the format for scores of about this size."""
         if self.form:
             return self
         order = int(np.floor(np.log10(abs(score)))) if score and np.isfinite(score) else 0
@@ -70,7 +70,7 @@ class Wording:
         )
 
     def number(self, score: float) -> str:
-        """Return a score as a column has it, e.g. "95.4" or "0.954"; never "-0.0"."""
+        """Return a score as in a column, e.g. "95.4" or "0.954"; never "-0.0"."""
         return f"{self.factor * score:z{self.form}}"
 
     def figure(self, score: float) -> str:
@@ -82,11 +82,11 @@ class Wording:
         return f"{self.factor * difference:+z{self.form}}"
 
     def predicate(self, score: float) -> str:
-        """Return what a prediction with this score is, e.g. "has an AUC of 0.954 ..."."""
+        """Return a description of predictions with this score, e.g. "has an AUC of 0.954 ..."."""
         return self.template.format(self.figure(score))
 
     def is_zero(self, difference: float) -> bool:
-        """Return whether nothing is left of a difference when it is written."""
+        """Return whether a difference is 0 when formatted."""
         return float(self.signed(difference)) == 0
 
 
@@ -127,12 +127,12 @@ WORDING = {
 
 
 def stated_p(p_value: float) -> str:
-    """Return a p-value with what stands before it in a sentence, e.g. "= 0.012" or "< 0.001"."""
+    """Return a p-value with its relation, as in a sentence, e.g. "= 0.012" or "< 0.001"."""
     return f"= {p_value:.2g}" if p_value >= 0.001 else "< 0.001"
 
 
 def capital(text: str) -> str:
-    """Return a text that begins with a capital letter."""
+    """Return a text with an initial capital letter."""
     return text[0].upper() + text[1:]
 
 
@@ -144,7 +144,7 @@ def span(low: float, high: float) -> str:
 
 
 def class_facts(sizes: np.ndarray) -> str:
-    """Return how many classes there are, and of which sizes."""
+    """Return a description of the number and sizes of classes."""
     if sizes.min() == sizes.max():
         return f"{counted(len(sizes), 'class')} of {counted(sizes.max(), 'row')} each"
     largest = f"the largest: {sizes.max() / sizes.sum():.1%}"
@@ -154,11 +154,11 @@ def class_facts(sizes: np.ndarray) -> str:
     )
 
 
-# What methods warned of, for who reads a ranking: each cause once, and what it means there.
+# Warnings of methods, for readers of a ranking: each cause once, with its meaning there.
 
 NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
-# What a warning of the library means for a line of the ranking, by how it begins: its remedies are
-# for who fits the method. None: nothing that is worth a line, such as features that repeat others,
+# What a warning of the library means for a line of the ranking, by its first words; its own
+# remedies are for users who fit the method. None if it needs no line, e.g. duplicate features,
 # which the map leaves out.
 MEANINGS: dict[str, str | None] = {
     "X varies by less than": None,
@@ -186,12 +186,12 @@ MEANINGS: dict[str, str | None] = {
 
 
 def warning_notes(warnings: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Yield a line for each cause, with the methods and how many of their fits had it.
+    """Yield a line for each cause, with the methods and the number of their fits that had it.
 
     Parameters
     ----------
     warnings : dict of str to dict
-        Of every method by its name: how often each text came.
+        For every method, by name: how often each text occurred.
     """
     found: dict[str, tuple[str, dict[str, int]]] = {}
     for name, texts in warnings.items():
@@ -200,7 +200,7 @@ def warning_notes(warnings: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
             meaning = f"warned: {text}" if start is None else MEANINGS[start]
             if meaning is None:
                 continue
-            cause = start or NUMBER.sub("#", text)  # figures differ from fold to fold
+            cause = start or NUMBER.sub("#", text)  # numbers differ between folds
             counts = found.setdefault(cause, (meaning, {}))[1]
             counts[name] = counts.get(name, 0) + count
     for meaning, counts in found.values():
@@ -208,11 +208,11 @@ def warning_notes(warnings: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
         yield f"{listed([*counts])} ({fits}) {meaning.rstrip('.')}."
 
 
-# What held-out rows say of new ones.
+# What held-out rows say about new ones.
 
 
 def unfamiliar_note(rows: list[int], n_rows: int) -> list[str]:
-    """Return a remark on rows that are unlike those learned from; none without any."""
+    """Return a remark on rows that are unlike the training rows; empty if there are none."""
     are = "is" if len(rows) == 1 else "are"
     return note(
         f"{len(rows):,} of {counted(n_rows, 'row')} {are} unfamiliar: do not rely on what is "
@@ -222,8 +222,9 @@ def unfamiliar_note(rows: list[int], n_rows: int) -> list[str]:
 
 
 def few_rows_note(n_held_out: int, coverage: float, n_ends: int) -> list[str]:
-    """Return a remark where held-out rows are too few for a coverage: of sets, which have one end,
-    or of intervals, which have two.
+    """Return a remark if there are too few held-out rows for a coverage.
+
+    Sets have one end, intervals two.
     """
     needed = int(np.ceil(n_ends / (1 - coverage) - 1e-9)) - 1
     if n_held_out >= needed:
@@ -236,7 +237,7 @@ def few_rows_note(n_held_out: int, coverage: float, n_ends: int) -> list[str]:
 
 
 def drift_finding(drift: Drift, n_rows: int) -> str:
-    """Return whether new rows look like those learned from, and which columns have moved."""
+    """Return whether new rows look like the training rows, and which columns have moved."""
     rows = counted(n_rows, "new row")
     if not drift.has_drifted:
         least = min([drift.familiarity, *drift.columns.values()])
@@ -262,24 +263,24 @@ ALWAYS = {
     "mean": "always predicting the mean",
     "median": "always predicting the median",
 }
-PRIOR = "always predicting the shares of the classes"  # by a log loss, the same reference
+PRIOR = "always predicting the shares of the classes"  # for a log loss, the same reference
 
 
 class Summary:
-    """A comparison in words: its ranking, the verdict, and notes.
+    """A comparison in words: its ranking, verdict, and notes.
 
     Attributes
     ----------
     comparison : Comparison
     rows : sequence of RankingRow
-        The methods, and below them the references.
+        The methods, followed by the references.
     raw, leader : RankingRow
-        That of the raw features, and that of what the comparison answers with.
+        The raw features, and the row presented as the answer.
     wording, second : Wording
-        Of the score that ranks, and of that which stands beside it.
+        Of the ranking score, and of the additional score.
     n_tested : int
-        Methods among which p-values are corrected. An automatic choice that is one of them in every
-        fold counts once.
+        Number of methods for the correction of p-values. An automatic choice that is the same
+        method in every fold counts once.
     doubts : list of str
     """
 
@@ -323,7 +324,7 @@ class Summary:
 
     @property
     def caption(self) -> str:
-        """Return what the columns of the ranking mean."""
+        """Return an explanation of the columns of the ranking."""
         less = " (less is better)" * (self.comparison.score.sign < 0)
         holm = f"; p after Holm over {self.n_tested} methods" * (self.n_tested > 1)
         return (
@@ -333,7 +334,7 @@ class Summary:
 
     @property
     def _setting(self) -> str:
-        """Return on which rows the methods were compared, and how."""
+        """Return how the methods were compared, and on which rows."""
         comparison, protocol = self.comparison, self.comparison.protocol
         chosen = "dimension, parameters and vote"
         if comparison.n_neighbors is not None:
@@ -362,7 +363,7 @@ class Summary:
     def quote(self) -> str:
         """Return the outcome in one sentence, with its rows and folds, and one for each doubt.
 
-        What does not beat a constant says so first.
+        If it does not beat a constant, that comes first.
         """
         found = f"raw k-NN {self.wording.predicate(self.raw.score)}"
         if self.leader is not self.raw:
@@ -373,10 +374,10 @@ class Summary:
 
     @property
     def verdict(self) -> str:
-        """Return the outcome, a sentence a line.
+        """Return the outcome, one sentence per line.
 
-        First doubts, then where a constant does as well that, what is shown, how others compare,
-        and what would have been shown.
+        Doubts come first, then, if a constant does as well, that; then what is shown, how others
+        compare, and what would have been detected.
         """
         comparison = self.comparison
         lines = [*self.doubts, *self._no_better, self._finding(), *self._ahead_of_choice()]
@@ -416,7 +417,7 @@ class Summary:
         return "raw k-NN" if self.leader is self.raw else self._subject.partition(" (")[0]
 
     def _evidence(self, row: RankingRow, subject: str) -> str:
-        """Return what is known of a method beside raw k-NN."""
+        """Return what is known about a method relative to raw k-NN."""
         words = self.wording
         low, high = (words.signed(end).removeprefix("+") for end in (row.low, row.high))
         proof = f"95% interval {low} to {high}, p {stated_p(row.p_value)}"
@@ -433,7 +434,7 @@ class Summary:
         return f"{subject} {words.predicate(row.score)}, raw k-NN {other}: {change} ({proof})"
 
     def _finding(self) -> str:
-        """Return whether the automatic choice, or else a method, is shown to beat raw k-NN."""
+        """Return whether the automatic choice, or else a method, significantly beats raw k-NN."""
         words, first, subject = self.wording, self.leader, self._subject
         raw = words.predicate(self.raw.score)
         if first is self.raw:
@@ -463,7 +464,7 @@ class Summary:
         return f"{none}. {evidence}"
 
     def _ahead_of_choice(self) -> Iterator[str]:
-        """Yield which methods end before the automatic choice, and why they were not chosen."""
+        """Yield the methods ranked before the automatic choice, and why they were not chosen."""
         words, sign = self.wording, self.comparison.score.sign
         if self.leader.kind != "choice":
             return
@@ -483,7 +484,7 @@ class Summary:
         )
 
     def _against_references(self) -> Iterator[str]:
-        """Yield how far the leader is from the best reference that learns."""
+        """Yield the difference of the leader from the best reference that learns."""
         comparison, first, words = self.comparison, self.leader, self.wording
         references = [row for row in self.rows if row.kind == "reference"]
         best = next((row for row in references if row.name not in ALWAYS), None)
@@ -494,28 +495,29 @@ class Summary:
                 where = f"{words.number(abs(ahead))}{words.points} {side}"
             learns = "" if references[0] is best else " that learns from the columns"
             text = f"The best reference{learns}, {best.name}, {words.predicate(best.score)}"
-            if ahead > 0 and self.is_useless:  # nothing to be proud of
+            if ahead > 0 and self.is_useless:  # not an achievement
                 yield f"{text}, which is no better either."
             else:
                 yield f"{text}: {self._short_subject} is {where} it."
 
     @property
     def is_useless(self) -> bool:
-        """Return whether the leader is no better than always predicting the same."""
+        """Return whether the leader is no better than a constant prediction."""
         gain = self.comparison.score.sign * self.leader.over_constant
         is_level = gain <= 0 or self.wording.is_zero(gain)
         return is_level and not self.leader.beats_constant
 
     @property
     def _no_better(self) -> list[str]:
-        """Return that the leader is no better than a constant, where that matters most: it is not
-        ahead of it, or would be called better otherwise.
+        """Return that the leader is no better than a constant, if that matters most.
+
+        It does if the leader does not score higher, or would otherwise be called better.
         """
         is_first = self.is_useless or self.leader.p_value < SIGNIFICANCE
         return [*self._against_constant()] if is_first else []
 
     def _against_constant(self) -> Iterator[str]:
-        """Yield that the leader is not shown to beat a constant prediction, where it is not."""
+        """Yield that the leader does not significantly beat a constant prediction, if so."""
         comparison, first, words = self.comparison, self.leader, self.wording
         constant = comparison.constant
         if constant is None or first.beats_constant:
@@ -529,7 +531,7 @@ class Summary:
             yield f"{subject} is not shown to be better than {what}."
 
     def _otherwise(self, constant: MethodResult) -> str:
-        """Return which prediction is shown to beat a constant by another score, or that none is."""
+        """Return which prediction beats a constant by another score, or that none does."""
         found = better_by_another_score(self.comparison, constant)
         if found is None:
             return ": these features did not help it to predict. Do not use this model"
@@ -542,7 +544,7 @@ class Summary:
 
     @property
     def notes(self) -> Iterator[str]:
-        """Yield what was reduced, sampled, skipped or warned of, a line each."""
+        """Yield what was reduced, sampled, skipped or warned about, one line each."""
         comparison, protocol = self.comparison, self.comparison.protocol
         n_rows, n_labelled = protocol.X.shape[0], len(protocol.labelled)
         if len(protocol.unlabelled):

@@ -1,20 +1,20 @@
-"""Beyond one machine: Dask arrays in, Dask arrays out, and the map that the local class would have
-found.
+"""Learning on a Dask cluster: from Dask arrays to Dask arrays, with the map of the local class.
 
-The parameters are those of the local namesakes. `fit(X, y, client=None)` runs on the client's
-cluster, the current one by default; `to_local()` returns the fitted plain estimator, which knows
-nothing of Dask.
+The parameters are those of the local classes of the same name. `fit(X, y, client=None)` runs on the
+client's cluster, by default the current one. `to_local()` returns the fitted plain estimator, which
+does not depend on Dask.
 
-* X stays where it is: blocks of rows travel between workers, one beside another at a time. What
-  comes to the client has p or p x p numbers, or one number a row at most, or centres of lists; the
-  client solves the eigenproblems and takes the steps of a descent.
-* A worker may die: everything is a task that can be repeated, from tasks that can be repeated. Only
-  data that a client has sent to the workers by `client.scatter` cannot be recovered: give X as an
-  array that Dask can compute, e.g. from files.
-* A fit that ends, in whatever way, leaves nothing on the cluster.
+* X stays in place. Blocks of rows travel between workers, to meet one other block at a time. The
+  client receives p or p x p numbers, at most one number per row, or centres of lists; it solves the
+  eigenproblems and takes the steps of a descent.
+* A worker may die: everything is a task that can be repeated, from inputs that can be recomputed.
+  Only data sent to the workers by `client.scatter` cannot be recovered: pass X as an array that
+  Dask can compute, e.g. from files.
+* However a fit ends, it leaves nothing on the cluster.
 
-Blocks may be of any sizes, empty or of one class. Cut large data so that a worker holds a few
-blocks (some hundred megabytes each); more than `MAX_BLOCKS` are merged, since each may meet each.
+Blocks may have any size, be empty, or contain a single class. Cut large data so that a worker holds
+a few blocks (some hundred megabytes each). If there are more than `MAX_BLOCKS`, they are merged,
+since each may meet each.
 """
 
 try:

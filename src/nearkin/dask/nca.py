@@ -46,7 +46,7 @@ from .table import Block, Table, Work, aligned, as_table, first_moments, taken
 
 
 class DaskNCA(DaskTransformer):
-    """Neighbourhood Components Analysis of Dask arrays: `nearkin.NCA` beyond one machine.
+    """Neighbourhood Components Analysis of Dask arrays; see `nearkin.NCA`.
 
     Parameters, attributes, warnings and the objective are those of `nearkin.NCA`, for
     `target="classes"` and `solver="lbfgs"`; there is no `partial_fit`.
@@ -54,23 +54,23 @@ class DaskNCA(DaskTransformer):
     Notes
     -----
     Unit, init, candidates and stopping rule are those of `nearkin.NCA`, and so are value and
-    gradient at a map, to rounding, where no distances tie. Up to 2,000 rows are in float64, and
-    their maps agree to 1e-7 or so. More rows are in float32, where the gradients differ by about
-    1e-5, and a descent amplifies that: up to 8,000 rows the metrics differ by 1e-4 to .1, less with
-    a lower `tol`. Among more rows neighbours are then searched by maps that differ already, and the
-    descents part: the map is another of about the same objective, about as far from that of
-    `nearkin.NCA` as this is from its own fit to the rows in another order.
+    gradient at a map, to rounding, if no distances tie. Up to 2,000 rows are in float64, and the
+    maps agree to about 1e-7. More rows are in float32, where gradients differ by about 1e-5, which
+    a descent amplifies: up to 8,000 rows the metrics differ by 1e-4 to .1, less with a smaller
+    `tol`. With more rows, neighbours are searched under maps that already differ, and the descents
+    diverge: the objective is about the same, but the map differs from that of `nearkin.NCA` about
+    as much as maps of `nearkin.NCA` differ for rows in another order.
 
-    The client takes the steps. The workers add up value and gradient, each block an equal share of
-    the pairs: so every worker holds the embedding of all rows, n m numbers, and the labels; the
-    rows stay where they are.
+    The client takes the steps, and the workers sum value and gradient, each block an equal share of
+    the pairs. Every worker therefore holds the embedding of all rows, n m numbers, and the labels;
+    the rows stay in place.
 
-    Cost: an iteration takes O(n^2 m + n p m) over all workers, with k candidates O(n k m + n p m)
-    and a search every 15 iterations, and a tenth of a second for the tasks; memory is O(n (p + m +
-    k)) over all workers and O(n m) on each.
+    Cost: an iteration takes O(n^2 m + n p m) over all workers; with k candidates O(n k m + n p m),
+    and a search every 15 iterations. The tasks take a tenth of a second. Memory is O(n (p + m + k))
+    over all workers and O(n m) on each.
 
-    KeyboardInterrupt, or a callback, ends the descent; the best map so far is kept, and the
-    interrupt is then raised again.
+    A KeyboardInterrupt or a callback may end the descent. The best map so far is kept, and the
+    interrupt is raised again.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class DaskNCA(DaskTransformer):
     """
 
     _local_class = NCA
-    __init__ = NCA.__init__  # the parameters, and their defaults
+    __init__ = NCA.__init__  # with the same parameters and defaults
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, client: Any = None) -> Self:
@@ -97,12 +97,12 @@ class DaskNCA(DaskTransformer):
         Parameters
         ----------
         X : Dask array of shape (n, p), p <= n
-            Numbers, in dense blocks of rows of known sizes; it may be lazy, and is computed once.
+            Numbers, in dense blocks of rows of known sizes. It may be lazy, and is computed once.
         y : Dask array of shape (n,)
-            Class labels, at least two classes. A row alone in its class cannot be labelled right:
-            it counts 0 in f and is left out of g.
+            Class labels, at least two classes. A row alone in its class cannot be classified
+            correctly: it contributes 0 to f and is left out of g.
         client : distributed.Client, default=None
-            Where to compute; the current client by default.
+            Where to compute; by default the current client.
 
         Returns
         -------
@@ -130,43 +130,44 @@ class DaskNCA(DaskTransformer):
             try:
                 nca.fit_term(term, m, rng, table.dtype, task)
             finally:
-                if hasattr(nca, "n_iter_"):  # also where an interrupt is raised again
+                if hasattr(nca, "n_iter_"):  # also if an interrupt is raised again
                     take_over(self, nca)
         return self
 
 
 class TwinTask(FitTask):
-    """The fit of a Dask estimator by its local twin: callbacks see what the twin has learned."""
+    """The fit of a Dask estimator by its local twin; callbacks see the state of the twin."""
 
     def __init__(
         self, estimator: DaskNCA, twin: NCA, X: Any, y: Any, n_iterations: int | None
     ) -> None:
         super().__init__(estimator, X, y, n_iterations)
         self.estimator, self.twin = estimator, twin
-        estimator.n_features_in_ = twin.n_features_in_  # which a map so far needs, too
+        estimator.n_features_in_ = twin.n_features_in_  # which a map needs before the fit ends, too
 
     def end(self) -> None:
-        """Let the estimator take over what the twin has learned, and report that it is fitted."""
+        """Copy the fitted state of the twin to the estimator, and report that it is fitted."""
         take_over(self.estimator, self.twin)
         super().end()
 
 
 @dataclass(frozen=True)
 class UnitClusterRows(Scale):
-    """Rows as `UnitRows`, that are spread over a cluster.
+    """The counterpart of `UnitRows` for rows on a cluster.
 
     Attributes
     ----------
     table : Table
-        Rows about their mean, in units of the typical distance of neighbours.
+        Centred rows, in units of the typical distance of neighbours.
     """
 
     table: Table
 
     @classmethod
     def of(cls, table: Table) -> UnitClusterRows:
-        """Return the rows of a table, which is used up: in float64 for up to 2,000 of them, in
-        float32 beyond.
+        """Return the rows of a table, which is consumed.
+
+        They are float64 for up to 2,000 rows, else float32.
         """
         n, *moment = table.total(first_moments)
         dtype = np.float64 if n <= FLOAT64_ROWS else np.float32
@@ -185,8 +186,9 @@ class UnitClusterRows(Scale):
         return nearest_squares(self.embedding(B))
 
     def candidates(self, B: np.ndarray, k: int, codes: Any, search: Searcher) -> Any:
-        """Return the k nearest rows of every row, with classes also the nearest of the same class,
-        and some far rows.
+        """Return the candidates of every row: the k nearest rows and some far ones.
+
+        With classes, the nearest row of the same class is a candidate, too.
         """
         Z = partition(self.embedding(B), search)
         near = nearest(Z, "all", k)
@@ -198,14 +200,14 @@ class UnitClusterRows(Scale):
 
 @dataclass(frozen=True)
 class ClusterTerm:
-    """-f or -g as `LabelTerm`, of rows that are spread over a cluster.
+    """-f or -g like `LabelTerm`, for rows on a cluster.
 
     Attributes
     ----------
     rows : UnitClusterRows
     objective : {"expected_accuracy", "log_likelihood"}
     labels : future of an array of shape (n,)
-        The class of every row as a number 0, 1, ...
+        Class codes 0, 1, ....
     search : Searcher
     """
 
@@ -216,7 +218,7 @@ class ClusterTerm:
     sign: ClassVar[int] = -1
 
     def __call__(self, B: np.ndarray, candidates: tuple[list[Future], np.ndarray] | None) -> Value:
-        """Return the value at a map, among some candidates or among all rows, and its gradient."""
+        """Return the value at a map and its gradient, for given candidates or all rows."""
         table, (n, _) = self.rows.table, self.rows.shape
         t = len(table.blocks)
         shares = [slice(s, None, t) for s in range(t)]
@@ -229,16 +231,16 @@ class ClusterTerm:
 
     @property
     def codes(self) -> Future | None:
-        """Classes, where the nearest row of the same class must be a candidate."""
+        """The classes, if the nearest row of the same class must be a candidate."""
         return self.labels if self.objective == "log_likelihood" else None
 
     @property
     def n_classes(self) -> int:
-        """Classes between which there are discriminant directions."""
+        """Number of classes, which limits the discriminant directions."""
         return len(self.rows.table.class_sizes)
 
     def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
-        """Return m directions by the name of an init; there may be fewer discriminant ones."""
+        """Return m directions for the name of an init; there may be fewer discriminant ones."""
         table, p = self.rows.table, self.rows.shape[1]
         if name == "pca":
             return eigh(table.total_scatter(), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
@@ -249,7 +251,7 @@ class ClusterTerm:
 
 
 def evenly_in(table: Table, n_rows: int) -> np.ndarray:
-    """Return at most `n_rows` rows of a table, drawn evenly by their norms."""
+    """Return at most `n_rows` rows of a table, evenly spaced in the order of their norms."""
     norms = table.map(lambda block: row_norms(block.X, squared=True))
     return evenly_by(np.concatenate(table.work.results(norms)), n_rows)
 
@@ -259,7 +261,8 @@ def nearest_squares(table: Table) -> np.ndarray:
     sample = np.sort(evenly_in(table, PERPLEXITY_ROWS))
     parts = np.split(sample, np.searchsorted(sample, table.starts[1:-1]))
     queries = table.work.submit(stacked, table.map(taken, parts))
-    # to the nearest of every block, infinite to themselves; of all blocks the 100 least
+    # to the nearest rows of every block, infinite to themselves; then the 100 smallest over all
+    # blocks
     found = table.map(
         lambda block, queries: squares_to(queries, block.X, sample - block.start), queries=queries
     )
@@ -273,7 +276,7 @@ def nearest_squares(table: Table) -> np.ndarray:
 
 
 def rescaled(block: Block, *, mean: Any = 0.0, unit: float = 1.0, dtype: Any = None) -> Block:
-    """Return rows about a mean, in a unit."""
+    """Return rows with a mean subtracted, in a unit."""
     return block._replace(X=((block.X - mean) / unit).astype(dtype or block.X.dtype))
 
 
@@ -283,14 +286,15 @@ def stacked(blocks: list[Block]) -> np.ndarray:
 
 
 def embedded(block: Block, *, B: np.ndarray) -> Block:
-    """Return a block of Z = X B', in the type of X; X is about its mean, and so is Z."""
+    """Return a block of Z = X B', in the dtype of X; X is centred, and so is Z."""
     B = aligned(B.astype(block.X.dtype, copy=False))
     return block._replace(X=block.X * B if B.ndim == 1 else block.X @ B.T)
 
 
 def added_up(part: Any, *, Z: np.ndarray, codes: np.ndarray, far: Any, terms: Terms) -> np.ndarray:
-    """Return one share of the value and of the gradient with respect to Z: of all pairs, or
-    estimated from the candidates of some rows; see `near_numbers`.
+    """Return one share of the value and of the gradient with respect to Z.
+
+    It is over all pairs, or estimated from the candidates of some rows; see `near_numbers`.
     """
     if far is None:
         return np.append(*among_all(Z, SameClass(codes), terms, part))
@@ -302,8 +306,9 @@ def added_up(part: Any, *, Z: np.ndarray, codes: np.ndarray, far: Any, terms: Te
 
 
 def chained(block: Block, *, of_embedding: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a block's part of the gradient with respect to B, by the chain rule; the value once,
-    with the first.
+    """Return a block's part of the gradient with respect to B, by the chain rule.
+
+    The first block also returns the value.
     """
     X = block.X.astype(np.float64)
     G = aligned(of_embedding[1:].reshape(-1, shape[0])[block.start : block.start + len(X)])
@@ -316,8 +321,9 @@ def chained(block: Block, *, of_embedding: np.ndarray, shape: tuple[int, ...]) -
 def near_numbers(
     near: Lists, same: Lists | None, start: int, *, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of a block and their neighbours, on request also of the same class, by their
-    `numbers`.
+    """Return the rows of a block and their neighbours by `numbers`.
+
+    The nearest row of the same class is included on request.
     """
     own, listed = start + np.arange(len(near.neighbors)), near.neighbors
     if same is not None:

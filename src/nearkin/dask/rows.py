@@ -1,6 +1,4 @@
-"""The `Rows` of a spectral method that are spread over a cluster: graphs are futures, scatters come
-to the client.
-"""
+"""`Rows` of a spectral method on a cluster: graphs are futures, scatters are on the client."""
 
 from __future__ import annotations
 
@@ -23,13 +21,14 @@ from ..scatter import RowSpace, span_basis, triangular_factor
 from .search import Lists, nearest, partition
 from .table import Block, Table
 
-BYTES_PER_NEIGHBOR = 100  # 16 in a list, 24 sent to other blocks, up to 48 in the edges made of it
+BYTES_PER_NEIGHBOR = 100  # 16 in a list, 24 sent to other blocks, up to 48 in the edges
 
 
 @dataclass
 class ClusterRows(Table):
-    """`nearkin.estimators.Rows` of Dask arrays: a table of p <= n features, and graphs of its rows.
-    A graph is a future of the rows of W (b, n) for every block.
+    """`nearkin.estimators.Rows` for Dask arrays with p <= n.
+
+    A graph is a list of futures, for each block the rows of W (b, n).
 
     Attributes
     ----------
@@ -41,7 +40,7 @@ class ClusterRows(Table):
     n_complement: int = 0
 
     def _knn(self, relation: str, k: Any) -> list[Future]:
-        """Return the distances to the k nearest rows, (b, n) of every block."""
+        """Return the distances to the k nearest rows, (b, n) for every block."""
         memory = self.work.memory()
         most = int(np.max(k))
         n = self.shape[0]
@@ -56,12 +55,14 @@ class ClusterRows(Table):
         return self.work.map(as_matrix, nearest(self, relation, k), n=n)
 
     def _symmetric(self, W: list[Future], join: str) -> list[Future]:
-        """Join the two directions of a graph by the "maximum", "minimum" or sum ("__add__") of the
-        weights.
+        """Combine both directions of a graph by `join` of the weights.
+
+        `join` is "maximum", "minimum" or the sum ("__add__").
         """
         graph = []
         for own, (start, stop) in zip(W, pairwise(self.starts), strict=True):
-            # which rows of a block list those from `start` to `stop`, a row for each of these
+            # which rows of a block list the rows from `start` to `stop`, with one row for each of
+            # these
             columns = self.work.map(
                 lambda W, start, stop: csr_array(W[:, start:stop].T), W, start=start, stop=stop
             )
@@ -74,7 +75,8 @@ class ClusterRows(Table):
         if weights == "binary":
             W = self.work.map(binary, G)
         else:
-            # of all blocks, the sum of the squared distances to listed neighbours, and their number
+            # over all blocks, the sum of the squared distances to listed neighbours, and their
+            # number
             lengths = self.work.map(
                 lambda G: np.array([np.square(G.data, dtype=np.float64).sum(), G.nnz]), G
             )
@@ -106,13 +108,13 @@ class ClusterRows(Table):
     def scatter(self, graph: list[Future]) -> np.ndarray:
         """See `Rows`.
 
-        It is summed as it is written, one difference an edge: a feature that differs along no edge
-        is exactly 0 in it, whatever lies between the components of the graph. O(e p^2) time for e
-        edges; up to n p / 2 numbers travel for every block, to those that it has edges to.
+        It is summed edge by edge from differences, so a feature that differs along no edge is
+        exactly 0, whatever the distance between components of the graph. O(e p^2) time for e edges;
+        up to n p / 2 numbers travel per block, to the blocks connected to it.
         """
         reached = self.work.map(adjacent_blocks, graph, starts=self.starts)
         adjacent = np.array(self.work.results(reached))
-        np.fill_diagonal(adjacent, True)  # every block has a part
+        np.fill_diagonal(adjacent, True)  # every block contributes
         S = self._sum_over_pairs(adjacent, add_differences, [self.blocks, graph], [self.blocks])
         return (S + S.T) / 2
 
@@ -134,12 +136,12 @@ class ClusterRows(Table):
     def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`.
 
-        With m_c and m the means of class c and of all rows, w_ij = a_ij / n_c the weights of S_w,
-        S_b is the sum of n_c (m_c - m)(m_c - m)' and of the scatter of the weights (1 -
-        n_c/n)(1/n_c - w_ij) within classes, of which none is negative. O(p sum_c n_c^2) time; n p /
-        2 numbers travel for every block.
+        With m_c and m the means of class c and of all rows, and w_ij = a_ij / n_c the weights of
+        S_w, S_b is the sum of n_c (m_c - m)(m_c - m)' and of the scatter of the weights (1 -
+        n_c/n)(1/n_c - w_ij) within classes, which are nonnegative. O(p sum_c n_c^2) time; n p / 2
+        numbers travel per block.
         """
-        # the distance of every row to the farthest neighbour that it lists, 0 without one
+        # the distance of every row to its farthest listed neighbour, 0 if there is none
         scales = self.work.map(lambda G: G.max(axis=1).toarray().ravel(), self._knn("same", k))
         n_c = self.class_sizes
         rows = [self.blocks, scales]
@@ -152,10 +154,10 @@ class ClusterRows(Table):
     def _sum_over_pairs(
         self, adjacent: np.ndarray, task: Callable, of_a: list, of_b: list, **how: Any
     ) -> np.ndarray:
-        """Return the sum over pairs of adjacent blocks a <= b; `of_a` and `of_b` are what the task
-        needs of each.
+        """Return the sum over pairs of adjacent blocks a <= b.
 
-        In round b the blocks up to b meet block b: few are in use at a time.
+        `of_a` and `of_b` are what the task needs of each. In round b the blocks up to b meet block
+        b, so few are in use at a time.
         """
         parts: list[Any] = [0.0] * len(adjacent)
         for b in range(len(adjacent)):
@@ -179,14 +181,11 @@ class ClusterRows(Table):
         return RowSpace(None, None).back_project(V)
 
 
-# Tasks on graphs: the rows W (b, n) of a block among all n, as a csr_array of weights or of
-# distances.
+# Tasks on graphs: the rows W (b, n) of a block among all n, as a csr_array of weights or distances.
 
 
 def as_matrix(lists: Lists, *, n: int) -> csr_array:
-    """Return the lists of a block as a matrix of distances (b, n), in which a duplicate is an
-    explicit zero.
-    """
+    """Return the lists of a block as a distance matrix (b, n); duplicates are explicit zeros."""
     listed = lists.neighbors >= 0
     indptr = np.concatenate(([0], np.cumsum(listed.sum(axis=1))))
     entries = lists.distances[listed], lists.neighbors[listed], indptr
@@ -196,26 +195,24 @@ def as_matrix(lists: Lists, *, n: int) -> csr_array:
 
 
 def join_directions(W: csr_array, transposed: list[csr_array], *, join: str) -> csr_array:
-    """Return the rows of a symmetric graph, from what they list and from where they are listed."""
+    """Return the rows of a symmetric graph, from what they list and where they are listed."""
     return getattr(W, join)(hstack(transposed, format="csr"))
 
 
 def adjacent_blocks(W: csr_array, *, starts: list[int]) -> np.ndarray:
-    """Say for every block whether some edges lead to its rows."""
+    """Return for every block whether some edges lead to its rows."""
     reached = np.searchsorted(starts, np.unique(W.indices), side="right") - 1
     return np.isin(np.arange(len(starts) - 1), reached)
 
 
 def closest(parts: list[tuple[np.ndarray, csr_array]], *, k: int) -> tuple[np.ndarray, csr_array]:
-    """Return the classes of the rows of some blocks, and of what they list the k closest pairs of
-    every class.
-    """
+    """Return the classes of rows of some blocks, and the k closest listed pairs of each class."""
     codes = np.concatenate([codes for codes, _ in parts])
     return codes, closest_listed(vstack([G for _, G in parts], format="csr"), codes, k)
 
 
 def add_differences(S: Any, block: Block, W: csr_array, others: Block) -> np.ndarray:
-    """Add to S the edges between two blocks, or within one."""
+    """Add the edges between two blocks, or within one, to S."""
     edges = W[:, others.start : others.start + len(others.X)].tocoo()
     once = np.flatnonzero(block.start + edges.row < others.start + edges.col)
     p = block.X.shape[1]
@@ -237,8 +234,9 @@ def add_local_pairs(
     means: np.ndarray,
     class_sizes: np.ndarray,
 ) -> np.ndarray:
-    """Add to LFDA's S_w and S_b (2, p, p) the pairs of one class between two blocks, or within one;
-    s, t are scales.
+    """Add the same-class pairs between two blocks, or within one, to LFDA's S_w and S_b (2, p, p).
+
+    s and t are local scales.
     """
     S = S + np.zeros((2, *2 * means.shape[1:]))
     once = 0.5 if block.start == others.start else 1.0

@@ -1,16 +1,16 @@
-"""Neighbours of rows that are spread over a cluster: block against block, or by an index that all
-blocks share; and the labels of the rows nearest to queries.
+"""Neighbours of rows on a cluster, block by block or with an index shared by all blocks; and the
+labels of the rows nearest to queries.
 
-Exact: the k nearest so far of every row are merged with those of one block more. Of equally near
-rows the one of the lowest number comes first, however the rows are cut into blocks.
+Exact: the k nearest rows so far are merged with those of one more block. Ties go to the row of the
+lowest index, however the rows are cut into blocks.
 
-Approximate: rows are partitioned into lists of near ones, and lists lie side by side in blocks.
-Each list holds rows of one class; the classes of at most 64 rows share lists. So a search in a
-relation selects lists, and a query is compared with the same rows however many blocks there are. A
-block meets only those that hold lists of its queries.
+Approximate: rows are partitioned into lists of near rows, and lists are stored contiguously in
+blocks. Each list contains rows of one class; classes of at most 64 rows share lists. A search in a
+relation thus selects lists, and a query is compared with the same rows whatever the number of
+blocks. A block only meets those that contain lists of its queries.
 
-`relation` says which rows may be neighbours: "all", those of the "same" class, or of an "other"
-one.
+`relation` says which rows may be neighbours: "all", those of the "same" class, or those of any
+"other" class.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..neighbors.inverted_lists import CoarseQuantizer, import_faiss
 from ..neighbors.lists import SMALL_CLASS, members_of, plan
 from .table import FAN_IN, Block, Table, Work, aligned, identity, taken
 
-PER_LIST = 20  # rows from which the centre of a list is learned
+PER_LIST = 20  # rows per list from which its centre is learned
 SEARCH_ROUNDING = 1e-6  # relative to the rows and their distance, of a search by products
 ROUNDING = 1e-3  # relative, of a distance in few dimensions
 
@@ -51,9 +51,9 @@ class Lists(NamedTuple):
     Attributes
     ----------
     neighbors : integer array of shape (b, k)
-        Their numbers among all rows, nearest first; -1 where there are no more.
+        Their indices among all rows, nearest first; padded with -1.
     distances : array of shape (b, k)
-        Euclidean; infinite where there are no more.
+        Euclidean; padded with infinity.
     """
 
     neighbors: np.ndarray
@@ -61,9 +61,7 @@ class Lists(NamedTuple):
 
 
 def block_searcher(search: Any, n: int) -> Searcher:
-    """Return the local searcher that says how blocks are searched: EXACT, or an IVFSearch for the
-    shared index.
-    """
+    """Return the local searcher for blocks: EXACT, or an IVFSearch for the shared index."""
     found = searcher(search, n)
     if (found is not EXACT and not isinstance(found, IVFSearch)) or found.recall is not None:
         raise ValueError(
@@ -75,12 +73,11 @@ def block_searcher(search: Any, n: int) -> Searcher:
 
 
 def partition(table: Table, search: Searcher) -> Table:
-    """Bring the rows of a table in the order in which their neighbours are searched, and return it:
-    for an approximate search (once) in lists of near rows, in as many blocks as before, of equal
-    sizes.
+    """Reorder the rows of a table for the search, and return the table.
 
-    A block of before is released as soon as its rows have left. O(n L d) time for L lists in d
-    dimensions; every row travels once.
+    For an approximate search they are placed (once) in lists of near rows, in the same number of
+    blocks, of equal sizes. An old block is released as soon as its rows have been sent. O(n L d)
+    time for L lists in d dimensions; every row travels once.
     """
     if table.index is not None or not isinstance(search, IVFSearch):
         return table
@@ -93,13 +90,13 @@ def partition(table: Table, search: Searcher) -> Table:
     n_probes = search.n_probes or PROBES
     index = SharedIndex(table.class_sizes, groups, V, n_probes, search.n_rerank)
     drawn = np.random.default_rng(0).random(n) < PER_LIST * n_lists / n
-    drawn[np.unique(groups[table.codes], return_index=True)[1]] = True  # no group is without a row
+    drawn[np.unique(groups[table.codes], return_index=True)[1]] = True  # every group has a row
     samples = table.map(
         lambda block, drawn: (index.project(block.X[drawn]), groups[block.codes[drawn]]),
         np.split(drawn, table.starts[1:-1]),
     )
-    # k-means elsewhere may find other centres: a worker that dies must not take with it those by
-    # which rows have left
+    # k-means on another worker may find other centres: a worker that dies must not lose the centres
+    # by which rows have been sent
     [quantizer] = work.results([work.submit(learn_centres, samples, n_lists)])
     index = index._replace(quantizer=quantizer)
     lists = np.concatenate(work.results(table.map(nearest_list, index=index)))
@@ -124,7 +121,7 @@ def partition(table: Table, search: Searcher) -> Table:
 
 
 def nearest(table: Table, relation: str, k: Any) -> list[Future]:
-    """Return the lists of the k nearest rows of every row, a future of `Lists` for every block.
+    """Return the lists of the k nearest rows of every row, a future of `Lists` per block.
 
     Parameters
     ----------
@@ -133,7 +130,7 @@ def nearest(table: Table, relation: str, k: Any) -> list[Future]:
         among L lists in d dimensions, and to search n_probes / L of all rows. O(n k) memory over
         all workers.
     relation : {"all", "same", "other"}
-        Among all others, those of the same class, or those of other classes.
+        Among all other rows, those of the same class, or those of other classes.
     k : int, or array of shape (n_classes,)
         For all rows, or for the rows of each class.
     """
@@ -153,19 +150,19 @@ def nearest(table: Table, relation: str, k: Any) -> list[Future]:
     meet = work.results(table.map(adjacent, chosen, index=index, **where))
     found = []
     for b, queries in enumerate(blocks):
-        lists = None  # one block after the other searches its blocks: few are in use at a time
+        lists = None  # blocks are processed one after the other, so few are in use at a time
         met = np.flatnonzero(meet[b])
-        for other in [b, *met[met != b]]:  # itself, with the nearest, first
+        for other in [b, *met[met != b]]:  # itself first, which has the nearest rows
             candidates = blocks[other]
             lists = work.submit(search_block, queries, lists, candidates, index, chosen[b], **how)
         found.append(lists)
     return found
 
 
-# What both searches do with a block: the candidates that it offers, and the nearest of these.
+# The common part of both searches: the candidates of a block, and the nearest of these.
 
-# Queries of a block (q,); for each the positions of some rows of another block (q, r), -1 for none;
-# lower bounds of their distances.
+# Queries of a block (q,); for each, the positions of some rows of another block (q, r), padded with
+# -1; lower bounds on their distances.
 Found = tuple[np.ndarray, np.ndarray, Any]
 
 
@@ -179,8 +176,10 @@ def search_block(
     relation: str,
     k: Any,
 ) -> Lists:
-    """Return, as a task, the lists of some rows, None for empty ones, after a search in one block
-    more: in all of it, or with an index in those lists that were chosen for them.
+    """Return, as a task, the lists of some rows (None for empty ones) after searching one more
+    block.
+
+    The whole block is searched, or with an index the lists chosen for the rows.
     """
     k = per_row(k, queries)
     known = 0 if lists is None else lists.neighbors.shape[1]
@@ -195,7 +194,7 @@ def search_block(
         found = listed_candidates(queries, candidates, relation, searches, index, chosen)
     else:
         found = (_nearest(queries, candidates, *one) for one in searches)
-    # all that is to be listed is among what is found; others may be
+    # everything to list is among what is found, which may contain more
     for i, at, least in found if width else ():
         numbers = candidates.start + at
         if relation == "other":
@@ -223,10 +222,10 @@ def listed_candidates(
     index: SharedIndex,
     chosen: tuple[np.ndarray, np.ndarray],
 ) -> Iterator[Found]:
-    """Yield queries and the positions of the candidates nearest to them in few dimensions, in the
-    lists chosen.
+    """Yield queries and the positions of their nearest candidates in few dimensions, in the lists
+    chosen.
     """
-    if relation == "same":  # all of a small class are compared: lists that it shares may hold none
+    if relation == "same":  # a small class is compared completely: its shared lists may hold none
         small = index.is_small(queries)
         for i, j, n in searches:
             if small[i[0]]:
@@ -242,21 +241,21 @@ def listed_candidates(
     names = (candidates.lists - first).astype(np.int64)
     n_lists = max(int(last - first) + 1, probes.shape[1])  # faiss misreads more probes than lists
     inverted = faiss.IndexIVFFlat(faiss.IndexFlatL2(Y.shape[1]), Y.shape[1], n_lists)
-    inverted.is_trained = True  # which lists are searched is known
+    inverted.is_trained = True  # the lists to search are known
     inverted.nprobe = probes.shape[1]
     inverted.add_core(len(Y), faiss.swig_ptr(Y), None, faiss.swig_ptr(names))
     for rows in row_blocks(len(searching), int(n_found.max())):
         i = searching[rows]
         theirs = np.where(here[i], probes[i] - first, -1).astype(np.int64)
-        unused = np.zeros(theirs.shape, np.float32)  # faiss 1.9 wants an array
+        unused = np.zeros(theirs.shape, np.float32)  # faiss 1.9 requires an array
         r = min(int(n_found[i].max()), len(Y))
         squares, at = inverted.search_preassigned(index.project(queries.X[i]), r, theirs, unused)
-        # in fewer dimensions rows are nearer, never farther
+        # in fewer dimensions rows are closer, never farther
         yield i, at, np.sqrt(squares) * (1 - ROUNDING)
 
 
 def _nearest(queries: Block, candidates: Block, i: np.ndarray, j: np.ndarray, k: int) -> Found:
-    """Return queries, and of the candidates j the k nearest to each of them, by distance, then by
+    """Return queries, and the k nearest of the candidates j for each, by distance, then by
     position.
     """
     Q = queries.X[i]
@@ -264,7 +263,7 @@ def _nearest(queries: Block, candidates: Block, i: np.ndarray, j: np.ndarray, k:
     k = min(k, len(j))
     with config_context(assume_finite=True):
         away, at = EXACT.index(Y, k + 1)(Q, min(k + 1, len(Y)))
-    if k < len(Y):  # the search rounds: check its choice where the next row is as near
+    if k < len(Y):  # the search rounds: check its choice if the next row is as near
         rounding = SEARCH_ROUNDING * (away[:, k] + np.sqrt(np.einsum("ij,ij->i", Q, Q)))
         unsure = np.flatnonzero(away[:, k] - away[:, k - 1] <= rounding)
         for some in (unsure[block] for block in row_blocks(len(unsure), len(Y))):
@@ -273,14 +272,15 @@ def _nearest(queries: Block, candidates: Block, i: np.ndarray, j: np.ndarray, k:
 
 
 def _distances(Q: np.ndarray, i: np.ndarray, Y: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Return the distances of rows i of Q to rows j of Y: the same bits for the same rows, whatever
-    their blocks.
+    """Return the distances of rows i of Q to rows j of Y, bitwise equal for the same rows.
+
+    They do not depend on the blocks of the rows.
     """
     Q, Y = aligned(Q), aligned(Y)
     distances = np.empty(len(i))
     blocks = row_blocks(len(i), Q.shape[1], 2**17)
-    # Written again and again: a worker of Dask gives back freed memory at once, and new pages cost
-    # more than the work.
+    # Overwritten repeatedly: a Dask worker returns freed memory at once, and new pages cost more
+    # than the work.
     shape = (blocks[0].stop if blocks else 0, Q.shape[1])
     (q, y), D = np.empty((2, *shape), Q.dtype), np.empty(shape)
     for pairs in blocks:
@@ -298,32 +298,33 @@ def per_row(k: Any, block: Block) -> np.ndarray:
 
 
 def members_by_class(codes: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield every class that has rows in a block, and these."""
+    """Yield every class that has rows in a block, with these rows."""
     return ((c, members) for c, members in enumerate(members_of(codes)) if len(members))
 
 
-# The index that all blocks share, and the tasks that make it and choose lists of it.
+# The index shared by all blocks, and the tasks that build it and choose lists from it.
 
 
 class SharedIndex(NamedTuple):
-    """The lists of all blocks. A group is a class of more than 64 rows; the smaller classes form
-    the last one.
+    """The lists of all blocks.
+
+    A group is a class of more than 64 rows; all smaller classes form the last group.
 
     Attributes
     ----------
     class_sizes, groups : integer arrays of shape (n_classes,)
-        How many rows are in every class, and its group.
+        Number of rows of every class, and its group.
     projection : array of shape (p, d) or None
         To the few dimensions of the centres; None for the features themselves.
     n_probes : int
-        How many lists are searched for a query, the nearest; more where they hold too few rows.
+        Number of nearest lists searched for a query; more if they contain too few rows.
     n_rerank : int
-        How many rows found there are ranked again by their distances in all features; 0 for the
-        usual number.
+        Number of rows found there that are ranked again by their distances in all features; 0 for
+        the default.
     quantizer : CoarseQuantizer
         Of the sample from which the lists were learned.
     sizes : integer array of shape (n_lists,)
-        How many rows are in every list.
+        Number of rows of every list.
     """
 
     class_sizes: np.ndarray
@@ -340,13 +341,13 @@ class SharedIndex(NamedTuple):
         return np.ascontiguousarray(Z, dtype=np.float32)
 
     def nearest_lists(self, Z: np.ndarray, lists: np.ndarray, n: int) -> np.ndarray:
-        """Return the numbers of those n of some lists whose centres are nearest to rows."""
+        """Return the indices of the n of some lists whose centres are nearest to each row."""
         coarse = import_faiss().IndexFlatL2(Z.shape[1])
         coarse.add(self.quantizer.centres[lists])
         return lists[coarse.search(Z, n)[1]].astype(np.int32)
 
     def is_small(self, block: Block) -> np.ndarray:
-        """Say for every row whether its class shares lists with others."""
+        """Return for every row whether its class shares lists with others."""
         return self.class_sizes[block.codes] <= SMALL_CLASS
 
 
@@ -357,7 +358,7 @@ def learn_centres(samples: list[tuple[np.ndarray, np.ndarray]], n_lists: int) ->
 
 
 def nearest_list(block: Block, *, index: SharedIndex) -> np.ndarray:
-    """Return the number of every row's list, the nearest of its group."""
+    """Return the list of every row, the nearest one of its group."""
     Z = index.project(block.X)
     lists = np.empty(len(block.X), np.int32)
     for group, members in members_by_class(index.groups[block.codes]):
@@ -367,9 +368,7 @@ def nearest_list(block: Block, *, index: SharedIndex) -> np.ndarray:
 
 
 def join(pieces: list[Block], start: int, numbers: np.ndarray, lists: np.ndarray) -> Block:
-    """Return the rows of a new block in the order of their `numbers`, from pieces in which these
-    ascend.
-    """
+    """Return the rows of a new block ordered by `numbers`, from pieces in which these ascend."""
     at = np.argsort(np.argsort(numbers))
     X = np.concatenate([piece.X for piece in pieces])[at]
     codes = np.concatenate([piece.codes for piece in pieces])[at]
@@ -379,12 +378,12 @@ def join(pieces: list[Block], start: int, numbers: np.ndarray, lists: np.ndarray
 def choose_lists(
     block: Block, *, index: SharedIndex, relation: str, k: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the lists to be searched for every row, -1 for no more, shape (b, at
-    least n_probes), and how many rows to find there.
+    """Return the lists to search for every row, and how many rows to find there.
 
-    They are the nearest of those that hold rows in the relation, more than n_probes where these
-    hold too few rows. To find are k rows, or more to rank them again, and those that may not count:
-    the row itself; or its class, where this is in the lists that are searched.
+    The lists, shape (b, at least n_probes), are padded with -1. They are the nearest ones that
+    contain rows in the relation, more than n_probes if these have too few rows. The number of rows
+    is k, or more to rank them again, plus those that may not count: the row itself, or its class if
+    it is in the lists that are searched.
     """
     Z = index.project(block.X)
     small = index.is_small(block)
@@ -421,7 +420,7 @@ def adjacent(
     relation: str,
     spans: np.ndarray,
 ) -> np.ndarray:
-    """Say for every block whether it is searched for some rows; their own always is."""
+    """Return for every block whether it is searched for some rows; their own always is."""
     needed = np.zeros(len(index.sizes) + 1, dtype=bool)
     needed[chosen[0]] = True
     if relation == "same" and index.is_small(block).any():
@@ -440,7 +439,7 @@ class Near(NamedTuple):
     Attributes
     ----------
     labels, distances : arrays of shape (q, k)
-        Fewer columns where there are fewer rows.
+        Fewer columns if there are fewer rows.
     """
 
     labels: np.ndarray
@@ -456,7 +455,7 @@ def nearest_labels(
     client: Any = None,
     progress: Callable[[int, int], Any] = lambda done, total: None,
 ) -> Near:
-    """Return the labels of the k rows of X that are nearest to every query, by exact search.
+    """Return the labels of the k rows of X nearest to every query, by exact search.
 
     Parameters
     ----------
@@ -466,13 +465,13 @@ def nearest_labels(
     k : int
     client : distributed.Client, default=None
     progress : callable, optional
-        Called as `progress(rows that have been searched, n)`.
+        Called as `progress(number of rows searched, n)`.
 
     Notes
     -----
-    O(n q m) time; a worker holds the queries and one block, which is released as soon as it was
-    searched. q k numbers of every block are merged by the workers as they come, q k come to the
-    client. Of equally near rows those of earlier blocks count.
+    O(n q m) time. A worker holds the queries and one block, which is released as soon as it was
+    searched. The workers merge q k numbers of every block as they come, and q k numbers come to the
+    client. Ties go to rows of earlier blocks.
     """
     query = queries.to_delayed().item()
     blocks = zip(X.to_delayed().ravel(), y.to_delayed().ravel(), X.chunks[0], strict=True)
@@ -484,12 +483,12 @@ def nearest_labels(
         while len(merged) > 1:
             groups = [merged[at : at + FAN_IN] for at in range(0, len(merged), FAN_IN)]
             merged = [delayed(nearest_of)(group, k) for group in groups]
-        # one graph: blocks that are merged are near in time
+        # a single graph, in which blocks that are merged are close in time
         *parts, nearest = work.compute([*lazy, *merged])
         done = 0
         sizes = dict(zip([part.key for part in parts], filter(None, X.chunks[0]), strict=True))
-        finished = as_completed(parts, loop=work.client.loop)  # not the current one's
-        del parts  # a result lives as long as its future: each is released once it is merged
+        finished = as_completed(parts, loop=work.client.loop)  # not that of the current client
+        del parts  # a result lives as long as its future, and is thus released once merged
         for part in finished:
             done += sizes[part.key]
             progress(done, X.shape[0])
@@ -504,7 +503,7 @@ def labels_in(block: np.ndarray, labels: np.ndarray, queries: np.ndarray, k: int
 
 
 def nearest_of(parts: list[Near], k: int) -> Near:
-    """Return the nearest of several blocks, which are in order."""
+    """Return the nearest rows over several blocks, given in order."""
     labels, distances = (np.hstack(arrays) for arrays in zip(*parts, strict=True))
     first = np.argsort(distances, axis=1, kind="stable")[:, :k]
     return Near(*(np.take_along_axis(one, first, axis=1) for one in (labels, distances)))

@@ -1,4 +1,4 @@
-"""The spectral methods on a Dask cluster, each with the parameters of the local one."""
+"""The spectral methods on a Dask cluster, with the parameters of the local classes."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from .table import Work, as_table, check_dask, kept_dtype
 
 
 class DaskTransformer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
-    """The Dask form of a local class: its parameters, its fitted attributes, Dask arrays in and
-    out.
+    """Base of the Dask counterparts of local classes: same parameters and attributes, for Dask
+    arrays.
 
-    Abstract: a class names its `_local_class`, takes over its `__init__`, and defines `fit`, which
-    fits a local twin.
+    Abstract: a subclass sets its `_local_class`, takes over its `__init__`, and defines `fit`,
+    which fits a local twin.
     """
 
     _local_class: ClassVar[type]
 
     def transform(self, X: da.Array) -> da.Array:
-        """Map rows, block by block, when they are computed.
+        """Map rows lazily, block by block.
 
         Parameters
         ----------
         X : Dask array of shape (n, p)
-            Chunks of unknown sizes will do.
+            Chunk sizes may be unknown.
 
         Returns
         -------
@@ -60,14 +60,15 @@ class DaskTransformer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         )
 
     def to_local(self) -> Any:
-        """Return the plain estimator, fitted: it takes NumPy arrays and holds nothing of Dask."""
+        """Return the fitted plain estimator, which takes NumPy arrays and needs no Dask."""
         check_is_fitted(self)
         local = self._local_class(**clone(self).get_params(deep=False))
         return deepcopy(take_over(local, self))
 
     def _checked(self, X: Any) -> da.Array:
-        """Return X in blocks of whole rows, or raise an error with the remedy where it is no
-        two-dimensional Dask array of numbers.
+        """Return X in blocks of whole rows.
+
+        Unless X is a two-dimensional Dask array of numbers, raise an error with the remedy.
         """
         name = type(self).__name__
         local = self._local_class.__name__
@@ -83,7 +84,7 @@ class DaskTransformer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         return X.rechunk({1: -1})
 
     def _twin(self, X: Any) -> tuple[Any, da.Array]:
-        """Return the local estimator to be fitted, and X checked, in blocks of whole rows."""
+        """Return the local estimator to be fitted, and validated X in blocks of whole rows."""
         X = self._checked(X)
         twin = self._local_class(**self.get_params(deep=False))
         twin.n_features_in_ = X.shape[1]
@@ -91,22 +92,22 @@ class DaskTransformer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
 
 def take_over(estimator: Any, fitted: Any) -> Any:
-    """Return an estimator with what another has learned."""
+    """Return an estimator with the fitted state of another."""
     learned = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
     vars(estimator).update(learned)
     return estimator
 
 
 class DaskStandardScaler(DaskTransformer):
-    """scikit-learn's `StandardScaler` for Dask arrays: every feature to mean 0 and variance 1.
+    """scikit-learn's `StandardScaler` for Dask arrays: scales every feature to mean 0 and variance
+    1.
 
-    Parameters and attributes are those of `sklearn.preprocessing.StandardScaler`, and so is what is
-    done with NaN, which counts as missing, and with constant features, which are only centred.
-    Chunks of unknown sizes will do.
+    Parameters and attributes are those of `sklearn.preprocessing.StandardScaler`. NaN counts as
+    missing and constant features are only centred, as there. Chunk sizes may be unknown.
 
     Notes
     -----
-    O(n p) time, 2 p numbers from every block; one pass over X.
+    O(n p) time and one pass over X; 2 p numbers from every block.
 
     Examples
     --------
@@ -131,7 +132,7 @@ class DaskStandardScaler(DaskTransformer):
             Numbers, in dense blocks.
         y : ignored
         client : distributed.Client, default=None
-            Where to compute; the current client by default.
+            Where to compute; by default the current client.
 
         Returns
         -------
@@ -149,7 +150,7 @@ class DaskStandardScaler(DaskTransformer):
                 f"X {'contains infinity' if infinite else 'holds no number'}: drop or fill these "
                 "rows."
             )
-        # scikit-learn's rule: what varies by rounding only is constant
+        # scikit-learn's rule: a feature that only varies by rounding is constant
         eps = np.finfo(np.float64).eps
         constant = var <= n_seen * eps * var + (n_seen * m * eps) ** 2
         scaler.n_samples_seen_ = n_seen if np.ptp(n_seen) else n_seen[0]
@@ -171,7 +172,7 @@ class DaskPCA(DaskTransformer):
 
     Notes
     -----
-    O(n p^2) time, one pass over X; p x p numbers from every block.
+    O(n p^2) time and one pass over X; p x p numbers from every block.
 
     Examples
     --------
@@ -200,7 +201,7 @@ class DaskPCA(DaskTransformer):
             Numbers, in dense blocks of rows of known sizes.
         y : ignored
         client : distributed.Client, default=None
-            Where to compute; the current client by default.
+            Where to compute; by default the current client.
 
         Returns
         -------
@@ -224,19 +225,20 @@ class DaskPCA(DaskTransformer):
 
 
 class DaskSpectralEmbedding(DaskTransformer):
-    """The Dask form of a spectral method: its `_local_class` learns from rows on a cluster.
+    """Base of the Dask counterparts of spectral methods: `_local_class` learns from rows on a
+    cluster.
 
-    Parameters, attributes, warnings and the criterion are those of the local class; the map is the
-    same to rounding where no distances are equal.
+    Parameters, attributes, warnings and the criterion are those of the local class. The map is the
+    same to rounding if no distances are equal.
 
     Notes
     -----
-    Cost, over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate one in d
-    dimensions, O(e p^2) for the scatters of e edges; memory for O(n (p + k)) numbers, of which a
-    worker holds its share and a few blocks; p x p numbers on the client. Neighbours that would take
-    more than half of the workers' memory, at 100 bytes each, are refused. An approximate search
-    partitions the rows first, so that a block travels only to those that search its lists or have
-    edges to it; this takes 64 numbers more for each row.
+    Cost over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate one in d
+    dimensions, and O(e p^2) for the scatters of e edges. Memory is O(n (p + k)) numbers, of which a
+    worker holds its share and a few blocks, and p x p numbers on the client. Neighbours that would
+    take more than half of the workers' memory, at 100 bytes each, are refused. An approximate
+    search first partitions the rows, so that a block only travels to blocks that search its lists
+    or have edges to it; this takes 64 additional numbers per row.
 
     Examples
     --------
@@ -260,11 +262,11 @@ class DaskSpectralEmbedding(DaskTransformer):
         Parameters
         ----------
         X : Dask array of shape (n, p), p <= n
-            Numbers, in dense blocks of rows of known sizes; it may be lazy, and is computed once.
+            Numbers, in dense blocks of rows of known sizes. It may be lazy, and is computed once.
         y : Dask array of shape (n,)
             Class labels, at least two classes. Ignored by `DaskLPP`.
         client : distributed.Client, default=None
-            Where to compute; the current client by default.
+            Where to compute; by default the current client.
 
         Returns
         -------
@@ -274,7 +276,7 @@ class DaskSpectralEmbedding(DaskTransformer):
         twin, X = self._twin(X)
         labelled = get_tags(twin).target_tags.required
         search = block_searcher(getattr(self, "search", "exact"), X.shape[0])
-        exact = search is EXACT and hasattr(self, "search")  # GMML compares none
+        exact = search is EXACT and hasattr(self, "search")  # GMML searches no neighbours
         with Work(client) as work:
             table = as_table(work, type(self).__name__, X, y, labelled=labelled, exact=exact)
             twin.fit_rows(ClusterRows(**vars(table), search=search))
@@ -284,8 +286,9 @@ class DaskSpectralEmbedding(DaskTransformer):
 
 
 class DaskDMLMJ(DaskSpectralEmbedding):
-    """Maximization of the Jeffrey divergence of Dask arrays: see `nearkin.DMLMJ`, and
-    `DaskSpectralEmbedding`.
+    """Distance learning by Jeffrey divergence for Dask arrays; see `nearkin.DMLMJ`.
+
+    The cost is that of `DaskSpectralEmbedding`.
     """
 
     _local_class = DMLMJ
@@ -293,8 +296,9 @@ class DaskDMLMJ(DaskSpectralEmbedding):
 
 
 class DaskDNE(DaskSpectralEmbedding):
-    """Discriminant Neighborhood Embedding of Dask arrays: see `nearkin.DNE`;
-    `DaskSpectralEmbedding` for the cost.
+    """Discriminant Neighborhood Embedding of Dask arrays; see `nearkin.DNE`.
+
+    The cost is that of `DaskSpectralEmbedding`.
     """
 
     _local_class = DNE
@@ -302,8 +306,9 @@ class DaskDNE(DaskSpectralEmbedding):
 
 
 class DaskGMML(DaskSpectralEmbedding):
-    """Geometric Mean Metric Learning of Dask arrays: see `nearkin.GMML`. O(n p^2 + p^3); no
-    neighbours are searched.
+    """Geometric Mean Metric Learning of Dask arrays; see `nearkin.GMML`.
+
+    The cost is O(n p^2 + p^3); no neighbours are searched.
     """
 
     _local_class = GMML
@@ -311,8 +316,9 @@ class DaskGMML(DaskSpectralEmbedding):
 
 
 class DaskLDE(DaskSpectralEmbedding):
-    """Local Discriminant Embedding of Dask arrays: see `nearkin.LDE`, and `DaskSpectralEmbedding`
-    for the cost.
+    """Local Discriminant Embedding of Dask arrays; see `nearkin.LDE`.
+
+    The cost is that of `DaskSpectralEmbedding`.
     """
 
     _local_class = LDE
@@ -320,11 +326,11 @@ class DaskLDE(DaskSpectralEmbedding):
 
 
 class DaskLFDA(DaskSpectralEmbedding):
-    """Local Fisher Discriminant Analysis of Dask arrays: see `nearkin.LFDA`, and
-    `DaskSpectralEmbedding` for the cost.
+    """Local Fisher Discriminant Analysis of Dask arrays; see `nearkin.LFDA`.
 
-    The within-class graph joins all pairs of a class: O(p sum_c n_c^2) time besides, whatever the
-    search; n p / 2 numbers travel for every block.
+    The cost is that of `DaskSpectralEmbedding`, plus that of the within-class graph, which connects
+    all pairs of a class: O(p sum_c n_c^2) time, whatever the search; n p / 2 numbers travel per
+    block.
     """
 
     _local_class = LFDA
@@ -332,8 +338,9 @@ class DaskLFDA(DaskSpectralEmbedding):
 
 
 class DaskLPP(DaskSpectralEmbedding):
-    """Locality Preserving Projections of Dask arrays: see `nearkin.LPP`, and
-    `DaskSpectralEmbedding` for the cost.
+    """Locality Preserving Projections of Dask arrays; see `nearkin.LPP`.
+
+    The cost is that of `DaskSpectralEmbedding`.
     """
 
     _local_class = LPP
@@ -341,11 +348,11 @@ class DaskLPP(DaskSpectralEmbedding):
 
 
 class DaskMFA(DaskSpectralEmbedding):
-    """Marginal Fisher Analysis of Dask arrays: see `nearkin.MFA`, and `DaskSpectralEmbedding` for
-    the cost.
+    """Marginal Fisher Analysis of Dask arrays; see `nearkin.MFA`.
 
-    The closest pairs of a class are chosen among the n_pairs nearest rows of other classes of every
-    row: that many neighbours have to fit into memory.
+    The cost is that of `DaskSpectralEmbedding`. The closest pairs of a class are chosen among the
+    n_pairs nearest rows of other classes of every row: that many neighbours have to fit into
+    memory.
     """
 
     _local_class = MFA
@@ -353,11 +360,10 @@ class DaskMFA(DaskSpectralEmbedding):
 
 
 class DaskNMMP(DaskSpectralEmbedding):
-    """Neighborhood MinMax Projections of Dask arrays: see `nearkin.NMMP`, and
-    `DaskSpectralEmbedding` for the cost.
+    """Neighborhood MinMax Projections of Dask arrays; see `nearkin.NMMP`.
 
-    The default n_neighbors_within, half of a class, makes lists whose length grows with the rows:
-    set it to 10, say.
+    The cost is that of `DaskSpectralEmbedding`. The default n_neighbors_within, half of a class,
+    makes lists whose length grows with the number of rows: set it, e.g. to 10.
     """
 
     _local_class = NMMP

@@ -1,4 +1,4 @@
-"""Rows and labels on a cluster: what is accepted, and the blocks that all tasks work on."""
+"""Rows and labels on a cluster: validation, and the blocks that all tasks work on."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from scipy.sparse import csr_array
 from .._blocks import require_memory
 from .._validation import check_spread, encode_labels
 
-FAN_IN = 8  # sums that one task adds
-LARGE = 50_000  # bytes of a shared argument from which on it becomes a task of its own
+FAN_IN = 8  # terms that one task adds
+LARGE = 50_000  # bytes from which on a shared argument becomes a task of its own
 
 
 def identity(value: Any) -> Any:
-    """Return a value."""
+    """Return the value."""
     return value
 
 
 class Work:
-    """The tasks of one fit; as a context, it releases on exit whatever is left of them on the
+    """The tasks of one fit. As a context manager, it releases on exit what they left on the
     cluster.
 
-    State travels as arguments of tasks and nothing is scattered: a result lost with its worker is
+    State travels as task arguments, and nothing is scattered: a result lost with its worker is
     computed again.
 
     Parameters
@@ -50,28 +50,28 @@ class Work:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        for future in list(self._futures):  # a traceback may hold some of them: release those, too
+        for future in list(self._futures):  # a traceback may hold some of them; release those, too
             future.release()
 
     def persist(self, array: Any) -> Any:
-        """Return a Dask array whose blocks the workers keep."""
+        """Return a Dask array whose blocks are kept by the workers."""
         array = self.client.persist(array)
         self._tracked(futures_of(array))
         return array
 
     def value(self, array: Any) -> Any:
-        """Return what a small Dask array holds."""
+        """Return the contents of a small Dask array."""
         return self.results(self.compute([array]))[0]
 
     def compute(self, blocks: Sequence[Any]) -> list[Future]:
-        """Submit delayed values in one graph: what they have in common is computed once."""
+        """Submit delayed values in one graph, so that what they share is computed once."""
         return self._tracked(self.client.compute(list(blocks)))
 
     def map(self, function: Callable, *arguments: Sequence[Any], **fixed: Any) -> list[Future]:
         """Submit a task for every position of the lists of arguments.
 
-        A large shared argument becomes a task of its own. Dask would make one, too, but name it
-        after the parameter: two maps at a time would share the value of the first.
+        A large shared argument becomes a task of its own. Dask would create one, too, but with the
+        name of the parameter, so two concurrent maps would share the value of the first.
         """
         shared = {
             name: self.submit(identity, value) if sizeof(value) > LARGE else value
@@ -84,8 +84,9 @@ class Work:
         return self._tracked([self.client.submit(function, *arguments, pure=False, **fixed)])[0]
 
     def reduce(self, parts: Sequence[Future], add: Callable = sum) -> Future:
-        """Submit the sum of the results, in a tree that depends on their number alone: the same to
-        the bit.
+        """Submit the sum of the results, as a tree that only depends on their number.
+
+        The result is bitwise reproducible.
         """
         while len(parts) > 1:
             parts = [
@@ -95,15 +96,15 @@ class Work:
         return parts[0]
 
     def total(self, parts: Sequence[Future], add: Callable = sum) -> Any:
-        """Return the sum of the results, added by the workers."""
+        """Return the sum of the results, computed by the workers."""
         return self.client.gather(self.reduce(parts, add))
 
     def results(self, futures: Sequence[Future]) -> list[Any]:
-        """Return the results, in order: only for tasks whose results are small."""
+        """Return the results in order; only for tasks with small results."""
         return self.client.gather(list(futures))
 
     def memory(self) -> int:
-        """Return how many bytes the workers may use, 0 where they have no limit."""
+        """Return the number of bytes that the workers may use, 0 if there is no limit."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         return sum(worker["memory_limit"] or 0 for worker in workers)
 
@@ -112,25 +113,25 @@ class Work:
         return futures
 
 
-MAX_BLOCKS = 300  # each may meet each: 90,000 tasks; more are merged
-EXACT_ROWS = 200_000  # above, to compare all pairs is refused
-SECONDS_PER_PRODUCT = 1e-10  # measured on one thread; a search takes n^2 p of them
+MAX_BLOCKS = 300  # each may meet each, i.e. 90,000 tasks; more blocks are merged
+EXACT_ROWS = 200_000  # with more, comparing all pairs is refused
+SECONDS_PER_PRODUCT = 1e-10  # measured on one thread; a search takes n^2 p products
 
 
 class Block(NamedTuple):
-    """A block of rows, as tasks see it.
+    """A block of rows, as tasks receive it.
 
     Attributes
     ----------
     X : array of shape (b, p)
-        Relative to one row of the table, the nearest to its mean.
+        Relative to the row of the table that is nearest to its mean.
     codes : array of shape (b,)
-        The class of every row as a number 0, 1, ...; 0 without labels.
+        Class codes 0, 1, ...; 0 without labels.
     start : int
-        The number of the first row.
+        The index of the first row.
     lists, numbers : integer arrays of shape (b,), or None
-        For an approximate search: the number of every row's list, ascending, and its number in the
-        table as given.
+        For an approximate search: the list of every row, ascending, and its index in the original
+        table.
     """
 
     X: np.ndarray
@@ -149,18 +150,18 @@ class Table:
     work : Work
     blocks : list of futures of Block
     starts : list of int
-        The number of the first row of every block, followed by n.
+        The index of the first row of every block, followed by n.
     shape : (n, p)
     dtype : float32 or float64
     codes : array of shape (n,)
-        The class of every row as given, as a number 0, 1, ...; 0 without labels.
+        Class codes 0, 1, ..., in the original order of rows; 0 without labels.
     class_sizes : array of shape (n_classes,)
     mean : array of shape (p,)
-        Of the rows as given.
+        Of the original rows.
     index : future of SharedIndex, or None
-        Of rows that have been partitioned; then their blocks have `lists`.
+        For partitioned rows, whose blocks have `lists`.
     spans : integer array of shape (n_blocks, 2), or None
-        The first and the last list of which a block has rows.
+        The first and the last list with rows in each block.
     """
 
     work: Work
@@ -175,16 +176,17 @@ class Table:
     spans: Any = None
 
     def map(self, task: Callable, *each: Sequence[Any], **fixed: Any) -> list[Future]:
-        """Submit a task for every block, whose arguments are the block and its part of `each`."""
+        """Submit a task for every block; its arguments are the block and its part of `each`."""
         return self.work.map(task, self.blocks, *each, **fixed)
 
     def total(self, task: Callable, *each: Sequence[Any], **fixed: Any) -> Any:
-        """Return the sum of what a task makes of every block, added by the workers."""
+        """Return the sum of the results of a task on every block, computed by the workers."""
         return self.work.total(self.map(task, *each, **fixed))
 
     def total_scatter(self, weights: list[Any] | None = None) -> np.ndarray:
-        """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default
-        every w_i is 1.
+        """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p).
+
+        By default every w_i is 1.
         """
         each = [] if weights is None else [weights]
         weight, *moment = self.total(first_moments, *each)
@@ -192,16 +194,17 @@ class Table:
         return (S + S.T) / 2
 
     def within_scatter(self, weights: np.ndarray | None = None) -> np.ndarray:
-        """Return `sum_c w_c sum_(i in c) (x_i - m_c)(x_i - m_c)'`, shape (p, p); by default every
-        w_c is 1.
+        """Return `sum_c w_c sum_(i in c) (x_i - m_c)(x_i - m_c)'`, shape (p, p).
+
+        By default every w_c is 1.
         """
         each = [] if weights is None else [self.map(lambda block: weights[block.codes])]
         S = self.total(second_moment, *each, mean=self.class_means())
         return (S + S.T) / 2
 
     def class_means(self) -> np.ndarray:
-        """Return the mean of every class, relative to the row that blocks are, shape (n_classes,
-        p).
+        """Return the mean of every class, shape (n_classes, p), relative to the origin of the
+        blocks.
         """
         sums = self.total(class_sums, n_classes=len(self.class_sizes))
         return sums / self.class_sizes[:, None]
@@ -217,12 +220,11 @@ class Table:
 def as_table(
     work: Work, name: str, X: da.Array, y: Any = None, *, labelled: bool = True, exact: bool = True
 ) -> Table:
-    """Return rows and labels on the cluster, the classes numbered as the local estimators number
-    them.
+    """Return rows and labels on the cluster, with the class codes of the local estimators.
 
-    `exact` says whether all pairs of rows will be compared, `labelled` whether y counts, `name` is
-    that of the class in messages. What cannot work or would take too long is refused before
-    anything is computed. The labels come to the client.
+    `exact` says whether all pairs of rows will be compared, `labelled` whether y is used; `name` is
+    that of the class in messages. What cannot work, or would take too long, raises an error before
+    anything is computed. The labels are sent to the client.
     """
     _check_sizes(X, "X")
     n, p = X.shape
@@ -255,8 +257,8 @@ def as_table(
         classes, codes = encode_labels(work.value(y))
     check_spread(work.value(da.stack([X.min(axis=0), X.max(axis=0)])))
     mean = work.value(X.mean(axis=0, dtype=np.float64))
-    # Relative to a row, what is constant becomes exactly 0, where the rounding of a mean would pass
-    # for scatter.
+    # Relative to a row, constant features are exactly 0; relative to a mean, rounding errors would
+    # count as scatter.
     central = work.value(da.square(X - mean).sum(axis=1).argmin())
     origin = work.value(X[central]).astype(np.float64)
     raw, labels = (work.compute(array.to_delayed().ravel()) for array in (X, y))
@@ -267,7 +269,7 @@ def as_table(
 
 
 def check_exact(n: int, p: int, n_threads: int) -> None:
-    """Raise a ValueError with the estimated time where comparing all pairs of rows would take too
+    """Raise a ValueError with the estimated time if comparing all pairs of rows would take too
     long.
     """
     if n > EXACT_ROWS:
@@ -286,7 +288,7 @@ def kept_dtype(dtype: Any) -> np.dtype:
 
 
 def check_dask(name: str, array: Any, argument: str, remedy: str) -> None:
-    """Raise a TypeError with the remedy when an argument is no Dask array."""
+    """Raise a TypeError with the remedy if an argument is not a Dask array."""
     if not isinstance(array, da.Array):
         raise TypeError(
             f"{argument} is a {type(array).__module__.partition('.')[0]} {type(array).__name__}, "
@@ -306,7 +308,7 @@ def _check_sizes(array: da.Array, argument: str) -> None:
 def as_block(
     X: np.ndarray, y: Any, start: int, size: int, *, classes: np.ndarray, origin: np.ndarray
 ) -> Block:
-    """Return, as a task, a block of rows relative to the origin, its labels numbered."""
+    """Return, as a task, a block of rows relative to the origin, with class codes."""
     if (len(X), len(y)) != (size, size):
         raise ValueError(
             f"A block has {len(X)} rows and {len(y)} labels where {size} are announced: call "
@@ -319,16 +321,16 @@ def as_block(
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
-    """Return an array as one at an address that suits its numbers.
+    """Return an array at an address that is aligned for its dtype.
 
-    What another worker sent may lie at an odd address; NumPy multiplies a copy of it, which rounds
-    otherwise where it was transposed.
+    Data sent by another worker may be unaligned. NumPy multiplies a copy of it, whose rounding may
+    differ if it is transposed.
     """
     return np.require(array, requirements="A")
 
 
 def taken(block: Block, numbers: np.ndarray) -> Block:
-    """Return, as a task, some rows of a block by their numbers among all rows."""
+    """Return, as a task, some rows of a block by their indices among all rows."""
     i = numbers - block.start
     return Block(block.X[i], block.codes[i], block.start, None, block.numbers[i])
 
@@ -342,7 +344,7 @@ def first_moments(block: Block, weights: np.ndarray | None = None) -> np.ndarray
 def second_moment(
     block: Block, weights: np.ndarray | None = None, *, mean: np.ndarray
 ) -> np.ndarray:
-    """Return the weighted sum of squares and products about the mean (p,), or about the class means
+    """Return the weighted sum of squares and products about the mean (p,) or class means
     (n_classes, p).
     """
     X = block.X.astype(np.float64) - (mean if mean.ndim == 1 else mean[block.codes])

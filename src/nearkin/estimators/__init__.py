@@ -1,4 +1,4 @@
-"""One method a file, named after it; each reads as its paper."""
+"""One method per file, named after it and written as in its paper."""
 
 from .base import SpectralEmbedding as SpectralEmbedding
 from .discriminative_projections import (
@@ -30,7 +30,7 @@ from .soft_neighbors import SoftNeighborsClassifier, SoftNeighborsRegressor
 from .t_nca import TDistributedNCA
 from .tdl import TDL, TDLClassifier
 
-# `nearkin.evaluation.compare` runs those with an attribute `compared_as` in this order: quick ones
+# `nearkin.evaluation.compare` runs those with an attribute `compared_as` in this order, fast ones
 # first.
 __all__ = [  # noqa: RUF022
     "RCA", "GMML", "LPP", "LFDA", "LDE", "MFA", "DMLMJ", "DNE", "NMMP", "ITML", "NCA", "LMNN",

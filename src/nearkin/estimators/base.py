@@ -1,5 +1,5 @@
-"""What every learned linear map offers, the one `fit` of all spectral methods, and how a parameter
-is chosen on the training rows: folds of them, and the rule of one standard error.
+"""The base classes of learned linear maps and spectral methods, and the choice of a parameter on
+folds of the training rows by the one-standard-error rule.
 """
 
 from __future__ import annotations
@@ -36,16 +36,15 @@ from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, range_basis, shrunk
 from .rows import Rows, weights_of
 
-NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # among which "auto" chooses
+NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # the candidates of "auto"
 
-# Among which `compare` chooses the parameter `shrinkage` of the methods that divide by a
-# within-class scatter, the default first: neither is better on all tables
-# (benchmarks/shrinkage.py).
+# The values of `shrinkage` that `compare` tries for methods that divide by a within-class scatter,
+# the default first. Neither is better on all tables (benchmarks/shrinkage.py).
 COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage": None})
 
 N_SPLITS = 5
-MAX_ROWS = 2000  # about so many of many rows make the folds,
-FEWEST_OF_A_CLASS = 10  # and of each class at least so many, or all
+MAX_ROWS = 2000  # folds are made of about this many rows,
+FEWEST_OF_A_CLASS = 10  # with at least this many of each class, or all
 
 
 class SparseRowsMixin:
@@ -58,7 +57,7 @@ class SparseRowsMixin:
 
 
 class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """A transformer of dense or sparse rows to coordinates, whose number is `_n_features_out`."""
+    """A transformer of dense or sparse rows with `_n_features_out` output features."""
 
     _needs_labels = False
 
@@ -71,9 +70,9 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 class LinearEmbedding(Embedding):
-    """A linear map `Z = X components_.T`, which is also the metric `M = components_.T components_`.
+    """A linear map `Z = X components_.T` with the metric `M = components_.T components_`.
 
-    Abstract: a method defines `__init__` and `fit`, which sets `components_` of shape (m, p).
+    Abstract: a subclass defines `__init__` and `fit`, and `fit` sets `components_`, shape (m, p).
     """
 
     components_: np.ndarray
@@ -84,18 +83,18 @@ class LinearEmbedding(Embedding):
         Parameters
         ----------
         X : array or sparse matrix of shape (n, p)
-            Under `sklearn.config_context(array_api_dispatch=True)` also a torch tensor, or another
-            array by the array API standard.
+            With `sklearn.config_context(array_api_dispatch=True)` also a torch tensor or any other
+            array that follows the array API standard.
 
         Returns
         -------
         Z : array of shape (n, m)
-            float32 if X is float32, of the library and on the device of X. Euclidean distances
-            between its rows are the learned distances.
+            The embedding, in the library and on the device of X; float32 if X is float32. Euclidean
+            distances between its rows are the learned distances.
 
         Notes
         -----
-        Cost: O(n p m). The map is moved to a device once.
+        Cost: O(n p m). The map is copied to a device once.
         """
         check_is_fitted(self, "components_")
         xp = foreign_namespace(X)
@@ -106,7 +105,7 @@ class LinearEmbedding(Embedding):
         return safe_sparse_dot(X, self.components_.T.astype(X.dtype, copy=False), dense_output=True)
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
-        """Return the shortest rows that the map puts nearest to given coordinates.
+        """Map coordinates back to rows of features, by the pseudoinverse of the map.
 
         Parameters
         ----------
@@ -115,10 +114,11 @@ class LinearEmbedding(Embedding):
         Returns
         -------
         X : array of shape (n, p)
-            `Z pinv(components_).T`, float32 if Z is float32. Where the rows of `components_` are
-            linearly independent, `transform(X)` is Z. `inverse_transform(transform(X))` is the
-            orthogonal projection of the rows X onto the span of the rows of `components_`, about
-            the origin: unlike PCA, the map subtracts no mean.
+            `Z pinv(components_).T`, float32 if Z is float32: among the rows that the map takes
+            closest to Z, those of smallest norm. If the rows of `components_` are linearly
+            independent, `transform` of the result is Z. `inverse_transform(transform(X))` is the
+            orthogonal projection of X onto the span of the rows of `components_`, about the origin:
+            unlike PCA, the map does not subtract a mean.
 
         Notes
         -----
@@ -138,18 +138,17 @@ class LinearEmbedding(Embedding):
         return Z @ ((U[:, kept] / s[kept]) @ Vt[kept]).astype(Z.dtype)
 
     def get_mahalanobis_matrix(self) -> np.ndarray:
-        """Return the learned metric `M = components_.T components_`, shape (p, p), positive
+        """Return the learned metric, `components_.T components_` of shape (p, p), positive
         semi-definite.
         """
         check_is_fitted(self, "components_")
         return self.components_.T @ self.components_
 
     def get_metric(self) -> Callable[..., float]:
-        """Return the learned distance as a function of two rows `(u, v, squared=False)`.
+        """Return the learned distance as a function `(u, v, squared=False)` of two rows.
 
-        It holds a copy of the map, can be pickled, and serves wherever a callable metric is
-        accepted; `transform` followed by the Euclidean distance is the fast way to the same
-        numbers.
+        The function holds a copy of the map and can be pickled. It works wherever a callable metric
+        is accepted, but `transform` followed by the Euclidean distance is faster.
         """
         check_is_fitted(self, "components_")
         return partial(_distance, self.components_.copy())
@@ -160,7 +159,7 @@ class LinearEmbedding(Embedding):
         Parameters
         ----------
         pairs : array of shape (n_pairs, 2, p)
-            Two rows a pair.
+            Two rows per pair.
 
         Returns
         -------
@@ -172,7 +171,7 @@ class LinearEmbedding(Embedding):
         return np.linalg.norm((pairs[:, 0] - pairs[:, 1]) @ self.components_.T, axis=1)
 
     def pair_score(self, pairs: Any) -> np.ndarray:
-        """Return minus `pair_distance(pairs)`: larger for pairs that are more alike."""
+        """Return `-pair_distance(pairs)`, which is larger for more similar pairs."""
         return -self.pair_distance(pairs)
 
     @property
@@ -187,19 +186,19 @@ def _distance(components: np.ndarray, u: Any, v: Any, squared: bool = False) -> 
 
 
 class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
-    """A linear map from the scatters of one or two graphs, by an eigenproblem: two graphs and one
-    criterion.
+    """A linear map from the scatters of one or two graphs, found by an eigenproblem.
 
-    Abstract. A method defines `__init__`, which stores the parameters (`n_components` and, where
-    neighbours are searched, `search` among them) and `_solve`, which reads as its paper; what there
-    is to check of its own parameters extends `_check_parameters`. `fit` is final.
+    Abstract. A subclass defines `__init__`, which stores the parameters (including `n_components`
+    and, where neighbours are searched, `search`), and `_solve`, which implements the paper's
+    algorithm. It extends `_check_parameters` to check its own parameters. `fit` is final.
 
-    Parameters that are a number of neighbours or "auto" are named in `_neighbor_counts`; `_solve`
-    reads the attributes of their names with an underscore behind. "auto" takes the smallest k among
-    1, 3, 5, 7, 10 and 15 (the same for all parameters that are "auto") whose accuracy, of 1-NN in
-    the learned space, is within one standard error of the best on five folds of the training rows
-    (`inner_folds`: not drawn, so there is no seed). Of more than 2,000 rows the folds are
-    made of about 2,000, of each class at least ten. That takes 30 fits of 1,600 rows or fewer.
+    `_neighbor_counts` names the parameters that are a number of neighbours or "auto"; `_solve`
+    reads the resolved values from the attributes with a trailing underscore. "auto" takes the
+    smallest k among 1, 3, 5, 7, 10 and 15 whose 1-NN accuracy in the learned space is within one
+    standard error of the best, on five folds of the training rows. All parameters that are "auto"
+    get the same k. The folds are deterministic (see `inner_folds`), and of more than 2,000 rows
+    they use about 2,000, at least ten of each class. The choice takes 30 fits of at most 1,600
+    rows.
     """
 
     n_components: Any
@@ -217,22 +216,22 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
-            Class labels, at least two classes; -1 is a class like any other. Ignored by `LPP`,
+            Class labels, at least two classes; -1 is a class like any other. `LPP` ignores them
             unless its n_neighbors is "auto".
         sample_weight : array of shape (n,), default=None
-            Weights s_i of the rows, 0 or more, of which only the ratios matter; None for 1. A row
-            of weight 2 counts as two equal rows that are no neighbours of each other, one of weight
-            0 is absent: the k nearest rows are k distinct ones, an edge w_ij becomes s_i s_j w_ij,
-            so that
+            Weights s_i of the rows, at least 0; None for equal weights. Only their ratios matter. A
+            row of weight 2 counts as two equal rows that are not neighbours of each other; a row of
+            weight 0 is left out. The k nearest rows are k distinct ones, an edge w_ij becomes
+            s_i s_j w_ij, and thus
 
-                S(W) = 1/2 sum_ij s_i s_j w_ij (x_i - x_j)(x_i - x_j)',
+                S(W) = 1/2 sum_ij s_i s_j w_ij (x_i - x_j)(x_i - x_j)'.
 
-            and every mean, every size of a class and every other scatter is that of the copies
-            (with s_i / mean(s) copies of row i, where the scale matters).
+            Means, class sizes and other scatters are those of the copies (where the scale matters,
+            of s_i / mean(s) copies of row i).
         distances : sparse matrix of shape (n, n), default=None
-            Distances from every row to some others, in place of a search; rows that lack neighbours
-            of a class use those they have, with a warning. Cross-validation cannot subset it.
-            Ignored by `RCA`.
+            Precomputed distances from every row to some others, used in place of a search. Rows
+            that lack neighbours of a class use those they have, with a warning. Cross-validation
+            cannot subset this matrix. `RCA` ignores it.
 
         Returns
         -------
@@ -263,11 +262,10 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         return self
 
     def fit_rows(self, rows: Rows, scores: dict[int, np.ndarray] | None = None) -> Self:
-        """Learn the map from rows in any place, by the methods of `Rows`, and set the fitted
-        attributes.
+        """Learn the map from rows in memory or elsewhere, through the methods of `Rows`.
 
-        Where a number of neighbours is "auto", `scores` holds for each number the accuracy in every
-        fold, and the best is taken.
+        Sets the fitted attributes. If a number of neighbours is "auto", `scores` holds the accuracy
+        in every fold for each candidate, and `best_setting` chooses.
         """
         if self._neighbor_counts:
             self.n_neighbors_scores_ = scores
@@ -307,18 +305,18 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         """Return the directions, as columns in the coordinates of the scatters of `rows`."""
 
     def _check_parameters(self, n_features: int) -> None:
-        """Raise an error that names what is wrong."""
+        """Raise an error that names the invalid parameter."""
         if self.n_components is not None:
             check_integer(self.n_components, "n_components", 1, n_features)
 
     _encode_labels = staticmethod(encode_labels)
 
     def _solves_in_span(self, n: int, p: int) -> bool:
-        """Say whether, for p > n, coordinates are those in the span of the rows."""
+        """Return whether the problem is solved in the span of the rows if p > n."""
         return True
 
     def _shrunk(self, S_w: np.ndarray, rows: Rows) -> np.ndarray:
-        """Return S_w shrunk on the span of the rows by `shrinkage_`: see `LDE`."""
+        """Return S_w, shrunk on the span of the rows by `shrinkage_` (see `LDE`)."""
         if self.shrinkage_ == 0:
             return S_w
         return shrunk(S_w, range_basis(rows.total_scatter()), self.shrinkage_)
@@ -331,20 +329,18 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         weights: np.ndarray | None,
         task: FitTask,
     ) -> dict[int, np.ndarray]:
-        """Return the accuracy in every fold, by the number of neighbours that these parameters
-        have.
-        """
+        """Return the accuracy in every fold for each candidate number of neighbours."""
         sample = sample_rows(X, codes)
         X, codes, weights = X[sample], codes[sample], weights_of(weights, sample)
         params = self.get_params(deep=False)
         scores = []
-        with warnings.catch_warnings(action="ignore"):  # of fits that are not kept
+        with warnings.catch_warnings(action="ignore"):  # from fits that are not kept
             for train, test in inner_folds(X, codes):
                 of_fold = []
                 for k in NUMBERS_OF_NEIGHBORS:
                     learner = type(self)(**params | dict.fromkeys(names, k))  # without callbacks
                     learner.fit(X[train], codes[train], weights_of(weights, train))
-                    # of one neighbour, whose copies would not change the vote
+                    # 1-NN: copies of a row would not change the vote
                     vote = KNeighborsClassifier(1).fit(learner.transform(X[train]), codes[train])
                     Z = learner.transform(X[test])
                     of_fold.append(vote.score(Z, codes[test], weights_of(weights, test)))
@@ -363,8 +359,7 @@ def best_setting(scores: Any) -> int:
     Parameters
     ----------
     scores : array of shape (settings, folds)
-        Larger is better. The settings are in the order in which they are preferred: the simplest
-        first.
+            Larger is better. Settings are in order of preference, the simplest first.
     """
     scores = np.asarray(scores)
     means = scores.mean(axis=1)
@@ -376,29 +371,28 @@ def best_setting(scores: Any) -> int:
 def inner_folds(
     X: Any, y: np.ndarray, n_splits: int = N_SPLITS, rng: np.random.Generator | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the rows of the training and of the test part of every fold. Nothing is drawn, unless
-    a generator is given.
+    """Return deterministic folds: the training rows and the test rows of each.
 
-    Rows sorted by class, and within a class by their distance from the mean of all rows, are dealt
-    to the folds in turn. So a fold has its share of every class, of its central rows and of its
-    outliers, and the same rows in another order, rotated, or with classes renamed have the same
-    folds (but for equal distances).
+    Rows are sorted by class, and within a class by distance from the mean of all rows, then dealt
+    to the folds in turn. Each fold thus gets its share of every class, both of central rows and of
+    outliers. Apart from equal distances, the folds do not change if rows are reordered or rotated,
+    or classes renamed.
 
     Parameters
     ----------
     X : array or csr_array of shape (n, p)
     y : ndarray of shape (n,)
-        Classes as numbers; -1 for no label; the same number for all rows of a continuous target.
+        Classes as integers; -1 for no label; a constant for a continuous target.
     n_splits : int
-        Number of folds, fewer where there are fewer rows to test.
+        Number of folds; fewer if there are fewer rows to test.
     rng : Generator, optional
-        Shuffles the rows of each class before they are dealt, for other folds of the same rows.
+        Shuffles the rows of each class before they are dealt, which gives other folds.
 
     Returns
     -------
     list of (train, test)
-        Rows without a label, or alone in their class, are in every training part, which therefore
-        holds every class. Empty where there are no others.
+        Rows without a label, and rows alone in their class, are in every training part, which
+        therefore holds every class. The list is empty if there are no other rows.
     """
     order, codes, sizes = _by_class(X, y)
     if rng is not None:
@@ -413,11 +407,10 @@ def inner_folds(
 
 
 def sample_rows(X: Any, y: np.ndarray, n_rows: int = MAX_ROWS) -> np.ndarray:
-    """Return about n_rows of the rows of X: every class's share of them, but ten of each, or all,
-    in any case.
+    """Return the indices of about n_rows rows of X, stratified by class.
 
-    As in `inner_folds`, they are evenly spaced in the order of distances from the mean, and not
-    drawn.
+    At least ten rows of each class are taken, or all that it has. As in `inner_folds`, they are
+    evenly spaced in the order of distance from the mean, not drawn at random.
     """
     order, codes, sizes = _by_class(X, y)
     steps = np.minimum(-(-len(y) // n_rows), np.maximum(sizes // FEWEST_OF_A_CLASS, 1))
@@ -427,12 +420,13 @@ def sample_rows(X: Any, y: np.ndarray, n_rows: int = MAX_ROWS) -> np.ndarray:
 
 
 def _by_class(X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rows sorted by class, and in each by distance from the mean, the class of the
-    nearest row first; the class of every row as a number; and the sizes of the classes.
+    """Return the rows sorted by class and distance from the mean, the class codes and class sizes.
+
+    Within a class the nearest row comes first.
     """
     codes, sizes = np.unique(y, return_inverse=True, return_counts=True)[1:]
     mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    # squared, but for a constant
+    # squared distances, up to a constant
     distances = row_norms(X, squared=True) - 2 * (X @ mean.astype(X.dtype))
     nearest = np.full(len(sizes), np.inf)
     np.minimum.at(nearest, codes, distances)

@@ -1,5 +1,5 @@
-"""What the maps that are found by descent share: inits, rows without a scale, candidates for
-neighbours, the penalty, and what a fit sets in the end.
+"""What the maps found by descent share: inits, candidate neighbours, rows scaled to unit neighbour
+distance, the penalty, and setting the fitted attributes.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ from ..scatter import RowSpace, row_space, total_scatter
 from ..spectral import generalized_eigh, range_basis, shrunk, unit_within_scatter
 from .base import LinearEmbedding
 
-# Where a descent begins: maps of a scale at which neighbourhoods are neither empty nor hold all
-# rows.
+# Inits, scaled such that neighbourhoods are neither empty nor hold all rows.
 
 PERPLEXITY = 10.0
-PERPLEXITY_ROWS = 1000  # it is the mean over so many rows
-PERPLEXITY_NEIGHBORS = 100  # of a row: what lies beyond adds nothing
+PERPLEXITY_ROWS = 1000  # the perplexity is averaged over this many rows
+PERPLEXITY_NEIGHBORS = 100  # of a row; farther ones contribute nothing
 
-SHRINKAGE = 0.01  # of S_w; more would hide from LDA what noise of large variance covers
+SHRINKAGE = 0.01  # of S_w; with more, high-variance noise hides low-variance directions from LDA
 
 INITS = ("auto", "identity", "pca", "lda", "random")
 
@@ -44,24 +43,24 @@ INITS = ("auto", "identity", "pca", "lda", "random")
 def unit_distance(
     X: Any, n_rows: int = PERPLEXITY_ROWS, *, mean_perplexity: float = PERPLEXITY
 ) -> float:
-    """Return the u at which `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` has a mean perplexity of 10, from
-    some rows.
+    """Return the bandwidth u at which `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` has a mean perplexity of
+    10, estimated from some rows.
     """
     return perplexity_bandwidth(nearest_squares(X, n_rows), mean_perplexity)
 
 
 def perplexity_bandwidth(squares: np.ndarray, mean_perplexity: float = PERPLEXITY) -> float:
-    """Return u from the squared distances (rows, k) of some rows to their nearest, ascending.
+    """Return the bandwidth u with a given mean perplexity.
 
-    The mean perplexity is `mean_perplexity`, or more where rows have duplicates: at least twice
-    that of the nearest alone. It is at most half way from there to k, which matters where there are
-    fewer than 20 rows.
+    `squares`, shape (rows, k), holds the squared distances of some rows to their nearest rows,
+    ascending. With duplicates the target is at least twice the smallest possible perplexity. It is
+    at most half way between the smallest and the largest, which matters for fewer than 20 rows.
     """
     if not squares.any():
         return 1.0
     typical = squares[squares > 0].mean()
     low, high = -8.0, 8.0  # u^2 from 1/3000 of the typical square to 3000 times it
-    # 1 and all neighbours, but for duplicates and few rows
+    # 1 and the number of neighbours, unless there are duplicates or few rows
     fewest, most = (perplexity(squares / (typical * np.exp(end))) for end in (low, high))
     log_u2 = 0.0
     if fewest < most:
@@ -76,13 +75,14 @@ def perplexity_bandwidth(squares: np.ndarray, mean_perplexity: float = PERPLEXIT
 
 
 def perplexity(squares: np.ndarray) -> float:
-    """Return the mean of `perplexities`."""
+    """Return the mean of `perplexities(squares)`."""
     return float(np.mean(perplexities(squares)))
 
 
 def perplexities(squares: np.ndarray) -> np.ndarray:
-    """Return exp(entropy) of the softmax of every row of minus these squared distances, in any
-    order.
+    """Return exp(entropy) of the softmax of minus the squared distances of each row.
+
+    The distances may be in any order.
     """
     excess = squares - squares.min(axis=1, keepdims=True)
     E = np.exp(-excess)
@@ -91,16 +91,19 @@ def perplexities(squares: np.ndarray) -> np.ndarray:
 
 
 def nearest_squares(X: Any, n_rows: int = PERPLEXITY_ROWS) -> np.ndarray:
-    """Return the squared distances of at most `n_rows` rows to their 100 nearest others, ascending,
-    shape (at most n_rows, at most 100).
+    """Return the squared distances of some rows to their 100 nearest others, ascending.
+
+    The shape is (at most `n_rows`, at most 100).
     """
     sample = evenly_by(row_norms(X, squared=True), n_rows)
     return np.sort(squares_to(X[sample], X, sample), axis=1)[:, :-1]
 
 
 def squares_to(queries: Any, X: Any, numbers: np.ndarray) -> np.ndarray:
-    """Return the squared distances of queries to their 101 nearest rows of X, shape (n_queries, at
-    most 101), infinite to the row of their number.
+    """Return the squared distances of queries to their 101 nearest rows of X.
+
+    The shape is (n_queries, at most 101). The distance of a query to the row of its own index is
+    infinite.
     """
     with config_context(assume_finite=True):
         index = NearestNeighbors(algorithm="brute").fit(X)
@@ -111,15 +114,17 @@ def squares_to(queries: Any, X: Any, numbers: np.ndarray) -> np.ndarray:
 
 
 def evenly_by(norms: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return the numbers of at most `n_rows` rows, evenly spaced in the order of their norms: the
-    same rows in whatever order they come.
+    """Return the indices of at most `n_rows` rows, evenly spaced in the order of their norms.
+
+    The choice does not depend on the order of the rows.
     """
     return np.argsort(norms, kind="stable")[:: -(-len(norms) // n_rows)]
 
 
 def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
-    """Return m orthonormal directions (m, p), or p where these are fewer, by the name of an init;
-    for "auto" PCA, or the identity where all dimensions are kept.
+    """Return min(m, p) orthonormal directions as rows, for the name of an init.
+
+    "auto" is PCA, or the identity if all dimensions are kept.
     """
     m = min(m, X.shape[1])
     if name == "identity" or (name == "auto" and m == X.shape[1]):
@@ -135,11 +140,12 @@ def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
 
 
 def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:
-    """Return the m first principal directions (m, p), by scikit-learn's `PCA(m, **how)` unless
-    LAPACK gives up.
+    """Return the first m principal directions (m, p), with a fallback if LAPACK fails.
+
+    They are those of scikit-learn's `PCA(m, **how)`.
     """
     try:
-        with np.errstate(invalid="ignore"):  # equal rows have no share of variance
+        with np.errstate(invalid="ignore"):  # of equal rows the explained variance ratio is 0 / 0
             return PCA(m, **how).fit(X).components_
     except LinAlgError:
         p = X.shape[1]
@@ -147,26 +153,25 @@ def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:
 
 
 def discriminant_directions(S_b: np.ndarray, S_w: np.ndarray, m: int) -> np.ndarray:
-    """Return the m first directions (m, p) of Fisher's discriminant, in units of S_w shrunk by a
-    hundredth.
+    """Return the first m Fisher discriminant directions (m, p), with S_w shrunk by 0.01.
 
-    So none is longer than ten times one of mean scatter. Unshrunk, a feature that hardly varies,
-    such as a pixel of the margin, has so long a direction that nothing is left of the others in a
-    map whose penalty is limited.
+    They are scaled by the shrunk S_w; none is longer than ten times a direction of mean scatter.
+    Without shrinkage, a feature of almost no variance, such as a pixel at the margin, gets so long
+    a direction that a limit on the map's penalty leaves nothing of the others.
     """
     S_w = shrunk(S_w, range_basis(S_w + S_b), SHRINKAGE)
     return unit_within_scatter(generalized_eigh(S_b, S_w)).vectors[:, :m].T
 
 
-# Rows that are candidates for neighbours: targets of the same class, the nearest in an embedding,
-# some far ones.
+# Candidate neighbours: targets of the same class, rows near in an embedding, and some far rows.
 
 N_NEAR, N_FAR = 50, 500
 
 
 def target_neighbors(Z: Any, codes: np.ndarray, k: Any, search: Searcher = EXACT) -> np.ndarray:
-    """Return the k nearest rows of the same class of every row, or the first `k[i]`, shape (n, k or
-    fewer); its own number for none.
+    """Return the k nearest rows of the same class for every row, or `k[i]` for row i.
+
+    The shape is (n, at most k). Missing neighbours are filled with the row's own index.
     """
     graph = nearest_same_class(Z, codes, k, search)
     lengths = np.diff(graph.indptr)
@@ -183,37 +188,36 @@ def near_rows(
     search: Searcher = EXACT,
     anchors: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the numbers of the k nearest rows of every row, or of different anchors, shape (n, k).
+    """Return the indices of the k nearest rows of every row, or of separate anchors, shape (n, k).
 
-    With classes there is a column more, without which g cannot do: the nearest row of the same
-    class, or the row itself where it is listed already, or there is none.
+    With classes there is one more column, which g needs: the nearest row of the same class, or the
+    row itself if that is listed already or does not exist.
     """
     queried = np.ones(len(Z), int) if anchors is None else np.bincount(anchors, minlength=len(Z))
-    near = nearest(Z, k * queried, search).indices.reshape(-1, k)  # in the order of the rows
+    near = nearest(Z, k * queried, search).indices.reshape(-1, k)  # in row order
     if codes is not None:
         own = np.flatnonzero(queried).astype(near.dtype)
         near = with_same_class(near, target_neighbors(Z, codes, queried, search)[own, 0], own)
     return near if anchors is None else near[np.argsort(np.argsort(anchors))]
 
 
-# Rows in units of the typical distance of their neighbours.
+# Rows scaled by the typical distance between neighbours.
 
-FLOAT64_ROWS = 2000  # rows up to which a descent computes in float64
-UNIT_ROWS = 200  # from which the unit of many rows is estimated: each is compared with all
-BLOCK = 2**19  # numbers of a block of rows, which is copied twice or thrice
+FLOAT64_ROWS = 2000  # up to this many rows, a descent computes in float64
+UNIT_ROWS = 200  # rows that are compared with all others to estimate the unit of many rows
+BLOCK = 2**19  # entries in a block of rows, which is copied two or three times
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Between a map B of rows in units of the typical distance of neighbours, and the map A of the
-    features.
+    """Converts between the map A of the features and the map B of rows in typical distances.
 
     Attributes
     ----------
     unit : float
-        The typical distance.
+        The typical distance between neighbours.
     space : RowSpace
-        The way back to the features.
+        Maps back to the features.
     shape : (n, r)
     """
 
@@ -222,7 +226,7 @@ class Scale:
     shape: tuple[int, int]
 
     def components(self, B: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
-        """Return A, shape (m, p), for B; a vector is the diagonal of a map."""
+        """Return A, shape (m, p), for B; for a vector B, the diagonal of a diagonal map."""
         B = np.diag(B) if B.ndim == 1 else B
         return self.space.back_project(B.T / self.unit).astype(dtype, copy=False)
 
@@ -232,7 +236,7 @@ class Scale:
         return A * self.unit
 
     def embedding(self, B: np.ndarray) -> Any:
-        """Return Z = X B', shape (n, m), about its mean."""
+        """Return the centred embedding Z = X B', shape (n, m)."""
         raise NotImplementedError
 
     def nearest_squares(self, B: np.ndarray) -> np.ndarray:
@@ -240,10 +244,11 @@ class Scale:
         return nearest_squares(self.embedding(B))
 
     def scaled(self, B: np.ndarray, alpha: float, at_least: float = 0.0) -> np.ndarray:
-        """Return an init, scaled to a mean perplexity of 10, by `at_least` a number, and further
-        down until its penalty is at most 1, the range of f.
+        """Return an init B, scaled to a mean perplexity of 10 and a penalty of at most 1.
 
-        Where the penalty dominates, a descent leaps to the map 0 and stays there.
+        B is divided by the bandwidth of that perplexity, at least by `at_least`, and then shrunk
+        further if the penalty exceeds 1, the range of f: where the penalty dominates, a descent
+        jumps to the map 0 and stays there.
         """
         B = B / max(perplexity_bandwidth(self.nearest_squares(B)), at_least)
         return B / max(1.0, penalty(B, alpha, self.shape[0])[0] ** 0.5)
@@ -251,14 +256,13 @@ class Scale:
 
 @dataclass(frozen=True)
 class UnitRows(Scale):
-    """Rows about their mean, in units of the typical distance of neighbours: so the scale of X does
-    not matter.
+    """Centred rows in units of the typical distance of neighbours, which removes the scale of X.
 
     Attributes
     ----------
     X : array of shape (n, r), or sparse matrix
-        float64 for up to 2,000 rows, float32 beyond: there the sums of many rows make up for it.
-        Sparse X is not centred.
+        float64 for up to 2,000 rows, else float32, whose rounding averages out in sums over many
+        rows. Sparse X is not centred.
     """
 
     X: Any
@@ -267,8 +271,10 @@ class UnitRows(Scale):
     def of(
         cls, X: Any, m: int | None = None, dtype: Any = None, n_rows: int = PERPLEXITY_ROWS
     ) -> UnitRows:
-        """Return the rows of X; for a map to m dimensions and p > n in coordinates of the span of
-        the rows, unless X can stay sparse. The unit is estimated from `n_rows`.
+        """Return X as `UnitRows`, with the unit estimated from `n_rows` rows.
+
+        For p > n and a map to m dimensions, the rows are in coordinates of their span, unless X can
+        stay sparse.
         """
         n, p = X.shape
         if m is not None and p > n and not (issparse(X) and m < p):
@@ -279,25 +285,26 @@ class UnitRows(Scale):
         dtype = dtype or (np.float64 if n <= FLOAT64_ROWS else np.float32)
         if not issparse(X):
             X = (X - X.mean(axis=0, dtype=np.float64)).astype(dtype)
-            # far from the origin the first mean is rounded
+            # far from the origin, the first mean is inexact
             X = X - X.mean(axis=0, dtype=np.float64).astype(dtype)
         X = X.astype(dtype, copy=False)
         unit = unit_distance(X, n_rows)
         return cls(unit, space, X.shape, X / X.dtype.type(unit))
 
     def take(self, rows: Any) -> Any:
-        """Return some rows."""
+        """Return the rows of some indices."""
         return self.X[rows]
 
     def embedding(self, B: np.ndarray) -> np.ndarray:
-        """Return Z = X B', shape (n, m), about its mean."""
+        """Return the centred embedding Z = X B', shape (n, m)."""
         return embed(B, self.X)
 
     def candidates(
         self, B: np.ndarray, k: int, codes: np.ndarray | None, search: Searcher
     ) -> Candidates:
-        """Return the k nearest rows of every row, with classes also the nearest of the same class,
-        and some far rows.
+        """Return the candidates of every row: the k nearest rows and some far ones.
+
+        With classes, the nearest row of the same class is a candidate, too.
         """
         near = near_rows(self.embedding(B), k, codes, search)
         return Candidates(near, evenly_by(row_norms(self.X, squared=True), N_FAR), len(near))
@@ -305,14 +312,14 @@ class UnitRows(Scale):
 
 @dataclass(frozen=True)
 class RowsInPlace(Scale):
-    """Rows as they came, in memory or in a file: only those in use are copied, centred and scaled.
+    """Rows in memory or in a file; only the rows in use are copied, centred and scaled.
 
     Attributes
     ----------
     X : array of shape (n, p), or sparse matrix
     mean : ndarray of shape (p,), or None for sparse rows
     dtype : {float64, float32}
-        In which a descent computes.
+        The dtype in which a descent computes.
     """
 
     X: Any
@@ -321,19 +328,19 @@ class RowsInPlace(Scale):
 
     @classmethod
     def of(cls, X: Any, unit: float | None = None) -> RowsInPlace:
-        """Return the rows of X; their typical distance, if it is not known, is estimated."""
+        """Return X as `RowsInPlace`; the typical distance is estimated unless `unit` gives it."""
         unit = unit or unit_distance(X, UNIT_ROWS)
         mean = None if issparse(X) else X.mean(axis=0, dtype=np.float64).astype(X.dtype)
         dtype = np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32
         return cls(unit, RowSpace(X, None), X.shape, X, mean, dtype)
 
     def take(self, rows: Any) -> Any:
-        """Return some rows, in units of the typical distance."""
+        """Return the rows of some indices, in units of the typical distance."""
         X = self.X[rows] if self.mean is None else self.X[rows] - self.mean
         return X.astype(self.dtype, copy=False) / self.dtype(self.unit)
 
     def embedding(self, B: np.ndarray) -> np.ndarray:
-        """Return Z = X B', shape (n, m), about its mean."""
+        """Return the centred embedding Z = X B', shape (n, m)."""
         B = B.astype(self.dtype)
         if self.mean is None:
             return embed(B / self.dtype(self.unit), self.X)
@@ -348,18 +355,18 @@ class RowsInPlace(Scale):
         return Z
 
 
-# What the methods themselves share.
+# Shared by the estimators.
 
-# How `nearkin.evaluation.compare` treats these methods: a fit with fewer components is not the
-# beginning of another.
+# How `nearkin.evaluation.compare` treats these methods. They are not nested: the first components
+# of a fit are not a fit with fewer components.
 COMPARED = {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": False}
-# Ten times the default of NCA and MLKR: held-out rows are predicted as well, in about half the
+# Ten times the default tol of NCA and MLKR: held-out predictions are as accurate, in about half the
 # time.
 EARLY = {"tol": 1e-4}
 
 
 def n_directions(estimator: Any, most: int) -> int:
-    """Return the number of dimensions that is requested, or all."""
+    """Return the requested number of dimensions, or all."""
     m = estimator.n_components
     return most if m is None else check_integer(m, "n_components", 1, most)
 

@@ -1,19 +1,23 @@
-"""How `NCA` and `PairNCA` minimize a term plus its penalty: by L-BFGS, or by minibatches.
+"""How `NCA` and `PairNCA` minimize a term plus its penalty, by L-BFGS or by minibatches.
 
-A term is a loss of a map B, of shape (m, r) or (r,), of `term.rows`, with these members:
+A term is a loss of a map B, of shape (m, r) or (r,), applied to `term.rows`. L-BFGS needs only:
 
-* `term(B, candidates)` is the value and its gradient, among the candidates of every row; None
-  stands for all rows. It is all that L-BFGS needs.
-* `sign` is -1 where the objective is maximized, and the term is minus it, otherwise 1.
-* `codes` are classes whose nearest row has to be a candidate, or None; `search` finds candidates.
-* `estimate(B, candidates, n_batches)`, of the candidates of one of so many parts of the rows, is
-  the value and the gradient by which a step is taken.
-* `sum(Z, candidates)` is a sum over such a part at the embedding Z of all rows, and
-  `of_mean(Z, mean, error)` makes the value, and its error, of the mean over many rows, by their
-  `row_weights`, of mean 1, or None.
+* `term(B, candidates)`: the value and its gradient, given the candidates of every row; None for all
+  rows.
+* `sign`: -1 if the objective is maximized, so that the term is minus the objective; else 1.
+* `codes`: the classes whose nearest row has to be a candidate, or None.
+* `search`: the search for candidates.
 
-The last three serve stochastic gradient alone. `NCA` also takes its inits from its term:
-`directions` by name, and `n_classes`, which limits those of LDA.
+Stochastic gradient also needs:
+
+* `estimate(B, candidates, n_batches)`: the value and the gradient for a step, from the candidates
+  of one of `n_batches` parts of the rows.
+* `sum(Z, candidates)`: the sum over such a part, at the embedding Z of all rows.
+* `of_mean(Z, mean, error)`: the value and its error, from the mean over many rows.
+* `row_weights`: the weights of the rows, of mean 1, or None.
+
+`NCA` also gets its inits from its term: `directions` by name, and `n_classes`, which limits those
+of LDA.
 """
 
 from __future__ import annotations
@@ -40,37 +44,37 @@ from .descent_embedding import (
     perplexity,
 )
 
-ALL_PAIRS_ROWS = 8000  # up to here all pairs are taken: exact, and quicker than a search
+ALL_PAIRS_ROWS = 8000  # up to here all pairs are used: exact, and faster than a search
 MAX_ITER = 200
-INIT_ROWS = 10_000  # on which an init of stochastic descent is found
+INIT_ROWS = 10_000  # rows on which stochastic descent finds an init
 
-# Stochastic gradient: a step takes a batch of anchors, their candidates and nothing else.
-BATCHES = 20  # in an epoch, by default,
-FEWEST, MOST = 128, 512  # but with so many anchors in a batch
-STEPS = 500  # in a fit by default, at least
-N_NEAR_OF_ANCHOR = 15  # fewer than L-BFGS needs: what the lists lack, the next far rows bring
-STEP = 0.1  # first length of a step, in units of a map that keeps distances
+# Stochastic gradient: a step uses only a batch of anchors and their candidates.
+BATCHES = 20  # per epoch, by default,
+FEWEST, MOST = 128, 512  # but with at least and at most this many anchors in a batch
+STEPS = 500  # of a fit, by default, at least
+N_NEAR_OF_ANCHOR = 15  # fewer than L-BFGS needs: later steps bring other far rows
+STEP = 0.1  # the first step length, in units of a map that preserves distances
 SLOWING = 100  # steps after which those of `partial_fit` begin to shrink
-REFRESH_SHARE = 0.2  # of the steps: then near rows are searched anew, as maps move most at first
-EVALUATION_ROWS = 5000  # of the estimate of the final objective
+REFRESH_SHARE = 0.2  # of the steps, then near rows are searched again: the map changes most early
+EVALUATION_ROWS = 5000  # for the estimate of the final objective
 EVALUATION_FAR = 2000
 EVALUATION_GROUPS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class SGDState:
-    """A stochastic descent that may continue with other rows.
+    """The state of a stochastic descent, which can continue with other rows.
 
     Attributes
     ----------
     B : ndarray of shape (m, p), or (p,)
-        The map, of features in units of the typical distance, as the descent left it:
-        `components_` may have other signs, which the mean in the memory would not fit.
+        The map of features in units of the typical distance, as the descent left it. `components_`
+        may have other signs, which would not fit the mean in the memory.
     memory : Momentum or None
     unit : float
-        The typical distance, that of the first rows.
+        The typical distance of the first rows.
     n_counted : int
-        Rows so far.
+        Number of rows so far.
     """
 
     B: np.ndarray
@@ -80,7 +84,7 @@ class SGDState:
 
     @classmethod
     def of(cls, B: np.ndarray, memory: Momentum | None, rows: Scale, n_counted: int) -> SGDState:
-        """Return where a descent is, in the features."""
+        """Return the state of a descent on `rows`, in terms of the features."""
         to_features = rows.space.to_features
         if to_features is not None:
             B = to_features(B.T).T
@@ -89,7 +93,7 @@ class SGDState:
 
 
 class TermEmbedding(DescentEmbedding):
-    """A linear map that minimizes a term plus its penalty. Abstract, as `DescentEmbedding`."""
+    """A linear map that minimizes a term plus its penalty. Abstract, like `DescentEmbedding`."""
 
     alpha: float
     solver: str
@@ -108,10 +112,11 @@ class TermEmbedding(DescentEmbedding):
         task: Any = None,
         state: SGDState | None = None,
     ) -> Self:
-        """Descend from each init, or continue from a state by one epoch, and set the map of the
-        lowest loss, in this dtype.
+        """Descend from each init, or for one epoch from a state, and keep the map of the lowest
+        loss.
 
-        Inits are maps B, from an iterator that may draw from the RandomState rng.
+        Inits are maps B from an iterator, which may draw from the RandomState rng. The map is
+        stored in the given dtype.
         """
         rows, best = term.rows, None
         n_counted = rows.shape[0] + (state.n_counted if state else 0)
@@ -150,8 +155,9 @@ class TermEmbedding(DescentEmbedding):
         return self._set_map(best, rows, dtype, task)
 
     def _check_descent(self) -> int | None:
-        """Raise an error that names a bad parameter of the descent; return the number of iterations
-        allowed, None if n decides.
+        """Raise an error if a parameter of the descent is invalid.
+
+        Returns the maximum number of iterations, or None if it depends on n.
         """
         check_number(self.alpha, "alpha", 0)
         check_choice(self.solver, "solver", ("lbfgs", "sgd"))
@@ -168,32 +174,35 @@ class TermEmbedding(DescentEmbedding):
         return n_init * int(self.max_iter)
 
     def _rows(self, X: Any, m: int | None = None) -> UnitRows | RowsInPlace:
-        """Return the rows of X for a map to m dimensions; stochastic descent does not copy more
-        than 10,000.
+        """Return the rows of X for a map to m dimensions.
+
+        Stochastic descent copies at most 10,000 of them.
         """
         is_large = self.solver == "sgd" and X.shape[0] > INIT_ROWS
         return RowsInPlace.of(X) if is_large else UnitRows.of(X, m)
 
     def _loss(self, term: Any, B: np.ndarray, neighbors: Any) -> Value:
-        """Return the term plus the penalty, among some candidates or all rows, and its gradient."""
+        """Return the term plus the penalty and its gradient, for given candidates or all rows."""
         value, gradient = term(B, neighbors)
         cost, slope = penalty(B, self.alpha, term.rows.shape[0])
         return value + cost, gradient + slope
 
     def _look_up(self, term: Any, B: np.ndarray) -> Any:
-        """Return the candidates of all rows under a map; None where all rows are candidates."""
+        """Return the candidates of all rows under a map, or None if all rows are candidates."""
         n = term.rows.shape[0]
         k = self._n_near(n, None if n <= ALL_PAIRS_ROWS else N_NEAR)
         return None if k is None else term.rows.candidates(B, k, term.codes, term.search)
 
     def _n_near(self, n: int, by_default: int | None) -> int | None:
-        """Return the number of near candidates of a row; None where all rows are candidates."""
+        """Return the number of near candidates per row, or None if all rows are candidates."""
         k = by_default if self.n_candidates == "auto" else self.n_candidates
         return None if k is None else min(k, n - 1)
 
     def _epochs(self, n: int) -> tuple[int, int]:
-        """Return the steps of an epoch, in which every row is an anchor once, and the number of
-        epochs: for max_iter="auto" as many as it takes for 500 steps.
+        """Return the steps per epoch and the number of epochs.
+
+        Every row is an anchor once per epoch. With max_iter="auto" there are as many epochs as 500
+        steps need.
         """
         size = self.batch_size
         if size == "auto":
@@ -210,13 +219,13 @@ class TermEmbedding(DescentEmbedding):
         on_iteration: OnIteration,
         state: SGDState | None,
     ) -> DescentResult:
-        """Descend by steps that shrink to nothing, or from a state by one epoch of steps that
-        shrink as 1 / sqrt(t): more rows may follow. Evaluate the last map.
+        """Descend by shrinking steps, then evaluate the last map.
 
-        The penalty counts `n_counted` rows, those of the state among them. A step takes one part
-        of the anchors, which are shuffled in every epoch, and far rows of its own. Near rows are
-        those of the first map, then those of the map after a fifth of the steps; only those of
-        anchors to come are searched.
+        A fit shrinks its steps to zero. An epoch from a state shrinks them as 1 / sqrt(t), since
+        more rows may follow. The penalty counts `n_counted` rows, including those of the state. A
+        step uses one part of the anchors, which are shuffled in every epoch, and its own far rows.
+        Near rows are searched under the first map and again after a fifth of the steps, and only
+        for anchors still to come.
         """
         rows, n = term.rows, term.rows.shape[0]
         n_batches, n_epochs = self._epochs(n)
@@ -224,7 +233,7 @@ class TermEmbedding(DescentEmbedding):
         if state is not None:
             memory, n_epochs, refresh_at = state.memory, 1, 0
         n_before = 0 if memory is None else memory.n_steps
-        # the second factor is the norm of a map that keeps distances
+        # the second factor is the norm of a map that preserves distances
         length = STEP * len(init) ** 0.5
 
         def step(t: int) -> float:
@@ -239,7 +248,9 @@ class TermEmbedding(DescentEmbedding):
         order, near, far = np.arange(n), np.empty((n, 0), np.int32), np.arange(n)
 
         def anchors_of(first: int, last: int) -> np.ndarray:
-            """Return the anchors of some batches of this epoch; all where more follow."""
+            """Return the anchors of some batches of this epoch; all rows if the batches go beyond
+            it.
+            """
             return (
                 order[first * n // n_batches : last * n // n_batches]
                 if last <= n_batches
@@ -247,7 +258,7 @@ class TermEmbedding(DescentEmbedding):
             )
 
         def near_of(anchors: np.ndarray, B: np.ndarray, k: int) -> np.ndarray:
-            """Return the k rows near to each of some anchors, in an array for all rows."""
+            """Return the k rows near to each anchor, in an array of n rows."""
             found = near_rows(rows.embedding(B), k, term.codes, term.search, anchors)
             near = np.empty((n, found.shape[1]), found.dtype)
             near[anchors] = found
@@ -262,7 +273,7 @@ class TermEmbedding(DescentEmbedding):
                 if t in (0, refresh_at):
                     end = refresh_at if t < refresh_at else n_epochs * n_batches
                     near = near_of(anchors_of(batch, batch + end - t), B, k)
-                    draw()  # not used: drawn so that a seed gives the maps of earlier versions
+                    draw()  # unused, but keeps the maps of a seed as in earlier versions
                 far = draw()
             anchors = anchors_of(batch, batch + 1)
             candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
@@ -282,15 +293,15 @@ class TermEmbedding(DescentEmbedding):
         )
         value, error = self._evaluate(term, found.x, n_counted)
         found = replace(found, value=value, error=error)
-        one_epoch = state is not None and not found.ended_early  # which is all it takes
+        one_epoch = state is not None and not found.ended_early  # of `partial_fit`, completed
         return replace(found, status=Status.CONVERGED) if one_epoch else found
 
     def _evaluate(self, term: Any, B: np.ndarray, n_counted: int) -> tuple[float, float]:
         """Return the loss at a map and the standard error of this estimate.
 
-        It is the mean over at most 5,000 anchors, each with the 50 rows that are the nearest at
-        this very map, found exactly, and 2,000 far ones. The anchors of all maps are the same. The
-        error is that of the means of 20 groups of anchors, and is 0 where all rows are anchors.
+        The loss is the mean over at most 5,000 anchors, the same for all maps. Each has its 50
+        nearest rows under this map, found exactly, and 2,000 far ones. The error is computed from
+        the means of 20 groups of anchors and is 0 if all rows are anchors.
         """
         n, Z, rng = term.rows.shape[0], term.rows.embedding(B), np.random.default_rng(0)
         anchors = rng.permutation(n)[:EVALUATION_ROWS]

@@ -1,4 +1,4 @@
-"""Discriminative Projections (Wang and Mahadevan): samples and their labels, partly known, mapped
+"""Discriminative Projections (Wang and Mahadevan): partly labelled rows and their labels, mapped
 into one space.
 """
 
@@ -34,42 +34,42 @@ from .base import LinearEmbedding, SparseRowsMixin
 from .transductive import affinity_graph
 
 SHARE = {"classes": 1.0, "continuous": 0.1}  # the paper's mu, in units of l / s
-# singular values below are what rounding leaves of a mean that cancels, also far from the origin
+# Singular values below this are rounding errors of a mean that cancels, even far from the origin.
 SEEN = 1e-8
 
 
 class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
-    """Discriminative Projections: map rows near their label, far from others, and preserve a k-NN
-    graph.
+    """Discriminative Projections: map rows close to their labels and preserve a k-NN graph.
 
-    A map f takes rows, a map g takes labels into one space of any dimension m. With l labelled rows
-    x_i among all n, their labels y_i as unit vectors s_k of R^c, and W the union k-NN graph
-    weighted by the heat kernel `exp(-d^2 / t)`, t the mean squared length of the listed edges, f
-    and g minimize
+    A map f takes rows and a map g takes labels into one space of any dimension m. Let x_i be the l
+    labelled rows among all n, y_i their labels as unit vectors s_k of R^c, and W the union k-NN
+    graph with heat-kernel weights `exp(-d^2 / t)`, where t is the mean squared length of the edges.
+    f and g minimize
 
         ( sum_(i<=l) ||f'x_i - g'y_i||^2  +  mu sum_ij w_ij ||f'x_i - f'x_j||^2 )
         / sum_(i<=l) sum_(k: s_k != y_i) ||f'x_i - g's_k||^2                          (sec. 2.2)
 
-    as the paper solves it: the smallest eigenvalues of (A + C) v = lambda (B + C) v over v = (f;
-    g), V'(B + C)V = I, with A, B the squared distances of rows to their own and to all labels and C
-    = mu X'LX. Only about c - 1 eigenvalues are small, and only these directions separate classes;
-    the others lie about 1/c, ordered by smoothness alone.
+    as the paper solves it, by the smallest eigenvalues of (A + C) v = lambda (B + C) v over v = (f;
+    g), V'(B + C)V = I. A and B are the squared distances of rows to their own and to all labels,
+    and C = mu X'LX. Only about c - 1 eigenvalues are small, and only these directions separate
+    classes. The others lie around 1/c and are ordered by smoothness alone.
 
-    With `target="continuous"` the labels are numbers (sec. 3), y_i in R^q: the numerator alone is
-    minimized, subject to f'X'DXf + g'Y'Yg = I with D = diag(W 1), so that rows of similar values
-    are near each other.
+    With `target="continuous"` the labels are real numbers (sec. 3), y_i in R^q. The numerator alone
+    is minimized, subject to f'X'DXf + g'Y'Yg = I with D = diag(W 1), so that rows of similar values
+    are close.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        m, at most p. None takes c - 1 for classes and q for numbers.
+        m, at most p. None takes c - 1 for classes and q for real-valued targets.
     target : {"classes", "continuous"}, default="classes"
         The type of y.
     mu : float or None, default=None
-        Weight of the graph, 0 or more. None is the paper's rule, l / s for classes and 0.1 l / s
-        for numbers, s the sum of W. Larger preserves neighbours, smaller separates classes. For mu
-        -> infinity numbers give the directions of LPP (after those in which X f vanishes), classes
-        do not: on a connected graph, the first c directions then map all rows to one point.
+        Weight of the graph, at least 0. None is the paper's rule, l / s for classes and 0.1 l / s
+        for real-valued targets, where s is the sum of W. A larger mu preserves neighbours better, a
+        smaller one separates classes better. For mu -> infinity, real-valued targets give the
+        directions of LPP (after those in which X f vanishes). Classes do not: on a connected graph,
+        the first c directions then map all rows to one point.
     n_neighbors : int, default=10
         k of the graph.
     search
@@ -78,26 +78,28 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        f': rows, the smallest eigenvalue first. Their lengths differ, as V'(B + C)V = I makes them.
+        f' as rows, the smallest eigenvalue first. Their lengths follow from V'(B + C)V = I.
     label_components_ : ndarray of shape (m, c) or (m, q)
         g'.
     label_prototypes_ : ndarray of shape (c, m), for classes
-        Every label in the coordinates of `transform`.
+        The labels in the coordinates of `transform`.
     classes_ : ndarray of shape (c,), for classes
         Sorted.
     eigenvalues_ : ndarray of shape (m,)
-        Ascending. Classes: in [0, 1], 1/c is as good as no label. Numbers: 0 and more.
+        Ascending. Classes: in [0, 1]; a direction of 1/c is no better than without labels.
+        Real-valued targets: at least 0.
     constant_eigenvalues_ : ndarray
         Eigenvalues of the directions that were left out because X f is constant in them: for c
         classes with equally many labelled rows, at least 1/c (f = 0, g = 1).
     mu_ : float
-        The weight in use.
+        The weight used.
     n_components_ : int
         m.
     objective_ : float
         Sum of the eigenvalues: tr V'(A + C)V.
     rank_ : int
-        Dimension in which the problem was solved: the rank of B + C, less the directions left out.
+        Dimension of the space in which the problem was solved: the rank of B + C, minus the
+        directions left out.
     search_, search_recall_
         See `LDE`.
 
@@ -108,28 +110,27 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
 
     See Also
     --------
-    DiscriminativeProjectionsClassifier : Predicts classes by this map.
-    DiscriminativeProjectionsRegressor : Predicts numbers by this map.
+    DiscriminativeProjectionsClassifier : Predicts classes with this map.
+    DiscriminativeProjectionsRegressor : Predicts real-valued targets with this map.
     LapRLSClassifier : Labels rows more accurately.
 
     Notes
     -----
-    Where B + C vanishes, A + C does as well; that null space is left out, which a ridge would put
+    A + C vanishes in the null space of B + C, too. This space is left out; a ridge would put it
     first.
 
-    Classes: the result does not depend on the origin of X, which g absorbs. Numbers: it does, there
-    is no intercept. Centre both X and y or neither (the paper); with one of them centred the map is
-    useless. With one target, rows whose values are nearer have nearer labels `g'y` (sec. 3.2); with
-    several this order is kept only along a line.
+    Classes: the result does not depend on the origin of X, which g absorbs. Real-valued targets: it
+    does, since there is no intercept. Centre both X and y, or neither (the paper); with one of them
+    centred the map is useless. With one target, rows whose values are closer have closer labels
+    `g'y` (sec. 3.2); with several, this order is only preserved along a line.
 
     The scale of the features decides which rows are near: standardize first unless the units are
     comparable.
 
-    `affinity` belongs to the rows it was made for: cross-validation cannot subset it.
+    Cross-validation cannot subset `affinity`.
 
-    Cost: n^2 pairs of distances, O(n k p + n p^2 + (p + c)^3) after them, O(n k + (p + c)^2)
-    memory. For p > n the problem is solved in the span of the rows, O(n^2 p), without a p x p
-    matrix.
+    Cost: n^2 pairwise distances, then O(n k p + n p^2 + (p + c)^3); O(n k + (p + c)^2) memory. For
+    p > n the problem is solved in the span of the rows in O(n^2 p), without a p x p matrix.
 
     References
     ----------
@@ -178,13 +179,13 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
         Parameters
         ----------
         X : array or sparse matrix of shape (n, p)
-            n >= 2 rows that are not all equal, with and without label, in any order.
-        y : array of shape (n,), or (n, q) for numbers
+            n >= 2 rows that are not all equal, with and without labels, in any order.
+        y : array of shape (n,), or (n, q) for real-valued targets
             Classes: at least two; -1, None or NaN for unlabelled rows (the string "-1" is a class).
-            Numbers: NaN for unlabelled rows; a row that lacks one of several targets counts as
-            unlabelled.
+            Real-valued targets: NaN for unlabelled rows; a row that lacks one of several targets
+            counts as unlabelled.
         affinity : array or sparse matrix of shape (n, n), default=None
-            Replaces W: symmetric, not negative; the diagonal is ignored.
+            Replaces W: symmetric and nonnegative; the diagonal is ignored.
 
         Returns
         -------
@@ -229,7 +230,7 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
         result.warn()
         f, h = np.split(result.vectors, [r])
         components, g = rows.back_project_pairs(f, H @ h)
-        if discrete:  # so far relative to the mean of the labelled rows
+        if discrete:  # relative to the mean of the labelled rows until here
             g += components @ X[labelled].mean(axis=0, dtype=np.float64)[:, None]
             self.classes_ = classes
             self.label_prototypes_ = g.T.astype(X.dtype, copy=False)
@@ -251,20 +252,20 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
         return tags
 
 
-# The matrices over v = (f; h): A + C, B + C, the basis H of the label maps g = H h, and the
+# The matrices A + C and B + C over v = (f; h), the basis H of the label maps g = H h, and the
 # eigenvalues of the label maps that are left out.
 
 
 def class_pencil(X: Any, C: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the matrices of sec. 2.4, X relative to the mean of its labelled rows.
+    """Return the matrices of sec. 2.4, with X relative to the mean of its labelled rows.
 
-    g absorbs the origin, and at this one B separates: sum_ik (f'x_i - g_k)^2 = c sum_i (f'x_i)^2 +
-    l sum_k g_k^2.
+    g absorbs the origin, and about this mean B is separable: sum_ik (f'x_i - g_k)^2 = c sum_i
+    (f'x_i)^2 + l sum_k g_k^2.
 
-    Label maps g that do not depend on the rows solve the problem with f = 0 and are left out. That
-    takes classes with equally many labelled rows, l lambda of them, whose means weighted by g
-    cancel: g = 1 when the classes are balanced. Solutions are orthogonal in B + C, so that all
-    others have g in the complement.
+    Label maps g that do not depend on the rows solve the problem with f = 0 and are left out. They
+    exist if there are classes with equally many labelled rows, l lambda of them, whose means
+    weighted by g cancel: g = 1 if the classes are balanced. Solutions are orthogonal in B + C, so
+    all others have g in the complement.
     """
     labelled = codes >= 0
     counts = np.bincount(codes[labelled]).astype(np.float64)
@@ -289,11 +290,11 @@ def class_pencil(X: Any, C: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, 
 
 
 def number_pencil(X: Any, C: np.ndarray, Y: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the matrices of sec. 3.3, Z L^ Z' and Z D^ Z': nothing is centred.
+    """Return the matrices of sec. 3.3, Z L^ Z' and Z D^ Z'. Nothing is centred.
 
-    Labels are written in an orthonormal basis of the columns of Y. Of these, directions orthogonal
-    to every feature solve the problem with f = 0 and lambda = 1; they are left out, and what
-    remains is orthogonal to them.
+    Labels are written in an orthonormal basis of the columns of Y. The directions of this basis
+    that are orthogonal to every feature solve the problem with f = 0 and lambda = 1. They are left
+    out, and all other solutions are orthogonal to them.
     """
     labelled = has_target(Y)
     Y = Y[labelled]
@@ -312,8 +313,9 @@ def number_pencil(X: Any, C: np.ndarray, Y: np.ndarray, D: np.ndarray) -> tuple[
 
 
 def _split(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return orthonormal bases of the g with K'g other than 0 and of those with K'g = 0; K has
-    entries of about 1.
+    """Return orthonormal bases of the range of K and of the null space of K'.
+
+    K has entries of about 1.
     """
     U, s, _ = svd(K, full_matrices=K.shape[0] > K.shape[1])
     rank = int(np.sum(s > SEEN))
@@ -321,18 +323,17 @@ def _split(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _nonzero(unit: np.ndarray) -> np.ndarray:
-    """Return units to divide by: 1 for what does not vary."""
+    """Return divisors, with 1 in place of 0."""
     return np.where(unit > 0, unit, 1.0)
 
 
-# The class, or the value, whose label is nearest in the common space.
+# Prediction of the class, or the value, whose label is nearest in the common space.
 
 
 class DiscriminativeProjectionsClassifier(
     CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, BaseEstimator
 ):
-    """Classify by the nearest label in the space that `DiscriminativeProjections` makes for rows
-    and labels.
+    """Predict the nearest label in the common space of `DiscriminativeProjections`.
 
     It learns from labelled and unlabelled rows. There is no `predict_proba`: the criterion defines
     distances to labels, but no scale on which they would be probabilities.
@@ -340,15 +341,15 @@ class DiscriminativeProjectionsClassifier(
     Parameters
     ----------
     projections : DiscriminativeProjections or None, default=None
-        The maps; they are cloned. None takes `DiscriminativeProjections()`.
+        The maps; cloned. None takes `DiscriminativeProjections()`.
 
     Attributes
     ----------
     projections_ : DiscriminativeProjections
-        Fitted.
+        The fitted maps.
     classes_ : ndarray of shape (c,)
     transduction_ : ndarray of shape (n,)
-        The label of every row of `fit`: the given one, else the predicted one.
+        The label of every row of `fit`: the given one, or the predicted one.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -362,7 +363,7 @@ class DiscriminativeProjectionsClassifier(
     -----
     -1, None and NaN mark unlabelled rows (the string "-1" is a class). Scale the features first.
 
-    Cost: that of `DiscriminativeProjections`; O((p + c) m) for each new row.
+    Cost: that of `DiscriminativeProjections`, plus O((p + c) m) for each new row.
 
     References
     ----------
@@ -387,9 +388,7 @@ class DiscriminativeProjectionsClassifier(
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> DiscriminativeProjectionsClassifier:
-        """Learn the maps of rows and labels; see `DiscriminativeProjections.fit` with
-        `target="classes"`.
-        """
+        """Learn the maps; see `DiscriminativeProjections.fit` with `target="classes"`."""
         task = FitTask(self, X, y, n_iterations=0)
         X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         self.projections_ = _cloned(self.projections, "classes").fit(X, y, affinity=affinity)
@@ -405,8 +404,9 @@ class DiscriminativeProjectionsClassifier(
         )
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return minus the squared distance to every label, shape (n, c); of two labels the
-        difference, shape (n,).
+        """Return minus the squared distance to every label, shape (n, c).
+
+        For two labels, return the difference, shape (n,).
         """
         check_is_fitted(self, "projections_")
         decision = -self._distances(validate_rows(self, X, reset=False))
@@ -421,34 +421,32 @@ class DiscriminativeProjectionsClassifier(
 class DiscriminativeProjectionsRegressor(
     CallbackSupportMixin, MultiOutputMixin, RegressorMixin, SparseRowsMixin, BaseEstimator
 ):
-    """Predict the value whose label is nearest to the row in the common space of
-    `DiscriminativeProjections`.
+    """Predict the value with the nearest label in the space of `DiscriminativeProjections`.
 
-    That is least squares on the label map: the y that minimizes sum_j (f_j'x - g_j'y)^2 / lambda_j,
-    since the cost of direction j is lambda_j and costs of two directions are uncorrelated, V'(A +
-    C)V = diag(lambda). Where f'x predicts the value poorly, the nearest label overshoots (it takes
-    all of f'x for signal); so it is multiplied by the number, for q targets the q x q matrix, that
-    is best on the labelled rows.
+    This is least squares on the label map: the prediction y minimizes sum_j (f_j'x - g_j'y)^2 /
+    lambda_j, since the cost of direction j is lambda_j and the costs of different directions are
+    uncorrelated, V'(A + C)V = diag(lambda). Where f'x predicts the value poorly, the nearest label
+    overshoots, since all of f'x is taken as signal. The prediction is therefore multiplied by the
+    number (for q targets, the q x q matrix) that is best on the labelled rows.
 
     Parameters
     ----------
     projections : DiscriminativeProjections or None, default=None
-        The maps, with `target="continuous"`; they are cloned. None takes the default ones.
+        The maps, with `target="continuous"`; cloned. None takes the default ones.
     fit_intercept : bool, default=True
-        Whether to learn relative to the means of the labelled rows and of their targets. False is
-        the paper's method, whose maps are linear without an intercept. Centring makes sparse X
-        dense.
+        Whether to centre X and the targets at the means of the labelled rows, which makes sparse X
+        dense. False is the paper's method, whose maps are linear without an intercept.
 
     Attributes
     ----------
     projections_ : DiscriminativeProjections
-        Fitted to the centred rows.
+        The maps, fitted to the centred rows.
     shrinkage_ : ndarray of shape (q, q)
-        What the value of the nearest label is multiplied by.
+        The factor of the nearest value.
     row_mean_ : ndarray of shape (p,)
-        What was subtracted from X; 0 without intercept.
+        What was subtracted from X; 0 without an intercept.
     target_mean_ : ndarray of shape (q,)
-        What was subtracted from y; 0 without intercept.
+        What was subtracted from y; 0 without an intercept.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -461,7 +459,7 @@ class DiscriminativeProjectionsRegressor(
     -----
     Scale the features first.
 
-    Cost: that of `DiscriminativeProjections`; O((p + q) m) for each new row.
+    Cost: that of `DiscriminativeProjections`, plus O((p + q) m) for each new row.
 
     References
     ----------
@@ -488,9 +486,7 @@ class DiscriminativeProjectionsRegressor(
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> DiscriminativeProjectionsRegressor:
-        """Learn the maps of rows and values; see `DiscriminativeProjections.fit` with
-        `target="continuous"`.
-        """
+        """Learn the maps; see `DiscriminativeProjections.fit` with `target="continuous"`."""
         task = FitTask(self, X, y, n_iterations=0)
         X, y = validate_partial_target_rows(self, X, y)
         labelled = has_target(y)
@@ -507,10 +503,10 @@ class DiscriminativeProjectionsRegressor(
         return self
 
     def _nearest_values(self, X: Any) -> np.ndarray:
-        """Return for every row the y whose label g'y is nearest, each direction in units of its
+        """Return the y whose label g'y is nearest to each row, with directions weighted by inverse
         cost.
 
-        A cost of 0 is taken for 1e-10 of the largest; of several y the shortest is returned.
+        A cost of 0 is replaced by 1e-10 of the largest; among several y, the shortest is returned.
         """
         maps = self.projections_
         cost = maps.eigenvalues_
@@ -518,7 +514,7 @@ class DiscriminativeProjectionsRegressor(
         return lstsq(maps.label_components_ / unit[:, None], (maps.transform(X) / unit).T).T
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the value of every row, shape (n,) or (n, q)."""
+        """Return the prediction for every row, shape (n,) or (n, q)."""
         check_is_fitted(self, "projections_")
         X = _centred(validate_rows(self, X, reset=False), self.row_mean_)
         values = self._nearest_values(X) @ self.shrinkage_ + self.target_mean_
@@ -538,7 +534,7 @@ def _cloned(
 
 
 def _centred(X: Any, mean: np.ndarray) -> Any:
-    """Return X relative to the mean, dense unless that is 0."""
+    """Return X minus the mean, dense unless the mean is 0."""
     if not mean.any():
         return X
     if issparse(X):

@@ -15,45 +15,44 @@ from .rows import Rows
 
 
 class DMLMJ(SpectralEmbedding):
-    """Distance Metric Learning through Maximization of the Jeffrey divergence between two kinds of
-    differences.
+    """Distance Metric Learning through Maximization of the Jeffrey divergence.
 
-    Differences of a row to its k nearest of the same class, and to its k nearest of other classes,
-    are taken for Gaussian with mean 0 and the covariances
+    The differences between a row and its k nearest rows of the same class, and of other classes,
+    are taken as Gaussian with mean 0 and the covariances
 
         S_w = mean of (x_i - x_j)(x_i - x_j)' over rows i and their k nearest j of the same class,
         S_b = the same over their k nearest j of all other classes.
 
-    DMLMJ seeks the map under which the two distributions differ most, by the Jeffrey divergence
-    KL(w, b) + KL(b, w):
+    DMLMJ maximizes the Jeffrey divergence KL(w, b) + KL(b, w) between the two distributions after
+    the map:
 
         max 1/2 tr( (V'S_w V)^-1 V'S_b V + (V'S_b V)^-1 V'S_w V ) - m.
 
-    It is a function of the quotients lambda of S_b v = lambda S_w v alone, 1/2 sum (lambda +
-    1/lambda) - m: the directions with the largest lambda + 1/lambda are kept, be lambda large or
-    small. Directions in which one of the two vanishes diverge infinitely and come first, S_w before
-    S_b; those in which both vanish are left out.
+    It equals 1/2 sum (lambda + 1/lambda) - m, where the lambda are the eigenvalues of S_b v =
+    lambda S_w v. The directions with the largest lambda + 1/lambda are therefore kept, whether
+    lambda is large or small. Directions in which one of the two covariances vanishes have infinite
+    divergence and come first, S_w before S_b; those in which both vanish are left out.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        m, at most p; None takes the rank of S_w + S_b: the metric is S_w^-1, where that exists.
+        m, at most p; None takes the rank of S_w + S_b, and the metric is S_w^-1 if that exists.
     n_neighbors : int or "auto", default=5
-        k, of both kinds; in a class of fewer rows, all others. "auto": see `DNE`.
+        k, for both kinds of neighbours; in smaller classes, all other rows. "auto": see `DNE`.
     shrinkage : float in [0, 1] or None, default=0.5
-        s. Both covariances are shrunk toward the same multiple
-        of the identity, that of S_w: in directions in which rows hardly vary, lambda is 1 and
-        nothing diverges. None for the paper's method.
+        s. Both covariances are shrunk towards the same multiple of the identity, that of S_w: in
+        directions in which rows hardly vary, lambda is then 1 and the divergence vanishes. None is
+        the paper's method.
     search
         See `LDE`.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        Rows v_i, best first, scaled so that v'S_w v = 1; where S_w is less than 1e-4 of S_w + S_b,
-        as for `LDE`.
+        Rows v_i, best first, scaled such that v'S_w v = 1; where S_w is less than 1e-4 of S_w +
+        S_b, as for `LDE`.
     eigenvalues_ : ndarray of shape (m,)
-        The share lambda / (1 + lambda) of S_b in each direction, in [0, 1]; those farthest from 1/2
+        The share lambda / (1 + lambda) of S_b in each direction, in [0, 1], the farthest from 1/2
         first.
     n_components_ : int
         m.
@@ -71,24 +70,24 @@ class DMLMJ(SpectralEmbedding):
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, or if neighbours of other classes do not
-        differ.
+        If there are fewer directions than requested, or if neighbours of different classes
+        coincide.
 
     See Also
     --------
-    LDE : Heat-kernel weights, two numbers of neighbours.
-    GMML : A metric from similar and dissimilar pairs, in closed form.
+    LDE : Heat-kernel weights and two numbers of neighbours.
+    GMML : A closed-form metric from similar and dissimilar pairs.
 
     Notes
     -----
-    Scale and number of the features: see `LDE`. `DMLMJ` differs from it in that all neighbours
-    weigh the same, in that the means make lambda comparable with 1, and in that directions of small
-    lambda are kept, too.
+    On the scale and number of the features, see `LDE`. Unlike `LDE`, `DMLMJ` gives all neighbours
+    the same weight, divides by the number of pairs, which makes lambda comparable with 1, and also
+    keeps directions of small lambda.
 
     With `sample_weight` s, both means are weighted by s_i s_j.
 
-    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + n p + p^2) memory. For
-    p > n the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    Cost: n^2 pairwise distances, then O(n k p + n p^2 + p^3); O(n k + n p + p^2) memory. For p > n
+    the problem is solved in the span of the rows in O(n^2 p), without a p x p matrix.
 
     References
     ----------
@@ -125,13 +124,13 @@ class DMLMJ(SpectralEmbedding):
     def _solve(self, rows: Rows) -> SpectralResult:
         S = rows.scatter(rows.mean_knn("same", self.n_neighbors_))
         S_w = self._shrunk(S, rows)
-        kept = 1 - self.shrinkage_ if S.any() else 1.0  # 0 has no trace to shrink toward
+        kept = 1 - self.shrinkage_ if S.any() else 1.0  # no trace to shrink toward
         S_b = rows.scatter(rows.mean_knn("other", self.n_neighbors_))
         S_b = kept * S_b + (S_w - kept * S)
         result = generalized_eigh(S_b, S_w)
         shares = np.where(result.values > 1 - ZERO, 1.0, result.values)
         shares = np.where(shares < ZERO, 0.0, shares)
-        order = np.argsort(-np.abs(shares - 0.5), kind="stable")  # of largest lambda + 1/lambda
+        order = np.argsort(-np.abs(shares - 0.5), kind="stable")  # largest lambda + 1/lambda first
         result = replace(result, vectors=result.vectors[:, order], values=shares[order])
         result = result.leading(self.n_components or result.rank)
         with np.errstate(divide="ignore"):

@@ -15,10 +15,9 @@ from .rows import Rows
 
 
 class DNE(SpectralEmbedding):
-    """Discriminant Neighborhood Embedding: attract same-class neighbours, repel others; the data
-    set the dimension.
+    """Discriminant Neighborhood Embedding: the trace difference, which also sets the dimension.
 
-    The graph F (eq. 1) joins every row to its k nearest rows of the same class (+1) and to its k
+    The graph F (eq. 1) connects every row with its k nearest rows of the same class (+1) and its k
     nearest rows of the other classes (-1); i and j are adjacent if either is a neighbour of the
     other. With orthonormal P, DNE minimizes
 
@@ -26,27 +25,27 @@ class DNE(SpectralEmbedding):
 
     by the eigenvectors of the smallest eigenvalues of X'(S - F)X, the scatter of the same-class
     graph minus that of the other-class graph. A direction with a negative eigenvalue separates
-    neighbours of different classes more than it spreads those of one, so the number d of negative
-    eigenvalues sets the dimension (eq. 10).
+    neighbours of different classes more than it spreads those of the same class, so the number d of
+    negative eigenvalues sets the dimension (eq. 10).
 
-    For a given graph, d does not depend on the units of the features: it is counted on DX'(S -
-    F)XD, which has as many negative eigenvalues by Sylvester's law of inertia, with D^-2 the
-    diagonal of the sum of the two scatters. There an eigenvalue below 1e-10 of the largest is zero.
+    For a given graph, d does not depend on the units of the features. It is counted on DX'(S -
+    F)XD, where D^-2 is the diagonal of the sum of the two scatters; by Sylvester's law of inertia,
+    this matrix has the same number of negative eigenvalues. Eigenvalues below 1e-10 of the largest
+    count as zero.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
-        None keeps all directions of negative eigenvalue. A float theta in (0, 1] keeps the fewest
-        whose eigenvalues make up the share theta of the negative sum (eq. 14; the paper uses 0.96).
-        An integer keeps that many, at most p, and may exceed the negative ones: with p the
-        distances are those of the raw features again.
+        None keeps all directions with a negative eigenvalue. A float theta in (0, 1] keeps the
+        fewest whose eigenvalues make up the share theta of the sum of the negative ones (eq. 14;
+        the paper uses 0.96). An integer keeps that many, at most p, possibly more than there are
+        negative eigenvalues; with p, distances are those of the raw features.
     n_neighbors : int or "auto", default=1
-        k of the graph (not of a later vote). The paper gives no rule for it. "auto" takes the
-        smallest among 1, 3, 5, 7, 10 and 15 whose accuracy, of 1-NN in the learned space, is within
-        one standard error of the best on five folds of the training rows. The folds are not drawn,
-        so there is no seed: rows are dealt by class and distance from the mean. Of more than 2,000
-        rows the folds are made of about 2,000, of each class at least ten. This takes 30 fits of
-        1,600 rows or fewer.
+        k of the graph (not of a later k-NN classifier). The paper gives no rule for it. "auto"
+        takes the smallest among 1, 3, 5, 7, 10 and 15 whose 1-NN accuracy in the learned space is
+        within one standard error of the best, on five folds of the training rows. The folds are
+        deterministic: rows are dealt by class and distance from the mean. Of more than 2,000 rows
+        they use about 2,000, at least ten of each class. This takes 30 fits of at most 1,600 rows.
     search
         See `LDE`.
 
@@ -55,17 +54,17 @@ class DNE(SpectralEmbedding):
     components_ : ndarray of shape (m, p)
         Orthonormal rows, smallest eigenvalue first.
     eigenvalues_ : ndarray
-        Ascending eigenvalues of X'(S - F)X; the first m belong to `components_`. For p > n the
-        zeros outside the span of the rows are left out (unless components there are requested).
-        Only m of them when Lanczos was used.
+        Ascending eigenvalues of X'(S - F)X; the first m belong to `components_`. For p > n, the
+        zeros outside the span of the rows are left out unless components there are requested. If
+        Lanczos iterations were used, there are only m.
     objective_ : float
-        Phi(P), twice the sum of the kept eigenvalues (eq. 13).
+        Phi(P), twice the sum of the eigenvalues of `components_` (eq. 13).
     rank_ : int
-        Dimension in which the problem was solved.
+        Dimension of the space in which the problem was solved.
     n_neighbors_ : int
         The number of neighbours used.
     n_neighbors_scores_ : dict of int to ndarray, or None
-        For every number that "auto" tried, the accuracy in every fold.
+        The accuracy in every fold, for each number that "auto" tried.
     n_components_, search_, search_recall_
         See `LDE`.
 
@@ -73,29 +72,29 @@ class DNE(SpectralEmbedding):
     -----
     UserWarning
         If no eigenvalue is negative (the paper's figure 1d: no direction separates the classes) and
-        no number of components is given. The direction of the smallest eigenvalue is kept then.
+        n_components is not given. The direction of the smallest eigenvalue is kept.
 
     See Also
     --------
-    NMMP : The trace ratio of such scatters, for a given dimension.
-    LDE : Their ratio trace, with heat-kernel weights.
+    NMMP : The trace ratio of similar scatters, for a given dimension.
+    LDE : The ratio trace, with heat-kernel weights.
 
     Notes
     -----
-    The scale of the features matters: a feature in small units has a small eigenvalue and is
-    dropped. Standardize first unless the units are comparable. Embeddings of text are better
-    whitened, in which differences within classes count alike: `make_pipeline(RCA(),
-    DNE(64, n_neighbors=10))` raises precision at 10 on those of banking77 from 85.6 to 87.8 %. But
-    17 of 34 tables lose by it, one 7.9 points.
+    The scale of the features matters: a feature with small values has a small eigenvalue and is
+    dropped. Standardize first unless the units are comparable. For text embeddings, whiten first,
+    which equalizes the variation within classes: `make_pipeline(RCA(), DNE(64, n_neighbors=10))`
+    raises precision at 10 on those of banking77 from 85.6 to 87.8 %. But of 34 tables, 17 lose by
+    whitening, one of them 7.9 points.
 
     .. measured/benchmarks.md#whitening-before-nca-and-dne
 
-    With `sample_weight` s, F_ij becomes s_i s_j F_ij, in units in which the mean of s is 1.
+    With `sample_weight` s, scaled to mean 1, F_ij becomes s_i s_j F_ij.
 
-    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n
-    the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix. With an integer
-    n_components far below a large min(n, p), the eigenvectors come from Lanczos iterations without
-    forming a matrix.
+    Cost: n^2 pairwise distances, then O(n k p + n p^2 + p^3); O(n k + p^2) memory. For p > n the
+    problem is solved in the span of the rows in O(n^2 p), without a p x p matrix. For an integer
+    n_components far below a large min(n, p), the eigenvectors are computed by Lanczos iterations
+    without forming a matrix.
 
     References
     ----------
@@ -136,7 +135,7 @@ class DNE(SpectralEmbedding):
             if not isinstance(m, (int, np.integer)):
                 m = _n_leading(result.values[:d], m)
             result = _with_complement(result, d, min(m - d, rows.n_complement))
-        else:  # by products alone; L(F) = L(same) - L(other)
+        else:  # only products; L(F) = L(same) - L(other)
             operator = rows.scatter_operator(same) - rows.scatter_operator(other)
             result = trace_difference(operator, m)
         return replace(
@@ -159,8 +158,9 @@ class DNE(SpectralEmbedding):
 
 
 def _n_negative(A: np.ndarray, scatter: np.ndarray) -> int:
-    """Return the number of negative eigenvalues of A, the difference of two scatters, in units of
-    `scatter` = 1.
+    """Return the number of negative eigenvalues of A, a difference of two scatters.
+
+    A is scaled to a unit diagonal of `scatter`.
     """
     unit = np.sqrt(np.where(scatter > 0, scatter, 1.0))
     eigenvalues = eigvalsh(A / unit / unit[:, None])
@@ -168,9 +168,7 @@ def _n_negative(A: np.ndarray, scatter: np.ndarray) -> int:
 
 
 def _n_leading(negative: np.ndarray, theta: float | None) -> int:
-    """Return d (eq. 10), or the smallest t whose eigenvalues make up the share theta of the
-    negative sum (eq. 14).
-    """
+    """Return d (eq. 10), or the smallest t whose eigenvalues make up the share theta (eq. 14)."""
     d = len(negative)
     if d == 0:
         warn_user(
@@ -186,10 +184,10 @@ def _n_leading(negative: np.ndarray, theta: float | None) -> int:
 
 
 def _with_complement(result: SpectralResult, d: int, n_more: int) -> SpectralResult:
-    """Insert n_more directions outside the span of the rows, of eigenvalue 0, behind the d negative
+    """Insert n_more directions of eigenvalue 0, outside the span of the rows, after the d negative
     ones.
 
-    They are unit vectors in the coordinates of the complement, see `Rows.back_project`.
+    They are unit vectors in the coordinates of the complement; see `Rows.back_project`.
     """
     if n_more <= 0:
         return result

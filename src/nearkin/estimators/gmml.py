@@ -19,55 +19,55 @@ from .rows import Rows
 
 
 class GMML(SpectralEmbedding):
-    """Geometric Mean Metric Learning: the metric halfway between the inverse scatter of like pairs
-    and that of others.
+    """Geometric Mean Metric Learning: a closed-form metric from similar and dissimilar pairs.
 
-    With S the mean of (u - v)(u - v)' over similar pairs of rows, and D the mean over dissimilar
-    ones, the metric M that minimizes
+    Let S be the mean of (u - v)(u - v)' over similar pairs of rows, and D the mean over dissimilar
+    pairs. The metric M minimizes
 
-        tr(M S) + tr(M^-1 D)
+        tr(M S) + tr(M^-1 D),
 
-    keeps similar pairs near by M, and dissimilar ones near by its inverse. It solves M S M = D, and
-    is the midpoint of the geodesic of positive definite matrices from S^-1 to D. Any other point of
-    it is a metric, too:
+    which makes similar pairs close under M, and dissimilar pairs close under its inverse. It solves
+    M S M = D and is the midpoint of the geodesic of positive definite matrices from S^-1 to D. Any
+    other point of the geodesic is a metric, too:
 
         M = S^-1 #_t D = S^-1/2 (S^1/2 D S^1/2)^t S^-1/2,
 
-    which minimizes (1 - t) d^2(M, S^-1) + t d^2(M, D) in the Riemannian distance d(A, B) =
+    which minimizes (1 - t) d^2(M, S^-1) + t d^2(M, D) for the Riemannian distance d(A, B) =
     ||log(A^-1/2 B A^-1/2)||. A prior metric M_0 of weight l regularizes it: S + l M_0^-1 and D + l
-    M_0 take the places of S and D.
+    M_0 replace S and D.
 
-    `fit` takes all pairs of rows, those of one class for similar, those of two classes for
-    dissimilar: the mean of the pairs that the paper draws at random. `fit_pairs` takes pairs as
-    they are given, of both kinds or similar ones alone.
+    `fit` uses all pairs of rows; pairs of one class are similar, pairs of two classes dissimilar.
+    Its S and D are the expectations over the pairs that the paper draws at random. `fit_pairs` uses
+    given pairs of both kinds, or similar pairs alone.
 
     Parameters
     ----------
     n_components : int or None, default=None
         m, at most p: the eigenvectors of M with the largest eigenvalues. None takes the rank of S +
-        D: all of M.
+        D, i.e. all of M.
     t : float, default=0.5
-        Where on the geodesic: 0 gives S^-1, 1 gives D.
+        The point on the geodesic: 0 gives S^-1, 1 gives D.
     reg : float, default=0.1
         The weight of the prior, relative to the mean variance of the differences: `l = reg tr(S +
-        D) / (2 rank)`. With 0, rows of one class have to vary in all directions in which rows vary;
-        for large ones M is proportional to M_0.
+        D) / (2 rank)`. With 0, rows of the same class have to vary in all directions in which rows
+        vary. As reg grows, M becomes proportional to M_0.
     prior : array of shape (p, p), default=None
-        M_0, positive definite, where p <= n. None takes the identity.
+        M_0, positive definite, only for p <= n. None takes the identity.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        Eigenvectors of M, each times the root of its eigenvalue: `M = components_.T components_`.
+        Eigenvectors of M, each times the square root of its eigenvalue: `M = components_.T
+        components_`.
     eigenvalues_ : ndarray of shape (m,)
         Eigenvalues of M, descending.
     n_components_ : int
         m.
     objective_ : float
-        `(1 - t) d^2(M, S^-1) + t d^2(M, D)` for the whole M, with the prior in S and D: t (1 - t)
-        times the squared distance of S^-1 and D.
+        `(1 - t) d^2(M, S^-1) + t d^2(M, D)` for the whole M, with the prior in S and D. It equals t
+        (1 - t) times the squared distance between S^-1 and D.
     rank_ : int
-        Rank of S + D: directions in which no pair differs are left out.
+        Rank of S + D; directions in which no pair differs are left out.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -78,18 +78,19 @@ class GMML(SpectralEmbedding):
 
     See Also
     --------
-    RCA : From similar pairs alone.
-    PairNCA : From similar pairs, by descent.
+    RCA : Learns from similar pairs alone.
+    PairNCA : Learns from similar pairs, by descent.
 
     Notes
     -----
-    The scale of the features matters, also to D: standardize first unless the units are comparable.
+    The scale of the features matters, through D as well: standardize first unless the units are
+    comparable.
 
-    With `sample_weight` s, S and D are means over all pairs of two rows, weighted by s_i s_j:
-    copies of a row are no pair.
+    With `sample_weight` s, S and D are means over all pairs of distinct rows, weighted by s_i s_j;
+    copies of a row do not form a pair.
 
-    Cost: O(n p^2 + p^3), O(n p + p^2) memory: the sums over all pairs are those of scatters. For p
-    > n the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    Cost: O(n p^2 + p^3), O(n p + p^2) memory, since sums over all pairs reduce to scatters. For p >
+    n the problem is solved in the span of the rows in O(n^2 p), without a p x p matrix.
 
     References
     ----------
@@ -126,21 +127,23 @@ class GMML(SpectralEmbedding):
     def fit_pairs(self, pairs: Any, y: Any = None, *, X: Any = None, weights: Any = None) -> Self:
         """Learn the map from pairs of rows.
 
-        Where no pair is dissimilar, D is the mean over all pairs of two rows, which are mostly of
-        two kinds: `D = 2 / (n - 1) sum_i (x_i - m)(x_i - m)'` with their mean m.
+        If no pair is dissimilar, D is the mean over all pairs of rows, most of which are
+        dissimilar: `D = 2 / (n - 1) sum_i (x_i - m)(x_i - m)'`, where m is the mean row.
 
         Parameters
         ----------
         pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
-            The two rows of each pair; with X their numbers, counted from 0.
+            The two rows of each pair, or with X their indices.
         y : array of shape (n_pairs,), default=None
-            1 for similar pairs, one at least, -1 for dissimilar ones. None: all are similar.
+            1 for similar pairs, at least one; -1 for dissimilar ones. None if all pairs are
+            similar.
         X : array or sparse matrix of shape (n, p), default=None
-            The rows of which `pairs` holds the numbers. None takes the rows that occur in the
-            pairs, equal ones once.
+            The rows to which the indices in `pairs` refer. None takes the distinct rows that occur
+            in the pairs.
         weights : array of shape (n_pairs,), default=None
-            How much each pair counts in the means S and D, at least 0, 0 for a pair that is absent;
-            only ratios matter, those within similar and within dissimilar pairs. None for 1 each.
+            Weights of the pairs in the means S and D, at least 0; a pair of weight 0 is left out.
+            Only ratios within the similar and within the dissimilar pairs matter. None for equal
+            weights.
 
         Returns
         -------
@@ -174,7 +177,7 @@ class GMML(SpectralEmbedding):
 
 
 def check_prior(prior: Any, n_coordinates: int, p: int) -> np.ndarray:
-    """Return the prior metric (p, p) as an array, where all p coordinates are those of features."""
+    """Return the prior metric as an array (p, p), which needs the features as coordinates."""
     must = f"prior must be a symmetric positive definite matrix of shape ({p}, {p}), got"
     if np.shape(prior) != (p, p):
         got = f"shape {np.shape(prior)}" if np.ndim(prior) else repr(prior)
@@ -195,9 +198,9 @@ def check_prior(prior: Any, n_coordinates: int, p: int) -> np.ndarray:
 
 
 def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]:
-    """Return F with F F' = S^-1 #_t D, and the Riemannian distance of S^-1 and D.
+    """Return F with F F' = S^-1 #_t D, and the Riemannian distance between S^-1 and D.
 
-    The mean is congruent to that of any factors: with S = L L', it is L'^-1 (L'D L)^t L^-1.
+    The geometric mean is invariant under congruence: with S = L L', it is L'^-1 (L'D L)^t L^-1.
     """
     unit = np.sqrt(np.diag(S + D))
     if eigvalsh(S / np.outer(unit, unit))[0] <= RANK_TOLERANCE:
@@ -216,10 +219,12 @@ def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]
 
 
 class PairRows(Rows):
-    """Pairs of both kinds, as `GMML` needs them: a table of their differences, both ways."""
+    """Given similar and dissimilar pairs for `GMML`: a table of their differences in both
+    directions.
+    """
 
     def __init__(self, given: GivenPairs) -> None:
-        # both ways, so that their mean is 0
+        # both directions, so that the mean difference is 0
         differences = differences_of(given.X, np.vstack([given.numbers, given.numbers[:, ::-1]]))
         super().__init__(differences, np.tile(given.similar, 2).astype(np.intp), EXACT)
         self.dtype = given.X.dtype
@@ -235,9 +240,7 @@ class PairRows(Rows):
 
 
 class SimilarRows(Rows):
-    """Rows of which some pairs are similar, as `GMML` needs them: all pairs are taken for the
-    others.
-    """
+    """Rows with given similar pairs, for `GMML`; all pairs of rows serve as dissimilar pairs."""
 
     def __init__(self, given: GivenPairs) -> None:
         given = given.merged()
@@ -251,7 +254,7 @@ class SimilarRows(Rows):
 
 
 def differences_of(X: Any, pairs: np.ndarray) -> Any:
-    """Return x_a - x_b for pairs (a, b) of rows, in float64."""
+    """Return x_a - x_b for pairs (a, b) of row indices, in float64."""
     difference = X[pairs[:, 0]].astype(np.float64) - X[pairs[:, 1]]
     if not abs(difference).max():
         raise ValueError(NO_PAIR_DIFFERS)

@@ -32,70 +32,69 @@ from .descent_embedding import DescentEmbedding, Scale, evenly_by, n_directions
 from .gmml import check_prior
 from .rows import Rows
 
-BOUND_ROWS = 1000  # whose distances have the percentiles
-# gamma at most, and the ratio of bounds and squared distances: their product has a square
+BOUND_ROWS = 1000  # used for the percentiles of distances
+# limit on gamma and on ratios of bounds and squared distances: their products get squared
 FARTHEST = 1e70
 
-# The defaults of `n_neighbors` and `percentiles` are chosen on the tables of
-# `benchmarks/closed_forms.py class-defaults`: 3 of 1, 3 and 10, by the accuracy of 3-NN, where
-# percentiles of 5 to 50 were as good, and those of the authors' code are taken; that of `gamma`,
-# among 0.001 to 10, is the best by the AUROC of held-out pairs after 200 to 1,000 random ones.
+# Defaults chosen on the tables of `benchmarks/closed_forms.py class-defaults`. `n_neighbors`: 3
+# among 1, 3 and 10, by the accuracy of 3-NN. `percentiles`: values of 5 to 50 were as good, so they
+# are those of the authors' code. `gamma`: the best among 0.001 to 10, by the AUROC of held-out
+# pairs after 200 to 1,000 random pairs.
 
 
 class ITML(DescentEmbedding):
-    """Information-Theoretic Metric Learning: of all metrics that keep similar pairs near and
-    dissimilar ones apart, the one nearest to a prior.
+    """Information-Theoretic Metric Learning: the metric nearest to a prior that obeys pair
+    constraints.
 
-    With the squared distances d_c = (x_a - x_b)' M (x_a - x_b) of the pairs c = (a, b), similar
-    ones are to be at most u, dissimilar ones at least l. The metric M and the bounds xi_c that it
-    keeps minimize
+    The squared distances d_c = (x_a - x_b)' M (x_a - x_b) of pairs c = (a, b) should be at most u
+    for similar pairs, and at least l for dissimilar ones. The metric M and the slack bounds xi_c
+    minimize
 
         D_ld(M, M_0) + gamma sum_c w_c D_ld(xi_c, xi_c0)
         subject to  d_c <= xi_c  for similar pairs,  d_c >= xi_c  for dissimilar ones,
 
-    with the prior M_0, the LogDet divergence D_ld(A, B) = tr(A B^-1) - log det(A B^-1) - p, and the
-    bounds xi_c0 asked for, u or l. The best xi_c is xi_c0 where d_c keeps it, else d_c, so M
-    minimizes
+    where M_0 is the prior, D_ld(A, B) = tr(A B^-1) - log det(A B^-1) - p the LogDet divergence, and
+    xi_c0 the requested bound, u or l. The optimal xi_c is xi_c0 if d_c satisfies it, else d_c. M
+    therefore minimizes
 
         D_ld(M, M_0) + gamma sum_{c violated} w_c (d_c / xi_c0 - log(d_c / xi_c0) - 1),
 
-    which is smooth and strictly convex. Its minimum is where M^-1 = M_0^-1 + sum_c lambda_c (x_a -
-    x_b)(x_a - x_b)', with lambda_c = gamma w_c (1 / xi_c0 - 1 / d_c) for violated bounds, larger
-    than 0 for similar pairs and less for dissimilar ones, and 0 for others.
+    which is smooth and strictly convex. At the minimum, M^-1 = M_0^-1 + sum_c lambda_c (x_a -
+    x_b)(x_a - x_b)'. For violated bounds lambda_c = gamma w_c (1 / xi_c0 - 1 / d_c), which is
+    positive for similar pairs and negative for dissimilar ones; for all others it is 0.
 
-    `fit` takes, for every row, the nearest rows of its class for similar ones, and the nearest of
-    other classes for dissimilar ones. `fit_pairs` takes pairs as they are given, of both kinds or
-    similar ones alone.
+    `fit` pairs every row with the nearest rows of its class (similar) and of other classes
+    (dissimilar). `fit_pairs` uses given pairs of both kinds, or similar pairs alone.
 
     Parameters
     ----------
     n_components : int or None, default=None
         m, at most p: the eigenvectors of M with the largest eigenvalues. None keeps all of M: p, or
-        the rank of the centred rows for p > n.
+        for p > n the rank of the centred rows.
     gamma : float, default=1.0
-        What a violated bound costs, larger than 0. The metric nears M_0 for small ones, and keeps
-        all bounds, where there is such a metric, for large ones.
+        Weight of violated bounds, greater than 0. For small gamma the metric approaches M_0; for
+        large gamma it satisfies all bounds, if such a metric exists.
     bounds : (u, l), default=None
-        Bounds on squared distances by M, larger than 0. With the identity for M_0 their unit is
-        that of the features, squared. None takes percentiles.
+        Bounds on squared distances under M, greater than 0. If M_0 is the identity, their unit is
+        that of the squared features. None takes percentiles.
     percentiles : (float, float), default=(5.0, 95.0)
-        u and l as percentiles of the squared distances of two rows by M_0, those of 1,000 rows at
-        most that differ. Not used where `bounds` are given.
+        u and l as percentiles of the squared distances between distinct rows under M_0, for at most
+        1,000 rows. Ignored if `bounds` is given.
     n_neighbors : int, default=3
-        Rows of the same class, and rows of other classes, that `fit` pairs with each row. Not used
+        Number of same-class rows, and of other-class rows, with which `fit` pairs each row. Ignored
         by `fit_pairs`.
     prior : array of shape (p, p), default=None
-        M_0, positive definite, where p <= n. None takes the identity.
+        M_0, positive definite, only for p <= n. None takes the identity.
     max_iter : int, default=500
-        Iterations allowed.
+        Maximum number of iterations.
     tol : float, default=1e-9
-        The descent has converged when an iteration lowers the loss by less, relative to max(loss,
-        1).
+        The descent has converged when an iteration lowers the loss by less than this, relative to
+        max(loss, 1).
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        Eigenvectors of M, each times the root of its eigenvalue, the largest first: `M =
+        Eigenvectors of M, each times the square root of its eigenvalue, the largest first: `M =
         components_.T components_`.
     n_components_ : int
         m.
@@ -104,7 +103,7 @@ class ITML(DescentEmbedding):
     objective_ : float
         The loss of the whole M.
     n_iter_ : int
-        Iterations.
+        Number of iterations.
     loss_curve_ : ndarray of shape (`n_iter_` + 1,)
         The loss before and after every iteration.
     n_features_in_, feature_names_in_
@@ -113,33 +112,33 @@ class ITML(DescentEmbedding):
     Warns
     -----
     ConvergenceWarning
-        If max_iter ended the descent.
+        If max_iter ended the descent before it converged.
 
     See Also
     --------
-    GMML : From the same pairs, in closed form.
-    PairNCA : From similar pairs, compared with all others.
+    GMML : A closed-form metric from the same pairs.
+    PairNCA : Learns from similar pairs, compared with all others.
 
     Notes
     -----
-    The scale of the features matters, also to M_0: standardize first unless the units are
-    comparable. A dissimilar pair of equal rows is left out: its distance is 0 by every metric.
-    Similar pairs alone are drawn together, as far as M_0 allows. Directions in which no pair
-    differs keep the length that they have by M_0.
+    The scale of the features matters, through M_0 as well: standardize first unless the units are
+    comparable. Dissimilar pairs of equal rows are left out, since their distance is 0 under every
+    metric. Similar pairs alone are pulled together as far as M_0 allows. Directions in which no
+    pair differs keep their length under M_0.
 
     The paper projects the metric onto one constraint after the other, in cycles (Bregman
-    projections, algorithm 1). This is the same minimum, found by L-BFGS over the map A of M = A'A
-    from M_0: all constraints are dealt with at once, and the decrease of one loss says when it has
-    converged. For a large gamma projections need very many cycles.
+    projections, algorithm 1). This implementation finds the same minimum with L-BFGS over the map A
+    of M = A'A, starting from M_0. It handles all constraints at once, and the decrease of a single
+    loss shows convergence. For large gamma, the projections need very many cycles.
 
-    With `sample_weight` s, a pair of rows counts s_i s_j, of weights whose mean is 1; weights of
-    given pairs are divided by their mean, too.
+    With `sample_weight` s, scaled to mean 1, a pair of rows counts s_i s_j. Weights of given pairs
+    are scaled to mean 1, too.
 
-    Sparse X is made dense where p <= n, in the span of the rows else.
+    Sparse X is made dense if p <= n; else the problem is solved in the span of the rows.
 
     Cost: an iteration takes O(n r^2 + q r + r^3) time for q pairs and r = min(n, p), and O(n r + q)
-    memory. From labels a search, O(n^2 p), precedes it, and q is at most 2 k n. For p > n the
-    problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    memory. `fit` first searches neighbours in O(n^2 p), and q is at most 2 k n. For p > n the
+    problem is solved in the span of the rows in O(n^2 p), without a p x p matrix.
 
     References
     ----------
@@ -159,7 +158,7 @@ class ITML(DescentEmbedding):
     compared_as: ClassVar[dict] = {
         "ITML": {
             "settings": lambda p: [{"gamma": gamma} for gamma in (0.01, 0.1, 1.0)],
-            "params": {"tol": 1e-3},  # held-out rows are predicted as well: see `EARLY`
+            "params": {"tol": 1e-3},  # held-out predictions are as accurate: see `EARLY`
         }
     }
     _needs_labels = True
@@ -195,11 +194,12 @@ class ITML(DescentEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
-            Class labels, at least two classes, one of at least two rows; -1 is a class like any
-            other.
+            Class labels, at least two classes, one of them with at least two rows; -1 is a class
+            like any other.
         sample_weight : array of shape (n,), default=None
-            How much each row counts, at least 0; None for 1 each. A row of weight 2 counts as two
-            equal rows that are no pair, one of weight 0 is absent; only the ratios matter.
+            Weights of the rows, at least 0; None for equal weights. A row of weight 2 counts as two
+            equal rows that do not form a pair; a row of weight 0 is left out. Only the ratios
+            matter.
 
         Returns
         -------
@@ -224,15 +224,16 @@ class ITML(DescentEmbedding):
         Parameters
         ----------
         pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
-            The two rows of each pair; with X their numbers, counted from 0.
+            The two rows of each pair, or with X their indices.
         y : array of shape (n_pairs,), default=None
-            1 for similar pairs, one at least, -1 for dissimilar ones. None: all are similar.
+            1 for similar pairs, at least one; -1 for dissimilar ones. None if all pairs are
+            similar.
         X : array or sparse matrix of shape (n, p), default=None
-            The rows of which `pairs` holds the numbers; the percentiles are those of their
-            distances. None takes the rows that occur in the pairs, equal ones once.
+            The rows to which the indices in `pairs` refer, and whose distances determine the
+            percentiles. None takes the distinct rows that occur in the pairs.
         weights : array of shape (n_pairs,), default=None
-            How much each pair counts, at least 0, 0 for a pair that is absent; only ratios matter.
-            None for 1 each.
+            Weights of the pairs, at least 0; a pair of weight 0 is left out. Only ratios matter.
+            None for equal weights.
 
         Returns
         -------
@@ -247,14 +248,14 @@ class ITML(DescentEmbedding):
     def _learn(
         self, rows: Rows, pairs: np.ndarray, similar: np.ndarray, weights: np.ndarray, task: FitTask
     ) -> Self:
-        """Learn the map from pairs (q, 2) of numbers of rows."""
+        """Learn the map from pairs (q, 2) of row indices."""
         gamma = check_positive(self.gamma, "gamma")
         if gamma > FARTHEST:
             raise ValueError(f"gamma must be at most {FARTHEST:g}, got {gamma:g}.")
         tol = check_number(self.tol, "tol", 0)
         m = n_directions(self, rows.shape[1])
         X = centre(dense_float64(rows.X))
-        # M_0 = R'R: by X R' it is the identity
+        # M_0 = R'R is the identity for the rows X R'
         R = np.eye(X.shape[1])
         if self.prior is not None:
             R = cholesky(check_prior(self.prior, X.shape[1], rows.shape[1]))
@@ -272,7 +273,7 @@ class ITML(DescentEmbedding):
             _, roots, Vt = svd(twice / 2 @ R, full_matrices=False)
             return roots[:m, None] * Vt[:m]
 
-        # over twice the map: the first step, of length 1, does not end where it is singular
+        # Over twice the map: otherwise the first step, of length 1, would reach a singular map.
         found = lbfgs(
             loss,
             2 * np.eye(len(R)),
@@ -286,7 +287,7 @@ class ITML(DescentEmbedding):
         return self._set_map(replace(found, x=leading(found.x)), space, rows.dtype, task)
 
     def _bounds_of(self, X: np.ndarray) -> tuple[float, float]:
-        """Return u and l, where M_0 is the identity."""
+        """Return u and l, in coordinates in which M_0 is the identity."""
         if self.bounds is not None:
             upper, lower = check_two(self.bounds, "bounds")
             if min(upper, lower) <= 0:
@@ -309,7 +310,7 @@ class ITML(DescentEmbedding):
 
 
 def check_two(values: Any, name: str) -> tuple[float, float]:
-    """Return two finite numbers."""
+    """Return two finite numbers, or raise an error."""
     if np.shape(values) != (2,):
         raise ValueError(f"{name} must be two numbers, got {values!r}.")
     first, second = (check_number(value, name, -np.inf) for value in values)
@@ -318,14 +319,14 @@ def check_two(values: Any, name: str) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds on the squared distances of pairs, and what it costs to violate them.
+    """Bounds on the squared distances of pairs, and the cost of violating them.
 
     Attributes
     ----------
     X : ndarray of shape (n, r)
         Rows in coordinates in which M_0 is the identity.
     pairs : ndarray of shape (q, 2)
-        Numbers of rows.
+        Row indices.
     similar : ndarray of shape (q,)
         Whether the bound is an upper one.
     bounds : ndarray of shape (q,)
@@ -341,7 +342,7 @@ class Bounds:
     weights: np.ndarray
 
     def without_equal_rows(self) -> Bounds:
-        """Return the pairs that differ: no metric changes the distance of others."""
+        """Leave out pairs of equal rows, whose distance is 0 under every metric."""
         U = self.differences @ self.X
         squares = row_norms(U, squared=True)
         kept = squares > RANK_TOLERANCE**2 * row_norms(self.X, squared=True).max()
@@ -357,7 +358,7 @@ class Bounds:
 
     @cached_property
     def differences(self) -> csr_array:
-        """The matrix D (q, n) with a row x_a - x_b of D X for every pair (a, b)."""
+        """The matrix D (q, n) for which D X has a row x_a - x_b for every pair (a, b)."""
         q = len(self.pairs)
         signs, ends = np.tile([1.0, -1.0], q), np.arange(0, 2 * q + 1, 2)
         return csr_array((signs, self.pairs.ravel(), ends), shape=(q, len(self.X)))

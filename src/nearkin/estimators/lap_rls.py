@@ -1,6 +1,4 @@
-"""Laplacian Regularized Least Squares (Belkin, Niyogi and Sindhwani, JMLR 2006): manifold
-regularization.
-"""
+"""Laplacian Regularized Least Squares (Belkin, Niyogi and Sindhwani, JMLR 2006)."""
 
 from __future__ import annotations
 
@@ -31,8 +29,9 @@ from .transductive import KernelExtension, affinity_graph, evaluate, kernel_func
 
 
 class LapRLS(CallbackSupportMixin, SparseRowsMixin, BaseEstimator):
-    """What the classifier and the regressor share: functions f of the rows for targets Y (n, q),
-    NaN where unknown.
+    """Base of the classifier and the regressor: functions f of the rows for targets Y (n, q).
+
+    Unknown targets are NaN.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class LapRLS(CallbackSupportMixin, SparseRowsMixin, BaseEstimator):
             remedy = "take kernel=None after sklearn.kernel_approximation.Nystroem"
             require_memory(4 * 8 * n * n, f"The kernel of {n} rows", remedy)
             self.kernel_ = kernel_function(self.kernel, X)
-            self.X_fit_ = X.copy()  # the user's rows may change
+            self.X_fit_ = X.copy()  # the caller may modify X
             K = evaluate(self.kernel_, X, X)
             mean = K[labelled].mean(axis=0)
             M = penalty @ K
@@ -98,7 +97,7 @@ class LapRLS(CallbackSupportMixin, SparseRowsMixin, BaseEstimator):
         self.search_, self.search_recall_ = search.name, search.recall
 
     def _values(self, X: Any) -> np.ndarray:
-        """Return f(x) of validated rows, shape (n, q)."""
+        """Return f(x) for validated rows, shape (n, q)."""
         if self.kernel is None:
             return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         h = KernelExtension(self.X_fit_, self.kernel_, np.zeros(1), self.dual_coef_)
@@ -106,43 +105,42 @@ class LapRLS(CallbackSupportMixin, SparseRowsMixin, BaseEstimator):
 
 
 class LapRLSClassifier(ClassifierMixin, LapRLS):
-    """Laplacian Regularized Least Squares: ridge regression on few labels, smooth along a graph of
-    all rows.
+    """Laplacian Regularized Least Squares: ridge regression on few labels, smooth along a graph.
 
-    With l labelled rows among n, targets y_i = 1 for a class and -1 for all others, and L = D - W
-    the Laplacian of the union k-NN graph of all rows, weighted by the heat kernel `exp(-d^2 / t)`,
-    t the mean squared length of the listed edges, the function f of each class, f(x) = h(x) + b,
+    l of the n rows have labels; targets y_i are 1 for a class and -1 for all others. L = D - W is
+    the Laplacian of the union k-NN graph of all rows with heat-kernel weights `exp(-d^2 / t)`,
+    where t is the mean squared length of the edges. For each class, the function f(x) = h(x) + b
     minimizes
 
         1/l sum_(i<=l) (y_i - f(x_i))^2  +  gamma_A ||h||^2  +  gamma_I / n^2  f'Lf
 
-    with f = (f(x_1), ..., f(x_n))' in the last term.
+    with f = (f(x_1), ..., f(x_n))' in the last term. The class of the largest f is predicted.
 
-    The class of the largest f is predicted. Linear, h(x) = w'x, with J = diag(1_l) - 1_l 1_l' / l,
-    1_l the indicator of the labelled rows:
+    In the linear form h(x) = w'x. With J = diag(1_l) - 1_l 1_l' / l and 1_l the indicator of the
+    labelled rows,
 
         (X'JX + gamma_A l I + gamma_I l / n^2 X'LX) w = X'JY.
 
-    With a kernel, h(x) = sum_i alpha_i k(x_i, x), ||h||^2 its norm in the space of the kernel, and
+    With a kernel, h(x) = sum_i alpha_i k(x_i, x), ||h|| is its norm in the reproducing kernel
+    Hilbert space, and
 
-        (J K + gamma_A l I + gamma_I l / n^2 L K) alpha = J Y,
+        (J K + gamma_A l I + gamma_I l / n^2 L K) alpha = J Y.
 
-    eq. 8 of the paper, whose J lacks the intercept b.
-
-    For gamma_I = 0 this is (kernel) ridge regression on the labelled rows.
+    This is eq. 8 of the paper, whose J lacks the intercept b. With gamma_I = 0 it is (kernel) ridge
+    regression on the labelled rows.
 
     Parameters
     ----------
     gamma_A : float, default=0.01
-        Weight of the norm, larger than 0. In the linear form in units of squared features:
-        standardize first.
+        Weight of the norm, greater than 0. In the linear form its unit is that of the squared
+        features: standardize first.
     gamma_I : float or None, default=None
-        Weight of the graph, 0 or more. None takes 2 n^2 / s, s the sum of W: the mean squared
-        difference along the edges then counts as much as the mean squared error of the labelled
-        rows.
+        Weight of the graph, at least 0. None takes 2 n^2 / s, where s is the sum of W: the mean
+        squared difference along the edges then counts as much as the mean squared error of the
+        labelled rows.
     kernel : "rbf", callable or None, default="rbf"
-        "rbf" is exp(-d^2 / t), t the mean d^2 over all pairs of rows; a callable takes two tables
-        and returns the kernel between their rows. None is the linear form.
+        "rbf" is exp(-d^2 / t), where t is the mean d^2 over all pairs of rows. A callable takes two
+        tables and returns the kernel between their rows. None is the linear form.
     n_neighbors : int, default=10
         k of the graph.
     search
@@ -152,18 +150,18 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
     ----------
     classes_ : ndarray of shape (c,)
     coef_ : ndarray of shape (c, p), linear form
-        w' of every class.
+        w' for every class.
     dual_coef_ : ndarray of shape (n, c), with a kernel
-        alpha of every class.
+        alpha for every class.
     intercept_ : ndarray of shape (c,)
-        b of every class.
+        b for every class.
     X_fit_ : array or sparse matrix of shape (n, p), with a kernel
         The rows of `fit`.
     kernel_ : callable, with a kernel
     gamma_I_ : float
-        The weight in use.
+        The weight used.
     transduction_ : ndarray of shape (n,)
-        The label of every row of `fit`: the given one, else the predicted one.
+        The label of every row of `fit`: the given or else the predicted one.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     search_, search_recall_
@@ -171,24 +169,25 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
 
     See Also
     --------
-    nearkin.DiscriminativeProjectionsClassifier : Labels are mapped, too, so that f need not match
-        their numbers.
-    nearkin.LapRLSRegressor : The same for numbers.
+    nearkin.DiscriminativeProjectionsClassifier : Maps labels as well, so that f need not match
+    their
+        numeric codes.
+    nearkin.LapRLSRegressor : For real-valued targets.
 
     Notes
     -----
     -1, None and NaN mark unlabelled rows (the string "-1" is a class). Standardize first unless the
-    units are comparable. The intercept is not penalized, and L maps constants to 0; so results do
+    units are comparable. The intercept is not penalized, and L maps constants to 0, so results do
     not depend on the origin.
 
-    The defaults were chosen on nine sets (six tables of KEEL, satimage, MNIST, UMIST; 2, 5 and 10 %
-    of the labels), on which "rbf" was more accurate than the linear form in the mean, and less
+    The defaults were chosen on nine data sets (six tables of KEEL, satimage, MNIST, UMIST; 2, 5 and
+    10 % of the labels). On these, "rbf" was more accurate than the linear form on average, and less
     accurate only for images with many labels. On fourteen others, among them text, the linear form
     has the better mean rank.
 
-    Cost: n^2 pairs of distances for the graph. Linear: O(n k p + n p^2 + p^3), for p > n in the
-    span of the rows, O(n^2 p). A kernel: O(n^3) time and O(n^2) memory, refused where that does not
-    fit; for more rows put `sklearn.kernel_approximation.Nystroem` before the linear form.
+    Cost: n^2 pairwise distances for the graph. Linear form: O(n k p + n p^2 + p^3), for p > n in
+    the span of the rows, O(n^2 p). Kernel: O(n^3) time and O(n^2) memory, refused if that does not
+    fit. For more rows use `sklearn.kernel_approximation.Nystroem` followed by the linear form.
 
     References
     ----------
@@ -218,9 +217,9 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
-            At least two classes; -1, None or NaN for unlabelled rows.
+            Class labels, at least two classes; -1, None or NaN for unlabelled rows.
         affinity : array or sparse matrix of shape (n, n), default=None
-            Replaces W: symmetric, not negative; the diagonal is ignored. Cross-validation cannot
+            Replaces W: symmetric and nonnegative; the diagonal is ignored. Cross-validation cannot
             subset it.
 
         Returns
@@ -239,7 +238,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f of every class, shape (n, c); of two classes that of the second, shape (n,)."""
+        """Return f for every class, shape (n, c); for two classes of the second, shape (n,)."""
         check_is_fitted(self, "intercept_")
         values = self._values(validate_rows(self, X, reset=False))
         return values[:, 1] if len(self.classes_) == 2 else values
@@ -251,8 +250,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
 
 
 class LapRLSRegressor(MultiOutputMixin, RegressorMixin, LapRLS):
-    """Laplacian Regularized Least Squares for numbers; the equations are those of
-    `LapRLSClassifier`, y_i the target.
+    """Laplacian Regularized Least Squares for real-valued targets y_i; see `LapRLSClassifier`.
 
     Parameters
     ----------
@@ -262,7 +260,8 @@ class LapRLSRegressor(MultiOutputMixin, RegressorMixin, LapRLS):
     Attributes
     ----------
     coef_, dual_coef_, intercept_
-        See `LapRLSClassifier`, of shape (q, p), (n, q) and (q,): w', alpha and b of every target.
+        As in `LapRLSClassifier`, for every target: w', alpha and b, of shape (q, p), (n, q) and
+        (q,).
     X_fit_, kernel_, gamma_I_, n_features_in_, feature_names_in_, search_, search_recall_
         See `LapRLSClassifier`.
 
@@ -272,7 +271,7 @@ class LapRLSRegressor(MultiOutputMixin, RegressorMixin, LapRLS):
 
     Notes
     -----
-    NaN marks rows without a target; a row that lacks one of several targets counts as one without.
+    NaN marks rows without a target; a row that lacks one of several targets counts as having none.
     Standardize the features first unless their units are comparable.
 
     Cost: that of `LapRLSClassifier`.
@@ -295,8 +294,9 @@ class LapRLSRegressor(MultiOutputMixin, RegressorMixin, LapRLS):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> LapRLSRegressor:
-        """Learn the functions; see `LapRLSClassifier.fit`. y of shape (n,) or (n, q) is NaN where
-        unknown.
+        """Learn the functions; see `LapRLSClassifier.fit`.
+
+        y of shape (n,) or (n, q) is NaN where unknown.
         """
         task = FitTask(self, X, y, n_iterations=0)
         X, y = validate_partial_target_rows(self, X, y)
@@ -306,7 +306,7 @@ class LapRLSRegressor(MultiOutputMixin, RegressorMixin, LapRLS):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the value of every row, shape (n,) or (n, q)."""
+        """Return the prediction for every row, shape (n,) or (n, q)."""
         check_is_fitted(self, "intercept_")
         values = self._values(validate_rows(self, X, reset=False))
         return values.ravel() if self._one_target else values

@@ -14,15 +14,14 @@ from .transductive import GraphExtension, TransductiveEmbedding
 
 
 class LaplacianEigenmaps(TransductiveEmbedding):
-    """Laplacian Eigenmaps: coordinates in which adjacent rows of a graph are near. It uses no
-    labels.
+    """Laplacian Eigenmaps: coordinates in which adjacent rows of a graph are close, without labels.
 
     With W a graph of the rows, D = diag(W 1) its degrees and L = D - W, the embedding Z (n, m)
     minimizes
 
-        1/2 sum_ij w_ij ||z_i - z_j||^2 = tr Z'LZ   subject to   Z'DZ = I, Z'De = 0,
+        1/2 sum_ij w_ij ||z_i - z_j||^2 = tr Z'LZ   subject to   Z'DZ = I, Z'De = 0
 
-    the smallest eigenvalues of L z = lambda D z except that of the constant vector e. With
+    by the smallest eigenvalues of L z = lambda D z, except that of the constant vector e. With
     `laplacian="unnormalized"` all rows have equal weight in the constraint: Z'Z = I, Z'e = 0 and L
     z = lambda z.
 
@@ -33,12 +32,12 @@ class LaplacianEigenmaps(TransductiveEmbedding):
     n_neighbors : int, default=10
         k of the graph.
     affinity : {"knn", "full"}, default="knn"
-        Edges join each row to its k nearest (union of both directions), or all pairs.
+        Edges connect each row to its k nearest rows (union of both directions), or all pairs.
     bandwidth : float or None, default=None
-        t of the weights exp(-d^2 / t), in units of squared distances; None takes the mean of d^2
-        over the k nearest of every row, and np.inf gives all edges the weight 1.
+        t of the weights exp(-d^2 / t), in units of squared distances. None takes the mean of d^2
+        over the k nearest rows of every row; np.inf gives all edges the weight 1.
     laplacian : {"normalized", "unnormalized"}, default="normalized"
-        The constraint, see above.
+        The constraint; see above.
     search
         See `LDE`.
 
@@ -47,8 +46,8 @@ class LaplacianEigenmaps(TransductiveEmbedding):
     embedding_ : ndarray of shape (n, m)
         Z: coordinates of the training rows, smoothest column first.
     eigenvalues_ : ndarray of shape (m,)
-        Ascending, at least 0, and at most 2 if normalized. A graph of q connected components has q
-        - 1 zeros.
+        Ascending, at least 0; at most 2 if normalized. A graph of q connected components has q - 1
+        zeros.
     n_components_ : int
         m.
     objective_ : float
@@ -72,24 +71,23 @@ class LaplacianEigenmaps(TransductiveEmbedding):
     See Also
     --------
     nearkin.TDL : The same with labels.
-    nearkin.LPP : The same for linear maps.
+    nearkin.LPP : The same as a linear map.
     sklearn.manifold.SpectralEmbedding : The same without new rows.
 
     Notes
     -----
-    A new row gets edges to the training rows by the same rule as theirs, and the coordinates that
-    the eigen-equation assigns to a row with such edges (Nystroem's extension). `embedding_` is
-    exact for the training rows; `transform(X)` treats them as new ones, and is what `fit_transform`
-    returns, so that training and new rows are treated alike.
+    A new row gets edges to the training rows by the same rule, and the coordinates that the
+    eigen-equation assigns to a row with such edges (the Nyström extension). `embedding_` is exact
+    for the training rows. `transform(X)` treats them as new ones; `fit_transform` returns the same,
+    so that training and new rows are treated alike.
 
     The scale of the features decides which rows are near: standardize first unless the units are
-    comparable. Where the graph is not connected, the first columns only separate its components:
-    use more neighbours. An isolated row counts with degree 1.
+    comparable. If the graph is not connected, the first columns only separate its components: use
+    more neighbours. An isolated row counts with degree 1.
 
-    Cost: n^2 pairs of distances for the graph; then a Lanczos iteration without any factorization,
-    O(n k) a step, and O(n (k + m)) memory. Up to 2,000 rows the problem is solved densely, O(n^3).
-    The full graph needs O(n^2) memory and is refused where that does not fit. A new row costs O(n
-    p).
+    Cost: n^2 pairwise distances for the graph, then Lanczos iterations without any factorization,
+    O(n k) per step, and O(n (k + m)) memory. Up to 2,000 rows a dense solver is used, O(n^3). The
+    full graph needs O(n^2) memory and is refused if that does not fit. A new row costs O(n p).
 
     References
     ----------
@@ -134,8 +132,8 @@ class LaplacianEigenmaps(TransductiveEmbedding):
             n >= 2 rows that are not all equal.
         y : ignored
         affinity : array or sparse matrix of shape (n, n), optional
-            A graph W of yours, symmetric and not negative, instead of that of the distances between
-            the rows. It cannot be cut into folds: no cross-validation with it.
+            Symmetric nonnegative graph W, used instead of one from the distances between the rows.
+            Cross-validation cannot subset it.
 
         Returns
         -------

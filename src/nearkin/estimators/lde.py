@@ -10,21 +10,21 @@ from .rows import Rows
 
 
 class LDE(SpectralEmbedding):
-    """Local Discriminant Embedding: attract same-class neighbours, repel others, with heat-kernel
-    weights.
+    """Local Discriminant Embedding: attract same-class neighbours, repel other-class neighbours.
 
-    In W, i and j of one class are adjacent if either is among the other's k_w nearest of that
-    class; in W', i and j of two classes if either is among the other's k_b nearest of all other
-    classes. Weights are `exp(-d^2 / t)`, with t the mean squared distance to these neighbours, of
-    each graph by itself. With their scatters
+    In the within-class graph W, i and j are adjacent if either is among the other's k_w nearest
+    rows of the same class. In the between-class graph W', i and j are adjacent if either is among
+    the other's k_b nearest rows of all other classes. Edges have heat-kernel weights `exp(-d^2 /
+    t)`, where t is the mean squared distance to these neighbours, separately for each graph. With
+    the scatters
 
         S_w = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)',
         S_b = 1/2 sum_ij w'_ij (x_i - x_j)(x_i - x_j)',
 
-    LDE maximizes tr V'S_b V subject to V'S_w V = I: the largest eigenvalues of S_b v = lambda S_w
-    v. By default S_w is shrunk first, see `shrinkage`. Without that, directions without
-    within-class scatter come first, of them the one with the most between-class scatter for its
-    length; those in which both scatters vanish are left out.
+    LDE maximizes tr V'S_b V subject to V'S_w V = I, by the largest eigenvalues of S_b v = lambda
+    S_w v. By default S_w is shrunk first, see `shrinkage`. Without shrinkage, directions without
+    within-class scatter come first, in descending order of between-class scatter for unit length.
+    Directions in which both scatters vanish are left out.
 
     Parameters
     ----------
@@ -35,20 +35,20 @@ class LDE(SpectralEmbedding):
     n_neighbors_between : int or "auto", default=5
         k_b.
     shrinkage : float in [0, 1] or None, default=0.5
-        s: with r the dimension of the span of the rows and P the projection onto it, `(1 - s) S_w +
-        s (tr S_w / r) P` takes the place of S_w. With 0.5 no direction counts more than twice as
-        much as one of mean scatter, however little the rows of a class vary along it. None is the
-        paper's method, s = 0; with 1 the directions are those of most between-class scatter. Inner
-        folds choose between None and 0.5, e.g. those of `GridSearchCV`.
+        s: S_w is replaced by `(1 - s) S_w + s (tr S_w / r) P`, where P is the projection onto the
+        span of the rows and r its dimension. With 0.5 no direction counts more than twice as much
+        as one of mean scatter, however little the rows of a class vary along it. None is the
+        paper's method, s = 0. With 1 the directions are those of largest between-class scatter. To
+        choose between None and 0.5, cross-validate, e.g. with `GridSearchCV`.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
-        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one
-        like scikit-learn's KNeighborsTransformer, which is cloned.
+        How neighbours are found. "auto" is approximate from 100,000 rows on. A transformer is an
+        object like scikit-learn's KNeighborsTransformer, and is cloned.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        Rows v_i, best first, scaled so that v'S_w v = 1; where S_w is less than 1e-4 of S_w + S_b,
-        so that v'(S_w + S_b)v = 10^4, which is finite where S_w vanishes.
+        Rows v_i, best first, scaled such that v'S_w v = 1; where S_w is less than 1e-4 of S_w +
+        S_b, such that v'(S_w + S_b)v = 10^4, which is finite even where S_w vanishes.
     eigenvalues_ : ndarray of shape (m,)
         Descending: the share v'S_b v / v'(S_w + S_b)v = lambda / (1 + lambda) of each direction, in
         [0, 1].
@@ -68,35 +68,34 @@ class LDE(SpectralEmbedding):
         How neighbours were found: "exact", "approximate", "distances" or the name of the
         transformer.
     search_recall_ : dict of str to float, or None
-        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured
-        it.
+        The share of true neighbours found, if measured by `ApproximateSearch(check_recall=True)`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, or if neighbours of other classes do not
-        differ.
+        If there are fewer directions than requested, or if neighbours of different classes
+        coincide.
 
     See Also
     --------
-    MFA : Closest pairs of classes in place of the between-class k-NN graph.
-    DMLMJ : All neighbours of the same weight.
+    MFA : Closest between-class pairs instead of the between-class k-NN graph.
+    DMLMJ : Equal weights for all neighbours.
     NMMP : The trace ratio.
 
     Notes
     -----
     The scale of the features decides which rows are near: standardize first unless the units are
-    comparable. Given the graphs, the criterion does not depend on the units if nothing is shrunk (p
-    <= n); then, with few rows for the features, it overfits: reduce the features first, e.g. with
-    PCA, as the paper does.
+    comparable. For given graphs and without shrinkage, the criterion does not depend on the units
+    (p <= n). But without shrinkage, LDE overfits if there are few rows for the number of features:
+    reduce the features first, e.g. with PCA, as the paper does.
 
     With `sample_weight` s, w_ij becomes s_i s_j w_ij, w'_ij likewise, and t is the mean of d^2
     weighted by s_i s_j.
 
-    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + n p + p^2) memory. For
-    p > n the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    Cost: n^2 pairwise distances, then O(n k p + n p^2 + p^3); O(n k + n p + p^2) memory. For p > n
+    the problem is solved in the span of the rows in O(n^2 p), without a p x p matrix.
 
     References
     ----------

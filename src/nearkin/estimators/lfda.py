@@ -10,11 +10,10 @@ from .rows import Rows
 
 
 class LFDA(SpectralEmbedding):
-    """Local Fisher Discriminant Analysis: LDA with local scaling within classes, which may consist
-    of several clusters.
+    """Local Fisher Discriminant Analysis: LDA for classes that may consist of several clusters.
 
-    With s_i the distance from row i to the k-th nearest of the n_c rows of its class c, `a_ij =
-    exp(-d_ij^2/(s_i s_j))` for i and j of one class, and the weights
+    Let s_i be the distance from row i to the k-th nearest row of its class c, which has n_c rows,
+    and `a_ij = exp(-d_ij^2/(s_i s_j))` for i and j of one class. With the weights
 
     =============  ====================  =======================
     i and j        within: w_ij          between: w'_ij
@@ -23,21 +22,21 @@ class LFDA(SpectralEmbedding):
     other classes  0                     1/n
     =============  ====================  =======================
 
-    in S_w = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)', and S_b with w', LFDA maximizes
+    in S_w = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)', and w' in S_b, LFDA maximizes
 
-        tr((V'S_w V)^-1 V'S_b V):
+        tr((V'S_w V)^-1 V'S_b V)
 
-    the largest eigenvalues of S_b v = lambda S_w v. With all a_ij = 1 it is Fisher's discriminant
-    analysis; smaller ones give less weight to distant pairs of a class, and there may be more than
-    classes - 1 directions of lambda > 0. S_w is shrunk first, see `LDE`; without that, directions
-    without within-class scatter come first.
+    by the largest eigenvalues of S_b v = lambda S_w v. With all a_ij = 1 it is Fisher's
+    discriminant analysis. Smaller a_ij give less weight to distant pairs of a class, and there may
+    be more directions of lambda > 0 than classes - 1. S_w is shrunk first, see `LDE`; without
+    shrinkage, directions without within-class scatter come first.
 
     Parameters
     ----------
     n_components : int or None, default=None
         m, at most p; None takes the rank of S_w + S_b, which is that of the centred rows.
     n_neighbors : int or "auto", default=7
-        k of the local scale s_i; in a class of fewer rows, the farthest. "auto": see `DNE`.
+        k of the local scale s_i; in smaller classes, the farthest row is taken. "auto": see `DNE`.
     shrinkage, search
         See `LDE`.
 
@@ -51,7 +50,7 @@ class LFDA(SpectralEmbedding):
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, or if the classes differ by rounding only.
+        If there are fewer directions than requested, or if the classes differ only by rounding.
 
     See Also
     --------
@@ -60,14 +59,14 @@ class LFDA(SpectralEmbedding):
 
     Notes
     -----
-    Scale and number of the features: see `LDE`.
+    On the scale and number of the features, see `LDE`.
 
-    `sample_weight` multiplies w_ij and w'_ij by the weights of i and of j, n and n_c are the sums
-    of weights, and the k-th nearest row is that of the distinct ones.
+    `sample_weight` multiplies w_ij and w'_ij by the weights of i and j. n and n_c are sums of
+    weights; the k-th nearest row is counted among distinct rows.
 
-    Cost: sum_c n_c^2 pairs of distances, twice, O(p sum_c n_c^2 + n p^2 + p^3) after them, O(n (k +
-    p) + p^2) memory. For p > n the problem is solved in the span of the rows, O(n^2 p), without a p
-    x p matrix.
+    Cost: sum_c n_c^2 pairwise distances, computed twice, then O(p sum_c n_c^2 + n p^2 + p^3); O(n
+    (k + p) + p^2) memory. For p > n the problem is solved in the span of the rows in O(n^2 p),
+    without a p x p matrix.
 
     References
     ----------

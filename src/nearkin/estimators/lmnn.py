@@ -43,106 +43,106 @@ from .descent_embedding import (
     unit_distance,
 )
 
-SEARCH_ALWAYS_ROWS = 4000  # up to here a search for impostors at every step costs little
-# a second margin: rows within it are listed, and may become impostors before the next search
+SEARCH_ALWAYS_ROWS = 4000  # up to here, searching impostors at every step is cheap
+# a second margin: rows within it are listed, as they may become impostors before the next search
 SLACK = 1.0
-# share of all pairs from which on it is quicker to search always than to keep lists
+# of all pairs; from this share on, searching at every step is faster than keeping lists
 WORTH = 1 / 256
-MOST = 2**25  # impostors that count in all, but for
-ALWAYS = 100  # of every row
-GAPS = 2**23  # entries of the distances from which the scale of the init is found
-# the loss of comparisons by a map that is nearly 0: that of the map 0 is 1/2
+MOST = 2**25  # impostors counted in total,
+ALWAYS = 100  # but at least this many per row
+GAPS = 2**23  # entries of the distances that determine the scale of the init
+# loss of the comparisons for a map of nearly 0; the map 0 has loss 1/2
 NOTHING_LEARNED = 0.499
-SPHERE = 0.1  # of the scatter of given near pairs, which is made rounder by as much
+SPHERE = 0.1  # of the scatter of the given near pairs, added to it as a multiple of the identity
 
 
 class LMNN(DescentEmbedding):
-    """Large Margin Nearest Neighbour: separate the k nearest of a class from other classes by a
+    """Large Margin Nearest Neighbour: separates same-class neighbours from other classes by a
     margin.
 
     The targets of row i are its k nearest rows of the same class, in the space of the features.
-    With the learned squared distances d_ij = ||A x_i - A x_j||^2 the map A minimizes
+    With the learned squared distances d_ij = ||A x_i - A x_j||^2, the map A minimizes
 
         1/n ( 1/2 sum_ij d_ij  +  1/2 sum_ijl max(0, 1 + d_ij - d_il) )
 
-    over rows i, their targets j, and all rows l of other classes: targets are to be near, and
-    impostors, which are nearer than a target and a margin of 1, are repelled. (The loss of the
-    papers, mu = 1/2, as a mean over rows.) The margin is in units of what is learned, so the units
-    of the features do not matter: the map makes up for them. For a square map the minimum is
-    global: the loss is a convex function of the metric A'A.
+    over rows i, their targets j, and all rows l of other classes. The first sum pulls targets
+    closer. The second repels impostors, rows of other classes that are closer than a target plus a
+    margin of 1. (This is the loss of the papers with mu = 1/2, averaged over the rows.) The margin
+    is in units of the learned distance, so the units of the features do not matter. The loss is a
+    convex function of the metric A'A, so the minimum is global for a square map.
 
-    With weights s of the rows (`sample_weight` of `fit`), of mean 1, the loss is
+    With weights s of the rows (`sample_weight` of `fit`), scaled to mean 1, the loss is
 
         1/n ( 1/2 sum_ij s_i s_j d_ij  +  1/2 sum_ijl s_i s_j s_l max(0, 1 + d_ij - d_il) )
 
-    A pair counts as often as there are pairs of copies, a triple as often as triples of copies, if
-    row i has s_i copies that are neither targets nor impostors of each other. A row of weight 0 is
-    absent. Only the ratios of weights matter: two copies of every row would make triples count
-    twice as much against pairs, a weight of 2 for every row does not. Targets, k distinct rows, and
-    the init do not depend on the weights.
+    A pair or triple counts as often as it occurs among the copies of its rows, if row i has s_i
+    copies that are neither targets nor impostors of each other. A row of weight 0 is left out. Only
+    the ratios of weights matter: duplicating every row would double the weight of triples relative
+    to pairs, while a weight of 2 for every row changes nothing. Targets (k distinct rows) and the
+    init do not depend on the weights.
 
-    `fit_triplets` and `fit_quadruplets` learn from comparisons of distances in place of labels: the
-    same loss, of pairs that are to be near and of given comparisons.
+    `fit_triplets` and `fit_quadruplets` learn from comparisons of distances instead of labels, with
+    the same loss for given pairs and comparisons.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        m, at most p. None keeps all dimensions: p, or the rank of the centred rows for p > n.
+        m, at most p. None keeps all dimensions: p, or for p > n the rank of the centred rows.
     n_neighbors : int, default=3
-        k: targets of a row, or the whole class where this is smaller. A row alone in its class has
-        none, but may be an impostor.
+        k, the number of targets per row, or the whole class if it is smaller. A row alone in its
+        class has no targets but may be an impostor.
     n_passes : int, default=1
-        Descents. Each but the first begins where the one before has ended, and takes the nearest
-        rows of the same class in the space learned so far as targets.
+        Number of descents. Each one after the first starts from the result of the previous one, and
+        takes the nearest rows of the same class in the learned space as targets.
     max_iter : int, default=200
-        Iterations allowed to a descent.
+        Maximum number of iterations per descent.
     tol : float, default=1e-4
-        A descent has converged when an iteration lowers the loss by less, relative to the loss or,
-        where that is less, to what the targets cost at the init.
+        A descent has converged when an iteration lowers the loss by less than this, relative to the
+        loss or, if smaller, to the loss of the targets at the init.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        A. It has a scale: the margin is 1 between squared distances of `transform(X)`.
+        A. Its scale is meaningful: the margin is 1 for squared distances of `transform(X)`.
     n_components_ : int
         m.
     objective_ : float
         The loss at A.
     n_iter_ : int
-        Iterations, over all passes.
+        Number of iterations over all passes.
     loss_curve_ : ndarray of shape (at least `n_iter_` + 1,)
-        The loss before and after every iteration, of each pass. Above 4,000 rows it counts listed
-        impostors only (below), and may jump where they are searched again.
+        The loss before and after every iteration, for all passes. Above 4,000 rows it only counts
+        listed impostors (see Notes), and may jump where they are searched again.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Warns
     -----
     ConvergenceWarning
-        If max_iter ended the (last) descent.
+        If max_iter ended the (last) descent before it converged.
 
     See Also
     --------
-    NCA : Probabilities in place of a margin.
-    MLKR : For numbers in place of classes.
+    NCA : Probabilities instead of a margin.
+    MLKR : For real-valued targets.
 
     Notes
     -----
     The scale of the features decides which rows are targets: standardize first unless the units are
-    comparable. There is no penalty: with about as many features as rows the map overfits; reduce
-    them first, e.g. with PCA. The descent begins with the identity, or with PCA for fewer
-    components, in the scale that has the lowest loss.
+    comparable. There is no penalty, so the map overfits if there are about as many features as
+    rows: reduce the features first, e.g. with PCA. The descent starts from the identity, or from
+    PCA for fewer components, scaled for the lowest loss.
 
-    Up to 4,000 rows impostors are searched at every step. Beyond, rows of other classes within two
-    margins are listed every 15 iterations, and only they count until then, unless they make up more
-    than 1/256 of all pairs. The loss among all impostors is compared after that; if it has risen,
-    these iterations are undone, and impostors are searched at every step. Where more than 2^25
-    count in all (for a row, more than 2^25 / n, and more than 100), the farthest of each row do
-    not.
+    Up to 4,000 rows, impostors are searched at every step. Beyond, rows of other classes within two
+    margins are listed every 15 iterations, and only these count until the next search, unless they
+    are more than 1/256 of all pairs. Then the loss over all impostors is compared: if it has risen,
+    these iterations are undone, and impostors are searched at every step from then on. If there are
+    more than 2^25 impostors in total, the farthest ones of each row with more than 2^25 / n (and
+    more than 100) are ignored.
 
-    Cost: an iteration takes O(q (m + k) + n p m) time for q impostors, often some 10 to 30 a row,
-    and a search, a product of matrices, O(n^2 m); memory is O(n (p + m + k) + q), never n x n.
-    Precision, sparse X and interrupts are as for `NCA`.
+    Cost: an iteration takes O(q (m + k) + n p m) for q impostors, often some 10 to 30 per row. A
+    search is a matrix product, O(n^2 m). Memory is O(n (p + m + k) + q), never n x n. Precision,
+    sparse X and interrupts are as for `NCA`.
 
     References
     ----------
@@ -151,7 +151,7 @@ class LMNN(DescentEmbedding):
     Weinberger, L. K. Saul: Distance Metric Learning for Large Margin Nearest Neighbor
     Classification. Journal of Machine Learning Research 10 (2009) 207-244. M. Schultz, T. Joachims:
     Learning a Distance Metric from Relative Comparisons. Advances in Neural Information Processing
-    Systems 16 (2003): from comparisons, with a diagonal map.
+    Systems 16 (2003) (comparisons, with a diagonal map).
 
     Examples
     --------
@@ -163,7 +163,7 @@ class LMNN(DescentEmbedding):
     >>> lmnn.transform(scale(X)).shape
     (178, 13)
 
-    Rows 0 and 1 are to be nearer to each other than to rows of another class:
+    Rows 0 and 1 should be closer to each other than to given rows of another class:
 
     >>> lmnn = LMNN(2).fit_triplets([[0, 1, 60], [1, 0, 150]], X=scale(X))
     >>> lmnn.transform(scale(X)).shape
@@ -197,10 +197,10 @@ class LMNN(DescentEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
-            Class labels, at least two classes, one of at least two rows; -1 is a class like any
-            other.
+            Class labels, at least two classes, one of them with at least two rows; -1 is a class
+            like any other.
         sample_weight : array of shape (n,), default=None
-            How much each row counts, at least 0; None for 1 each.
+            Weights of the rows, at least 0; None for equal weights.
 
         Returns
         -------
@@ -222,7 +222,7 @@ class LMNN(DescentEmbedding):
         V = directions("auto", rows.X, m)
         Z = rows.embedding(V)
         init = V / (balanced_scale(*gaps_of_targets(Z, codes, targets)) or unit_distance(Z))
-        # The unit of the loss is what the targets cost at the init.
+        # The unit of the loss is the loss of the targets at the init.
         no_impostors = csr_array((n, n), dtype=bool)
         unit = large_margin(init, rows.X, targets, no_impostors, weights=weights)[0] / n or 1.0
 
@@ -232,15 +232,13 @@ class LMNN(DescentEmbedding):
             return impostors_within(Z, codes, reach + slack, max(ALWAYS, MOST // n))
 
         def loss(A: np.ndarray, neighbors: csr_array | None) -> Value:
-            """Return the loss among the listed impostors, or among all, and its gradient."""
+            """Return the loss over the listed impostors, or over all, and its gradient."""
             listed = impostors(A, 0.0) if neighbors is None else neighbors
             value, gradient = large_margin(A, rows.X, targets, listed, weights=weights)
             return value / n / unit, gradient / n / unit
 
         def look_up(A: np.ndarray) -> csr_array | None:
-            """Return the rows of other classes within two margins, None where it is quicker to
-            search always.
-            """
+            """Return the rows of other classes within two margins; None to search at every step."""
             if n <= SEARCH_ALWAYS_ROWS:
                 return None
             listed = impostors(A, SLACK)
@@ -262,18 +260,18 @@ class LMNN(DescentEmbedding):
 
     @with_callbacks
     def fit_triplets(self, triplets: Any, *, X: Any = None, weights: Any = None) -> LMNN:
-        """Learn the map from triplets (a, b, c): a is to be nearer to b than to c.
+        """Learn the map from triplets (a, b, c): a should be closer to b than to c.
 
-        They are the quadruplets (a, b, a, c): see `fit_quadruplets` for what is minimized.
+        A triplet is the quadruplet (a, b, a, c); see `fit_quadruplets` for the loss.
 
         Parameters
         ----------
         triplets : array of shape (n_triplets, 3, p), or int array of shape (n_triplets, 3)
-            The three rows of each triplet; with X their numbers, counted from 0, all different.
+            The three rows of each triplet, or with X their indices, which must all differ.
         X : array or sparse matrix of shape (n, p), default=None
-            The rows of which `triplets` holds the numbers. Rows that are in none do not matter.
+            The rows to which the indices in `triplets` refer. Other rows have no effect.
         weights : array of shape (n_triplets,), default=None
-            How much each triplet counts, at least 0; None for 1 each.
+            Weights of the triplets, at least 0; None for equal weights.
 
         Returns
         -------
@@ -283,38 +281,38 @@ class LMNN(DescentEmbedding):
 
     @with_callbacks
     def fit_quadruplets(self, quadruplets: Any, *, X: Any = None, weights: Any = None) -> LMNN:
-        """Learn the map from quadruplets (a, b, c, d): a is to be nearer to b than c to d.
+        """Learn the map from quadruplets (a, b, c, d): a should be closer to b than c to d.
 
         With weights w of the comparisons, the map minimizes
 
             1/2 ( sum_ab v_ab d_ab  +  sum_abcd w_abcd max(0, 1 + d_ab - d_cd) ) / sum w
                 +  0.05 s^2 ||A||^2
 
-        The first sum is over the distinct pairs (a, b) that are to be near, with the mean weight v
-        of the comparisons of each; the second is over the distinct comparisons, equal ones with the
-        sum of their weights. It is the loss of `fit`, in which targets and impostors are given, and
-        a penalty that keeps few comparisons from being overfitted: s^2 is the mean of ||x_a -
-        x_b||^2 / p over the comparisons (for p > n, p is the rank of the centred rows), so that it
-        adds to the scatter of near pairs a tenth of a sphere. (A tenth was chosen on inner folds of
-        ten sets.) For a square map the minimum is global.
+        The first sum is over the distinct pairs (a, b) that should be close, where v is the mean
+        weight of the comparisons of a pair. The second is over the distinct comparisons; equal ones
+        are merged and their weights added. This is the loss of `fit` for given targets and
+        impostors, plus a penalty against overfitting when there are few comparisons. s^2 is the
+        mean of ||x_a - x_b||^2 / p over the comparisons (for p > n, p is the rank of the centred
+        rows): the penalty adds a tenth of a spherical scatter to that of the near pairs. (A tenth
+        was chosen on inner folds of ten data sets.) For a square map the minimum is global.
 
-        A comparison of weight 2 counts as two equal ones, and one of weight 0 is absent; only the
+        A comparison of weight 2 counts as two equal ones; one of weight 0 is left out. Only the
         ratios of weights matter. n_neighbors and n_passes have no effect.
 
         Parameters
         ----------
         quadruplets : array of shape (n_quadruplets, 4, p), or int array of shape (n_quadruplets, 4)
-            The four rows of each quadruplet; with X their numbers, counted from 0. a is not b, and
-            c is not d, but the two pairs may share a row.
+            The four rows of each quadruplet, or with X their indices. a must differ from b, and c
+            from d, but the two pairs may share a row.
         X : array or sparse matrix of shape (n, p), default=None
-            The rows of which `quadruplets` holds the numbers. Rows that are in none do not matter.
+            The rows to which the indices in `quadruplets` refer. Other rows have no effect.
         weights : array of shape (n_quadruplets,), default=None
-            How much each quadruplet counts, at least 0; None for 1 each.
+            Weights of the quadruplets, at least 0; None for equal weights.
 
         Returns
         -------
         self
-            `objective_` and `loss_curve_` are of this loss, which is 1/2 for the map 0.
+            `objective_` and `loss_curve_` refer to this loss, which is 1/2 for the map 0.
 
         Warns
         -----
@@ -324,8 +322,8 @@ class LMNN(DescentEmbedding):
 
         Notes
         -----
-        Cost: an iteration takes O(q + r m + n p m) time for q comparisons of r different pairs of n
-        rows; memory is O(n (p + m) + q), beside the given comparisons.
+        Cost: an iteration takes O(q + r m + n p m) for q comparisons of r distinct pairs of n rows.
+        Memory is O(n (p + m) + q), besides the given comparisons.
         """
         return self._fit_comparisons(quadruplets, "quadruplets", X, weights)
 
@@ -345,7 +343,7 @@ class LMNN(DescentEmbedding):
         d = pair_squares(rows.embedding(V), comparisons.pairs)
         gaps = d[far] - d[near]
         order = np.argsort(gaps)
-        # twice the loss but for the comparisons, which is quadratic in the scale
+        # twice the part of the loss that is quadratic in the scale, i.e. without the comparisons
         total = float(comparisons.attraction @ d + shrinkage * np.sum(V * V))
         scale = balanced_scale(gaps[order], total, w[order]) or float(w @ d[near]) ** 0.5 or 1.0
         unit = total / 2 / scale**2 or 1.0
@@ -384,7 +382,7 @@ class LMNN(DescentEmbedding):
     def _set_result(
         self, best: DescentResult, unit: float, rows: UnitRows, dtype: Any, task: FitTask
     ) -> LMNN:
-        """Set the map and the loss, which was minimized in some unit."""
+        """Set the map and the loss, which was minimized in units of `unit`."""
         self.objective_ = float(unit * best.value)
         best = replace(best, curve=[unit * value for value in best.curve])
         return self._set_map(best, rows, dtype, task)
@@ -395,7 +393,7 @@ def gaps_of_targets(
 ) -> tuple[np.ndarray, float]:
     """Return the gaps d_il - d_ij of triples, ascending, and the sum of d_ij.
 
-    Some rows i, evenly drawn, stand for all.
+    They are computed for some evenly drawn rows i.
     """
     some = evenly_by(row_norms(Z, squared=True), max(8, GAPS // targets.size))
     d_targets = target_squares(Z, targets)[some, None, :]
@@ -405,11 +403,12 @@ def gaps_of_targets(
 
 
 def balanced_scale(gaps: np.ndarray, total: float, weights: Any = 1) -> float | None:
-    """Return the s for which the loss of the map A / s is the lowest; None where that is the map 0.
+    """Return the s for which the map A / s has the lowest loss, or None if the map 0 has.
 
     With the margin c = s^2, a triple with the gap g = d_il - d_ij counts while g < c. The
-    derivative of the loss along s is 0 where the gaps of those that count, in ascending order, add
-    up to `total`, which is sum_ij d_ij: there one of them ceases to count, so c is a little more.
+    derivative of the loss along s is 0 where the gaps of the triples that count, in ascending
+    order, add up to `total`, the sum of d_ij. At that point one triple stops counting, so c is set
+    slightly larger.
     """
     enough = (gaps > 0) & (np.cumsum(weights * gaps, dtype=np.float64) >= total)
     return (1.01 * float(gaps[enough.argmax()])) ** 0.5 if enough.any() else None

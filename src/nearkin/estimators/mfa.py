@@ -11,20 +11,20 @@ from .rows import Rows
 
 
 class MFA(SpectralEmbedding):
-    """Marginal Fisher Analysis: attract same-class neighbours, repel the closest rows of other
-    classes.
+    """Marginal Fisher Analysis: attract same-class neighbours, repel the closest between-class
+    pairs.
 
-    In the intrinsic graph i and j of one class are adjacent if either is among the other's k_1
-    nearest of that class. In the penalty graph i in c and j outside are adjacent if theirs is among
-    the k_2 shortest distances between a row of c and a row that is not, for any class c. All
-    weights are 1. With their scatters
+    In the intrinsic graph, i and j of one class are adjacent if either is among the other's k_1
+    nearest of that class. In the penalty graph, a row i of class c and a row j of another class are
+    adjacent if they are one of the k_2 closest pairs of a row in c and a row outside, for any class
+    c. All weights are 1. With the scatters
 
         S_w = sum_{i, j adjacent in the intrinsic graph} (x_i - x_j)(x_i - x_j)',
         S_b the same of the penalty graph,
 
-    every pair once, MFA maximizes tr((V'S_w V)^-1 V'S_b V): the largest eigenvalues of S_b v =
-    lambda S_w v. S_w is shrunk first, see `LDE`; without that, directions without within-class
-    scatter come first.
+    where every pair counts once, MFA maximizes tr((V'S_w V)^-1 V'S_b V) by the largest eigenvalues
+    of S_b v = lambda S_w v. S_w is shrunk first, see `LDE`; without shrinkage, directions without
+    within-class scatter come first.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class MFA(SpectralEmbedding):
     n_neighbors : int or "auto", default=5
         k_1 of the intrinsic graph. "auto": see `DNE`.
     n_pairs : int, default=100
-        k_2, pairs of the penalty graph for every class. No more directions than there are pairs
-        separate the classes. Which of equally close pairs is taken is unspecified, but the same for
-        the same input.
+        k_2, the pairs of the penalty graph per class. At most as many directions separate the
+        classes as there are pairs. Ties between equally close pairs are broken arbitrarily but
+        deterministically.
     shrinkage, search
         See `LDE`.
 
@@ -49,24 +49,23 @@ class MFA(SpectralEmbedding):
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, or if the closest rows of two classes do not
-        differ.
+        If there are fewer directions than requested, or if the rows of all closest pairs are equal.
 
     See Also
     --------
-    LDE : The between-class k-NN graph in place of the closest pairs.
-    LFDA : Local scaling of all pairs within classes.
+    LDE : The between-class k-NN graph instead of the closest pairs.
+    LFDA : Local scaling of all same-class pairs.
 
     Notes
     -----
-    Scale and number of the features: see `LDE`.
+    On the scale and number of the features, see `LDE`.
 
-    With `sample_weight` s, an edge weighs s_i s_j in place of 1; the k_2 pairs are of distinct
-    rows.
+    With `sample_weight` s, an edge has weight s_i s_j instead of 1; the k_2 pairs are pairs of
+    distinct rows.
 
-    Cost: n^2 pairs of distances, O(n (k_1 + k_2) p + n p^2 + p^3) after them, O(n (k_1 + k_2 + p) +
-    p^2) memory, since at most k_2 pairs of any row are compared. For p > n the problem is solved in
-    the span of the rows, O(n^2 p).
+    Cost: n^2 pairwise distances, then O(n (k_1 + k_2) p + n p^2 + p^3); O(n (k_1 + k_2 + p) + p^2)
+    memory, since at most k_2 pairs of any row are compared. For p > n the problem is solved in the
+    span of the rows in O(n^2 p).
 
     References
     ----------

@@ -29,10 +29,10 @@ from .descent_embedding import (
 
 
 class MLKR(DescentEmbedding):
-    """Metric Learning for Kernel Regression: the map under which near rows predict each other's
-    numbers.
+    """Metric Learning for Kernel Regression: near rows predict each other's targets.
 
-    Each row is predicted by the others, with Gaussian weights that fall with the learned distance,
+    Each row is predicted from the others, with Gaussian weights that decrease with the learned
+    distance,
 
         y^_i = sum_{j != i} k_ij y_j / sum_{j != i} k_ij,    k_ij = exp(-||A x_i - A x_j||^2),
 
@@ -40,39 +40,39 @@ class MLKR(DescentEmbedding):
 
         sum_i ||y_i - y^_i||^2 / sum_i ||y_i - y_mean||^2  +  alpha / sqrt(n) ||A||^2 u^2.
 
-    The first term is the paper's loss, relative to that of the mean: 1 - R^2. The second keeps A
-    from overfitting; u is the typical distance of neighbours, so that alpha means the same for any
-    scale of the features.
+    The first term is the paper's loss, relative to that of predicting the mean: 1 - R^2. The second
+    is a penalty against overfitting. The typical distance of neighbours, u, makes alpha independent
+    of the scale of the features.
 
     With weights s of the rows (`sample_weight` of `fit`), k_ij is `s_j exp(-||A x_i - A x_j||^2)`,
-    and both sums of the first term, like y_mean, count row i s_i times. A row of weight 2 counts as
-    two equal rows that do not predict each other, and one of weight 0 is absent; only the ratios of
-    weights matter. u and the init do not depend on them.
+    and row i has weight s_i in y_mean and in both sums of the first term. A row of weight 2 counts
+    as two equal rows that do not predict each other; a row of weight 0 is left out. Only the ratios
+    of weights matter. u and the init do not depend on them.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        m, at most p. None keeps all dimensions: p, or the rank of the centred rows for p > n.
+        m, at most p. None keeps all dimensions: p, or for p > n the rank of the centred rows.
     alpha : float, default=0.5
-        Weight of the penalty; 0 for none, as in the paper.
+        Weight of the penalty; 0 is the paper's method.
     max_iter : int, default=200
-        Iterations allowed.
+        Maximum number of iterations.
     tol : float, default=1e-5
-        The descent has converged when an iteration lowers the loss by less, relative to max(loss,
-        1).
+        The descent has converged when an iteration lowers the loss by less than this, relative to
+        max(loss, 1).
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        A. It has a scale: `SoftNeighborsRegressor` after it is the kernel regression that was
-        learned.
+        A. Its scale is meaningful: `SoftNeighborsRegressor` on `transform(X)` is the learned kernel
+        regression.
     n_components_ : int
         m.
     objective_ : float
-        The mean squared leave-one-out error at A, by the weights of the rows, in squared units of
-        y; of several targets, their sum.
+        The weighted mean squared leave-one-out error at A, in squared units of y, summed over
+        several targets.
     n_iter_ : int
-        Iterations.
+        Number of iterations.
     loss_curve_ : ndarray of shape (`n_iter_` + 1,)
         The loss with the penalty, before and after every iteration.
     n_features_in_, feature_names_in_
@@ -80,17 +80,17 @@ class MLKR(DescentEmbedding):
 
     See Also
     --------
-    SoftNeighborsRegressor : The kernel regression that was learned.
-    NCARegressor : Numbers from data frames.
+    SoftNeighborsRegressor : The kernel regression that is learned.
+    NCARegressor : Regression on data frames.
 
     Notes
     -----
-    The descent begins with the identity, or with PCA for fewer components, scaled as for `NCA`; the
+    The descent starts from the identity, or from PCA for fewer components, scaled as for `NCA`. The
     scale of the features, warnings, precision, sparse X and interrupts are as for `NCA`, too. The
-    unit of y does not matter; of several targets that with the largest variance counts most:
+    unit of y does not matter. Among several targets, the one with the largest variance counts most:
     standardize them unless they share a unit.
 
-    Cost: an iteration takes O(n^2 (m + q) + n p m) time for q targets and O(n (p + m)) memory,
+    Cost: an iteration takes O(n^2 (m + q) + n p m) time for q targets, and O(n (p + m)) memory,
     never n x n.
 
     References
@@ -133,9 +133,9 @@ class MLKR(DescentEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,) or (n, q)
-            Numbers, not all equal.
+            Real numbers, not all equal.
         sample_weight : array of shape (n,), default=None
-            How much each row counts, at least 0; None for 1 each.
+            Weights of the rows, at least 0; None for equal weights.
 
         Returns
         -------

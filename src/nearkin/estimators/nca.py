@@ -3,9 +3,10 @@
 `NCA` is the estimator: parameters, validation, inits. `LabelTerm` is its objective, in the form
 that `descents.py` minimizes.
 
-A, shape (m, p), maps the features: `components_`. Descents work on B, the same map of rows in units
-of the typical distance of neighbours, and of shape (m, r) in coordinates of the span of the rows
-where that has fewer dimensions, r < p: `rows.coordinates(A)` is B, and `rows.components(B)` is A.
+The map of the features is A, shape (m, p), or `components_`. Descents work on B, the same map for
+rows in units of the typical distance of neighbours. Where the span of the rows has fewer
+dimensions, r < p, B is in its coordinates and has shape (m, r). `rows.coordinates(A)` is B, and
+`rows.components(B)` is A.
 """
 
 from __future__ import annotations
@@ -65,31 +66,33 @@ def _descends_by_minibatches(nca: NCA) -> bool:
 class NCA(TermEmbedding):
     """Neighbourhood Components Analysis: maximizes the accuracy of stochastic nearest neighbours.
 
-    Row i draws row j as its neighbour with probability p_ij and inherits its label; with C_i the
-    rows of the class of row i,
+    Row i draws row j as its neighbour with probability p_ij and inherits its label. With C_i the
+    set of rows of the class of row i,
 
         p_ij = exp(-||A x_i - A x_j||^2) / sum_k exp(-||A x_i - A x_k||^2),  p_ii = 0      (eq. 1)
         q_i = sum_(j in C_i) p_ij                                                          (eq. 2)
 
-    and the map A maximizes the expected share of rows that are classified correctly, or the mean
-    log-probability of a correct classification,
+    The map A maximizes the expected accuracy, or the mean log-probability of a correct
+    classification,
 
         f(A) = 1/n sum_i q_i  (eq. 3)          g(A) = 1/n sum_i log q_i  (eq. 6)
 
-    minus the penalty `alpha / sqrt(n) ||A||^2 u^2`. u is the typical distance of neighbours, so
-    that alpha means the same for any scale of the features. For real-valued targets the sum over
-    C_i becomes one over all rows, with weights `w_ij = exp(-(y_i - y_j)^2 / (2 h^2))` (section 5).
-    h is a quarter of the targets' standard deviation, estimated by their interquartile range, IQR /
-    1.349 (of the distinct ones where that is 0), which outliers do not change.
+    minus the penalty `alpha / sqrt(n) ||A||^2 u^2`. The typical distance of neighbours, u, makes
+    alpha independent of the scale of the features.
 
-    With weights s of the rows (`sample_weight` of `fit`), these are
+    For real-valued targets, the sum over C_i becomes a sum over all rows with weights `w_ij =
+    exp(-(y_i - y_j)^2 / (2 h^2))` (section 5). h is a quarter of the targets' standard deviation,
+    estimated robustly as IQR / 1.349 from their interquartile range (of the distinct targets if
+    that is 0).
+
+    With weights s of the rows (`sample_weight` of `fit`),
 
         p_ij = s_j exp(-||A x_i - A x_j||^2) / sum_{k != i} s_k exp(-||A x_i - A x_k||^2),
         f(A) = sum_i s_i q_i / sum_i s_i,          g(A) = sum_i s_i log q_i / sum_i s_i.
 
-    A row of weight 2 counts as two equal rows that are no neighbours of each other, and one of
-    weight 0 is absent; only the ratios of weights matter. u, h, the inits and `perplexity_` do not
-    depend on them.
+    A row of weight 2 counts as two equal rows that are not neighbours of each other; a row of
+    weight 0 is left out. Only the ratios of weights matter. u, h, the inits and `perplexity_` do
+    not depend on them.
 
     Parameters
     ----------
@@ -99,72 +102,75 @@ class NCA(TermEmbedding):
     objective : {"expected_accuracy", "log_likelihood"}, default="expected_accuracy"
         f or g. g penalizes badly misclassified samples heavily; f ignores them.
     structure : {"full", "diagonal"}, default="full"
-        A diagonal A weights the features and does not mix them; its n_components must be None.
+        A diagonal A weights the features without mixing them; n_components must then be None.
     target : {"classes", "continuous"}, default="classes"
-        What y holds: labels, or real numbers.
+        What y holds: class labels or real numbers.
     n_candidates : "auto", int or None, default="auto"
-        None lets every other row be a neighbour: exact, O(n^2) an iteration. An integer k keeps the
-        k nearest in the current embedding, searched again every 15 iterations, and 500 rows, evenly
-        drawn, that stand for all others; for g also the nearest of the same class. "auto" is exact
-        up to 8,000 rows, then k = 50; with solver="sgd" it is always k = 15, and the 500 rows are
-        drawn at random for every step.
+        None considers every other row as a neighbour: exact, O(n^2) per iteration. An integer k
+        considers the k nearest rows in the current embedding, searched again every 15 iterations,
+        and 500 evenly drawn rows that represent all others; for g also the nearest row of the same
+        class. "auto" is exact up to 8,000 rows, and k = 50 beyond. With solver="sgd" it is always k
+        = 15, and the 500 rows are drawn at random in every step.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
-        How candidates are searched. "auto" is approximate from 100,000 rows on; a transformer is
-        one like scikit-learn's KNeighborsTransformer, which is cloned.
+        How candidates are searched. "auto" is approximate from 100,000 rows on. A transformer is an
+        object like scikit-learn's KNeighborsTransformer, and is cloned.
     alpha : float, default=0.15
-        Weight of the penalty; 0 for none, as in the paper: it then overfits where rows are few.
+        Weight of the penalty. 0 is the paper's method, which overfits if there are few rows.
     init : {"auto", "identity", "pca", "lda", "random"} or array of shape (m, p), default="auto"
-        Where the descent begins. "auto" takes the identity if all dimensions are kept, and
-        otherwise PCA or, for fewer dimensions than classes and dense X, LDA (S_w shrunk by 0.01),
-        whichever has the lower loss. Directions are scaled to a mean perplexity of the p_ij of 10
-        (half the rows, for fewer than 20), larger where the penalty would exceed 1: no init is
-        flat. An array is taken as it is; for a diagonal map, of shape (p,).
+        Where the descent begins. "auto" takes the identity if all dimensions are kept, else PCA. If
+        X is dense and there are fewer dimensions than classes, it also tries LDA (with S_w shrunk
+        by 0.01) and takes the init of lower loss. Directions are scaled to a mean perplexity of the
+        p_ij of 10 (half the rows for fewer than 20), or larger where the penalty would exceed 1, so
+        that no init has a vanishing gradient. An array is used as it is; for a diagonal map, its
+        shape is (p,).
     n_init : int, default=1
-        Descents: from `init`, the others from random directions. The lowest loss is kept.
+        Number of descents: one from `init`, the others from random directions. The map of the
+        lowest loss is kept.
     solver : {"lbfgs", "sgd"}, default="lbfgs"
-        L-BFGS, an iteration for the gradient of all rows, or stochastic gradient, a step for that
-        of some rows. "sgd" is for many rows, from about 10,000, and copies none of them but those
-        of a step.
+        L-BFGS, which computes the gradient over all rows in every iteration, or stochastic
+        gradient, which computes it over some rows in every step. "sgd" is for many rows, from about
+        10,000, and copies only the rows of a step.
     batch_size : "auto" or int, default="auto"
         With solver="sgd", the largest number of rows that draw their neighbours in a step. "auto"
-        is a twentieth of them, but at least 128 and at most 512.
+        is a twentieth of the rows, but at least 128 and at most 512.
     max_iter : "auto" or int, default="auto"
-        With solver="lbfgs", iterations allowed to a descent: "auto" is 200. With "sgd", epochs, in
-        each of which every row draws once: "auto" is as many as hold 500 steps, one epoch for
-        256,000 rows or more.
+        With solver="lbfgs", the maximum number of iterations per descent; "auto" is 200. With
+        "sgd", the number of epochs, in each of which every row draws once; "auto" takes as many as
+        500 steps need, one epoch for 256,000 rows or more.
     tol : float, default=1e-5
-        A descent has converged when an iteration lowers the loss by less, relative to max(loss, 1).
-        With solver="sgd", when a step does in the mean over the last fifth of them, up to noise;
-        all epochs are taken even so.
+        A descent has converged when an iteration lowers the loss by less than this, relative to
+        max(loss, 1). With solver="sgd" the criterion is the mean decrease per step over the last
+        fifth of the steps, up to noise, and all epochs run in any case.
     warm_start : bool, default=False
-        Whether `fit` begins with `components_` of the last fit, if there is one, instead of `init`.
+        Whether `fit` starts from `components_` of the last fit, if there is one, instead of `init`.
     random_state : int, RandomState or None, default=None
-        Seed of the random directions; with solver="sgd", of all that is drawn.
+        Seed of the random directions; with solver="sgd", of all random choices.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        A. It has a scale: p_ij is what eq. 1 says of `transform(X)`.
+        A. Its scale is meaningful: eq. 1 holds for `transform(X)`.
     n_components_ : int
     target_bandwidth_ : float
         h, for target="continuous".
     objective_ : float
-        f or g at A, a mean over the rows by their weights: exact, or the estimate from the
+        f or g at A, averaged over the rows with their weights: exact, or estimated from the
         candidates at A. With solver="sgd" it is always an estimate, from at most 5,000 rows, each
-        with its 50 nearest (at least) and 2,000 that stand for all.
+        with at least its 50 nearest rows and 2,000 that represent all others.
     objective_error_ : float
-        Standard error of `objective_` from taking some rows only; 0 where all are used.
+        Standard error of `objective_` due to using only some rows; 0 if all are used.
     perplexity_ : float
-        Mean of exp(entropy) of the p_ij of a row, the learned k, from at most 1,000 rows and their
-        100 nearest; `SoftNeighborsClassifier.local_k` has that of every row.
+        Mean of exp(entropy) of the p_ij of a row, the effective number of neighbours, from at most
+        1,000 rows and their 100 nearest. `SoftNeighborsClassifier.local_k` returns it for every
+        row.
     n_iter_ : int
-        Iterations of the descent that was kept, or epochs.
+        Number of iterations, or epochs, of the descent that was kept.
     loss_curve_ : ndarray of shape (at least `n_iter_` + 1,)
-        What is minimized, before and after every iteration. With candidates it may jump where they
-        are searched again. With solver="sgd", estimates, each at the map of its step: of the first,
+        The loss before and after every iteration. With candidates it may jump where they are
+        searched again. With solver="sgd" it holds estimates at the map of each step: the first,
         then the mean over every epoch.
     search_, search_recall_
-        See `LDE`: of the candidates, as they were searched the last time.
+        See `LDE`; of the last search for candidates.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -179,25 +185,26 @@ class NCA(TermEmbedding):
 
     Notes
     -----
-    The scale of the features decides where the descent begins and what the penalty costs:
-    standardize them. Embeddings of text are better whitened, `make_pipeline(RCA(), NCA(64))`: on
-    those of banking77 precision at 10 rises from 86.2 to 89.4 %. But 21 of 34 tables lose by it,
-    one 4.7 points.
+    The scale of the features decides where the descent begins and how strong the penalty is:
+    standardize them. For text embeddings, whiten first with `make_pipeline(RCA(), NCA(64))`: on
+    those of banking77, precision at 10 rises from 86.2 to 89.4 %. But of 34 tables, 21 lose by
+    whitening, one of them 4.7 points.
 
     .. measured/benchmarks.md#whitening-before-nca-and-dne
 
-    Cost: an iteration takes O(n^2 m + n p m), with candidates O(n k m + n p m) and a search among
-    n^2 pairs every 15 iterations; memory is O(n (p + m + k)), never n x n. Up to 2,000 rows
+    Cost: an iteration takes O(n^2 m + n p m); with candidates O(n k m + n p m), and a search among
+    n^2 pairs every 15 iterations. Memory is O(n (p + m + k)), never n x n. Up to 2,000 rows
     everything is computed in float64, beyond in float32 with float64 sums. Sparse X stays sparse if
     n_components is given; a diagonal map needs n x p dense numbers.
 
-    Stochastic gradient: f and g are means over rows, so a step estimates their gradient from b
-    rows, without bias. It is against the mean of the last gradients (Adam with one scale for all
-    entries); its length falls evenly from 0.1 of the norm of a map that keeps distances to 0.
-    Candidates are searched at the init and after a fifth of the steps. A step costs O(b k m p);
-    memory beyond X, which may be a numpy.memmap, is O(n (m + k)). 10,000 rows make the init.
+    Stochastic gradient: f and g are means over rows, so a step estimates their gradient from b rows
+    without bias. The step follows the momentum of the gradients (Adam with one scale for all
+    entries). Its length decreases linearly to 0, from 0.1 of the norm of a map that preserves
+    distances. Candidates are searched at the init and after a fifth of the steps. A step costs O(b
+    k m p). Memory beyond X, which may be a numpy.memmap, is O(n (m + k)). The init is found on
+    10,000 rows.
 
-    KeyboardInterrupt, or a callback, ends the descent; the best map so far is kept, and the
+    A KeyboardInterrupt or a callback may end the descent. The best map so far is kept, and the
     interrupt is raised again.
 
     References
@@ -270,11 +277,11 @@ class NCA(TermEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
-            Class labels, at least two classes, -1 a class like any other; or real numbers that are
-            not all equal. A row alone in its class cannot be labelled right: it counts 0 in f and
-            is left out of g.
+            Class labels, at least two classes, where -1 is a class like any other; or real numbers
+            that are not all equal. A row alone in its class cannot be classified correctly: it
+            contributes 0 to f and is left out of g.
         sample_weight : array of shape (n,), default=None
-            How much each row counts, at least 0; None for 1 each.
+            Weights of the rows, at least 0; None for equal weights.
 
         Returns
         -------
@@ -292,28 +299,28 @@ class NCA(TermEmbedding):
     @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]
     @with_callbacks
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> NCA:
-        """Continue from the present map with more rows, or begin with these.
+        """Continue from the current map with more rows, or begin with these.
 
-        One epoch of solver="sgd": each of the rows is an anchor once, and draws its neighbour among
-        the rows of this call; labels matter within a call only. Steps shrink with 1 / sqrt(t), t
-        counting those of all calls, and the penalty counts all rows. The first call sets the unit u
-        (and the bandwidth h). Pass rows in random order, some thousands at a time: among fewer,
-        neighbours are too far apart.
+        A call is one epoch of solver="sgd": each row is an anchor once and draws its neighbour
+        among the rows of this call. Labels are compared only within a call. Steps shrink as 1 /
+        sqrt(t), where t counts the steps of all calls, and the penalty counts all rows. The first
+        call sets the unit u (and the bandwidth h). Pass rows in random order, some thousands per
+        call: with fewer, neighbours are too far apart.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, p)
-            n >= 2 rows that are not all equal; to begin with, at least n_components.
+            n >= 2 rows that are not all equal; in the first call at least n_components.
         y : array of shape (n,)
-            As for `fit`.
+            See `fit`.
         sample_weight : array of shape (n,), default=None
-            As for `fit`; only the ratios of weights within a call matter.
+            See `fit`; only the ratios of weights within a call matter.
 
         Returns
         -------
         self
-            `objective_` and `perplexity_` are those of the rows of this call; `loss_curve_` is
-            longer by one.
+            `objective_` and `perplexity_` are computed on the rows of this call; `loss_curve_`
+            grows by one entry.
         """
         check_parameters(self)
         task = FitTask(self, X, y, n_iterations=1)
@@ -331,10 +338,10 @@ class NCA(TermEmbedding):
         return self._minimize(term, [state.B], rng, X.dtype, task, state)
 
     def fit_term(self, term: Any, m: int, rng: Any, dtype: Any, task: Any = None) -> None:
-        """Learn the map to m dimensions, of a dtype, that minimizes a term; report to a task.
+        """Learn the map to m dimensions that minimizes a term, and report progress to a task.
 
-        The rows of the term may be in any place, as those of `DaskNCA`. The beginning of
-        `descents.py` says what a term is.
+        The rows of the term may be anywhere, such as on the cluster of `DaskNCA`. The module
+        docstring of `descents.py` defines a term.
         """
         inits = self._inits(term, term.rows, m, rng, self.warm_start)
         self._minimize(term, inits, rng, dtype, task)
@@ -342,8 +349,9 @@ class NCA(TermEmbedding):
     def _terms(
         self, X: Any, pair_weights: PairWeights, rng: Any, m: int | None = None
     ) -> tuple[LabelTerm, LabelTerm]:
-        """Return the term for which an init is found, and the one that is minimized: the same,
-        unless stochastic descent has more than 10,000 rows, none of which it copies.
+        """Return the term for which an init is found, and the term that is minimized.
+
+        They differ only for stochastic descent on more than 10,000 rows, which are not copied.
         """
         n = X.shape[0]
         if self.structure == "diagonal" and issparse(X):
@@ -360,9 +368,10 @@ class NCA(TermEmbedding):
     def _inits(
         self, init_term: Any, rows: Scale, m: int, rng: Any, warm_start: bool
     ) -> Iterator[np.ndarray]:
-        """Yield `n_init` maps B of rows, (m, r), or (p,) of a diagonal map: first `components_` of
-        the last fit, if `warm_start` and there are any, or else `init`, found for `init_term`; then
-        random ones.
+        """Yield `n_init` maps B of the rows, shape (m, r), or (p,) for a diagonal map.
+
+        The first is `components_` of the last fit, with `warm_start` and after a fit, or else
+        `init`, found for `init_term`. The others are random.
         """
         warm_start = warm_start and hasattr(self, "components_")
         if isinstance(self.init, str) and not warm_start:
@@ -387,12 +396,11 @@ class NCA(TermEmbedding):
             yield self._named_init(init_term, rows, m, rng, "random")
 
     def _named_init(self, init_term: Any, rows: Scale, m: int, rng: Any, name: str) -> np.ndarray:
-        """Return the init of a name, scaled to a perplexity of 10.
+        """Return the init of a name, scaled to a perplexity of 10; "auto" is the one of lowest
+        loss.
 
-        "auto" is the one with the lowest loss.
-
-        One that was found on a part of the rows, those of `init_term`, is scaled again for all:
-        among more rows, neighbours are nearer.
+        An init found on some of the rows, those of `init_term`, is scaled again for all rows: with
+        more rows, neighbours are closer.
         """
         init_rows = init_term.rows
         p = init_rows.shape[1]
@@ -407,7 +415,7 @@ class NCA(TermEmbedding):
             if len(found[0]) < m:
                 few = f"init='lda' has {len(found[0])} directions here, n_components is {m}"
                 raise ValueError(f"{few}: take init='pca' or 'auto'.")
-        # beside PCA's m directions, LDA may have fewer
+        # LDA may have fewer directions than PCA's m
         inits = [init_rows.scaled(B, self.alpha) for B in found if len(B) == len(found[0])]
         B = inits[0]
         if len(inits) > 1:
@@ -420,7 +428,7 @@ class NCA(TermEmbedding):
 
 
 def check_parameters(nca: NCA) -> int | None:
-    """Refuse a bad parameter by name; return the iterations allowed, None if n decides."""
+    """Raise an error for an invalid parameter; return max_iter, or None if it depends on n."""
     check_choice(nca.objective, "objective", TERMS)
     check_choice(nca.structure, "structure", ("full", "diagonal"))
     check_choice(nca.target, "target", ("classes", "continuous"))
@@ -439,9 +447,10 @@ def check_parameters(nca: NCA) -> int | None:
 def validate_with_target(
     nca: Any, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True
 ) -> tuple[Any, PairWeights]:
-    """Return X, and which neighbours are right by y: labels, or numbers, as `target` says; these
-    set the bandwidth of their kernel. Rows of weight 0 are left out; the others have weights of
-    mean 1.
+    """Return X and the pair weights of y, for `target` classes or numbers.
+
+    Numbers set the bandwidth of their kernel. Rows of weight 0 are left out; the weights of the
+    others are scaled to mean 1.
     """
     X, y, weights, _ = weighted_rows(X, y, sample_weight)
     weights = relative_weights(weights)
@@ -457,10 +466,10 @@ def validate_with_target(
 
 @dataclass(frozen=True)
 class LabelTerm:
-    """-f or -g, to be minimized: a mean over rows, whose weights, if any, have the mean 1.
+    """-f or -g, to be minimized: a mean over rows, with weights of mean 1, if any.
 
-    Rows are in units of the typical distance of neighbours. The beginning of `descents.py` says
-    what a term is.
+    Rows are in units of the typical distance of neighbours. The module docstring of `descents.py`
+    defines a term.
 
     Attributes
     ----------
@@ -468,7 +477,7 @@ class LabelTerm:
     objective : {"expected_accuracy", "log_likelihood"}
     pair_weights : SameClass or TargetKernel
     search : Searcher
-        Of candidates.
+        For candidates.
     """
 
     rows: Any
@@ -478,29 +487,29 @@ class LabelTerm:
     sign: ClassVar[int] = -1
 
     def __call__(self, B: np.ndarray, candidates: Candidates | None) -> Value:
-        """Return the value at a map, among some candidates or among all rows, and its gradient."""
+        """Return the value at a map and its gradient, for given candidates or all rows."""
         X = self.rows.X
         value, gradient = nca_objective(self.objective, B, X, self.pair_weights, candidates)
         return -value / X.shape[0], -gradient / X.shape[0]
 
     @property
     def row_weights(self) -> np.ndarray | None:
-        """How much each row counts; None for 1 each."""
+        """Weights of the rows; None for equal weights."""
         return self.pair_weights.row_weights
 
     @property
     def codes(self) -> np.ndarray | None:
-        """Classes whose nearest row must be a candidate: for g, as log q_i needs one; else None."""
+        """The classes whose nearest row must be a candidate (g needs it in log q_i), or None."""
         return self.pair_weights.codes if self.objective == "log_likelihood" else None
 
     @property
     def n_classes(self) -> int:
-        """Classes between which there are discriminant directions."""
+        """Number of classes, or 0 if there are no discriminant directions."""
         codes = self.pair_weights.codes
         return 0 if codes is None or issparse(self.rows.X) else int(codes.max()) + 1
 
     def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
-        """Return m directions by the name of an init; there may be fewer discriminant ones."""
+        """Return m directions for the name of an init; there may be fewer discriminant ones."""
         X, codes = self.rows.X, self.pair_weights.codes
         if name != "lda":
             return directions(name, X, m, rng)
@@ -512,10 +521,11 @@ class LabelTerm:
         return space.back_project(discriminant_directions(S_b, S_w, min(m, codes.max())).T)
 
     def estimate(self, B: np.ndarray, candidates: Candidates, n_batches: int) -> Value:
-        """Return an estimate of the value and its gradient from one of many parts of the anchors.
+        """Return an estimate of the value and its gradient from one of `n_batches` parts of the
+        anchors.
 
-        For given near and far rows, the estimates of an epoch have the value and the gradient of
-        all anchors for mean.
+        For given near and far rows, the mean of the estimates of an epoch is the value and the
+        gradient over all anchors.
         """
         value, gradient = self._sum(B, self.rows.take(candidates.rows), candidates)
         weight = n_batches / self.rows.shape[0]  # parts differ by a row; their mean is that of all
@@ -532,5 +542,5 @@ class LabelTerm:
         return -value, -gradient
 
     def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
-        """Return the value and its error, by those of the mean over anchors: here the same."""
+        """Return the value and its error from those of the mean over anchors, here the same."""
         return mean, error

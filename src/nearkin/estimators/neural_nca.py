@@ -1,7 +1,7 @@
-"""NCA by a network in place of a matrix (Goldberger et al., NIPS 2004, section 5).
+"""NCA with a network instead of a matrix (Goldberger et al., NIPS 2004, section 5).
 
-The method, from its definition to what it learns; then the network: its rows held out, its outputs,
-the default one, its state as arrays.
+First the method, then the network: held-out rows, outputs, the default network, its state as
+arrays.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from .nca import validate_with_target
 MOST_COMPONENTS = 50  # of the default network, by default
 HELD_OUT = 2000  # rows or pairs, at most
 HIDDEN = 100  # units of the default network: the paper's number
-STEPS = 500  # of a fit by default, at least
-# of the epochs: after so many without a better value of the held-out rows the descent ends
+STEPS = 500  # of a fit, by default, at least
+# of the epochs: the descent ends after so many without a better value on the held-out rows
 PATIENCE = 0.2
 EVALUATION_ROWS = 5000  # of the final objective, at most
 
 
 class NeuralNCA(CallbackSupportMixin, Embedding):
-    """Nonlinear NCA: a network learns coordinates in which nearest neighbours tend to be right.
+    """Nonlinear NCA: a network learns coordinates in which nearest neighbours tend to share a
+    label.
 
-    A network phi takes the place of NCA's matrix: row i draws another row j as its neighbour with
-    probability
+    A network phi replaces NCA's matrix. Row i draws another row j as its neighbour with probability
 
         p_ij = exp(-||phi(x_i) - phi(x_j)||^2) / sum_k exp(-||phi(x_i) - phi(x_k)||^2)     (eq. 1)
 
-    With weights w_ij >= 0 of what counts as right - 1 for rows of one class, `exp(-(y_i - y_j)^2 /
-    (2 h^2))` for real targets, those of given pairs - phi maximizes, by torch's automatic gradients
-    and Adam on minibatches, one of
+    The weights w_ij >= 0 say which neighbours are correct: 1 for rows of one class, `exp(-(y_i -
+    y_j)^2 / (2 h^2))` for real-valued targets, or those of given pairs. phi maximizes one of the
+    following, by automatic differentiation in torch and Adam on minibatches:
 
         q_i = sum_j w_ij p_ij                                                  (eq. 2, section 5)
         f = 1/n sum_i q_i,      g = 1/n sum_i log q_i                          (eqs. 3 and 6)
@@ -65,63 +65,63 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     Parameters
     ----------
     n_components : int or None, default=None
-        m of the default network, at most p; None is p, or 50 for more features. With a `module` it
-        must be None.
+        m of the default network, at most p; None is p, at most 50. With a `module` it must be None.
     module : torch.nn.Module, function or None, default=None
         The network: a module, which is copied, or a function of the number of features that returns
-        one. It maps rows as they are, (b, p) in float32, to (b, m); with eq. 8 outputs should begin
-        no farther apart than about 1. None is `x -> s (A x + B relu(C x + d))` with 100 hidden
-        units, for rows about their mean in units of the typical distance of neighbours. It begins
-        as PCA at a mean perplexity of 10: B = 0; s does not change.
+        one. It maps unscaled rows, (b, p) in float32, to (b, m). With eq. 8, the initial outputs
+        should be at most about 1 apart. None is `x -> s (A x + B relu(C x + d))` with 100 hidden
+        units, for centred rows in units of the typical distance of neighbours. It starts as PCA at
+        a mean perplexity of 10, with B = 0; s is fixed.
     objective : {"auto", "expected_accuracy", "log_likelihood", "pair_likelihood"}, default="auto"
-        f, g, or minus eq. 8 (the cost of `PairNCA`) for weights of sum 1. "auto" is f for y, eq. 8
-        for pairs.
+        f, g, or minus eq. 8 (the cost of `PairNCA`) with weights of sum 1. "auto" is f with y and
+        eq. 8 with pairs.
     target : {"classes", "continuous"}, default="classes"
-        What y holds: labels, or real numbers, whose h is that of `NCA`.
+        What y holds: class labels or real numbers, for which h is that of `NCA`.
     batch_size : int, default=256
-        Rows of a step (at least; fewer than twice as many), with several of every class: neighbours
-        are among them.
+        Minimum number of rows per step (always less than twice this), with several of every class.
+        Neighbours are drawn among them.
     learning_rate : float, default=0.01
-        Of Adam at the beginning; it falls evenly to 0.
+        Initial learning rate of Adam, which decreases linearly to 0.
     max_iter : "auto" or int, default="auto"
-        Epochs, in each of which every row, or pair, takes part once: "auto" is as many as hold 500
-        steps.
+        Number of epochs, in each of which every row, or pair, takes part once. "auto" takes as many
+        as 500 steps need.
     validation_fraction : float, default=0.1
-        Share of rows, or of pairs, that are held out, at most 2,000: they take no part in training,
-        and the state at which their objective is highest is kept; a fifth of max_iter without a
-        higher one ends the descent. 0 holds none out and keeps the last state.
+        Share of the rows, or of the pairs, that are held out from training, at most 2,000. The
+        state with the highest objective on them is kept; a fifth of max_iter without improvement
+        ends the descent. With 0, none are held out and the last state is kept.
     random_state : int, RandomState or None, default=None
-        Seed of the held-out rows, the minibatches and of torch, whose own state is left as it was.
+        Seed of the held-out rows, the minibatches and torch, whose global state does not change.
 
     Attributes
     ----------
     state_ : dict of str to ndarray
-        The network's `state_dict()`. With `module`, all that is needed to make the network again.
+        The network's `state_dict()`. Together with `module`, it is all that is needed to restore
+        the network.
     origin_, unit_
-        Shift of shape (p,) and scale of the features. The network sees `(x - origin_) / unit_`; 0
-        and 1 for a `module`.
+        Shift of shape (p,) and scale of the features. The input of the network is `(x - origin_) /
+        unit_`; they are 0 and 1 for a `module`.
     n_components_ : int
     target_bandwidth_ : float
         h, for target="continuous".
     objective_ : float
-        f, g or minus eq. 8, of all rows; of 5,000 at random, each with all others, where there are
-        more.
+        f, g or minus eq. 8, over all rows; if there are more than 5,000, over that many random
+        rows, each compared with all others.
     n_iter_ : int
-        Epochs.
+        Number of epochs.
     best_iter_ : int
-        The epoch that is kept; 0 is the init.
+        The epoch whose state is kept; 0 is the init.
     loss_curve_ : ndarray of shape (`n_iter_`,)
-        Minus the objective, the mean over the steps of every epoch.
+        Minus the objective, averaged over the steps of every epoch.
     validation_curve_ : ndarray of shape (`n_iter_` + 1,)
-        The objective of the held-out rows, neighbours drawn among all rows, before and after every
-        epoch, or NaN.
+        The objective of the held-out rows, with neighbours among all rows, before and after every
+        epoch; or NaN.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Warns
     -----
     ConvergenceWarning
-        If no epoch has raised the objective of the held-out rows.
+        If no epoch improved the objective on the held-out rows.
 
     See Also
     --------
@@ -129,15 +129,15 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
 
     Notes
     -----
-    Needs torch: `pip install "nearkin[deep]"`. Rows are dense, and computed with in float32, as is
-    the result. Scale their features if these differ in unit. A row alone with its class in a
+    Needs torch: `pip install "nearkin[deep]"`. Rows must be dense; computations and results are in
+    float32. Scale the features if their units differ. A row that is alone with its class in a
     minibatch counts 0 in f and g.
 
-    The estimator can be pickled and cloned if `module` can; a lambda cannot. KeyboardInterrupt ends
-    the descent, and is raised again once the best state so far has been kept.
+    The estimator can be pickled and cloned if `module` can; a lambda cannot. A KeyboardInterrupt
+    ends the descent; the best state so far is kept, and the interrupt is raised again.
 
-    Cost: a step takes O(b^2 m) and a forward and a backward pass of b rows; the held-out rows add a
-    forward pass of all rows and O(n_held n m) an epoch; memory is O(n p + b^2), in float32.
+    Cost: a step takes O(b^2 m) and a forward and a backward pass of b rows. Held-out rows add a
+    forward pass of all rows and O(n_held n m) per epoch. Memory is O(n p + b^2), in float32.
 
     References
     ----------
@@ -187,11 +187,11 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         X : array of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
-            Labels or targets; None where there are pairs.
+            Labels or targets; None with pairs.
         pairs : array of shape (n_pairs, 2), default=None
-            In place of y, numbers of two rows each, counted from 0, that are similar.
+            Indices of two similar rows each, given instead of y.
         weights : array of shape (n_pairs,), default=None
-            How much each pair counts, at least 0; None for 1 each.
+            Weights of the pairs, at least 0; None for equal weights.
 
         Returns
         -------
@@ -209,20 +209,20 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
             objective = "expected_accuracy" if pairs is None else "pair_likelihood"
 
         def terms(Z: Any, rows: np.ndarray, numbers: np.ndarray) -> Any:
-            """Return the terms of some rows of Z, which has these numbers in X."""
+            """Return the terms of the objective for some rows of Z, whose rows are X[numbers]."""
             log_w = pair_weights.log_weights(numbers[rows][:, None], numbers[None], np.float32)
             log_w = torch.as_tensor(0.0 if log_w is None else log_w)
             return neighbor_terms(objective, Z, torch.from_numpy(rows), log_w)
 
         def value(rows: np.ndarray) -> float:
-            """Return the objective of some rows whose neighbours are all; NaN for no rows."""
+            """Return the objective of some rows with neighbours among all; NaN for no rows."""
             if not len(rows):
                 return np.nan
             Z = outputs(network, inputs)
             parts = [terms(Z, rows[block], np.arange(n)) for block in row_blocks(len(rows), n)]
             return float(objective_value(objective, torch.cat(parts, dim=1)))
 
-        with torch.random.fork_rng(devices=[]):  # torch's own state stays as it is
+        with torch.random.fork_rng(devices=[]):  # torch's global state does not change
             torch.manual_seed(int(rng.integers(2**31)))
             self.origin_, self.unit_ = np.zeros(X.shape[1]), 1.0
             if self.module is None:
@@ -232,7 +232,8 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
             self.n_components_ = outputs(network, inputs[:1]).shape[1]
             n_batches = max(1, units.size // self.batch_size)
             n_epochs = -(-STEPS // n_batches) if self.max_iter == "auto" else int(self.max_iter)
-            # Adam with steps that shrink to nothing; without held-out rows the last state is kept.
+            # Adam with a learning rate that decreases to 0. Without held-out rows the last state is
+            # kept.
             adam = torch.optim.Adam(network.parameters(), self.learning_rate)
             losses, values, interrupted = list[float](), [value(held)], False
             best_iter, state = 0, copy.deepcopy(network.state_dict())
@@ -274,7 +275,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Map rows by the network.
+        """Map rows with the network.
 
         Parameters
         ----------
@@ -294,7 +295,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         return outputs(network, inputs).numpy()
 
     def _check_parameters(self) -> None:
-        """Raise an error that names a bad parameter."""
+        """Raise an error that names the invalid parameter."""
         check_choice(self.objective, "objective", ("auto", *OBJECTIVES))
         check_choice(self.target, "target", ("classes", "continuous"))
         check_integer(self.batch_size, "batch_size", 2)
@@ -314,7 +315,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     def _validate(
         self, X: Any, y: Any, pairs: Any, weights: Any
     ) -> tuple[np.ndarray, Any, np.ndarray]:
-        """Return X, the pair weights, and the units of a minibatch: rows (n, 1) or pairs."""
+        """Return X, the pair weights, and the units of minibatches: rows (n, 1) or pairs."""
         X = _dense(X)
         if pairs is not None:
             if y is not None:
@@ -329,7 +330,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         return X, pair_weights, np.arange(len(X))[:, None]
 
     def _network(self) -> Any:
-        """Return the network that is saved as arrays, in float32 and in any state."""
+        """Return the network whose state is saved as arrays, in float32, with any weights."""
         torch = import_torch()
         network = copy.deepcopy(self.module)
         if network is None:
@@ -344,7 +345,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         return network.float()
 
     def _inputs(self, X: np.ndarray) -> Any:
-        """Return what the network sees, a tensor."""
+        """Return the input of the network, a tensor."""
         with np.errstate(over="ignore"):
             inputs = ((X - self.origin_) / self.unit_).astype(np.float32)
         return import_torch().from_numpy(inputs)
@@ -361,7 +362,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
 
 
 def _dense(X: Any) -> Any:
-    """Return X, which must not be sparse."""
+    """Return X, or raise an error if it is sparse."""
     if issparse(X):
         raise TypeError(
             "X is sparse, and networks take dense rows: pass X.toarray(), or reduce it by "
@@ -373,7 +374,7 @@ def _dense(X: Any) -> Any:
 def hold_out(
     units: np.ndarray, share: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of a share of the units, to be held out, and the units without any."""
+    """Return the rows of the held-out units, and the units that contain none of these rows."""
     units = rng.permutation(units)
     held = np.unique(units[: min(round(share * len(units)), HELD_OUT)])
     units = units[~np.isin(units, held).any(axis=1)]
@@ -386,7 +387,7 @@ def hold_out(
 
 
 def outputs(network: Any, inputs: Any) -> Any:
-    """Return what a network makes of rows, in blocks."""
+    """Return the outputs of a network for rows, computed in blocks."""
     torch = import_torch()
     with torch.no_grad():
         Z = torch.cat([network.eval()(inputs[block]) for block in row_blocks(*inputs.shape)])
@@ -403,7 +404,7 @@ def outputs(network: Any, inputs: Any) -> Any:
 
 
 def default_network(m: int, p: int, scale: float = 1.0) -> Any:
-    """Return `x -> s (A x + B relu(C x + d))`, B = 0: a network that begins as a linear map."""
+    """Return `x -> s (A x + B relu(C x + d))` with B = 0, a network that starts as a linear map."""
     torch = import_torch()
     base: Any = torch.nn.Module
 
@@ -423,7 +424,7 @@ def default_network(m: int, p: int, scale: float = 1.0) -> Any:
 
 
 def begun(inputs: Any, n_components: int | None) -> Any:
-    """Return the default network as it begins for these rows: PCA at a mean perplexity of 10."""
+    """Return the default network, initialized as PCA of these rows at a mean perplexity of 10."""
     X = inputs.numpy()
     n, p = X.shape
     m = min(p, MOST_COMPONENTS)
@@ -442,7 +443,7 @@ def arrays_of(state: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def import_torch() -> Any:
-    """Return torch, which only networks need."""
+    """Import and return torch, which only networks need."""
     try:
         import torch
     except ImportError as error:

@@ -24,52 +24,53 @@ from .rows import Rows
 
 
 class NMMP(SpectralEmbedding):
-    """Neighborhood MinMax Projections: attract mutual same-class neighbours, repel mutual
-    other-class neighbours.
+    """Neighborhood MinMax Projections: the trace ratio of mutual same- and other-class neighbours.
 
-    S_w is the scatter of the pairs of one class that are mutually among each other's k_w nearest of
-    that class (eq. 3), S_b that of the pairs of two classes that are mutually among each other's
-    k_b nearest of all other classes (eq. 5). NMMP maximizes
+    S_w is the scatter of the same-class pairs that are among each other's k_w nearest of that class
+    (eq. 3). S_b is the scatter of the other-class pairs that are among each other's k_b nearest of
+    all other classes (eq. 5). NMMP maximizes
 
         tr(W'S_b W) / tr(W'S_w W)   subject to W'W = I     (eq. 8)
 
     to its global optimum, in the range of the total scatter (the paper's step 0, which is part of
-    the problem). By default S_w is shrunk first, see `LDE`. Without that, where m directions
+    the problem). By default S_w is shrunk first, see `LDE`. Without shrinkage, if m directions
     without within-class scatter exist, the ratio is infinite and S_b alone is maximized among them
-    (the paper's case 2); then directions in which S_b vanishes as well, in which the paper's choice
-    is arbitrary, are left out first, if the ratio stays infinite without them.
+    (the paper's case 2). The paper's choice is arbitrary in directions in which S_b vanishes as
+    well; they are left out first if the ratio stays infinite without them.
 
     Parameters
     ----------
     n_components : int, "bound" or None, default=None
         m, at most p. "bound" takes the number of directions that separate the classes better than
-        all directions together do: that of the positive eigenvalues of S_b - lambda_1 S_w for
-        lambda_1 = tr S_b / tr S_w, the lower bound of the ratio (section 3), or for `weight`; it
-        maximizes eq. 6 over m. None takes 3 times the number of classes, for the trace ratio at
-        most half of the rank of X: of the rules tried on many sets these lost least. In the paper's
-        form, `shrinkage=None`, few components of the trace ratio are weak, and None takes half of
-        the rank: on digits 9 components classify worse than 9 of the ratio trace, 30 equally well.
-        The paper takes 60 for images and text. m = rank changes no distance. Choose it by
-        cross-validation where you can.
+        all directions together, which maximizes eq. 6 over m: the number of positive eigenvalues of
+        S_b - lambda_1 S_w, where lambda_1 = tr S_b / tr S_w is the lower bound of the ratio
+        (section 3), or `weight`. None takes 3 times the number of classes, for the trace ratio at
+        most half of the rank of X; among the rules tried on many data sets, these lost least. In
+        the paper's form, `shrinkage=None`, few components of the trace ratio are weak, and None
+        takes half of the rank: on digits, 9 components classify worse than 9 of the ratio trace,
+        and 30 equally well. The paper takes 60 for images and text. m = rank does not change any
+        distance. Choose m by cross-validation if you can.
     n_neighbors_within : int, sequence, dict or None, default=None
-        k_w, for all classes, or k_w(i) for each: in the order of the sorted labels or, in memory,
-        by label. None is the paper's n_c // 2 + 2 for a class of n_c rows (at most n_c - 1). **That
-        graph has O(sum n_c^2) edges**: a class of 10,000 rows takes two gigabytes. Choose a number,
-        e.g. 10, for large classes. The paper calls k_w and k_b "not sensitive" (section 6). On
-        its text they matter: over both, 3-NN is right on 34.4 to 71.1 % of the rows, on least with
-        small k_w (`python -m reproductions nmmp-sensitivity`).
+        k_w for all classes, or k_w(i) for each: a sequence in the order of the sorted labels or,
+        for rows in memory, a dict by label. None is the paper's n_c // 2 + 2 for a class of n_c
+        rows (at most n_c - 1). **That graph has O(sum n_c^2) edges**: a class of 10,000 rows takes
+        two gigabytes. Choose a number, e.g. 10, for large classes. The paper calls k_w and k_b "not
+        sensitive" (section 6). On its text data they matter: over both, 3-NN is right on 34.4 to
+        71.1 % of the rows, on the fewest with small k_w (`python -m reproductions
+        nmmp-sensitivity`).
 
         .. measured/papers.md#nmmp-section-6-the-parameters-in-our-method-are-not-sensitive
     n_neighbors_between : int, sequence or dict, default=10
-        k_b, or k_b(i). See `n_neighbors_within` on how much it matters.
+        k_b for all classes, or k_b(i). See `n_neighbors_within` on how much it matters.
     criterion : {"trace_ratio", "ratio_trace"}, default="trace_ratio"
-        "ratio_trace" maximizes tr((W'(S_w + S_b)W)^-1 W'S_b W) instead, by one generalized
-        eigenproblem: directions are no longer orthonormal but scaled so that W'(S_w + S_b)W = I,
-        and if nothing is shrunk the criterion no longer depends on the units of the features.
-        Strong where rows outnumber features by far; with as many features as rows it overfits.
+        "ratio_trace" instead maximizes tr((W'(S_w + S_b)W)^-1 W'S_b W), by one generalized
+        eigenproblem. Directions are then not orthonormal but scaled such that W'(S_w + S_b)W = I,
+        and without shrinkage the criterion does not depend on the units of the features. It works
+        well if there are far more rows than features, and overfits if there are about as many
+        features as rows.
     weight : float or None, default=None
-        lambda of eq. 6: tr(W'(S_b - lambda S_w)W) is maximized for it instead of the ratio, whose
-        optimum is the lambda for which that maximum is 0. Its unit is that of S_b over S_w: numbers
+        lambda of eq. 6: maximizes tr(W'(S_b - lambda S_w)W) instead of the ratio. The optimal ratio
+        is the lambda for which that maximum is 0. Its unit is that of S_b over S_w: choose values
         near `objective_` of a fit without it.
     shrinkage, search
         See `LDE`.
@@ -79,16 +80,16 @@ class NMMP(SpectralEmbedding):
     components_ : ndarray of shape (m, p)
         Rows w_i, best first; orthonormal for the trace ratio.
     eigenvalues_ : ndarray of shape (m,)
-        Descending. Trace ratio: eigenvalues of S_b - rho S_w, which sum to 0 over m at the optimum;
-        with `weight`, of S_b - lambda S_w. Ratio trace: the share w'S_b w / w'(S_w + S_b)w of each
-        direction, in [0, 1].
+        Descending. Trace ratio: eigenvalues of S_b - rho S_w, the first m of which sum to 0 at the
+        optimum; with `weight`, of S_b - lambda S_w. Ratio trace: the share w'S_b w / w'(S_w + S_b)w
+        of each direction, in [0, 1].
     objective_ : float
-        The trace ratio rho (infinite where S_w vanishes, the paper's case 2), or the sum of the
+        The trace ratio rho (infinite where S_w vanishes, the paper's case 2), the sum of the
         shares, or eq. 6.
     rank_ : int
-        Dimension in which the problem was solved.
+        Dimension of the space in which the problem was solved.
     n_iter_ : int
-        Eigen-decompositions.
+        Number of eigendecompositions.
     n_components_, shrinkage_, search_, search_recall_
         See `LDE`.
 
@@ -99,7 +100,7 @@ class NMMP(SpectralEmbedding):
         neighbours, or if `n_components="bound"` finds no positive eigenvalue for `weight` and keeps
         the direction of the largest one.
     ConvergenceWarning
-        If the trace ratio was not reached to 1e-10 (relative).
+        If the trace ratio did not converge to a relative tolerance of 1e-10.
 
     See Also
     --------
@@ -108,20 +109,19 @@ class NMMP(SpectralEmbedding):
 
     Notes
     -----
-    The scale of the features matters to the neighbours (and to the trace ratio): standardize first
-    unless the units are comparable.
+    The scale of the features affects the neighbours (and the trace ratio): standardize first unless
+    the units are comparable.
 
-    With `sample_weight` s, a pair counts s_i s_j times; the default k_w is of the number of
-    distinct rows.
+    With `sample_weight` s, a pair counts s_i s_j times; the default k_w is computed from the number
+    of distinct rows.
 
-    Cost: n^2 pairs of distances, O(e p + n p^2 + p^3) after them for e edges, O(e + n p + p^2)
-    memory. For p > n the problem is solved in the span of the rows, O(n^2 p), without a p x p
-    matrix.
+    Cost: n^2 pairwise distances, then O(e p + n p^2 + p^3) for e edges; O(e + n p + p^2) memory.
+    For p > n the problem is solved in the span of the rows in O(n^2 p), without a p x p matrix.
 
     References
     ----------
     F. Nie, S. Xiang, C. Zhang: Neighborhood MinMax Projections. IJCAI 2007, 993-998. The optimum is
-    found by Newton's method instead of the bisection of Table 1, see
+    found by Newton's method instead of the bisection of Table 1; see
     `nearkin.spectral.trace_ratio`.
 
     Examples
@@ -183,7 +183,7 @@ class NMMP(SpectralEmbedding):
         self.n_iter_ = 1
         if self.criterion == "ratio_trace":
             result = generalized_eigh(S_b, S_w, None if self.n_components is None else m)
-            # the default m is cut to the rank silently, a requested one with a warning
+            # the default m is reduced to the rank silently, a requested one with a warning
             return result if self.n_components else result.leading(min(m, result.rank))
         if self.weight is not None:
             # eq. 6; `trace_difference` minimizes, hence the signs
@@ -191,8 +191,8 @@ class NMMP(SpectralEmbedding):
             result = replace(result, values=-result.values[:m], objective=-result.objective)
         else:
             result = trace_ratio(A, B, m)
-            # case 2: without the directions in which both scatters vanish, if m are left; always
-            # where nothing decided (FLAT), else only if the ratio stays unbounded
+            # Case 2: drop the directions in which both scatters vanish, if m are left. Always for
+            # FLAT, where the criterion decides nothing; else only if the ratio stays unbounded.
             if result.status in (Status.UNBOUNDED, Status.FLAT):
                 R = range_basis(S_w + S_b)
                 if R.shape[1] >= m:
@@ -225,7 +225,7 @@ class NMMP(SpectralEmbedding):
         return min(3 * n_classes, half_the_rank) if self.shrinkage_ > 0 else half_the_rank
 
     def _per_class(self, rows: Rows, name: str) -> Any:
-        """Return k, a number or one for each class in the order of their labels."""
+        """Return k, one number or one per class in the order of their labels."""
         k, n_classes = getattr(self, name), len(rows.class_sizes)
         if isinstance(k, Mapping):
             try:

@@ -1,6 +1,4 @@
-"""NCA from pairs of rows that are similar, without labels (Goldberger et al., NIPS 2004, section
-5).
-"""
+"""NCA from pairs of similar rows, without labels (Goldberger et al., NIPS 2004, section 5)."""
 
 from __future__ import annotations
 
@@ -31,48 +29,48 @@ from .descents import INIT_ROWS, TermEmbedding
 
 
 class PairNCA(TermEmbedding):
-    """NCA from weighted pairs: the map under which similar rows are close, compared with all pairs
-    of rows.
+    """NCA from weighted pairs of similar rows: makes them close, compared with all pairs of rows.
 
     With weights w_ab of the pairs (a, b), the map A minimizes
 
         -1 / sum w  sum_(a,b) w_ab log( exp(-||A x_a - A x_b||^2)
                                         / sum_{c != d} exp(-||A x_c - A x_d||^2) )         (eq. 8)
 
-    plus `alpha / sqrt(n) ||A||^2 u^2`: the given pairs are to be likely among all ordered pairs of
-    rows. u is the typical distance of neighbours, so that alpha means the same for any scale of the
+    plus `alpha / sqrt(n) ||A||^2 u^2`. It makes the given pairs likely among all ordered pairs of
+    rows. The typical distance of neighbours, u, makes alpha independent of the scale of the
     features.
 
-    With weights s of the rows (`sample_weight` of `fit`), a pair (a, b) counts `s_a s_b w_ab`, and
-    competes with `sum_{c != d} s_c s_d exp(-||A x_c - A x_d||^2)`: a row of weight 2 counts as two
-    equal rows that are no pair, and one of weight 0 is absent with its pairs; only the ratios of
-    weights matter. u and the scale of the init do not depend on them.
+    With weights s of the rows (`sample_weight` of `fit`), a pair (a, b) has weight `s_a s_b w_ab`
+    and the denominator becomes `sum_{c != d} s_c s_d exp(-||A x_c - A x_d||^2)`. A row of weight 2
+    counts as two equal rows that do not form a pair; a row of weight 0 is left out with its pairs.
+    Only the ratios of weights matter. u and the scale of the init do not depend on them.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        m, at most p. None keeps all dimensions: p, or the rank of the centred rows for p > n.
+        m, at most p. None keeps all dimensions: p, or for p > n the rank of the centred rows.
     n_candidates : "auto", int or None, default="auto"
-        None sums over all ordered pairs of rows, O(n^2) an iteration. An integer k sums, for every
-        row, over its k nearest in the current embedding, searched again every 15 iterations, and
-        500 rows, evenly drawn, that stand for all others. "auto" is exact up to 8,000 rows, then k
-        = 50; with solver="sgd" it is always k = 15.
+        None sums over all ordered pairs of rows: O(n^2) per iteration. An integer k sums, for every
+        row, over its k nearest rows in the current embedding, searched again every 15 iterations,
+        and 500 evenly drawn rows that represent all others. "auto" is exact up to 8,000 rows, and k
+        = 50 beyond; with solver="sgd" it is always k = 15.
     search
         See `NCA`.
     alpha : float, default=0.15
         Weight of the penalty; 0 for none.
     init : {"auto", "identity", "pca", "random"}, default="auto"
-        Where the descent begins: "auto" takes the identity if all dimensions are kept, else PCA or,
-        for dense X, the directions in which pairs differ least relative to all rows, whichever has
-        the lower loss. Directions are scaled as for `NCA`, or smaller, to a mean squared distance
-        of the pairs of m / 2.
+        Where the descent begins. "auto" takes the identity if all dimensions are kept, else PCA. If
+        X is dense, it also tries the directions in which pairs differ least relative to all rows,
+        and takes the init of lower loss. Directions are scaled as for `NCA`, or smaller, to a mean
+        squared distance of the pairs of m / 2.
     n_init : int, default=1
-        Descents: from `init`, the others from random directions. The lowest loss is kept.
+        Number of descents: one from `init`, the others from random directions. The map of the
+        lowest loss is kept.
     solver, batch_size, max_iter, tol
-        See `NCA`. With solver="sgd", for many rows, a step takes some rows, their candidates, and
-        the given pairs of which they are the first.
+        See `NCA`. With solver="sgd", for many rows, a step uses some rows, their candidates, and
+        the given pairs whose first row is among them.
     random_state : int, RandomState or None, default=None
-        Seed of the random directions; with solver="sgd", of all that is drawn.
+        Seed of the random directions; with solver="sgd", of all random choices.
 
     Attributes
     ----------
@@ -81,28 +79,28 @@ class PairNCA(TermEmbedding):
     n_components_ : int
         m.
     objective_ : float
-        Cost at A, without the penalty, for a pair of weight 1: `log(n (n - 1))` where the pairs are
-        as close as any. Weights of rows have the mean 1 here.
+        Cost at A, without the penalty, for a pair of weight 1. It is `log(n (n - 1))` if the pairs
+        are as close as any others. Row weights are scaled to mean 1.
     objective_error_, perplexity_, n_iter_, search_, search_recall_
         See `NCA`.
     loss_curve_ : ndarray of shape (at least `n_iter_` + 1,)
-        Cost plus penalty before and after every iteration; see `NCA`.
+        Cost plus penalty, before and after every iteration; see `NCA`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     See Also
     --------
-    NCA : From labels.
+    NCA : Learns from labels.
     GMML : From similar and dissimilar pairs, in closed form.
 
     Notes
     -----
     The scale of the features, warnings, precision and interrupts are as for `NCA`. The logarithm of
-    a sum over some of the rows is in the mean a little less than that over all: a step of
-    solver="sgd" is biased, the more the fewer its rows.
+    a sum over some of the rows is on average a little less than that over all rows, so steps of
+    solver="sgd" are biased, more so for fewer rows.
 
-    Cost: as for `NCA`, an iteration takes O(n^2 m + n p m), with k candidates O(n k m + n p m) and
-    a search every 15 iterations; memory is O(n (p + m + k)), never n x n.
+    Cost: as for `NCA`, an iteration takes O(n^2 m + n p m); with k candidates O(n k m + n p m), and
+    a search every 15 iterations. Memory is O(n (p + m + k)), never n x n.
 
     References
     ----------
@@ -110,7 +108,7 @@ class PairNCA(TermEmbedding):
 
     Examples
     --------
-    A slow signal under fast noise; neighbours in time are alike:
+    A slow signal and fast noise, where rows next to each other in time are similar:
 
     >>> import numpy as np
     >>> from nearkin import PairNCA
@@ -150,25 +148,24 @@ class PairNCA(TermEmbedding):
 
     @staticmethod
     def graded_weights(differences: Any, scale: Any) -> np.ndarray:
-        """Return the weights of pairs that match more or less: 1 for no difference (section 5).
+        """Return the weights of pairs that are more or less similar (section 5).
 
             w_ab = exp(-1/2 sum_q (difference_q / scale_q)^2)
 
-        It is the density of normal noise between the rows of a pair, over its largest value. The
-        paper's pairs of faces differ in the angle by noise of 1.22 degrees, in the size by noise of
-        1.5 pixels.
+        This is a Gaussian density divided by its maximum, so equal rows have weight 1. The pairs of
+        faces in the paper differ by noise of 1.22 degrees in angle and of 1.5 pixels in size.
 
         Parameters
         ----------
         differences : array of shape (n_pairs,) or (n_pairs, q)
-            In what a pair should agree.
+            What should agree within a pair.
         scale : float or array of shape (q,)
-            Standard deviation of each difference, larger than 0.
+            Standard deviation of each difference, greater than 0.
 
         Returns
         -------
         ndarray of shape (n_pairs,)
-            For `fit`.
+            The argument `weights` of `fit`.
         """
         differences = check_array(
             differences, ensure_2d=False, dtype=np.float64, input_name="differences"
@@ -184,20 +181,20 @@ class PairNCA(TermEmbedding):
     def fit_pairs(
         self, pairs: Any, y: Any = None, *, X: Any = None, weights: Any = None
     ) -> PairNCA:
-        """Learn the map from pairs of rows, or of their numbers.
+        """Learn the map from pairs of rows, or of row indices.
 
         Parameters
         ----------
         pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
-            The two rows of each pair; with X their numbers, counted from 0.
+            The two rows of each pair, or with X their indices.
         y : array of shape (n_pairs,), default=None
-            1 for similar pairs, one at least, -1 for others: of these only the rows count, as
-            competitors. None: all are similar.
+            1 for similar pairs, at least one; -1 for others, whose rows only take part in the
+            denominator of eq. 8. None if all pairs are similar.
         X : array or sparse matrix of shape (n, p), default=None
-            The rows of which `pairs` holds the numbers; all compete. None takes the rows that occur
-            in the pairs, equal ones once.
+            The rows to which the indices in `pairs` refer; all take part. None takes the distinct
+            rows that occur in the pairs.
         weights : array of shape (n_pairs,), default=None
-            As for `fit`; 0 for a pair that is absent.
+            See `fit`; a pair of weight 0 is left out.
 
         Returns
         -------
@@ -205,7 +202,7 @@ class PairNCA(TermEmbedding):
         """
         given = validate_given_pairs(self, pairs, y, X, weights).merged()
         similar = given.similar
-        rows = given.X if X is None else X  # with their names
+        rows = given.X if X is None else X  # keeps feature names
         return self.fit(rows, pairs=given.numbers[similar], weights=given.weights[similar])
 
     @with_callbacks
@@ -226,13 +223,13 @@ class PairNCA(TermEmbedding):
             n >= 2 rows that are not all equal.
         y : ignored
         sample_weight : array of shape (n,), default=None
-            How much each row counts, at least 0; None for 1 each.
+            Weights of the rows, at least 0; None for equal weights.
         pairs : array of shape (n_pairs, 2), default=None
-            Numbers of two rows each, counted from 0, that are similar. None pairs each row with the
-            next one that has a weight: rows in the order of time.
+            Indices of two similar rows each. None pairs each row with the next row of positive
+            weight, as for rows in order of time.
         weights : array of shape (n_pairs,), default=None
-            How much each pair counts, at least 0; None for 1 each. `graded_weights` has the
-            paper's.
+            Weights of the pairs, at least 0; None for equal weights. `graded_weights` computes
+            those of the paper.
 
         Returns
         -------
@@ -274,11 +271,11 @@ class PairNCA(TermEmbedding):
         return self._minimize(term, inits, rng, X.dtype, task)
 
     def _named_init(self, term: PairTerm, m: int, rng: Any, name: str) -> np.ndarray:
-        """Return the init of a name, found on at most 10,000 rows and pairs; for "auto" the one
-        with the lower loss.
+        """Return the init of a name, found on at most 10,000 rows and pairs.
 
-        Directions are scaled to a perplexity of 10, or smaller, where the mean squared distance of
-        the pairs is m / 2. There eq. 8 is at its minimum over the scale, if rows lie evenly.
+        "auto" is the one of lower loss. Directions are scaled to a perplexity of 10, or smaller, to
+        a mean squared distance of the pairs of m / 2. For evenly distributed rows, this minimizes
+        eq. 8 over the scale.
         """
         rows, n, m = term.rows, term.rows.shape[0], min(m, term.rows.shape[1])
         some = slice(None) if n <= INIT_ROWS else np.sort(rng.choice(n, INIT_ROWS, replace=False))
@@ -301,8 +298,9 @@ class PairNCA(TermEmbedding):
 
 @dataclass(frozen=True)
 class PairTerm:
-    """The cost of weighted pairs, eq. 8, of rows in units of the typical distance of neighbours:
-    see `descents.py`.
+    """The cost of weighted pairs, eq. 8, with rows in units of the typical distance of neighbours.
+
+    The module docstring of `descents.py` defines a term.
 
     Attributes
     ----------
@@ -310,10 +308,10 @@ class PairTerm:
     pairs : ndarray of shape (n_pairs, 2)
         Rows a and b.
     weights : ndarray of shape (n_pairs,)
-        s_a s_b w_ab, which add up to 1.
+        s_a s_b w_ab, scaled to sum 1.
     search : Searcher
     row_weights : ndarray of shape (n,), default=None
-        s, of mean 1; None for 1 each.
+        s, scaled to mean 1; None for equal weights.
     """
 
     rows: Any
@@ -325,16 +323,16 @@ class PairTerm:
     sign = 1
 
     def __call__(self, B: np.ndarray, candidates: Candidates | None) -> Value:
-        """Return the cost of a map, among some candidates or among all rows, and its gradient."""
+        """Return the cost of a map and its gradient, for given candidates or all rows."""
         X = self.rows.X
         return pair_cost(B, X, self.pairs, self.weights, candidates, self.row_weights)
 
     def estimate(self, B: np.ndarray, candidates: Candidates, n_batches: int) -> Value:
-        """Return an estimate of the cost and its gradient from some of the rows c of all pairs (c,
-        d), with the given pairs (c, b).
+        """Return an estimate of the cost and its gradient from the rows c of one of `n_batches`
+        parts.
 
-        The logarithm of the sum over the pairs of some rows is a little less than that over all
-        pairs, in the mean.
+        It uses the pairs (c, d) of these rows and the given pairs (c, b). On average, the logarithm
+        of the sum over the pairs of some rows is a little less than that over all pairs.
         """
         take, anchors = self.rows.take, candidates.rows[: len(candidates.near)]
         X = take(candidates.rows)
@@ -347,7 +345,7 @@ class PairTerm:
         return cost, chain_rule(G / mass, B, X) + chain_rule(2 * weights * Z, B, difference)
 
     def sum(self, Z: np.ndarray, candidates: Candidates) -> float:
-        """Return the sum over all pairs of some anchors at the embedding Z of all rows."""
+        """Return the sum over all pairs of some anchors, at the embedding Z of all rows."""
         return self._mass(Z[candidates.rows], candidates)[0]
 
     def _mass(self, Z: np.ndarray, candidates: Candidates) -> Value:
@@ -355,7 +353,7 @@ class PairTerm:
         return mass_among_candidates(Z, candidates, row_weights)
 
     def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
-        """Return the cost and its standard error, by those of the mean over anchors."""
+        """Return the cost and its standard error from those of the mean over anchors."""
         a, b = self.pairs.T
         squares = np.sum((Z[a] - Z[b]).astype(np.float64) ** 2, axis=1)
         return float(self.weights @ squares + np.log(mean * len(Z))), error / mean

@@ -26,41 +26,41 @@ from .rows import Rows
 
 
 class RCA(SpectralEmbedding):
-    """Relevant Component Analysis: whitening by the covariance within chunklets, sets of rows that
-    belong together.
+    """Relevant Component Analysis: whitens the covariance within chunklets.
 
-    Rows are known to belong together because they share a class label, or by any other knowledge.
-    With m_c the means of the chunklets, n the number of rows in them and all rows in S_t,
+    A chunklet is a set of rows known to belong together, because they share a class label or from
+    any other knowledge. With m_c the means of the chunklets, n the number of rows in them, and S_t
+    the scatter of all rows,
 
         S_w = sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)',    S_t = sum_i (x_i - m)(x_i - m)',
 
-    RCA learns the metric n S_w^-1, with S_w shrunk by default. With fewer components it is taken
-    after the constrained Fisher discriminant, and both at once are
+    RCA learns the metric n S_w^-1, where S_w is shrunk by default. With fewer components, it first
+    applies the constrained Fisher discriminant; both steps together are
 
-        max tr((V'S_w V)^-1 V'S_t V)   subject to   V'S_w V = n I:
+        max tr((V'S_w V)^-1 V'S_t V)   subject to   V'S_w V = n I,
 
-    the largest eigenvalues of S_t v = lambda S_w v. For c classes the first c - 1 are LDA's
-    directions. All others have lambda = 1; of equal eigenvalues, the direction in which rows vary
-    most comes first, so that a single chunklet of all rows gives whitened PCA.
+    solved by the largest eigenvalues of S_t v = lambda S_w v. For c classes the first c - 1
+    directions are those of LDA. All others have lambda = 1. Among equal eigenvalues, the direction
+    of largest variance comes first, so a single chunklet of all rows gives whitened PCA.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        m, at most p; None takes the rank of S_t: the whole metric.
+        m, at most p; None takes the rank of S_t, i.e. the whole metric.
     target : {"classes", "chunklets"}, default="classes"
-        What y holds. "classes": every row has a label. "chunklets": rows of one label belong
-        together, and those of -1 (None or NaN, too) are in no chunklet. Rows of two chunklets may
-        belong together as well.
+        What y holds. "classes": every row has a label. "chunklets": rows with the same label belong
+        together, and rows with -1 (or None or NaN) are in no chunklet. Rows of different chunklets
+        may still belong together.
     shrinkage : float in [0, 1] or None, default=0.5
         See `LDE`. 1 leaves the metric Euclidean.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        Rows v_i: in these coordinates the (shrunk) covariance within chunklets is the identity.
+        Rows v_i. In these coordinates the (shrunk) covariance within chunklets is the identity.
     eigenvalues_ : ndarray of shape (m,)
-        Descending: the scatter of all rows in units of the (shrunk) scatter within chunklets, 1 and
-        more without shrinkage; at most 10^4 times the smallest.
+        Descending: the scatter of all rows relative to the (shrunk) scatter within chunklets, at
+        least 1 without shrinkage; at most 10^4 times the smallest.
     n_components_ : int
         m.
     objective_ : float
@@ -75,31 +75,31 @@ class RCA(SpectralEmbedding):
     Warns
     -----
     UserWarning
-        If rows vary in fewer directions than requested, or rows of one chunklet not at all in some
-        in which others differ (without shrinkage).
+        If the rows vary in fewer directions than requested, or (without shrinkage) if rows of the
+        same chunklet do not vary in some direction in which others differ.
 
     See Also
     --------
-    GMML : From similar and dissimilar pairs.
-    LFDA : For classes of several clusters.
+    GMML : Learns from similar and dissimilar pairs.
+    LFDA : For classes that consist of several clusters.
 
     Notes
     -----
-    No metric is finite in a direction in which rows of one chunklet do not vary at all, though it
-    may separate the chunklets perfectly. Without shrinkage such directions come first, as in `LDE`,
-    and with a warning: a share v'S_w v / v'S_t v of less than 1e-4 of the largest counts as that.
-    Shrinkage makes S_w regular on the span of all rows.
+    No metric is finite in a direction in which rows of the same chunklet do not vary, though it may
+    separate the chunklets perfectly. Without shrinkage such directions come first, as in `LDE`, and
+    raise a warning: they are those whose share v'S_w v / v'S_t v is less than 1e-4 of the largest.
+    Shrinkage makes S_w nonsingular on the span of all rows.
 
-    A chunklet of one row contributes nothing and does not count for n. Without shrinkage the metric
-    does not depend on the units of the features, nor on any other invertible linear change of them
-    (but the order of equal eigenvalues does); with it, standardize first unless the units are
-    comparable.
+    A chunklet of one row contributes nothing and does not count towards n. Without shrinkage the
+    metric is invariant to the units of the features, and to any other invertible linear
+    transformation (except for the order of equal eigenvalues). With shrinkage, standardize first
+    unless the units are comparable.
 
-    With `sample_weight` s, a row counts s_i times in S_w, m_c, S_t and n, as so many copies would;
-    a chunklet of one row contributes nothing, whatever its weight.
+    With `sample_weight` s, a row counts as s_i copies in S_w, m_c, S_t and n; a chunklet of one row
+    contributes nothing, whatever its weight.
 
     Cost: O(n p^2 + p^3), O(n p + p^2) memory. For p > n the problem is solved in the span of the
-    rows, O(n^2 p), without a p x p matrix.
+    rows in O(n^2 p), without a p x p matrix.
 
     References
     ----------
@@ -130,17 +130,17 @@ class RCA(SpectralEmbedding):
         Parameters
         ----------
         pairs : array of shape (n_pairs, 2, p), or int array of shape (n_pairs, 2)
-            The two rows of each pair; with X their numbers, counted from 0.
+            The two rows of each pair, or with X their indices.
         y : array of shape (n_pairs,), default=None
-            1 for pairs that belong together, one at least: chunklets are the connected components
-            of their graph. -1 for others, of which only the rows count, in S_t. None: all belong
-            together.
+            1 for pairs that belong together, at least one; the chunklets are the connected
+            components of their graph. -1 for others, whose rows only count in S_t. None if all
+            pairs belong together.
         X : array or sparse matrix of shape (n, p), default=None
-            The rows of which `pairs` holds the numbers; all count in S_t. None takes the rows that
-            occur in the pairs, equal ones once.
+            The rows to which the indices in `pairs` refer; all count in S_t. None takes the
+            distinct rows that occur in the pairs.
         weights : array of shape (n_pairs,), default=None
-            At least 0. A pair of weight 0 is absent; any other weight connects two rows, and how
-            large it is does not matter.
+            At least 0. A pair of weight 0 is left out; any other weight connects two rows, whatever
+            its size.
 
         Returns
         -------
@@ -153,8 +153,8 @@ class RCA(SpectralEmbedding):
 
     def _solve(self, rows: Rows) -> SpectralResult:
         S_t, S_w = rows.total_scatter(), rows.within_scatter()
-        # Deviations within chunklets of 1e-10 of those of all rows are the rounding of what differs
-        # between chunklets.
+        # Deviations within chunklets below 1e-10 of those of all rows are rounding errors of the
+        # differences between chunklets.
         if not (np.diag(S_w) > RANK_TOLERANCE**2 * np.diag(S_t)).any():
             raise ValueError(
                 "No two rows of one label differ, so there is no scatter to whiten: give rows that "

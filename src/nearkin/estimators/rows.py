@@ -1,5 +1,6 @@
-"""What a spectral method needs of the rows it is fitted to, graphs and scatters: of a table in
-memory, and of one to which many methods are fitted, where nothing is computed twice.
+"""What a spectral method needs of its rows: graphs and scatters.
+
+`Rows` is a table in memory; `SharedRows` serves many methods and computes nothing twice.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ WEIGHTS: dict[str, Callable[..., csr_array]] = {"binary": binary, "heat": heat_k
 
 
 class Rows:
-    """Rows with classes: graphs of them, and the scatters of these graphs.
+    """Rows with classes, their graphs, and the scatters of these graphs.
 
-    These are a table in memory, dense or sparse; for p > n in coordinates of the span of the rows.
-    `nearkin.dask` has rows on a cluster that answer the same questions, so a graph is whatever
-    `scatter` takes. `relation` says which rows may be neighbours: "all", those of the "same" class,
-    or of an "other" one. k is a number for all rows, or an array with a number for each class.
+    The rows are a dense or sparse table in memory, for p > n in coordinates of the span of the
+    rows. `nearkin.dask` implements the same methods for rows on a cluster, so the type of a graph
+    is whatever `scatter` accepts. `relation` says which rows may be neighbours: "all", those of the
+    "same" class, or those of any "other" class. k is one number for all rows, or an array with a
+    number per class.
 
     A row of weight s_i counts as s_i copies, which are not adjacent to each other: the k nearest
     rows are k distinct ones, an edge w_ij becomes s_i s_j w_ij, and every mean and every scatter is
@@ -50,35 +52,35 @@ class Rows:
     ----------
     X : array or csr_array of shape (n, p)
     codes : ndarray of shape (n,)
-        The class of every row as a number 0, 1, ..., and -1 for none.
+        Class codes 0, 1, ..., and -1 for rows without a label.
     search : Searcher
-        Its name and recall are `search_` and `search_recall_` of the estimator.
+        Its name and recall become `search_` and `search_recall_` of the estimator.
     classes : ndarray of shape (n_classes,), default=None
-        Their labels; None for 0, 1, ...
+        Their labels; None for 0, 1, ....
     weights : ndarray of shape (n,), default=None
-        Positive weights s_i of the rows, of which only the ratios matter: they are divided by their
-        mean. None for 1.
+        Positive weights s_i of the rows; None for 1. Only their ratios matter: they are divided by
+        their mean.
     in_span : bool, default=True
-        Whether to solve in the span of the rows for p > n; otherwise in the features, without
-        forming p x p matrices.
+        Whether to solve in the span of the rows if p > n; otherwise the problem is solved in the
+        features, without forming p x p matrices.
 
     Attributes
     ----------
     shape : tuple of int
         (n, p).
     dtype : dtype
-        Of the components.
+        The dtype of the components.
     class_sizes : ndarray of shape (n_classes,)
-        Number of distinct rows of every class. Without labels, all rows are of one class.
+        Number of distinct rows of each class. Without labels, all rows form one class.
     class_weights : ndarray of shape (n_classes,)
-        The sum of their weights, as often as the rows of a class count.
+        Sum of the weights of the rows of each class.
     X : array or csr_array of shape (n, d)
         The rows in the coordinates in which the problem is solved.
     space : RowSpace
-        These coordinates, and the way back to the features.
+        Converts between these coordinates and the features.
     n_complement : int
-        Number of dimensions of the feature space outside the span of the rows, where the problem is
-        solved in the span.
+        Number of feature dimensions outside the span of the rows, if the problem is solved in the
+        span.
     """
 
     def __init__(
@@ -109,40 +111,44 @@ class Rows:
         return neighbor_lists(self.X, codes, k, relation, self.search)
 
     def _copies(self, G: csr_array) -> np.ndarray | None:
-        """Return s_i s_j for every listed neighbour j of i: the number of pairs of their copies."""
+        """Return s_i s_j for every listed neighbour j of i, the number of pairs of their copies."""
         if self.weights is None:
             return None
         return np.repeat(self.weights, np.diff(G.indptr)) * self.weights[G.indices]
 
     def union_knn(self, relation: str, k: Any, weights: str = "binary") -> csr_array:
-        """Return the graph of i and j where either is among the k nearest of the other.
+        """Return the union k-NN graph: i and j are adjacent if either is among the other's k
+        nearest.
 
-        Weights are 1 ("binary"), or `exp(-d^2 / t)` with t the mean of d^2 over the k nearest of
-        every row ("heat").
+        Weights are 1 ("binary"), or `exp(-d^2 / t)` ("heat"), where t is the mean of d^2 over the k
+        nearest of every row.
         """
         G = self._knn(relation, k)
         return union(WEIGHTS[weights](G, copies=self._copies(G)))
 
     def mutual_knn(self, relation: str, k: Any) -> csr_array:
-        """Return the graph of i and j where each is among the k nearest of the other, with weights
-        1.
+        """Return the mutual k-NN graph: i and j are adjacent if each is among the other's k
+        nearest.
+
+        All weights are 1.
         """
         G = self._knn(relation, k)
         return mutual(binary(G, self._copies(G)))
 
     def mean_knn(self, relation: str, k: Any) -> csr_array:
-        """Return the graph whose scatter is the mean of (x_i - x_j)(x_i - x_j)' over all rows i and
-        their k nearest j.
+        """Return the graph whose scatter is the mean of (x_i - x_j)(x_i - x_j)' over the k nearest
+        j of all i.
 
-        A pair of which each is among the k nearest of the other counts twice.
+        A pair of mutual neighbours counts twice.
         """
         G = self._knn(relation, k)
         W = binary(G, self._copies(G))
         return csr_array(W + W.T) / (W.sum() or 1.0)
 
     def closest_pairs(self, k: int) -> csr_array:
-        """Return the graph of the k closest pairs of a row in c and one outside, for every class c,
-        with weights 1.
+        """Return the graph of the k closest pairs of a row in class c and one outside, for every c.
+
+        All weights are 1.
         """
         G = closest_listed(self._knn("other", k), self.codes, k)
         return union(binary(G, self._copies(G)))
@@ -156,15 +162,14 @@ class Rows:
         return scatter_operator(self.X, laplacian(graph))
 
     def degrees(self, graph: csr_array) -> np.ndarray:
-        """Return D 1, the sum of the weights of the edges of every row."""
+        """Return D 1, the sum of the edge weights of every row."""
         return graph.sum(axis=1)
 
     def span_basis(self) -> np.ndarray:
-        """Return an orthonormal basis (d, r) of the span of the rows about their mean, in
-        coordinates of the scatters.
+        """Return an orthonormal basis (d, r) of the span of the centred rows.
 
-        Its rank is decided after every feature is scaled to unit length (1e-10, on singular
-        values).
+        It is in the coordinates of the scatters. The rank is decided after every feature is scaled
+        to unit length (1e-10, on singular values).
         """
         if self.n_complement:
             return np.eye(self.X.shape[1])
@@ -176,7 +181,7 @@ class Rows:
         return total_scatter(self.X, self.weights if weights is None else weights)
 
     def within_scatter(self) -> np.ndarray:
-        """Return sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)', without rows that have no label."""
+        """Return sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)', over the labelled rows."""
         labelled = self.codes >= 0
         if not labelled.any():
             return np.zeros(2 * self.X.shape[1:])
@@ -184,52 +189,52 @@ class Rows:
         return within_scatter(self.X[labelled], self.codes[labelled], sample_weight=s)
 
     def between_scatter(self) -> np.ndarray:
-        """Return sum_c n_c (m_c - m)(m_c - m)' with the mean m of the rows that have a label."""
+        """Return sum_c n_c (m_c - m)(m_c - m)', with the mean m of the labelled rows."""
         labelled = self.codes >= 0
         s = weights_of(self.weights, labelled)
         return between_scatter(self.X[labelled], self.codes[labelled], s)
 
     def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return LFDA's S_w and S_b, with the distance to the k-th nearest of the same class as
-        local scale.
+        """Return LFDA's S_w and S_b.
+
+        The local scale is the distance to the k-th nearest row of the same class.
         """
         scales = kth_distance(self._knn("same", k), k)
         return local_fisher_scatters(self.X, self.codes, scales, self.weights)
 
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means of (x_i - x_j)(x_i - x_j)' over all pairs of one class, and over all of
-        two; 0 of none.
+        """Return the means of (x_i - x_j)(x_i - x_j)' over all same-class and all other-class
+        pairs.
+
+        A mean over no pairs is 0.
         """
         return pair_covariances(self.X, self.codes, self.weights)
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
-        """Return directions, columns in the coordinates of the scatters, as rows of features (m,
-        p).
+        """Return directions, given as columns in the coordinates of the scatters, as rows (m, p).
 
-        The largest entry of each is positive. V may have up to `n_complement` rows more:
+        The largest entry of each row is positive. V may have up to `n_complement` additional rows:
         coordinates in an orthonormal basis of the complement of the span.
         """
         return self.space.back_project(V)
 
 
 def weights_of(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    """Return the weights of some rows."""
+    """Return the weights of the rows of some indices, or None."""
     return None if weights is None else weights[rows]
 
 
-# Neighbours of a row that the first search finds: it takes as long for 2 as for 64, and others ask
-# for more later.
+# Neighbours per row in the first search: 64 take as long as 2, and later calls ask for more.
 FIRST_SEARCH = 32
 
 
 class SharedRows(Rows):
-    """Rows with labels, for any number of spectral methods: each graph, scatter and search is
-    computed once.
+    """Rows with labels, shared by any number of spectral methods.
 
-    `method.fit_rows(SharedRows(X, y))` learns the map of `method.fit(X, y)`, for every
-    `SpectralEmbedding` (but of equally near rows, others may be taken). Every label is a class, -1,
-    too, and "auto" is not a number of neighbours here. All answers are held as long as the object
-    is.
+    Each graph, scatter and search is computed once. `method.fit_rows(SharedRows(X, y))` learns the
+    map of `method.fit(X, y)` for every `SpectralEmbedding`, except that ties between equally near
+    rows may be broken differently. Every label is a class, including -1, and no number of
+    neighbours may be "auto". All results are kept as long as the object exists.
 
     Parameters
     ----------
@@ -237,9 +242,9 @@ class SharedRows(Rows):
     y : array of shape (n,)
         Class labels, at least two classes.
     search
-        See `LDE`; the parameter `search` of the methods is not used.
+        See `LDE`. The methods' own parameter `search` is ignored.
     sample_weight : array of shape (n,), default=None
-        As for `fit`.
+        See `fit` of the methods.
 
     Examples
     --------
@@ -271,14 +276,14 @@ class SharedRows(Rows):
 
 
 def _kept(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method with its answers kept: each is computed once for equal arguments."""
+    """Return the method with its results cached, one per set of equal arguments."""
 
     @wraps(method)
     def answer(self: SharedRows, *args: Any, **kwargs: Any) -> Any:
         arguments = *args, *kwargs.values()
         question = (method.__name__, *map(_identity, arguments))
         if question not in self._answers:
-            # the arguments are kept, too: no other graph may get the id of one of them
+            # the arguments are stored, too, so that no other graph can get the id of one of them
             self._answers[question] = method(self, *args, **kwargs), arguments
         return self._answers[question][0]
 
@@ -286,7 +291,7 @@ def _kept(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _identity(argument: Any) -> Any:
-    """Return what tells an argument from others: which graph it is, what an array holds."""
+    """Return a key of an argument: the identity of a graph, the contents of an array."""
     if issparse(argument):
         return id(argument)
     if isinstance(argument, np.ndarray):
@@ -294,7 +299,7 @@ def _identity(argument: Any) -> Any:
     return argument
 
 
-# The methods whose answers are kept.
+# The methods whose results are cached.
 for _question in (
     *("union_knn", "mutual_knn", "mean_knn", "closest_pairs"),
     *("scatter", "degrees", "span_basis", "total_scatter", "within_scatter", "between_scatter"),

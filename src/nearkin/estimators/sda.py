@@ -18,22 +18,22 @@ class SDA(SpectralEmbedding):
     """Semi-supervised Discriminant Analysis: LDA on few labels, smooth along a graph of all rows.
 
     With S_b and S_t the between-class and the total scatter of the labelled rows, and L = D - W the
-    Laplacian of the union k-NN graph of all rows with weights 1, SDA maximizes
+    Laplacian of the unweighted union k-NN graph of all rows, SDA maximizes
 
-        v'S_b v / v'(S_t + alpha X'LX + beta I)v,
+        v'S_b v / v'(S_t + alpha X'LX + beta I)v
 
-    the largest eigenvalues of S_b v = lambda (S_t + alpha X'LX + beta I) v. At most c - 1 are not 0
-    for c classes. For alpha = beta = 0 this is LDA on the labelled rows, for alpha = 0 regularized
-    LDA.
+    by the largest eigenvalues of S_b v = lambda (S_t + alpha X'LX + beta I) v, of which at most c -
+    1 are nonzero for c classes. With alpha = beta = 0 it is LDA on the labelled rows, with alpha =
+    0 regularized LDA.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        m, at most c - 1, which None takes.
+        m, at most c - 1; None takes c - 1.
     alpha : float, default=0.1
-        Weight of the graph, 0 or more.
+        Weight of the graph, at least 0.
     beta : float, default=0.0
-        Weight of Tikhonov's regularization, 0 or more, in units of squared features times rows:
+        Weight of Tikhonov regularization, at least 0, in units of squared features times rows:
         standardize first.
     n_neighbors : int, default=5
         k of the graph.
@@ -43,7 +43,7 @@ class SDA(SpectralEmbedding):
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        Rows v_i, the largest eigenvalue first, scaled so that V'(S_t + alpha X'LX + beta I)V = I.
+        Rows v_i, the largest eigenvalue first, scaled such that V'(S_t + alpha X'LX + beta I)V = I.
     eigenvalues_ : ndarray of shape (m,)
         Descending, in (0, 1].
     objective_ : float
@@ -60,24 +60,24 @@ class SDA(SpectralEmbedding):
 
     See Also
     --------
-    nearkin.DiscriminativeProjections : The same kind of map, in more than c - 1 dimensions, and for
-    numbers.
+    nearkin.DiscriminativeProjections : A similar map with more than c - 1 dimensions, also for
+    real-valued targets.
 
     Notes
     -----
-    Where S_t + alpha X'LX + beta I vanishes, S_b does, too; that null space is left out. Where only
-    the rest of it beside S_b vanishes, as with alpha = beta = 0 for more features than labelled
-    rows, the eigenvalue is 1 and LDA has no unique solution: of these directions, those of most
+    In the null space of S_t + alpha X'LX + beta I, S_b vanishes as well; it is left out. Where the
+    denominator without S_b vanishes, as with alpha = beta = 0 for more features than labelled rows,
+    the eigenvalue is 1 and LDA has no unique solution: among these directions, those of largest
     scatter come first.
 
-    S_t is a sum over the labelled rows, X'LX one over the edges of all: with more unlabelled rows
-    alpha weighs more.
+    S_t is a sum over the labelled rows, X'LX a sum over the edges between all rows: with more
+    unlabelled rows, a given alpha weighs more.
 
-    With `sample_weight` s, a row counts s_i times in S_b and S_t, an edge s_i s_j times in X'LX,
-    and the mean of s is 1, so that alpha and beta keep their meaning.
+    With `sample_weight` s, scaled to mean 1 to preserve the meaning of alpha and beta, a row counts
+    s_i times in S_b and S_t, and an edge s_i s_j times in X'LX.
 
-    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n
-    the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    Cost: n^2 pairwise distances, then O(n k p + n p^2 + p^3); O(n k + p^2) memory. For p > n the
+    problem is solved in the span of the rows in O(n^2 p), without a p x p matrix.
 
     References
     ----------

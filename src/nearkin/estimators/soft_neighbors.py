@@ -1,6 +1,4 @@
-"""The stochastic rule of NCA (eq. 1) for new rows: every training row votes, the nearest with the
-largest weights.
-"""
+"""The stochastic neighbours of NCA (eq. 1) for new rows: a soft vote of all training rows."""
 
 from __future__ import annotations
 
@@ -29,13 +27,13 @@ from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
 from .descent_embedding import PERPLEXITY, perplexities, unit_distance
 
-VOTES = 100  # counted by default where the search is not exact
+VOTES = 100  # counted by default if the search is not exact
 
 
 class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
     """Votes of all training rows, `p_j ~ s_j exp(-||x - x_j||^2 / h^2)`.
 
-    Abstract: `fit` keeps, with the rows, what each votes for, and its weight s_j.
+    Abstract: `fit` stores the rows, the vote of each, and its weight s_j.
     """
 
     _log_weights: np.ndarray | None = None
@@ -54,8 +52,9 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         weights: np.ndarray | None,
         mean_perplexity: float = PERPLEXITY,
     ) -> None:
-        """Set what a prediction needs: the rows, what each votes for, by which weight, and the
-        bandwidth, if "auto" by perplexity.
+        """Set what prediction needs: the rows, their votes and weights, and the bandwidth.
+
+        If the bandwidth is "auto", it is found from the perplexity.
         """
         weights = relative_weights(weights)
         self._log_weights = None if weights is None else np.log(weights)
@@ -76,8 +75,9 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         self._n_votes = min(check_integer(k, "n_neighbors", 1), n)
 
     def _in_bandwidths(self, X: Any) -> Any:
-        """Return rows relative to the mean of those that vote (far from it distances lose their
-        digits), over h.
+        """Return rows divided by h, relative to the mean of the voting rows.
+
+        Far from this mean, distances would lose precision.
         """
         with np.errstate(over="ignore"):
             if self._origin is not None:
@@ -99,8 +99,11 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         return votes
 
     def _costs(self, Q: Any, n_votes: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return -log of the votes of the nearest rows, up to a number for each row of Q: squared
-        distances less the log of the weights; and which rows vote, None where all do.
+        """Return -log of the votes of the nearest rows, up to a constant per row, and which rows
+        vote.
+
+        The values are squared distances minus the log of the weights. The indices are None if all
+        rows vote.
         """
         n, voters = self._rows.shape[0], None
         with np.errstate(over="ignore", invalid="ignore"):
@@ -123,15 +126,16 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         return costs, voters
 
     def local_k(self, X: Any = None) -> np.ndarray:
-        """Return the local K of rows: how many neighbours vote for each, by the entropy of their
-        weights (section 6).
+        """Return the effective number of voting neighbours of each row, its local K (section 6).
+
+        It is computed from the entropy of the weights:
 
             K_i = exp(H_i),    H_i = -sum_j p_ij log p_ij
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, p), default=None
-            None for the rows that vote themselves: a row's own vote is left out, as in eq. 1.
+            None for the training rows; a row does not vote for itself, as in eq. 1.
 
         Returns
         -------
@@ -148,7 +152,7 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
             costs, voters = self._costs(Q[rows], n_votes)
             if own:
                 mine = np.arange(n)[rows, None] == (np.arange(n) if voters is None else voters)
-                # of many duplicates the row itself may not be found
+                # with many duplicates, the row itself may be missing
                 mine[~mine.any(axis=1), -1] = True
                 costs = costs[~mine].reshape(len(costs), -1)
             found[rows] = perplexities(costs)
@@ -156,42 +160,41 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return state | {"_index": None} if "_index" in state else state  # made again on demand
+        return state | {"_index": None} if "_index" in state else state  # built again on demand
 
 
 class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
-    """Classify by all training rows, each with the weight `p_j ~ exp(-||x - x_j||^2 / h^2)` of
-    equation 1 of NCA.
+    """Classify by a vote of all training rows, with the weights of equation 1 of NCA.
 
-    A class has the probability `sum_(j in class) p_j`: what NCA maximizes for its training rows.
-    Use it after a map: `make_pipeline(StandardScaler(), NCA(), SoftNeighborsClassifier())`.
+    The weights are `p_j ~ exp(-||x - x_j||^2 / h^2)`, and the probability of a class is `sum_(j in
+    class) p_j`, which NCA maximizes on its training rows. Use it after a map:
+    `make_pipeline(StandardScaler(), NCA(), SoftNeighborsClassifier())`.
 
-    With weights s of the rows (`sample_weight` of `fit`), `p_j ~ s_j exp(-||x - x_j||^2 / h^2)`: a
-    row of weight 2 votes as two equal rows do, and is one neighbour; one of weight 0 is absent;
-    only the ratios of weights matter. A bandwidth that is "auto" does not depend on them.
+    With weights s of the rows (`sample_weight` of `fit`), `p_j ~ s_j exp(-||x - x_j||^2 / h^2)`. A
+    row of weight 2 votes like two equal rows, but is one neighbour; a row of weight 0 is left out.
+    Only the ratios of weights matter. With "auto", the bandwidth does not depend on them.
 
     Parameters
     ----------
     bandwidth : float or "auto", default=1.0
-        h, in units of the distances. 1 after NCA, whose map has the scale that it was learned with.
-        After any other map take "auto": the distance at which the votes for a training row have a
-        mean perplexity of 10, or for classes of fewer than 20 rows on average of half that number,
-        so that most votes can be those of one class.
+        h, in units of the distances. Use 1 after NCA, whose map has a learned scale, and "auto"
+        after any other map. "auto" is the distance at which the votes for a training row have a
+        mean perplexity of 10 or, for classes of fewer than 20 rows on average, half that number, so
+        that one class can have most votes.
     n_neighbors : int or None, default=None
-        How many votes are counted, those of the nearest. None counts all; where the search is not
-        exact, 100.
+        How many of the nearest rows vote. None takes all, or 100 if the search is not exact.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
-        How the nearest are found. "auto" is approximate from 100,000 rows on; a transformer is one
-        like scikit-learn's KNeighborsTransformer, which is cloned.
+        How the nearest rows are found. "auto" is approximate from 100,000 rows on. A transformer is
+        an object like scikit-learn's KNeighborsTransformer, and is cloned.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     bandwidth_ : float
-        The h in use.
+        The h used.
     temperature_ : float
-        T = h^2, of the votes as a softmax of -||x - x_j||^2 / T: of a low one the nearest rows
-        decide, of a high one all. NCA learns it with the map, where it is 1.
+        T = h^2, if the votes are written as a softmax of -||x - x_j||^2 / T. With a low temperature
+        the nearest rows decide, with a high one all. NCA learns it with the map, for which it is 1.
     search_ : str
         How neighbours are found: "exact", "approximate" or the name of the transformer.
     n_features_in_, feature_names_in_
@@ -200,12 +203,12 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
     See Also
     --------
     NCA : Learns the map for this vote.
-    SoftNeighborsRegressor : For numbers.
+    SoftNeighborsRegressor : For real-valued targets.
 
     Notes
     -----
-    Cost: O(n p) for each new row, in blocks: all distances are never held. An approximate search
-    looks at a part of the rows only; its index is made by the first prediction.
+    Cost: O(n p) for each new row, in blocks that never hold all distances. An approximate search
+    compares only some of the rows; its index is built by the first prediction.
 
     References
     ----------
@@ -222,7 +225,7 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SoftNeighborsClassifier:
-        """Keep the rows that vote.
+        """Store the rows that vote.
 
         Parameters
         ----------
@@ -230,7 +233,7 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
         y : array of shape (n,)
             Class labels, at least two classes.
         sample_weight : array of shape (n,), default=None
-            How much the vote of each row counts, at least 0; None for 1 each.
+            Weights of the votes, at least 0; None for equal weights.
 
         Returns
         -------
@@ -244,7 +247,7 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of every class, (n, n_classes), in the order of `classes_`."""
+        """Return class probabilities, shape (n, n_classes), in the order of `classes_`."""
         return self._mean_vote(X)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -254,16 +257,16 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
 
 
 class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
-    """Predict the mean target of all training rows, weighted by `p_j ~ exp(-||x - x_j||^2 / h^2)`,
-    as in NCA.
+    """Predict the weighted mean target of all training rows, with the weights of equation 1 of NCA.
 
-    Use it after a map: `make_pipeline(StandardScaler(), NCA(target="continuous"),
-    SoftNeighborsRegressor())`. Weights of rows are those of `SoftNeighborsClassifier`.
+    The weights are `p_j ~ exp(-||x - x_j||^2 / h^2)`. Use it after a map:
+    `make_pipeline(StandardScaler(), NCA(target="continuous"), SoftNeighborsRegressor())`.
+    `sample_weight` is that of `SoftNeighborsClassifier`.
 
     Parameters
     ----------
     bandwidth, n_neighbors, search
-        See `SoftNeighborsClassifier`; without classes "auto" is a mean perplexity of 10.
+        See `SoftNeighborsClassifier`. Without classes, "auto" takes a mean perplexity of 10.
 
     Attributes
     ----------
@@ -279,7 +282,7 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
 
     Notes
     -----
-    Cost: as `SoftNeighborsClassifier`.
+    Cost: that of `SoftNeighborsClassifier`.
 
     References
     ----------
@@ -296,7 +299,7 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SoftNeighborsRegressor:
-        """Keep the rows that vote.
+        """Store the rows that vote.
 
         Parameters
         ----------
@@ -304,7 +307,7 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
         y : array of shape (n,) or (n, n_targets)
             Real numbers.
         sample_weight : array of shape (n,), default=None
-            How much the target of each row counts, at least 0; None for 1 each.
+            Weights of the rows, at least 0; None for equal weights.
 
         Returns
         -------

@@ -1,8 +1,8 @@
-"""t-distributed NCA: rows in a plane, as near to their own class as unseen rows can be placed.
+"""t-distributed NCA: a map of labelled rows in the plane, which also places unseen rows.
 
-Three steps, the three calls of `fit`: a space in which nearest neighbours are right, the weights by
-which a row is placed at the mean of its neighbours there, and the positions of these neighbours in
-the plane.
+`fit` takes three steps: it learns a space in which nearest neighbours tend to share a label; it
+computes the weights with which a row is placed at the mean of its neighbours in this space; and it
+finds the positions of these neighbours in the plane.
 """
 
 from __future__ import annotations
@@ -31,118 +31,122 @@ from .descents import ALL_PAIRS_ROWS
 from .nca import NCA, validate_with_target
 
 SPACE = 32  # dimensions of the default space
-PERPLEXITY = 10.0  # of the weights of neighbours
-MOST_LANDMARKS = 50_000  # of as many, a row is placed in about a millisecond
-# Of the plane, in units of the t distribution: how far classes lie apart at first, for one class.
+PERPLEXITY = 10.0  # of the neighbours' weights
+MOST_LANDMARKS = 50_000  # with this many, placing a row takes about a millisecond
+# The initial spread of the class means is this times the square root of their number, in units of
+# the t distribution.
 SPREAD = 3.0
-FLAT = 1e-12  # a spread that is none
-MANY_CLASSES = 500  # of more, t-SNE places the means by the method of Barnes and Hut
-COLUMNS = 8192  # of landmarks, with which 256 rows are compared at once
-# The descent: iterations of L-BFGS up to so many landmarks; beyond, of so many steps of stochastic
-# gradient, each for some anchors among some rows.
+FLAT = 1e-12  # a smaller spread counts as zero
+MANY_CLASSES = 500  # beyond, t-SNE places the class means by the Barnes-Hut method
+COLUMNS = 8192  # landmarks that are compared with 256 rows at a time
+# The number of landmarks up to which L-BFGS is used. Beyond, an iteration is this many steps of
+# stochastic gradient, each for some anchors among some rows.
 EXACT_ROWS = 4096
 ITERATIONS = 100
 STEPS, ROUND, ANCHORS, LENGTH = 300, 30, 512, 0.03
 
 
 class TDistributedNCA(CallbackSupportMixin, Embedding):
-    """t-distributed NCA: a picture of labelled rows, in which unseen rows fall among their own
+    """t-distributed NCA: a picture of labelled rows in which unseen rows fall among their own
     class.
 
-    An estimator learns a space in which nearest neighbours are right; h_i is row i there. A row is
-    placed at the weighted mean of the positions u_j of its k nearest neighbours,
+    An estimator learns a space in which nearest neighbours tend to share a label; h_i is row i in
+    this space. A row is placed at the weighted mean of the positions u_j of its k nearest
+    neighbours,
 
         z(x) = sum_j s_j u_j        s_j ~ exp(-||h(x) - h_j||^2 / b^2)
 
-    where a training row is not its own neighbour: it is placed as a row that has not been seen. The
-    positions maximize the log-likelihood of NCA in the plane, whose weights are those of a
-    Student-t distribution, minus a penalty by which positions stay near the mean of their
-    neighbours:
+    A training row is not its own neighbour: it is placed like an unseen row. The positions maximize
+    the log-likelihood of NCA in the plane, with the weights of a Student-t distribution, minus a
+    penalty that keeps positions close to the mean of their neighbours:
 
         1/n sum_i log q_i - alpha/n sum_i ||u_i - z_i||^2
         q_i = sum_(j in N_i) k_ij / sum_(j != i) k_ij        k_ij = 1 / (1 + ||z_i - z_j||^2)
 
-    N_i are the k nearest rows of the class of row i in the space, so that classes do not shrink to
-    points: a row is pulled by its neighbours of the same class, and pushed by all others. It lies
-    between classes where its neighbours are of several, and labels that mean nothing give a picture
-    in which unseen rows lie mixed.
+    N_i are the k nearest rows of the same class in the space, not the whole class, so that classes
+    do not shrink to points. A row is attracted by these neighbours and repelled by all others. If
+    its neighbours are of several classes, it lies between these classes. With meaningless labels,
+    unseen rows of all classes are mixed in the picture.
 
     Parameters
     ----------
     n_components : int, default=2
-        m, the dimensions of the picture.
+        m, the number of dimensions of the picture.
     estimator : transformer, "passthrough" or None, default=None
-        What learns the space from X and y; it is cloned. None takes NCA to 32 dimensions by the
-        log-likelihood, for more than 8,000 rows by stochastic gradient. Of a data frame as it is,
-        take `NCAClassifier()` or `NCARegressor()`. "passthrough" takes X itself, which then should
-        be a learned space.
+        Learns the space from X and y; it is cloned. None takes NCA to 32 dimensions by
+        log-likelihood, with stochastic gradient for more than 8,000 rows. For a raw data frame, use
+        `NCAClassifier()` or `NCARegressor()`. "passthrough" uses X itself, which should then be a
+        learned space.
     target : {"classes", "continuous"}, default="classes"
-        What y holds: labels, or real numbers. Then N_i are the 3 k nearest rows, each counted by
-        the weight w_ij of `NCA`. An `estimator` that is given needs a setting of its own.
+        What y holds: class labels or real numbers. For numbers, N_i are the 3 k nearest rows with
+        the weights w_ij of `NCA`. Set the target of a given `estimator` separately.
     n_neighbors : int, default=15
-        k, of the placement and of N_i. More give a smoother picture.
+        k, for the placement and for N_i. A larger k gives a smoother picture.
     n_landmarks : "auto" or int, default="auto"
-        How many training rows, drawn at random, have positions and are neighbours; "auto" takes all
-        up to 50,000. The space is learned from all rows.
+        Number of randomly drawn training rows that have positions and serve as neighbours. "auto"
+        takes all rows, up to 50,000. The space is learned from all rows.
     alpha : float, default=0.3
         Weight of the penalty.
     max_iter : "auto" or int, default="auto"
-        Iterations: of L-BFGS up to 4,096 landmarks, where "auto" allows 100; beyond, of 30 steps of
-        stochastic gradient, where "auto" takes 10 (n / 10^4)^(1/4) or more, at least 10.
+        Up to 4,096 landmarks, the maximum number of iterations of L-BFGS; "auto" is 100. Beyond,
+        the number of iterations of 30 steps of stochastic gradient each; "auto" is 10 (n /
+        10^4)^(1/4), at least 10.
     tol : float, default=1e-5
-        L-BFGS ends when an iteration lowers the loss by less.
+        L-BFGS has converged when an iteration lowers the loss by less than this.
     random_state : int, RandomState or None, default=None
-        Of landmarks, of stochastic gradient, and of the default space for more than 8,000 rows.
+        Seed of the landmarks, of stochastic gradient, and of the default space for more than 8,000
+        rows.
 
     Attributes
     ----------
     estimator_ : transformer or "passthrough"
-        What learned the space.
+        The estimator that learned the space.
     landmarks_ : ndarray of shape (l, r)
-        The landmarks in the space: h_j.
+        h_j: the landmarks in the space.
     landmark_indices_ : ndarray of shape (l,)
-        Their row numbers, ascending.
+        Their row indices, ascending.
     positions_ : ndarray of shape (l, m)
-        Their positions: u_j.
+        u_j: their positions.
     embedding_ : ndarray of shape (l, m)
-        Where they are placed by their neighbours: z_j, as rows that have not been seen.
+        z_j: where their neighbours place them, as if they were unseen rows.
     bandwidth_ : float
-        b: the mean perplexity of exp(-||h_i - h_j||^2 / b^2) is 10.
+        b, for which the mean perplexity of exp(-||h_i - h_j||^2 / b^2) is 10.
     objective_ : float
-        The mean log q_i; of stochastic gradient a mean of the last estimates.
+        The mean log q_i; with stochastic gradient, a mean of the last estimates.
     target_bandwidth_ : float
-        As of `NCA`, for target="continuous".
+        See `NCA`; for target="continuous".
     n_components_, n_iter_, n_features_in_, feature_names_in_
         As in scikit-learn.
     loss_curve_ : ndarray of shape (`n_iter_` + 1,)
-        What is minimized, before and after every iteration; of stochastic gradient the first
-        estimate, then means over iterations.
+        The loss before and after every iteration; with stochastic gradient, the first estimate,
+        then means over iterations.
 
     See Also
     --------
-    NCA : A linear map, whose axes are sums of features.
-    nearkin.plotting.EmbeddingDisplay : Draws rows that were held out, with their accuracy.
+    NCA : A linear map, whose axes are linear combinations of features.
+    nearkin.plotting.EmbeddingDisplay : Plots held-out rows, with their accuracy.
 
     Notes
     -----
-    Judge a picture by rows that it has not seen. `transform` of the training rows counts a row
-    among its own neighbours; `embedding_` does not, but the space knows their labels.
+    Judge a picture by unseen rows. `transform` counts a training row among its own neighbours;
+    `embedding_` does not, but the space was learned with the labels of these rows.
 
-    Descents begin with the means of the classes, placed by t-SNE, and around each the two principal
-    directions within classes. Without classes, with two principal directions of all rows.
+    Descents start from the class means, placed by t-SNE, with the rows of each class spread around
+    its mean along the two principal directions within classes. Without classes they start from the
+    two principal components of all rows.
 
-    Cost: beside that of the space, neighbours among l^2 pairs; an iteration of L-BFGS takes O(l^2 +
-    l k), a step of stochastic gradient O(512 max(4096, sqrt(250 l))). A new row is compared with
-    all landmarks, O(l r). Memory is O(l (r + k)).
+    Cost: besides the space, a search among l^2 pairs. An iteration of L-BFGS takes O(l^2 + l k), a
+    step of stochastic gradient O(512 max(4096, sqrt(250 l))). A new row is compared with all
+    landmarks, O(l r). Memory is O(l (r + k)).
 
-    KeyboardInterrupt, or a callback, ends the descent; the positions so far are kept, and the
+    A KeyboardInterrupt or a callback may end the descent. The current positions are kept, and the
     interrupt is raised again.
 
     References
     ----------
     M. R. Min, L. van der Maaten, Z. Yuan, A. Bonner, Z. Zhang: Deep Supervised t-Distributed
     Embedding. Proceedings of the 27th International Conference on Machine Learning (2010) 791-798.
-    There a deep network is the map, and N_i is the whole class.
+    There the map is a deep network, and N_i is the whole class.
 
     Examples
     --------
@@ -191,11 +195,11 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, p), or what `estimator` takes
+        X : array or sparse matrix of shape (n, p), or any input of `estimator`
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
-            Class labels, at least two classes, -1 a class like any other; or real numbers that are
-            not all equal.
+            Class labels, at least two classes, where -1 is a class like any other; or real numbers
+            that are not all equal.
 
         Returns
         -------
@@ -229,7 +233,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         return self._set_positions(found, S, H.dtype, task)
 
     def _learn_space(self, X: Any, y: Any, rng: Any) -> tuple[np.ndarray, PairWeights]:
-        """Return the rows in the space, and which neighbours are right."""
+        """Return the rows in the space, and the pair weights."""
         if self.estimator is None or isinstance(self.estimator, str):
             X, pair_weights = validate_with_target(self, X, y)
             self.estimator_: Any = self.estimator
@@ -258,7 +262,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         return X, pair_weights
 
     def _loss(self, S: csr_array, W: csr_array, U: np.ndarray) -> Value:
-        """Return the loss of positions, and its gradient."""
+        """Return the loss of positions and its gradient."""
         Z = S @ U
         rows = about_mean(Z)
         similarity, *pulls = log_similarity(rows, rows, W)
@@ -270,8 +274,10 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
     def _by_minibatches(
         self, S: csr_array, W: csr_array, init: np.ndarray, rng: Any, on_iteration: OnIteration
     ) -> DescentResult:
-        """Descend by steps that shrink to nothing. A step is for some anchors, all their right
-        neighbours, and some other landmarks that stand for all.
+        """Descend by steps that shrink to zero.
+
+        A step is for some anchors, all their target neighbours, and some other landmarks that
+        represent all.
         """
         n = len(init)
         n_drawn = min(n, max(EXACT_ROWS, int((250 * n) ** 0.5)))
@@ -307,8 +313,9 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         )
 
     def _penalty(self, S: csr_array, rows: np.ndarray, U: np.ndarray, Z: np.ndarray) -> Value:
-        """Return `alpha mean ||u_i - z_i||^2` of some landmarks, which may be listed twice, and its
-        gradient; S are the rows that place them.
+        """Return `alpha mean ||u_i - z_i||^2` over some landmarks, and its gradient.
+
+        Landmarks may be listed twice. S holds the weights with which they are placed.
         """
         apart = U[rows] - Z
         slope = 2 * self.alpha / len(rows) * apart
@@ -317,7 +324,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         return self.alpha * float(np.sum(apart**2)) / len(rows), gradient
 
     def _set_positions(self, found: DescentResult, S: csr_array, dtype: Any, task: FitTask) -> Self:
-        """Set what was found; raise the interrupt that ended the descent."""
+        """Set the fitted attributes; raise the interrupt that ended the descent."""
         Z = S @ found.x
         self.positions_ = found.x.astype(dtype)
         self.embedding_ = Z.astype(dtype)
@@ -331,11 +338,11 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         return self
 
     def space(self, X: Any) -> np.ndarray:
-        """Return rows in the learned space, (n, r), in which their neighbours are found.
+        """Map rows into the learned space, shape (n, r), in which neighbours are searched.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, p), or what `estimator` takes
+        X : array or sparse matrix of shape (n, p), or any input of `estimator`
         """
         check_is_fitted(self, "positions_")
         if self.estimator is None or isinstance(self.estimator, str):
@@ -347,7 +354,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, p), or what `estimator` takes
+        X : array or sparse matrix of shape (n, p), or any input of `estimator`
 
         Returns
         -------
@@ -360,9 +367,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         return Z.astype(H.dtype, copy=False)
 
     def _check_parameters(self) -> int | None:
-        """Raise an error that names a bad parameter; return the iterations allowed, None if n
-        decides.
-        """
+        """Raise an error for an invalid parameter; return max_iter, or None if it depends on n."""
         check_integer(self.n_components, "n_components", 1)
         if isinstance(self.estimator, str):
             check_choice(self.estimator, "estimator", ("passthrough",))
@@ -386,8 +391,10 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
 def placement(
     Q: np.ndarray, H: np.ndarray, bandwidth: float, k: int, *, own: bool = False
 ) -> csr_array:
-    """Return S (n_queries, n), the weights of the k nearest rows of H by which queries are placed;
-    if the queries are these rows, of the others.
+    """Return S (n_queries, n), the weights of the k nearest rows of H with which queries are
+    placed.
+
+    If the queries are the rows of H, no row is its own neighbour.
     """
     squares, neighbors = np.empty((len(Q), k)), np.empty((len(Q), k), np.int32)
 
@@ -395,7 +402,7 @@ def placement(
         found, near = squares_to_nearest(Q[rows], H, k + own)
         if own:
             mine = near == np.arange(rows.start, rows.stop)[:, None]
-            mine[~mine.any(axis=1), 0] = True  # of many duplicates the row itself may be missing
+            mine[~mine.any(axis=1), 0] = True  # with many duplicates, the row itself may be missing
             found, near = (a[~mine].reshape(-1, k) for a in (found, near))
         squares[rows], neighbors[rows] = found, near
 
@@ -411,8 +418,9 @@ def placement(
 
 
 def right_neighbors(H: np.ndarray, pair_weights: PairWeights, k: int) -> csr_array:
-    """Return W (n, n): 1 for the k nearest rows of the same class; of numbers, w_ij for the 3 k
-    nearest.
+    """Return W (n, n): 1 for the k nearest rows of the same class.
+
+    For real-valued targets, it is w_ij for the 3 k nearest rows.
     """
     if isinstance(pair_weights, SameClass):
         W = nearest_same_class(H, pair_weights.codes, k)
@@ -425,15 +433,16 @@ def right_neighbors(H: np.ndarray, pair_weights: PairWeights, k: int) -> csr_arr
 
 
 def about_mean(Z: np.ndarray) -> np.ndarray:
-    """Return rows about their mean; of many in float32."""
+    """Return the centred rows, in float32 if there are many."""
     return (Z - Z.mean(axis=0)).astype(np.float64 if len(Z) <= FLOAT64_ROWS else np.float32)
 
 
 def initial_positions(H: np.ndarray, codes: np.ndarray | None, m: int) -> np.ndarray:
-    """Return positions (n, m) with which a descent begins: every row beside the place of its class,
-    in the principal directions within classes.
+    """Return initial positions (n, m): every row next to the place of its class.
+
+    Within classes, rows are spread along the principal directions.
     """
-    # landmarks may lack some classes
+    # the landmarks may lack some classes
     codes = np.zeros(len(H), int) if codes is None else np.unique(codes, return_inverse=True)[1]
     members = csr_array((np.ones(len(H)), (codes, np.arange(len(H)))))
     means = (members @ H) / np.bincount(codes)[:, None]
@@ -445,8 +454,9 @@ def initial_positions(H: np.ndarray, codes: np.ndarray | None, m: int) -> np.nda
 
 
 def places_of_classes(means: np.ndarray, m: int) -> np.ndarray:
-    """Return the means of classes in m dimensions, of unit spread: by t-SNE, unless there are so
-    few that they fit.
+    """Return the class means in m dimensions, scaled to unit spread.
+
+    They are placed by t-SNE, unless there are so few that they fit exactly.
     """
     Z = coordinates(means - means.mean(axis=0), m)
     n_classes = len(means)
@@ -455,7 +465,7 @@ def places_of_classes(means: np.ndarray, m: int) -> np.ndarray:
             m,
             perplexity=min(10.0, (n_classes - 1) / 3),
             init=1e-4 * unit_spread(Z).astype(np.float32),
-            # of few, threads take far longer to start than all distances
+            # for few means, starting threads takes far longer than computing all distances
             method="exact" if m > 3 or n_classes <= MANY_CLASSES else "barnes_hut",
             random_state=0,
         ).fit_transform(means)
@@ -463,12 +473,12 @@ def places_of_classes(means: np.ndarray, m: int) -> np.ndarray:
 
 
 def coordinates(X: np.ndarray, m: int) -> np.ndarray:
-    """Return centred rows along their m principal directions, with zeros where these are fewer."""
+    """Return the rows along their first m principal directions, padded with zeros."""
     Z = X @ directions("pca", X, min(m, *X.shape)).T
     return np.pad(Z, ((0, 0), (0, m - Z.shape[1])))
 
 
 def unit_spread(Z: np.ndarray) -> np.ndarray:
-    """Return rows about their mean, divided by the root mean square of their coordinates."""
+    """Return the centred rows, divided by the root mean square of their coordinates."""
     Z = Z - Z.mean(axis=0)
     return Z / max(float(np.sqrt(np.mean(Z**2))), FLAT)

@@ -48,58 +48,59 @@ from .transductive import (
 
 Penalty = GraphPenalty | KernelPenalty
 
-UNIT_PAIRS = 20  # smallest eigenvalues of P whose mean is its unit, for embeddings of any dimension
-# From labels alone to Laplacian Eigenmaps, by preference.
+UNIT_PAIRS = 20  # smallest eigenvalues of P, whose mean is its unit for any embedding dimension
+# In order of preference; inf is Laplacian Eigenmaps.
 REGS = (1.0, np.inf, 0.3, 0.1, 0.03, 0.01)
-HIDDEN_PER_CLASS = 5  # mean number from which on some are hidden
+HIDDEN_PER_CLASS = 5  # mean number of labels from which on some are hidden
 FOLDS = 3
-MAX_STEPS = 100  # of the clipped cost, which ends after a few unless costs are 0 but for rounding
-PERPLEXITIES = (1.5, 3.0, 5.0, 10.0, 20.0, 50.0)  # of the vote, beside that by default
-# of the size of P is added to every roughness: coordinates that only separate components have none
+MAX_STEPS = 100  # of the clipped cost; a few suffice unless costs are 0 up to rounding
+PERPLEXITIES = (1.5, 3.0, 5.0, 10.0, 20.0, 50.0)  # for the vote, besides the default
+# of the size of P, added to every roughness: coordinates that only separate components have none
 FLAT = 0.01
-EIGENVECTORS = 100  # of the classifier; or twice as many as there are classes
-LABELS_PER_CLASS = 3  # mean number from which on labels choose its space
+EIGENVECTORS = 100  # for the classifier; or twice the number of classes
+LABELS_PER_CLASS = 3  # mean number of labels from which on they choose the space of the vote
 
 
 class TDL(TransductiveEmbedding):
-    """Transductive Distance Learning: coordinates of all rows, smooth along a graph, separated by
-    few labels.
+    """Transductive Distance Learning: coordinates of all rows, smooth along a graph, from few
+    labels.
 
     With d_ij = ||v_i - v_j||^2, the embedding V (n, m) minimizes
 
-        tr(CD) + lambda tr V'PV = tr V'(C' + lambda P)V   subject to   V'V = I, V'e = 0:
+        tr(CD) + lambda tr V'PV = tr V'(C' + lambda P)V   subject to   V'V = I, V'e = 0
 
-    the eigenvectors of the smallest eigenvalues of C' + lambda P, which may be negative. The cost C
-    adds up, for every labelled row, the mean d_ij to its k nearest labelled rows of the same class
-    (weights 1/k), minus the mean d_ij to its k nearest labelled rows of other classes (weights
-    -1/k), of those that exist; a row that lacks either has no cost. C is made symmetric, and C' = 2
-    (diag(Ce) - C). The penalty P is the Laplacian of a graph of all rows. Without labels this is
-    `LaplacianEigenmaps` (with the normalized Laplacian: its eigenvectors before the division by the
-    roots of the degrees).
+    by the eigenvectors of the smallest eigenvalues of C' + lambda P, which may be negative. The
+    cost C sums over the labelled rows: for each, the mean d_ij to its k nearest labelled rows of
+    the same class (weights 1/k) minus the mean d_ij to its k nearest labelled rows of other classes
+    (weights -1/k). If there are fewer than k, all are used; a row that has none of either kind has
+    no cost. C is symmetrized, and C' = 2 (diag(Ce) - C). The penalty P is the Laplacian of a graph
+    of all rows. Without labels this is `LaplacianEigenmaps` (for the normalized Laplacian, its
+    eigenvectors before they are divided by the square roots of the degrees).
 
     Parameters
     ----------
     n_components : int, default=2
         m, at most n - 1.
     reg : float or "auto", default="auto"
-        Weight of the penalty, relative to the cost: lambda = reg s_C / s_P, s_C the largest modulus
-        of an eigenvalue of C', s_P the mean of the 20 smallest of P, zeros apart, whatever m. So it
-        has no unit: neither weights of the graph times 10 nor another m change what it means. As
-        reg goes to 0 the labels alone decide; np.inf is Laplacian Eigenmaps. "auto" hides a third
-        of the labels at a time and lets the vote of `TDLClassifier` predict them with 0.01, 0.03,
-        0.1, 0.3, 1 and np.inf; the best is taken if it is right on more of them than 1 by two
-        standard errors of the difference. Otherwise reg is 1, as with fewer than 5 labels per class
-        on average, only one class of 2 labels or more, or a `cost` of yours.
+        Weight of the penalty, relative to the cost: lambda = reg s_C / s_P, where s_C is the
+        largest absolute eigenvalue of C' and s_P the mean of the 20 smallest nonzero eigenvalues of
+        P, for any m. So reg is dimensionless: it depends neither on the scale of the graph weights
+        (such as a factor of 10) nor on m. As reg goes to 0 the labels alone decide; np.inf is
+        Laplacian Eigenmaps. "auto" hides a third of the labels at a time and predicts them by the
+        vote of `TDLClassifier` with 0.01, 0.03, 0.1, 0.3, 1 and np.inf. The best value is taken if
+        it predicts more labels correctly than 1, by over two standard errors of the difference.
+        Otherwise reg is 1, as it is with fewer than 5 labels per class on average, with only one
+        class of at least 2 labels, or if `cost` is given.
     reg_unit : float or None, default=None
-        lambda at reg = 1; None takes s_C / s_P. With 1.0, reg is the lambda of eq. 3, as the
-        paper's 16, 128 and 1024.
+        lambda at reg = 1; None takes s_C / s_P. With 1.0, reg is the lambda of eq. 3, such as 16,
+        128 and 1024 in the paper.
     loss : {"squared", "clipped"}, default="squared"
-        The paper's cost, or a robust one: that of a labelled row counts only where it is negative,
-        min(c_i, 0). A row that lies nearer to the labelled rows of other classes than to those of
-        its own, as one with a wrong label may, then moves nothing. From Laplacian Eigenmaps, every
-        step is an eigenproblem that lowers the objective (majorization), until the same rows are
-        clipped: a local minimum. On four sets, a fifth of whose labels were wrong, it was no better
-        than the paper's (`python -m reproductions tdl-losses`).
+        The paper's cost, or a robust one that counts the cost of a labelled row only if it is
+        negative, min(c_i, 0). A row that lies closer to labelled rows of other classes than to
+        those of its own, as one with a wrong label may, then has no effect. Starting from Laplacian
+        Eigenmaps, every step is an eigenproblem that lowers the objective (majorization), until the
+        same rows stay clipped: a local minimum. On four data sets with a fifth of the labels wrong,
+        it was no better than the paper's cost (`python -m reproductions tdl-losses`).
     n_cost_neighbors : int, default=20
         k of the cost.
     n_neighbors : int, default=20
@@ -107,54 +108,56 @@ class TDL(TransductiveEmbedding):
     affinity, bandwidth
         See `LaplacianEigenmaps`.
     laplacian : {"unnormalized", "normalized"} or None, default="unnormalized"
-        L = D - W, or I - D^-1/2 W D^-1/2 with D = diag(We). None, no graph, needs a kernel.
+        L = D - W, or I - D^-1/2 W D^-1/2 with D = diag(We). None uses no graph and needs a kernel.
     kernel : None, "rbf" or callable, default=None
-        With a kernel, the coordinates are m functions in its space, whose squared norms are
-        penalized too (eq. 7): P = K^+ + HLH, H = I - ee'/n, K the centred kernel. "rbf" is exp(-d^2
-        / t), t the mean d^2 over all pairs of rows; a callable takes two tables and returns the
-        kernel between their rows.
+        With a kernel, the coordinates are m functions in its reproducing kernel Hilbert space,
+        whose squared norms are penalized too (eq. 7): P = K^+ + HLH, H = I - ee'/n, where K is the
+        centred kernel. "rbf" is exp(-d^2 / t), where t is the mean d^2 over all pairs of rows. A
+        callable takes two tables and returns the kernel between their rows.
     n_landmarks : int or None, default=None
-        With a kernel: the number of rows, drawn at random, that span the functions. None takes all,
+        With a kernel, the number of randomly drawn rows that span the functions. None takes all,
         O(n^3).
     random_state : int, RandomState instance or None, default=None
-        Draws the landmarks.
+        Seed of the landmarks.
     search
         See `LDE`.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n, m)
-        V: coordinates of the training rows, columns of unit length.
+        V: coordinates of the training rows, with columns of unit length.
     eigenvalues_ : ndarray of shape (m,)
         Ascending.
     classes_ : ndarray of shape (n_classes,)
-        Empty without labels.
+        Empty if there are no labels.
     n_components_ : int
         m.
     objective_ : float
         Sum of the eigenvalues: tr(CD) + lambda tr V'PV, with `lambda = reg_ reg_unit_`; tr V'PV if
         `reg_` is infinite.
     reg_, reg_unit_ : float
-        The weight in use, and lambda at weight 1.
+        The weight used, and lambda at weight 1.
     reg_scores_ : dict of float to float
-        Where `reg="auto"` has hidden labels: accuracy for these, for every weight. Otherwise empty.
+        Accuracy on the hidden labels for every weight, if `reg="auto"` has hidden labels. Otherwise
+        empty.
     clipped_ : ndarray of int
-        Numbers of the labelled rows whose cost is clipped.
+        Indices of the labelled rows whose cost is clipped.
     label_shift_ : float
         How far the labels have moved the embedding from Laplacian Eigenmaps: 1 minus the mean
-        squared canonical correlation of their coordinates, from 0 (the same subspace) to 1
-        (orthogonal ones).
+        squared canonical correlation of the coordinates, from 0 (the same subspace) to 1
+        (orthogonal subspaces).
     roughness_ : ndarray of shape (m,)
         v'Pv of every coordinate v.
     penalty_size_ : float
         The mean eigenvalue of P; with a kernel the smallest of K^+.
     voting_embedding_ : ndarray of shape (n, m)
-        `embedding_`, with labelled rows where unlabelled rows of the same edges would be, see
-        Notes.
+        `embedding_`, with labelled rows placed where unlabelled rows with the same edges would be;
+        see Notes.
     residual_ : float
-        Largest `||M v - lambda v||` with M the matrix of the eigenproblem, relative to its norm.
+        Largest `||M v - lambda v||`, where M is the matrix of the eigenproblem, relative to its
+        norm.
     extension_ : callable
-        Maps new rows to coordinates; a dataclass of arrays and numbers (and of the kernel).
+        Maps new rows to coordinates; a dataclass of arrays and numbers (and the kernel).
     search_, search_recall_
         See `LDE`.
 
@@ -168,36 +171,37 @@ class TDL(TransductiveEmbedding):
 
     See Also
     --------
-    nearkin.TDLClassifier : A classifier made of it.
+    nearkin.TDLClassifier : A classifier based on it.
     nearkin.LaplacianEigenmaps : The same without labels.
 
     Notes
     -----
-    `embedding_` is transductive. How it extends to new rows depends on the parameters:
+    `embedding_` is transductive. Its extension to new rows depends on the parameters:
 
-    * No kernel: a new row gets edges to the training rows by the same rule as theirs, and the
-      coordinates that the eigen-equation assigns to an unlabelled row with such edges (Nystroem's
-      extension); any n.
+    * No kernel: a new row gets edges to the training rows by the same rule, and the coordinates
+      that the eigen-equation assigns to an unlabelled row with such edges (the Nyström extension);
+      for any n.
     * A kernel: the coordinates are functions of the row, and `transform(X)` equals `embedding_` on
-      the training rows (representer theorem); moderate n, as K is n x n.
+      the training rows (representer theorem); for moderate n, as K is n x n.
     * A kernel and `n_landmarks`: functions spanned by the landmarks, linear in n.
 
     `fit_transform` returns `transform(X)`, so that training and new rows are treated alike. The
-    cost moves labelled rows away from unlabelled ones, the more so the smaller reg: leave-one-out
-    on the labels that shaped the embedding says nothing about it. It even moves them to the wrong
-    side of all coordinates but the first: these are orthogonal to the first, where labelled rows
-    are large. So a vote should take the labelled rows' coordinates from `voting_embedding_`, as
-    `TDLClassifier` does: those that the eigen-equation without cost assigns to them, given their
-    neighbours' (with a kernel, `embedding_`).
+    cost moves labelled rows away from unlabelled ones, the more so the smaller reg is.
+    Leave-one-out on the labels that shaped the embedding is therefore meaningless. The cost even
+    moves labelled rows to the wrong side of all coordinates but the first, since these are
+    orthogonal to the first, on which labelled rows are large. A vote should therefore take the
+    labelled rows' coordinates from `voting_embedding_`, as `TDLClassifier` does: those that the
+    eigen-equation without cost assigns to them, given the coordinates of their neighbours (with a
+    kernel, `embedding_`).
 
     The scale of the features decides which rows are near: standardize first unless the units are
-    comparable. Where the graph is not connected, for example because of outliers, coordinates are
+    comparable. If the graph is not connected, for example because of outliers, coordinates are
     spent on separating its components: use more neighbours.
 
-    Cost: n^2 pairs of distances for the graph; then two eigenproblems (17 where labels are hidden),
-    each a Lanczos iteration without any factorization, O(n (k + m)) a step and O(n (k + m)) memory.
-    Up to 2,000 rows they are solved densely, O(n^3). With a kernel O(n q^2) for q landmarks (or
-    rows), and O(n q) memory. The full graph needs O(n^2) memory.
+    Cost: n^2 pairwise distances for the graph, then two eigenproblems (17 if labels are hidden),
+    each solved by Lanczos iterations without any factorization, O(n (k + m)) per step and O(n (k +
+    m)) memory. Up to 2,000 rows a dense solver is used, O(n^3). With a kernel O(n q^2) for q
+    landmarks (or rows), and O(n q) memory. The full graph needs O(n^2) memory.
 
     References
     ----------
@@ -219,7 +223,7 @@ class TDL(TransductiveEmbedding):
     compared_as: ClassVar[dict] = {
         "TDL": {
             "params": {"reg": 1.0},
-            "settings": lambda p: [{"n_components": 20}],  # there may be more than features
+            "settings": lambda p: [{"n_components": 20}],  # may exceed the number of features
             "max_components": lambda p, n_classes: 20,
             "unlabelled": True,
             "semi_supervised": True,
@@ -266,16 +270,17 @@ class TDL(TransductiveEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,), optional
-            Class labels; -1, None or NaN for unlabelled rows (the string "-1" is a class). None: no
-            labels.
+            Class labels; -1, None or NaN for unlabelled rows (the string "-1" is a class). None if
+            there are no labels.
         affinity : array or sparse matrix of shape (n, n), optional
-            A graph W of yours, symmetric, instead of that of the distances between the rows. It
-            cannot be cut into folds: no cross-validation with it. With the unnormalized Laplacian
-            weights may be negative: -P makes any P whose rows sum to 0 the penalty, if none of its
-            eigenvalues is negative, as LLE's (I - B)'(I - B), B the weights that make rows of their
+            Symmetric graph W, used instead of one from the distances between the rows.
+            Cross-validation cannot subset it. With the unnormalized Laplacian its weights may be
+            negative. For any P that is positive semi-definite and whose rows sum to 0, -P makes P
+            the penalty, such as LLE's (I - B)'(I - B), where B reconstructs rows from their
             neighbours (section 2.2).
         cost : array or sparse matrix of shape (n, n), optional
-            C, symmetric, instead of that of the labels: the cost of every squared distance d_ij.
+            Symmetric C, the cost of every squared distance d_ij, used instead of that of the
+            labels.
 
         Returns
         -------
@@ -302,7 +307,8 @@ class TDL(TransductiveEmbedding):
             A = validate_affinity(cost, n, name="cost", signed=True)
         without_cost = penalty.solve(csr_array((n, n)), 1.0, max(m, UNIT_PAIRS))
         smoothest = without_cost.leading(m)  # Laplacian Eigenmaps
-        # The unit of P; zeros alone, as of a graph of many components, have the mean of all others.
+        # The unit of P. If all these are zeros, as for a graph of many components, it is the mean
+        # of all others.
         smallest = without_cost.values[:UNIT_PAIRS]
         smallest = smallest[smallest > RANK_TOLERANCE * penalty.size]
         s_P = float(smallest.mean()) if len(smallest) else penalty.size
@@ -344,15 +350,15 @@ class TDL(TransductiveEmbedding):
         return self
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Return what a saved model keeps of the map of new rows, without a kernel.
+        """Return the state of the map of new rows that is stored with a model (not with a kernel).
 
         Returns
         -------
         arrays : dict of str to ndarray or csr_array
-            Of the extension, "rule.sources", "rule.values" and "rule.constant"; of the graph,
-            "graph.rows" and, of dense rows, "graph.origin"; and "spectrum", `eigenvalues_`.
+            "rule.sources", "rule.values" and "rule.constant" of the extension; "graph.rows" and,
+            for dense rows, "graph.origin"; and "spectrum", `eigenvalues_`.
         states : dict of str to dict
-            Of numbers, which JSON can hold: those of the "graph".
+            Numbers, which JSON can hold: those of the "graph".
         """
         check_is_fitted(self)
         rule: Any = self.extension_
@@ -377,9 +383,7 @@ class TDL(TransductiveEmbedding):
     def from_arrays(
         cls, arrays: dict[str, Any], states: dict[str, dict[str, Any]], n_features: int
     ) -> TDL:
-        """Return a TDL that maps new rows, by what `to_arrays` returned; those of other names are
-        passed over.
-        """
+        """Return a TDL that maps new rows, from the result of `to_arrays`; ignore other names."""
         tdl, numbers = cls(), states["graph"]
         tdl.n_features_in_ = n_features
         tdl.extension_ = GraphExtension(
@@ -413,7 +417,7 @@ class TDL(TransductiveEmbedding):
             graph = self._graph_penalty(X, affinity, search, signed=signed)
             if self.kernel is None:
                 return graph
-        anchors = X.copy()  # the user's rows may change
+        anchors = X.copy()  # the caller may modify X
         if self.n_landmarks is not None:
             q = check_integer(self.n_landmarks, "n_landmarks", 1)
             drawn = check_random_state(self.random_state).permutation(X.shape[0])[:q]
@@ -421,10 +425,10 @@ class TDL(TransductiveEmbedding):
         return KernelPenalty(X, anchors, kernel_function(self.kernel, X), graph)
 
     def _unit(self, A: csr_array, s_P: float) -> float:
-        """Return the weight of P at reg = 1: s_C / s_P, at which penalty and cost are equally
-        large, whatever their units, unless the user gives one.
+        """Return lambda at reg = 1: `reg_unit` if given, else s_C / s_P.
 
-        s_C is the largest modulus of an eigenvalue of C'. Without a cost any weight will do: 1.
+        There, penalty and cost are equally large, whatever their units. s_C is the largest absolute
+        eigenvalue of C'. Without a cost any weight will do: 1.
         """
         if self.reg_unit is not None:
             return check_positive(self.reg_unit, "reg_unit")
@@ -447,18 +451,18 @@ class TDL(TransductiveEmbedding):
         s_P: float,
         task: FitTask,
     ) -> tuple[float, dict[float, float]]:
-        """Return a weight, and for every one the share of hidden labels that the votes of the
-        others predict.
+        """Return a weight, and for every weight the share of hidden labels predicted correctly.
 
-        Each fold hides a third of the labels from the cost: labels that shaped an embedding say
-        nothing about it. The best weight is taken if it is right on more labels than 1 by two
-        standard errors of the difference; else 1, as where labels are too few to hide any.
+        Each fold hides a third of the labels from the cost, since leave-one-out on labels that
+        shaped an embedding is meaningless. The best weight is taken if it predicts more labels
+        correctly than 1, by over two standard errors of the difference; otherwise, or with too few
+        labels to hide any, it is 1.
         """
         labelled = np.flatnonzero(codes >= 0)
         counts = np.bincount(codes[labelled])
         if len(labelled) < HIDDEN_PER_CLASS * len(counts) or np.sum(counts > 1) < 2:
             return 1.0, {}
-        # A third of every class, in whatever order rows come.
+        # a third of every class, independent of the order of the rows
         lengths = np.linalg.norm(smoothest.vectors[labelled], axis=1)
         labelled = labelled[np.lexsort((lengths, codes[labelled]))]
         correct = {reg: np.zeros(len(labelled), dtype=bool) for reg in REGS}
@@ -483,15 +487,15 @@ class TDL(TransductiveEmbedding):
         return reg, {reg: float(np.mean(right)) for reg, right in correct.items()}
 
 
-# The cost of labels, and the embedding with it.
+# The cost of labels, and the embedding that minimizes it.
 
 
 def label_costs(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> csr_array:
     """Return the coefficients A of eq. 6, shape (n, n): sum_j a_ij d_ij is the cost of row i.
 
-    The cost of a labelled row i is the mean of d_ij over its k nearest labelled rows of the same
-    class, minus that over its k nearest labelled rows of other classes, of those that exist; 0 if
-    it lacks either. Code -1 is no label.
+    It is the mean of d_ij over the k nearest labelled rows of the same class, minus that over the k
+    nearest labelled rows of other classes (all, if fewer), for a labelled row i; 0 if either kind
+    is missing. Code -1 is no label.
     """
     n = len(codes)
     labelled = np.flatnonzero(codes >= 0)
@@ -508,8 +512,9 @@ def label_costs(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> 
 
 
 def total_cost(A: csr_array) -> csr_array:
-    """Return C' with tr V'C'V the sum of the rows' costs: C is A made symmetric, C' that of
-    Proposition 3.
+    """Return C' of Proposition 3, for which tr V'C'V is the sum of the rows' costs.
+
+    C is A, symmetrized.
     """
     return laplacian(A + A.T)
 
@@ -521,7 +526,7 @@ def row_costs(A: csr_array, V: np.ndarray) -> np.ndarray:
 
 
 def embedding(penalty: Penalty, solution: Solution) -> dict[str, Any]:
-    """Return the attributes of a TDL that `transform` needs, by a solution so far."""
+    """Return the attributes of a TDL that `transform` needs, from an intermediate solution."""
     V = solution.result.vectors
     return {
         "embedding_": V,
@@ -538,14 +543,14 @@ def solve(
     loss: str,
     on_step: Callable[[Solution], bool] | None = None,
 ) -> Solution:
-    """Minimize the sum of the rows' costs c_i, or of min(c_i, 0) if they are clipped, plus weight
-    tr V'PV.
+    """Minimize the sum of the rows' costs c_i, or of min(c_i, 0) if clipped, plus weight tr V'PV.
 
-    min(c, 0) is concave: it lies below the line through 0 and c where c < 0, elsewhere below 0, and
-    touches it at c. So the eigenvectors without the costs that are positive at the last V have no
-    larger objective (majorization), from `smoothest`, the V without any cost, until the same costs
-    are positive again. Infinite weight: `smoothest`. The steps end where `on_step`, called after
-    each with its solution, returns True, and with a KeyboardInterrupt.
+    Clipping is solved by majorization. min(c, 0) is concave: the tangent at the last c, the line
+    through 0 and c if c < 0 and else 0, lies above it. So the eigenvectors without the costs that
+    were positive at the last V do not raise the objective. Steps start from `smoothest`, the V
+    without any cost, and end when the same costs are positive again, when `on_step`, called with
+    the solution of each step, returns True, or with a KeyboardInterrupt. For infinite weight the
+    result is `smoothest`.
     """
     result, m, clipped = smoothest, smoothest.requested, np.zeros(A.shape[0], dtype=bool)
     if not np.isfinite(weight) or A.nnz == 0:
@@ -574,50 +579,52 @@ def solve(
 
 
 class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, BaseEstimator):
-    """Classify by votes of the labelled rows along a graph of all rows, or among their features.
+    """Semi-supervised classification: labelled rows vote along a graph of all rows, or by features.
 
-    Few rows have labels. A graph of all rows, with or without labels, gives them coordinates: those
-    of `TDL`, v_j with j = 1, ..., m. Each is divided by its roughness v_j'Pv_j plus a hundredth of
-    the mean eigenvalue of the penalty P. Then every row is scaled to unit length: how far labels
-    have pushed a row out says nothing, in which direction says all. There the labelled rows vote,
-    near ones with the largest weights (`SoftNeighborsClassifier`), for every unlabelled training
-    row, and for new rows in the coordinates of `TDL.transform`.
+    Few rows have labels. A graph of all rows gives each row coordinates, those of `TDL`: v_j with j
+    = 1, ..., m. Each coordinate is divided by its roughness v_j'Pv_j plus a hundredth of the mean
+    eigenvalue of the penalty P, and every row is then scaled to unit length, as only the direction
+    in which labels have moved a row is informative, not how far. In these coordinates the labelled
+    rows vote for every unlabelled training row, near ones with the largest weights
+    (`SoftNeighborsClassifier`), and for new rows in the coordinates of `TDL.transform`.
 
-    **By default the labels do not shape the coordinates**: on the sets of
-    `benchmarks/tdl_labels.py` that gains nothing once enough coordinates are taken. What is left of
+    **By default the labels do not shape the coordinates**: on the data sets of
+    `benchmarks/tdl_labels.py` that gains nothing once enough coordinates are used. What remains of
     TDL is its embedding for an infinite weight of the penalty, Laplacian Eigenmaps, and its vote.
-    The inner product of two rows in it is that of their rows in the regularized Laplacian kernel (P
-    + .01 I)^-1, but for the eigenvectors that are left out: two rows are alike where random walks
-    from both, which end with a small probability at every step, visit the same rows. From three
-    labels a class on, on average, the labels choose: each labelled row is predicted by the others,
-    in these coordinates and among the features themselves, at the bandwidth of the least log loss.
-    The space is taken in which more of them are right, or, where the difference is within its
-    standard error, that of the lower log loss. Where the graph joins the classes, that is a soft
-    vote on the features.
+    The inner product of two rows is then that of their rows in the regularized Laplacian kernel (P
+    + .01 I)^-1, up to the eigenvectors that are left out. Two rows are similar if random walks from
+    both, which stop with a small probability at every step, visit the same rows.
+
+    With at least three labels per class on average, the labels choose the space: each labelled row
+    is predicted by the others, in these coordinates and in the features, at the bandwidth of lowest
+    log loss. The space with more correct predictions is taken or, if the difference is within its
+    standard error, the one with the lower log loss. Where the graph joins different classes, the
+    choice is thus a soft vote in the features.
 
     Parameters
     ----------
     tdl : TDL or None, default=None
-        The coordinates, which labels may shape; it is cloned, and nothing else is tried. None takes
-        the normalized Laplacian of the 5-NN graph without weights and no cost of labels, `TDL(m,
-        reg=np.inf, n_neighbors=5, bandwidth=np.inf, laplacian="normalized")`, with m = 100, or
-        twice as many as there are classes if that is more, at most n - 1.
+        The TDL that computes the coordinates, which labels may shape. It is cloned, and nothing
+        else is tried. None takes the normalized Laplacian of the unweighted 5-NN graph without a
+        cost of labels, `TDL(m, reg=np.inf, n_neighbors=5, bandwidth=np.inf,
+        laplacian="normalized")`, where m is 100 or, if larger, twice the number of classes, at most
+        n - 1.
 
     Attributes
     ----------
     tdl_ : TDL
-        Fitted.
+        The fitted TDL.
     space_ : {"tdl", "features"}
-        Where the labelled rows vote: in the coordinates, or among the features.
+        Where the labelled rows vote: in the coordinates or in the features.
     losses_, accuracies_ : dict of str to float
-        For each space that was tried, the mean log loss of the labels that the others predict, at
-        the best bandwidth, and the share that is right. Empty with fewer than three labels a class,
-        or a `tdl` of yours: then the bandwidth is "auto".
+        For each space tried, at its best bandwidth, the mean log loss and the accuracy of labels
+        predicted by the others. Empty with fewer than three labels per class, or if `tdl` is given;
+        the bandwidth is then "auto".
     classes_ : ndarray of shape (n_classes,)
     transduction_ : ndarray of shape (n,)
-        The label of every training row: the given one, or that of the vote.
+        The label of every training row: the given one, or the predicted one.
     label_distributions_ : ndarray of shape (n, n_classes)
-        The shares of the votes for every training row; for a labelled one, 1 for its label.
+        The class probabilities of every training row; for a labelled one, 1 for its label.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -627,24 +634,24 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
 
     Notes
     -----
-    -1, None and NaN mark unlabelled rows (the string "-1" is a class). Tools that take -1 for a
-    class, such as stratified splits, should split the labelled rows only.
+    -1, None and NaN mark unlabelled rows (the string "-1" is a class). Tools that treat -1 as a
+    class, such as stratified splits, should be applied to the labelled rows only.
 
-    With a `tdl` of yours the labelled rows have their coordinates from `TDL.voting_embedding_`.
-    With a graph of yours (`fit(..., affinity=W)`) the features are not tried. The default was
-    chosen on some of the sets of `benchmarks/tdl_labels.py`, which compares it with scikit-learn's
+    If `tdl` is given, labelled rows take their coordinates from `TDL.voting_embedding_`. If a graph
+    is given (`fit(..., affinity=W)`), the features are not tried. The default was chosen on some of
+    the data sets of `benchmarks/tdl_labels.py`, which compares it with scikit-learn's
     LabelSpreading and 3-NN on others.
 
-    Cost: that of `TDL`, whose coordinates take most of it: up to 4,000 rows or so by LAPACK,
-    O(n^3), beyond by Lanczos, O(n (k + m)) a step. O(n l m) for the votes of l labelled rows in m
-    dimensions, and O(l^2 (m + p)) for the choice.
+    Cost: mostly that of the coordinates of `TDL`: up to about 4,000 rows by LAPACK, O(n^3), beyond
+    by Lanczos, O(n (k + m)) per step. The votes of l labelled rows in m dimensions cost O(n l m),
+    and the choice of the space O(l^2 (m + p)).
 
     References
     ----------
     F. Li, J. Yang, J. Wang: A Transductive Framework of Distance Metric Learning by Spectral
     Dimensionality Reduction. ICML 2007, section 5. A. Smola, R. Kondor: Kernels and Regularization
     on Graphs. COLT 2003 (the regularized Laplacian). A. Ng, M. Jordan, Y. Weiss: On Spectral
-    Clustering. Advances in Neural Information Processing Systems 14 (2001): rows of unit length.
+    Clustering. Advances in Neural Information Processing Systems 14 (2001) (rows of unit length).
 
     Examples
     --------
@@ -665,16 +672,16 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> TDLClassifier:
-        """Give coordinates to all rows, and labels to those that have none.
+        """Compute coordinates for all rows, and labels for the unlabelled ones.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
-            Class labels, of at least two classes; -1, None or NaN for unlabelled rows.
+            Class labels, at least two classes; -1, None or NaN for unlabelled rows.
         affinity : array or sparse matrix of shape (n, n), optional
-            A graph of yours, see `TDL.fit`.
+            See `TDL.fit`.
 
         Returns
         -------
@@ -694,8 +701,8 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
         spaces = {"tdl": self._profiles(self.tdl_.voting_embedding_)}
         found: dict[str, LeftOut] = {}
         if self.tdl is None and labelled.sum() >= LABELS_PER_CLASS * n_classes:
-            # In which space, and at which bandwidth, do labelled rows predict each other best?
-            if affinity is None:  # beside a graph of the user, the features may say nothing
+            # the space and the bandwidth at which labelled rows predict each other best
+            if affinity is None:  # with a given graph, the features may be meaningless
                 spaces["features"] = X
             for name, Z in spaces.items():
                 found[name] = best_bandwidth(Z[labelled], codes[labelled])
@@ -723,10 +730,9 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
         return profile_coordinates(V, self.tdl_.roughness_, self.tdl_.penalty_size_)
 
     def predict_proba(self, X: Any, *, affinity: Any = None) -> np.ndarray:
-        """Return the shares of the votes for every class, in the order of `classes_`, shape (n_new,
-        n_classes).
+        """Return class probabilities, shape (n_new, n_classes), in the order of `classes_`.
 
-        `affinity` is required after a fit with an affinity, see `TDL.transform`.
+        `affinity` is required after a fit with an affinity; see `TDL.transform`.
         """
         check_is_fitted(self, "tdl_")
         X = validate_rows(self, X, reset=False)
@@ -735,27 +741,28 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
         return self._voters.predict_proba(X)
 
     def predict(self, X: Any, *, affinity: Any = None) -> np.ndarray:
-        """Return the class with the most votes for every row; of equals the first in `classes_`."""
+        """Return the most probable class of every row; ties go to the first in `classes_`."""
         shares = self.predict_proba(X, affinity=affinity)
         return self.classes_[shares.argmax(axis=1)]
 
 
-# The vote of labelled rows in the embedding: in the classifier, and for TDL's hidden labels.
+# The vote of labelled rows in the embedding, for the classifier and for TDL's hidden labels.
 
 
 def profile_coordinates(V: np.ndarray, rough: np.ndarray, size: float) -> np.ndarray:
     """Return rows of unit length, along V with column j divided by epsilon plus its roughness v'Pv.
 
-    epsilon is a hundredth of the size of P. For all eigenvectors of P, without labels, inner
-    products of rows before the scaling are those of the rows of the regularized Laplacian kernel (P
-    + epsilon I)^-1: two rows are alike if the kernel relates them alike to all others.
+    epsilon is a hundredth of the size of P. If V holds all eigenvectors of P, without labels, inner
+    products of rows before the scaling are those of rows of the regularized Laplacian kernel (P +
+    epsilon I)^-1: two rows are similar if the kernel relates them similarly to all others.
     """
     return unit_rows(V / (rough + FLAT * size))
 
 
 def voters(Z: Any, rows: np.ndarray, codes: np.ndarray, bandwidth: float | str = "auto") -> Any:
-    """Return the classifier in which the rows vote with their labels; where they coincide, by class
-    frequency.
+    """Return the classifier in which the rows vote with their labels.
+
+    If these rows coincide, it predicts class frequencies.
     """
     spread, spread_of_all = (float((R.max(axis=0) - R.min(axis=0)).max()) for R in (Z[rows], Z))
     vote = SoftNeighborsClassifier(bandwidth=bandwidth)
@@ -774,7 +781,7 @@ class LeftOut(NamedTuple):
     loss : float
         Mean log loss.
     right : array of bool
-        Whether the most votes are for the label; for every label that is not the only one of its
+        Whether the label gets the most votes, for every label that is not the only one of its
         class.
     """
 
@@ -784,13 +791,12 @@ class LeftOut(NamedTuple):
 
 
 def best_bandwidth(Z: Any, codes: np.ndarray) -> LeftOut:
-    """Return the bandwidth of the votes at which others predict a label with the least mean log
-    loss.
+    """Return the bandwidth of lowest mean leave-one-out log loss of the votes.
 
-    The bandwidths are those of several perplexities; of equals the default of
-    `SoftNeighborsClassifier` is taken. The shares of the votes of l rows count for l observations,
-    to which the class frequencies add one: a label for which nobody votes costs a finite amount.
-    The only label of a class has nobody to vote for it, and is left out.
+    The bandwidths tried are those of several perplexities; ties go to the default of
+    `SoftNeighborsClassifier`. The vote shares of l rows count as l observations, to which the class
+    frequencies add one, so that a label without votes has a finite loss. The only label of a class
+    has no votes, and is left out.
     """
     n = Z.shape[0]
     counts = np.bincount(codes)
@@ -799,7 +805,7 @@ def best_bandwidth(Z: Any, codes: np.ndarray) -> LeftOut:
     perplexities = (min(PERPLEXITY, half_a_class), *PERPLEXITIES)
     bandwidths = [perplexity_bandwidth(squares_of_some, perplexity) for perplexity in perplexities]
     Y = np.eye(len(counts))[codes]
-    if not issparse(Z):  # far from 0 distances lose their digits
+    if not issparse(Z):  # far from 0, distances lose precision
         Z = Z - Z.mean(axis=0, dtype=np.float64)
     predicted = np.flatnonzero(counts[codes] > 1)
     losses = np.zeros(len(bandwidths))

@@ -1,9 +1,9 @@
-"""Embeddings of the training rows along a graph, and how new rows get coordinates.
+"""Embeddings of the training rows along a graph, and their extension to new rows.
 
-Laplacian Eigenmaps minimizes a graph penalty; TDL adds a cost of labels to it. Both give
-coordinates to the rows of the graph only. A new row gets edges to them by the same rule as theirs,
-and the coordinates that the eigen-equation assigns to a row with such edges. With a kernel, TDL's
-coordinates are functions in its space instead, which have values for new rows.
+Laplacian Eigenmaps minimizes a graph penalty; TDL adds a cost of the labels. Both only give
+coordinates to the rows of the graph. A new row gets edges to these by the same rule, and the
+coordinates that the eigen-equation assigns to a row with such edges. With a kernel, TDL's
+coordinates are functions in its reproducing kernel Hilbert space, which have values for new rows.
 """
 
 from __future__ import annotations
@@ -38,20 +38,19 @@ from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, smallest_eigenpairs, smallest_of_dense
 from .base import Embedding
 
-FAR = 20.0  # the weight of a new row's nearest training row is at least exp(-20)
+FAR = 20.0  # a new row's edge to its nearest training row weighs at least exp(-20)
 
 
 class TransductiveEmbedding(CallbackSupportMixin, Embedding):
-    """Coordinates of the training rows, and an extension to new ones. Abstract: a method defines
-    `__init__`, `fit`.
+    """Coordinates of the training rows, and an extension to new ones.
+
+    Abstract: a subclass defines `__init__` and `fit`.
     """
 
     def _graph_penalty(
         self, X: Any, affinity: Any, search: Searcher, *, signed: bool
     ) -> GraphPenalty:
-        """Return the penalty of the parameters' graph of X, or of the user's, whose weights may be
-        `signed`.
-        """
+        """Return the penalty for the graph of X or the given affinity, which may be `signed`."""
         check_choice(self.laplacian, "laplacian", ("normalized", "unnormalized"))
         normalized = self.laplacian == "normalized"
         n = X.shape[0]
@@ -74,19 +73,20 @@ class TransductiveEmbedding(CallbackSupportMixin, Embedding):
         if W.count_nonzero() == 0:
             raise ValueError(f"bandwidth={t:.3g} leaves no edge, as all weights are 0: raise it.")
         origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
-        rows = X.copy() if origin is None else relative_to(origin, X)  # the user's rows may change
+        rows = X.copy() if origin is None else relative_to(origin, X)  # the caller may modify X
         return GraphPenalty(W, normalized, HeatGraph(rows, origin, n if full else k, t))
 
     def fit_transform(
         self, X: Any, y: Any = None, *, affinity: Any = None, **graphs: Any
     ) -> np.ndarray:
-        """Fit, and return `transform(X)`, which treats the training rows as new ones; for theirs
-        see `embedding_`.
+        """Fit and return `transform(X)`, which treats the training rows as new ones.
+
+        `embedding_` holds their own coordinates.
         """
         return self.fit(X, y, affinity=affinity, **graphs).transform(X, affinity=affinity)
 
     def transform(self, X: Any, *, affinity: Any = None) -> np.ndarray:
-        """Give coordinates to new rows, see Notes.
+        """Map new rows to coordinates; see Notes.
 
         Parameters
         ----------
@@ -110,8 +110,9 @@ class TransductiveEmbedding(CallbackSupportMixin, Embedding):
 
 
 def affinity_graph(estimator: Any, X: Any, affinity: Any) -> tuple[csr_array, Searcher]:
-    """Return the union k-NN graph of X by the parameters of an estimator, weighted by the heat
-    kernel, or the user's graph; and the search.
+    """Return the graph and the search, by the parameters of an estimator.
+
+    The graph is the union k-NN graph of X with heat-kernel weights, or the given affinity.
     """
     n = X.shape[0]
     k = check_integer(estimator.n_neighbors, "n_neighbors", 1)
@@ -128,12 +129,13 @@ class HeatGraph:
     Attributes
     ----------
     rows : array or sparse matrix of shape (n, p)
-        Training rows; dense ones relative to `origin`, as distances lose their digits far from it.
+        Training rows. Dense ones are relative to `origin`, since distances lose precision far from
+        it.
     origin : array of shape (p,), or None for sparse rows
     n_neighbors : int
         k; n for the full graph.
     bandwidth : float
-        t, in units of squared distances; infinite: all weights are 1.
+        t, in units of squared distances; infinite for weights of 1.
     """
 
     rows: Any
@@ -142,10 +144,10 @@ class HeatGraph:
     bandwidth: float
 
     def weights(self, X: Any) -> csr_array:
-        """Return the weights of the edges between rows X and the training rows, shape (n_new, n).
+        """Return the edge weights between rows X and the training rows, shape (n_new, n).
 
-        Far from all training rows, where even the largest is less than exp(-20), they are scaled
-        until it is that.
+        For a row far from all training rows, whose largest weight is less than exp(-20), they are
+        scaled up to that.
         """
         n = self.rows.shape[0]
         k = min(self.n_neighbors, n)
@@ -162,18 +164,18 @@ class HeatGraph:
 
 @dataclass(frozen=True)
 class Solution:
-    """The V that minimizes tr V'(C' + weight P)V, with C' a cost of labels and P a penalty.
+    """The V that minimizes tr V'(C' + weight P)V, for a cost C' of labels and a penalty P.
 
     Attributes
     ----------
     result : SpectralResult
     cost : csr_array of shape (n, n)
-        C', without the costs that are clipped.
+        C', without clipped costs.
     weight : float
     clipped : array of shape (n,) of bool
-        Rows whose cost is.
+        Rows whose cost is clipped.
     interrupted : bool
-        Whether a KeyboardInterrupt ended the steps of a clipped cost, of which this is the last.
+        Whether a KeyboardInterrupt ended the steps of a clipped cost after this one.
     """
 
     result: SpectralResult
@@ -184,14 +186,14 @@ class Solution:
 
     @property
     def roughness(self) -> np.ndarray:
-        """V'Pv of every eigenvector v, shape (m,)."""
+        """The roughness v'Pv of every eigenvector v, shape (m,)."""
         V = self.result.vectors
         penalties = self.result.values - np.sum(V * (self.cost @ V), axis=0)
         return np.maximum(penalties, 0.0) / self.weight
 
 
 class GraphPenalty:
-    """The penalty tr V'PV, P the Laplacian of a graph W or the normalized one.
+    """The penalty tr V'PV, where P is the (normalized) Laplacian of a graph W.
 
     Attributes
     ----------
@@ -200,9 +202,10 @@ class GraphPenalty:
     size : float
         The mean eigenvalue of P.
     scale : array of shape (n,)
-        The null vector of P for connected W: the roots of the degrees if normalized, else ones.
+        The null vector of P for connected W: the square roots of the degrees if normalized, else
+        ones.
     graph : HeatGraph or None
-        How new rows get edges; None: the user says.
+        How new rows get edges; None if the user gives them.
     """
 
     def __init__(self, W: csr_array, normalized: bool, graph: HeatGraph | None) -> None:
@@ -213,16 +216,16 @@ class GraphPenalty:
         self.scale = np.sqrt(np.where(d > 0, d, 1.0)) if normalized else np.ones(len(d))
 
     def solve(self, cost: csr_array, reg: float, m: int, **options: Any) -> SpectralResult:
-        """Minimize tr V'(C' + reg P)V subject to V'V = I and V'q = 0, q `excluded`, by default e.
+        """Minimize tr V'(C' + reg P)V subject to V'V = I and V'q = 0.
 
-        The options are those of `smallest_eigenpairs`.
+        q is the option `excluded`, by default e; the options are those of `smallest_eigenpairs`.
         """
         M = cost + reg * self.P
         return smallest_eigenpairs(M, m, indicators(coupled_rows(M), self.scale), **options)
 
     def extension(self, solution: Solution) -> GraphExtension:
-        """Return how the V of a solution extends: for an unlabelled row, reg P v = lambda v + c
-        with c constant.
+        """Return the extension of a solution V: for an unlabelled row, reg P v = lambda v + c, c
+        constant.
         """
         result = solution.result
         reg = solution.weight
@@ -233,7 +236,7 @@ class GraphPenalty:
         )
 
     def as_unlabelled(self, solution: Solution) -> np.ndarray:
-        """Return V, with rows that have a cost where unlabelled rows of the same edges would be."""
+        """Return V, with labelled rows where unlabelled rows of the same edges would be."""
         V = solution.result.vectors.copy()
         rows = np.flatnonzero(np.diff(solution.cost.indptr))
         V[rows] = self.extension(solution).at(self.W[rows])
@@ -252,12 +255,12 @@ class GraphPenalty:
 
 @dataclass(frozen=True)
 class GraphExtension:
-    """Nystroem's extension: the eigen-equation P v = lambda v + c, solved for a new row of weights
-    w_j and degree d.
+    """The Nyström extension: the eigen-equation P v = lambda v + c, solved for a new row.
 
-    For P = L, v = (sum_j w_j v_j + c) / (d - lambda). For the normalized Laplacian, with u_j = v_j
-    / sqrt(d_j), v = (sum_j w_j u_j / sqrt(d) + c) / (1 - lambda). As this holds for smooth
-    eigenvectors only, lambda counts for at most half of what it is subtracted from.
+    The row has edge weights w_j and degree d. For P = L, v = (sum_j w_j v_j + c) / (d - lambda).
+    For the normalized Laplacian, with u_j = v_j / sqrt(d_j), v = (sum_j w_j u_j / sqrt(d) + c) / (1
+    - lambda). Since this only holds for smooth eigenvectors, lambda is limited to half of what it
+    is subtracted from.
 
     Attributes
     ----------
@@ -268,7 +271,7 @@ class GraphExtension:
         lambda and c.
     normalized : bool
     generalized : bool
-        Whether the embedding is u, the solution of L u = lambda D u, and not v.
+        Whether the embedding is u, the solution of L u = lambda D u, instead of v.
     """
 
     graph: HeatGraph | None
@@ -279,8 +282,8 @@ class GraphExtension:
     generalized: bool = False
 
     def __call__(self, X: Any, affinity: Any = None) -> np.ndarray:
-        """Return the coordinates of rows X, with the edges of the graph or with weights `affinity`
-        (n_new, n).
+        """Return the coordinates of rows X, with edges from the graph or from `affinity` (n_new,
+        n).
         """
         if affinity is not None:
             return self.at(validate_edges(affinity, X.shape[0], self.sources.shape[0]))
@@ -293,11 +296,9 @@ class GraphExtension:
         return np.vstack([self.at(self.graph.weights(X[rows])) for rows in blocks])
 
     def at(self, W: csr_array) -> np.ndarray:
-        """Return the coordinates of rows whose edges to the training rows have the weights W
-        (n_new, n).
-        """
+        """Return the coordinates of rows with edge weights W (n_new, n) to the training rows."""
         d = W.sum(axis=1)[:, None]
-        d = np.where(d > 0, d, 1.0)  # for an isolated row sum w_j v_j = 0
+        d = np.where(d > 0, d, 1.0)  # isolated rows, for which sum w_j v_j = 0
         scale, diagonal = (np.sqrt(d), np.ones(1)) if self.normalized else (np.ones(1), d)
         V = (W @ self.sources / scale + self.constant) / np.maximum(
             diagonal - self.eigenvalues, diagonal / 2
@@ -305,15 +306,15 @@ class GraphExtension:
         return V / scale if self.generalized else V
 
 
-# The norm in the space of a kernel as penalty: embeddings that are functions of the row, and extend
-# to new rows.
+# The norm in a kernel's Hilbert space as penalty, for embeddings that are functions of the row.
 
 Kernel = Callable[[Any, Any], Any]
 
 
 def kernel_function(kernel: Any, X: Any) -> Kernel:
-    """Return the kernel as a function of two tables; "rbf" is exp(-d^2 / t), t the mean d^2 over
-    all pairs of rows.
+    """Return the kernel as a function of two tables.
+
+    "rbf" is exp(-d^2 / t), where t is the mean d^2 over all pairs of rows.
     """
     if callable(kernel):
         return kernel
@@ -329,13 +330,12 @@ def _rbf(X: Any, Y: Any, origin: np.ndarray | None, gamma: float) -> np.ndarray:
 
 
 class KernelPenalty:
-    """The penalty sum_i ||f_i||^2 in the space of a kernel, plus tr V'PV for a graph (TDL's eq. 7
-    and Theorem 4).
+    """The penalty sum_i ||f_i||^2 in the space of a kernel, plus tr V'PV for a graph.
 
-    The functions are combinations of k(., a) for anchors a: all rows (exact), or landmarks
-    (Nystroem). Those of mean 0 on the rows have coordinates b with V = Qb, Q'Q = I, Q'e = 0 and
-    ||f||^2 = sum b_i^2 / s_i, so that no kernel is ever inverted. Directions of s_i below 1e-10 of
-    the largest are left out.
+    This is eq. 7 of TDL and its Theorem 4. The functions are combinations of k(., a) for anchors a:
+    all rows (exact) or landmarks (Nyström). Those of mean 0 on the rows have coordinates b with V =
+    Qb, Q'Q = I, Q'e = 0 and ||f||^2 = sum b_i^2 / s_i, so no kernel matrix is inverted. Directions
+    with s_i below 1e-10 of the largest are left out.
 
     Attributes
     ----------
@@ -380,8 +380,9 @@ class KernelPenalty:
         self.coefficients = whitening @ (Rt[kept].T / roots[kept])  # of k(x, anchors) - mean, for b
 
     def solve(self, cost: csr_array, reg: float, m: int, **options: Any) -> SpectralResult:
-        """Minimize tr V'(C' + reg P)V + reg sum_i ||f_i||^2 subject to V'V = I, V'e = 0, by LAPACK
-        without options.
+        """Minimize tr V'(C' + reg P)V + reg sum_i ||f_i||^2 subject to V'V = I, V'e = 0.
+
+        LAPACK solves it; the options are ignored.
         """
         M = cost if self.graph is None else cost + reg * self.graph.P
         H = self.Q.T @ (M @ self.Q)
@@ -389,7 +390,7 @@ class KernelPenalty:
         return smallest_of_dense((H + H.T) / 2, m, self.Q)
 
     def as_unlabelled(self, solution: Solution) -> np.ndarray:
-        """Return V: functions of the row, which labels do not move away from their neighbours."""
+        """Return V: labels do not move functions of the row away from their neighbours."""
         return solution.result.vectors
 
     def extension(self, solution: Solution) -> KernelExtension:
@@ -415,7 +416,7 @@ class KernelExtension:
 
 
 def evaluate(kernel: Kernel, X: Any, anchors: Any) -> np.ndarray:
-    """Return k(x, anchors) as a float64 array of its own, shape (n, number of anchors)."""
+    """Return k(x, anchors) as a new float64 array of shape (n, number of anchors)."""
     K = np.array(kernel(X, anchors), dtype=np.float64)
     shape = (X.shape[0], anchors.shape[0])
     if K.shape != shape:

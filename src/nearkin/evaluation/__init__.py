@@ -1,14 +1,14 @@
-"""Compare learned metrics by k-NN on held-out rows; the result may be that none improves on the raw
-features.
+"""Comparison of learned metrics by k-NN on held-out rows; the raw features may turn out best.
 
-Every method is scored by the vote of the nearest rows (for numbers, their mean) on the same
-held-out rows. Whatever is left open (dimension, DNE's k, how many rows vote, the method itself in
-the automatic choice) is chosen by validation inside the training rows; scaling is learned there,
-too. The differences to the raw features are paired by row, and tested with Holm's correction for
-the number of methods. Twins, identical rows or nearly, stay on one side of a split.
+Every method is scored by the vote of the nearest rows (for real-valued targets, their mean) on the
+same held-out rows. Open parameters (dimension, DNE's k, the number of voting rows, and the method
+itself in the automatic choice) are chosen by validation inside the training rows, where scaling is
+learned, too. Differences from the raw features are paired by row, and tested with Holm's correction
+for the number of methods. Twins, i.e. identical or nearly identical rows, stay on the same side of
+a split.
 
-Rows may lack a label: the others are held out and vote, as if alone; methods that can learn from
-all rows do so, and are ranked beside those that cannot.
+Rows may be unlabelled: only labelled rows are held out and vote. Methods that can learn from all
+rows do so, and are ranked together with those that cannot.
 """
 
 from .._statistics import holm

@@ -1,7 +1,7 @@
 """Which vectors retrieve better: raw, truncated, by PCA, or adapted, in full precision or as codes.
 
-Every way is judged by the same held-out queries. The settings of the adapters are chosen inside the
-training rows. Differences to the raw vectors are paired by query; see `paired_test_by_rows`.
+All are evaluated with the same held-out queries. The settings of the adapters are chosen inside the
+training rows. Differences from the raw vectors are paired by query; see `paired_test_by_rows`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .ranking_html import adaptation_html
 from .statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
 from .work import progress_bar
 
-# The ways to make vectors that are compared: as they are, truncated, by PCA, adapted, and as codes.
+# The kinds of vectors that are compared: raw, truncated, by PCA, adapted, and as codes.
 
 UNCHANGED, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
     "raw",
@@ -53,20 +53,20 @@ UNCHANGED, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
 
 @dataclass(frozen=True)
 class Way:
-    """How vectors are made, or coded.
+    """How vectors are computed or coded.
 
     Attributes
     ----------
     kind : str
         Such as "PCA" or "adapter".
     size : int
-        Dimensions.
+        Number of dimensions.
     bytes : int
-        Of a document's vector; where the candidates are ranked again, those of both.
+        Size of a document's vector; for two-stage ranking, of both vectors.
     quantize : str or None
     rescored : bool
-        Whether the candidates that the codes find are ranked again by vectors in int8, which a
-        database does: such a way is no single file of vectors.
+        Whether the candidates found by codes are ranked again by int8 vectors, as a database does;
+        this takes more than a single file of vectors.
     """
 
     kind: str
@@ -77,7 +77,7 @@ class Way:
 
     @property
     def name(self) -> str:
-        """Return what it is called, such as "adapter 64 int8"."""
+        """Return its name, such as "adapter 64 int8"."""
         words = [self.kind, "" if self.kind == UNCHANGED else str(self.size), self.quantize or ""]
         return " ".join(word for word in words if word) + ", rescored" * self.rescored
 
@@ -106,9 +106,9 @@ def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
 
 
 def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> Vectors:
-    """Return the held-out queries and candidates of a split as a way makes them.
+    """Return the held-out queries and candidates of a split as vectors of the given kind.
 
-    What a way learns, it learns from the training rows.
+    Anything learned is learned from the training rows.
     """
     queries, documents = judgements.vectors()
     Q, C = unit_rows(queries[split.queries]), unit_rows(documents[split.candidates])
@@ -127,7 +127,7 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
         return Vectors(adapter.embed(Q), C if way.kind == QUERY else adapter.embed(C))
 
     def decoded(quantize: str) -> Any:
-        """Return what the codes of queries and candidates stand for."""
+        """Return the vectors that the codes of queries and candidates represent."""
         coded = adapter.quantized(quantize, learned_from)
         return tuple(coded.compared(X) for X in (Q, C))
 
@@ -137,7 +137,7 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
 
 
 def place_in_sequence(way: Way) -> tuple[Any, ...]:
-    """Return where a way stands in the sequence: bits alone last, long before short ones."""
+    """Return the sort key of a way in the test sequence: binary codes last, longest first."""
     return (
         way.quantize == "binary" and not way.rescored,
         -way.size,
@@ -146,14 +146,14 @@ def place_in_sequence(way: Way) -> tuple[Any, ...]:
     )
 
 
-# among which inner splits choose; the first is the default
+# the settings among which inner splits choose; the first is the default
 SETTINGS: list[dict[str, Any]] = [
     *({"alpha": 0.25, "temperature": T, "start": "plda"} for T in (0.1, 0.05, 0.2)),
     *({"alpha": alpha, "temperature": 0.1, "start": "plda"} for alpha in (0.05, 1.0)),
     *({"alpha": 0.25, "temperature": 0.1, "start": start} for start in STARTS[1:]),
 ]
-CHOICE_QUERIES = 1000  # by which the settings are chosen, on as many splits as it takes
-CHOICE_SIZE = 64  # dimensions with which the settings are chosen
+CHOICE_QUERIES = 1000  # queries by which settings are chosen, over as many splits as needed
+CHOICE_SIZE = 64  # number of dimensions when settings are chosen
 
 
 @dataclass(frozen=True)
@@ -164,16 +164,16 @@ class WayResult:
     ----------
     way : Way
     scores : dict of str to dict of str to float
-        By part of the queries, then by the name of the score.
+        By part of the queries, then by score name.
     tests : dict of str to PairedTest
-        By part: the difference to the raw vectors in the score that decides.
+        By part: the difference from the raw vectors in the deciding score.
     p_value : float
-        In the part that decides, corrected by `in_sequence`.
+        In the deciding part, corrected by `in_sequence`.
     status : str
-        "better", "worse", "unclear"; "baseline" for the raw vectors, "reference" for ways without
-        labels.
+        "better", "worse", "unclear"; "baseline" for the raw vectors, "reference" for vectors that
+        use no labels.
     seconds : float
-        Of a fit, in the mean.
+        Mean time of a fit.
     """
 
     way: Way
@@ -186,26 +186,27 @@ class WayResult:
 
 @dataclass(frozen=True)
 class Adaptation:
-    """What a comparison of vectors found.
+    """The result of a comparison of vectors.
 
     Attributes
     ----------
     results : list of WayResult
         The raw vectors first.
     score, part : str
-        What decides: the name of the score, and of the part of the queries.
+        The deciding score, and the deciding part of the queries.
     n_queries : dict of str to int
-        Queries of every part.
+        Number of queries in every part.
     settings : dict
-        Of the adapters, chosen on all rows.
+        The settings of the adapters, chosen on all rows.
     side : str
     expect : str
-        Of what classes rows are expected: "both" (those in training and others), "known" or "new".
+        The expected classes of future rows: "both" (those in training and others), "known" or
+        "new".
     between : callable
-        Returns the test of a difference between two ways, where it decides.
+        Returns the test of a difference between two ways, in the deciding score and part.
     judgements : Labels or Relevance
     held_out : callable
-        Yields every split with the held-out queries and candidates as a way makes them.
+        Yields every split with the vectors of its held-out queries and candidates.
     """
 
     results: list[WayResult]
@@ -222,7 +223,7 @@ class Adaptation:
     _repr_html_ = adaptation_html  # a table with a picture
 
     def held_out_lists(self, way: Way) -> HeldOutLists:
-        """Return what a way finds for all held-out queries, see `HeldOutLists`."""
+        """Return the `HeldOutLists` of all held-out queries for a way."""
         queries, documents = self.judgements.vectors()
         lists = []
         for split, vectors in self.held_out(way):
@@ -232,8 +233,9 @@ class Adaptation:
         return HeldOutLists.together(lists)
 
     def rankings(self, way: Way) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield for every split the numbers of the held-out queries, and those of the documents
-        that they rank first, (n_queries, 100) or fewer.
+        """Yield, for every split, the held-out queries and the documents that they rank first.
+
+        Both are indices; the documents have shape (n_queries, at most 100).
         """
         for split, vectors in self.held_out(way):
             yield split.queries, ranked_by(vectors, split, self.judgements)
@@ -245,11 +247,12 @@ class Adaptation:
 
     @property
     def chosen(self) -> WayResult:
-        """Return the best way that is shown to be better than the raw vectors, or these.
+        """Return the best way that is significantly better than the raw vectors, or the raw
+        vectors.
 
-        Of the ways that are worse than the best by less than a standard error of that difference,
-        the one of fewest bytes is taken. A way that loses more than a standard error on unseen
-        classes is not, unless only known ones are expected, nor one of two files.
+        Among the ways within one standard error of the best, the one of fewest bytes is taken.
+        Excluded are two-stage rankings and, unless only known classes are expected, ways that lose
+        more than a standard error on unseen classes.
         """
         better = [
             one
@@ -271,8 +274,9 @@ class Adaptation:
 
     @property
     def harmful(self) -> list[str]:
-        """Return the names of ways that are better where it decides, and lose on unseen classes,
-        where these are expected.
+        """Return the ways that are better in the deciding part but lose on unseen classes.
+
+        Empty if no unseen classes are expected.
         """
         return [one.way.name for one in self._harmful]
 
@@ -284,7 +288,7 @@ class Adaptation:
 
 
 def harms(result: WayResult) -> bool:
-    """Return whether a way probably loses on unseen classes, by more than a standard error."""
+    """Return whether a way loses more than a standard error on unseen classes."""
     test = result.tests.get(UNSEEN)
     return test is not None and test.difference < -test.standard_error
 
@@ -299,27 +303,27 @@ def compare_vectors(
     random_state: int = 0,
     progress: Callable[[int, int], None] | bool = False,
 ) -> Adaptation:
-    """Compare vectors, as they are and adapted, by held-out queries.
+    """Compare raw and adapted vectors with held-out queries.
 
     Parameters
     ----------
     judgements : Labels or Relevance
     sizes : sequence of int
-        Dimensions of shorter vectors.
+        Numbers of dimensions of shorter vectors.
     side : {"both", "query"}
-        What is adapted, see `EmbeddingAdapter`.
+        What is adapted; see `EmbeddingAdapter`.
     score : str, optional
-        What decides, one of `RETRIEVAL_SCORES`; by default "precision@10" for labels of which half
-        have more than ten rows, else "nDCG@10".
+        The deciding score, one of `RETRIEVAL_SCORES`. By default "precision@10" for labels if half
+        of them have more than ten rows, else "nDCG@10".
     expect : {"both", "known", "new"}
-        Which classes rows to come have: "known" ones, of the training rows, "new" ones, or "both".
-        New ones alone decide where only they are expected. The settings of the adapters are chosen
-        for what is expected; for both, those whose loss against the best setting is smallest, in
-        the part (seen or unseen classes) where it is larger. Without labels it does not count.
+        The classes of future rows: "known" ones of the training rows, "new" ones, or "both". If
+        only new ones are expected, they alone decide. The settings of the adapters are chosen for
+        what is expected. For both, they minimize the larger of the losses relative to the best
+        setting, for seen and for unseen classes. Ignored without labels.
     random_state : int
     progress : bool or callable, default=False
-        True shows a bar (needs rich). A callable is called as `progress(done, total)` after every
-        fit.
+        True shows a progress bar (needs rich). A callable is called as `progress(done, total)`
+        after every fit.
 
     Returns
     -------
@@ -328,8 +332,8 @@ def compare_vectors(
     Raises
     ------
     ValueError
-        If there are too few rows, classes or queries to hold some out, or too few classes for
-        "new" ones.
+        If there are too few rows, classes or queries to hold some out, or too few classes for "new"
+        ones.
     """
     check_choice(expect, "expect", EXPECTED)
     splits = judgements.usable_splits(np.random.default_rng(random_state))
@@ -345,11 +349,11 @@ def compare_vectors(
     ways = ways_of(p, [size for size in sizes if size < n_rows], side)
     adapted = [way for way in sorted(ways, key=place_in_sequence) if way.is_adapted]
     adapter_sizes = sorted({way.size for way in adapted})
-    # the map of queries alone starts as the identity
+    # a map of queries alone starts as the identity
     tried = [one for one in SETTINGS if side == "both" or one["start"] == "plda"]
 
     def evaluate(split: Split, step: Callable[[], None]) -> SplitScores:
-        """Choose settings inside the training rows, and score all ways by the held-out queries."""
+        """Choose settings inside the training rows; score all ways with the held-out queries."""
         settings_scores = score_settings(
             tried, split.train, score, side, expect, random_state, step
         )
@@ -390,7 +394,7 @@ def compare_vectors(
     p_values = in_sequence({way: tests[way][part] for way in adapted})
     results = []
     for way in ways:
-        # the mean of the splits, as a difference is one
+        # averaged over the splits, like the differences
         means = {
             name: {
                 key: float(np.mean([of_split.mean() for of_split in values(way, key, name)]))
@@ -426,13 +430,13 @@ class SplitScores:
     ----------
     split : Split
     scores : dict of Way to dict of str to array
-        Of every held-out query, by way and name of the score.
+        Scores of every held-out query, by way and score name.
     of_settings : array of shape (n_settings, n_parts)
-        Of each of the settings, inside the training rows, by the parts that are expected.
+        Scores of the settings inside the training rows, for the expected parts.
     adapters : dict of int to EmbeddingAdapter
         Fitted to the training rows, by size.
     seconds : dict of int to float
-        Of the fit of an adapter, by its size.
+        Fit time of an adapter, by size.
     """
 
     split: Split
@@ -448,7 +452,7 @@ def run_all(
     n_fits: int,
     progress: Any,
 ) -> list[SplitScores]:
-    """Evaluate the splits, some at a time; an interrupt ends each after the fit in progress."""
+    """Evaluate the splits, some in parallel; an interrupt ends each after its current fit."""
     done, stopped, lock = count(1), Event(), Lock()
 
     def step() -> None:
@@ -480,8 +484,9 @@ def score_settings(
     seed: int,
     step: Callable[[], None],
 ) -> np.ndarray:
-    """Return the scores of settings inside training rows, (n_settings, n_parts), by the parts of
-    the queries that are expected: seen classes, unseen ones, or both.
+    """Return the scores of settings inside training rows, (n_settings, n_parts).
+
+    Parts are the expected queries: of seen classes, of unseen ones, or both.
     """
     splits = [
         split
@@ -505,8 +510,6 @@ def score_settings(
 
 
 def _mean_scores(found: list[SplitScores]) -> np.ndarray:
-    """Return the mean scores of the settings over the splits whose training rows held out most
-    parts.
-    """
+    """Return the mean scores of the settings over the splits with the largest number of parts."""
     n_parts = max(one.of_settings.shape[1] for one in found)
     return np.mean([one.of_settings for one in found if one.of_settings.shape[1] == n_parts], 0)

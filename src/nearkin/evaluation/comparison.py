@@ -1,4 +1,4 @@
-"""`compare`: from a table to a ranking and a fitted winner."""
+"""`compare`: from a table to a ranking of methods and a fitted winner."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .results import Comparison, Doubt
 from .scores import BY_CLASS, CLASSIFICATION, VOTES, Task, Vote, named_task
 from .work import Findings, Job, Progress, Run, progress_bar
 
-# A data frame with text, dates and gaps, whose target may be named, as numbers, labels and groups.
+# From a data frame with text, dates and gaps, and possibly a named target, to arrays.
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class EncodedTable:
     ----------
     X, y, groups : array
     encoder : TableEncoder or None
-        Of the rows, where they need one.
+        The encoder of the rows, if they need one.
     remarks : tuple of str
     """
 
@@ -66,8 +66,7 @@ def from_frame(
 ) -> EncodedTable:
     """Return a table as arrays.
 
-    Rows need an encoder if the target is a named column, and where columns of a data frame hold
-    other things than numbers.
+    Rows are encoded if the target is a named column, or if columns of a data frame are not numeric.
     """
     refuse_foreign(X)
     named = {what: name for what, name in (("y", y), ("groups", groups)) if isinstance(name, str)}
@@ -113,13 +112,13 @@ def _is_numeric(dtype: Any) -> bool:
 
 
 def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]]:
-    """Return labels with their spellings merged, or numbers, and remarks on either.
+    """Return the target and remarks on it: labels with merged spellings, or numbers.
 
-    Numbers may be text in any style that the encoder reads.
+    Numbers may be text in any format that the encoder reads.
     """
     y, several = merged_labels(y)
     if task == CLASSIFICATION:
-        # whole numbers, which pandas keeps as decimals beside gaps
+        # whole numbers, which pandas stores as floats if cells are missing
         if y.dtype.kind == "f" and (y[~np.isnan(y)] % 1 == 0).all():
             whole = [None if np.isnan(label) else int(label) for label in y.tolist()]
             y = np.array(whole, dtype=object)
@@ -133,9 +132,9 @@ def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]
     return y, []
 
 
-# the key of what is done on all rows, and what progress is called with
+# the key of work on all rows, and its name for progress
 FINAL_CHOICE = "chosen on all rows"
-MOST_NAMED = 5  # rows with a huge number
+MOST_NAMED = 5  # rows with a huge number, listed at most
 
 
 def compare(
@@ -167,121 +166,123 @@ def compare(
     Parameters
     ----------
     X : array, sparse matrix or data frame of shape (n, p)
-        Numbers, NaN where a cell of a dense array is missing. A data frame (pandas, polars or
-        pyarrow) may hold text and dates: it is encoded by a `TableEncoder`, as it is whenever y is
-        a name.
+        Numbers, with NaN for missing cells of a dense array. A data frame (pandas, polars or
+        pyarrow) may contain text and dates. It is then encoded by a `TableEncoder`, as it is
+        whenever y is a name.
     y : array of shape (n,), or str
-        The target, or the name of its column in X: class labels, each at least twice; or numbers,
-        with `task="regression"`. Rows may have none: None or NaN. -1 is a class like any other, see
-        `unlabelled`. Labels of a named column are stripped, "1.0" is "1"; its numbers may be
-        text that `TableEncoder` reads as numbers, such as "12 kg".
+        The target, or the name of its column in X: class labels, each at least twice, or real
+        numbers with `task="regression"`. Unlabelled rows have None or NaN; -1 is a class like any
+        other, see `unlabelled`. Labels of a named column are stripped, and "1.0" is "1"; its
+        numbers may be text that `TableEncoder` reads as numbers, such as "12 kg".
     task : {"classification", "regression"}, default="classification"
-        What is predicted: classes by the vote of the nearest rows, on stratified folds; numbers by
-        their mean.
+        What is predicted: classes by the vote of the nearest rows, on stratified folds, or real
+        numbers by their mean.
     groups : array of shape (n,) or str, default=None
-        Groups, or the name of their column in X. Rows of one group are never on both sides of a
-        split.
+        Groups, or the name of their column in X. Rows of the same group are never on both sides of
+        a split.
     sample_weight : array of shape (n,), default=None
-        At least 0: a row of weight 2 counts as two equal rows in fits and in scores, and so in the
-        tests; one of weight 0 is absent, also from the numbers of rows in the result, which are
-        places in `np.flatnonzero(sample_weight)`. Only the ratios matter.
+        At least 0. A row of weight 2 counts as two equal rows in fits, scores and thus tests. A row
+        of weight 0 is left out; row indices in the result then refer to
+        `np.flatnonzero(sample_weight)`. Only the ratios matter.
     methods : sequence of Method, default=None
-        None takes `default_methods(task)`, which answer first, semi-supervised ones among them
-        where some rows have no label; `extend` adds others, such as `all_methods(task)`. The raw
-        features are always compared.
+        None takes `default_methods(task)`, which are fast, including semi-supervised ones if some
+        rows are unlabelled; `extend` adds others, such as `all_methods(task)`. The raw features are
+        always compared.
     references : sequence of Reference, default=None
-        Predictors of another kind, ranked apart; None takes `default_references(task)`. The
-        constant among these is always computed: no method is called better that is not shown to
-        beat it.
+        Predictors of other kinds, ranked separately; None takes `default_references(task)`. The
+        constant among these is always computed, since a method is only called better if it
+        significantly beats the constant.
     score : str, default=None
-        What ranks and chooses: "accuracy", "balanced_accuracy", "f1", "auc" or "log_loss"; of
-        numbers "r2", "mae" or "rank_correlation". None takes accuracy, but auc where the largest
-        class has more than 75 % of the rows; of numbers r2, but mae where a few of them decide it:
-        see `few_decide`.
+        The score for ranking and choices: "accuracy", "balanced_accuracy", "f1", "auc" or
+        "log_loss"; for regression "r2", "mae" or "rank_correlation". None takes accuracy, or auc if
+        the largest class has more than 75 % of the rows; for regression r2, or mae if a few numbers
+        decide r2, see `few_decide`.
     n_neighbors : int, default=None
-        k of a hard vote. None leaves it, and whether the vote is soft, to the inner folds: see
-        `VOTES`.
+        k of a hard vote. None lets the inner folds choose k and a hard or soft vote; see `VOTES`.
     n_splits, n_repeats : int, default=None
-        Folds, and how often they are drawn anew. None takes 5 folds, repeated until about 1,500
-        rows have been held out (at most 3 times); of more than 20,000 rows a single split, which
-        holds out 5,000. Folds are reduced to the size of the smallest class (of numbers, to half
-        the rows): see `Comparison.reduced`. Of fewer than 5 folds in all, only a large difference
-        is called "better" or "worse" (see `paired_test`): they hardly tell luck from merit.
+        Number of folds, and of repeated random splits into folds. None takes 5 folds, repeated
+        until about 1,500 rows have been held out (at most 3 times); for more than 20,000 rows a
+        single split, which holds out 5,000. The number of folds is at most the size of the smallest
+        class (for regression, half the number of rows); see `Comparison.reduced`. With fewer than 5
+        folds in total, only a large difference is called "better" or "worse" (see `paired_test`),
+        since so few folds hardly distinguish chance from merit.
     scale : bool, default=True
-        Whether to standardize the features on the training rows (sparse X: divide by the deviation
-        only).
+        Whether to standardize the features on the training rows (sparse X is only divided by the
+        standard deviation).
     keep_twins : bool, default=False
         Whether identical rows and near-twins (`twin_groups`) are split like others; else they stay
-        on one side.
+        on the same side.
     choice_rows : int, default=None
-        Training rows on which dimension, parameters and vote are chosen, at most. None takes 2,000;
-        of more than 131 features those with 2^18 entries, but at least 700; at most 2,000.
+        Maximum number of training rows on which dimension, parameters and vote are chosen. None
+        takes 2,000; for more than 131 features, rows with 2^18 entries in total, but at least 700
+        and at most 2,000.
     refit : bool, default=True
-        Whether the automatic choice is made again on all rows and fitted to them:
-        `Comparison.winner`. A predictor for tables that every fold has chosen is not chosen again:
-        it has no settings.
+        Whether the automatic choice is repeated on all rows and fitted to them as
+        `Comparison.winner`. A predictor for tables that every fold has chosen is not chosen again,
+        since it has no settings.
     time_budget : float, default=None
-        Seconds in all, after which what is finished is ranked: at least one fold, of a single split
-        the raw features and one method. None for any; then the answer depends on the rows and the
-        seed alone.
+        Seconds in total, after which the finished results are ranked: at least one fold, or for a
+        single split the raw features and one method. With None there is no limit, and the result
+        only depends on the rows and the seed.
     random_state : int, default=0
-        Seed of all that is drawn.
+        Seed of all random choices.
     unlabelled : label, default=None
-        A value of y that means "no label", as None and NaN do: -1, for labels as the
-        semi-supervised estimators take them.
+        A value of y that means "no label", like None and NaN, such as -1 in labels for the
+        semi-supervised estimators.
     encoder : TableEncoder, default=None
-        What X was encoded by, with `missing="keep"`, where it is an array: it tells which features
-        are of one column, and the winner begins with it. A data frame is encoded here.
+        The encoder of X, with `missing="keep"`, if X is an array: it tells which features belong to
+        the same column, and becomes the first step of the winner. A data frame is encoded by
+        `compare`.
     n_jobs : int, default=None
-        Processes, each of which works on a fold with one thread; None takes one a core, as -1 does.
-        Small tables take one process.
+        Number of processes, each of which works on a fold with one thread; None and -1 take one per
+        core. Small tables use one process.
     progress : bool or callable, default=False
-        True shows a bar (needs rich). A callable is called as `progress(what, done, total)`, in
-        fits of a method on a fold.
+        True shows a progress bar (needs rich). A callable is called as `progress(what, done,
+        total)`, counting fits of a method on a fold.
 
     Returns
     -------
     Comparison
-        After a KeyboardInterrupt it holds what was finished; with nothing finished the interrupt is
+        After a KeyboardInterrupt it contains what was finished; if nothing was, the interrupt is
         raised again.
 
     Notes
     -----
     In every fold, dimension, parameters and vote of a method are chosen on three inner folds of the
-    training rows, of many on a sample of 2,000. The automatic choice also chooses the method so; it
-    is a contestant like the others: the predictor for tables, unless the paired test on the rows
-    that the inner folds hold out shows another method to be better. A map is learned from all
-    training rows, or, where these are many, from a sample (`Method.most_rows`); all vote.
+    training rows, or of a sample of 2,000. The automatic choice chooses the method in the same way,
+    and is itself compared like the others. It takes the predictor for tables, unless the paired
+    test on the held-out rows of the inner folds shows another method to be significantly better. A
+    map is learned from all training rows or, if there are many, from a sample (`Method.most_rows`);
+    all training rows vote.
 
     Differences from the raw features are tested by `paired_test`, with Holm's correction for the
-    number of methods. "better" is what is shown to be better than the raw features and than a
-    constant prediction: on noise many a method does better than raw k-NN. A single split tests the
-    fitted models: it shows which of them is better on new rows, not which method would be, if all
-    were fitted again to other rows (`PairedTest.of_fitted_models`).
+    number of methods. "better" means significantly better than the raw features and than a constant
+    prediction; on noise, many methods do better than raw k-NN. A single split tests the fitted
+    models: it shows which of them is better on new rows, not which method would be if all were
+    fitted again to other rows (`PairedTest.of_fitted_models`).
 
-    Where some rows have no label, the folds are cut over the others: only these are held out, and
-    only these vote. Methods that can (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) learn from the
-    training rows and all rows without a label, their scaler too; with groups, not from those of a
-    group that is held out. The others are ranked as if the rows without a label were not there.
+    If some rows are unlabelled, the folds split the others: only these are held out, and only these
+    vote. Methods that can (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) learn from the training
+    rows and all unlabelled rows, and so does their scaler; with groups, rows of a held-out group
+    are excluded. The other methods ignore unlabelled rows.
 
     Missing cells are filled with the median of the training rows after scaling, and indicators are
-    appended, 1 where the cell was missing and else 0: for columns that at least 5 of these rows
-    lack and 5 have, of columns with the same gaps for one, and at most one for every 10 rows
-    (`nearkin.tables.indicated_features`).
+    appended, 1 for a missing cell and else 0. Columns get one if at least 5 training rows are
+    missing and 5 are known; columns with the same gaps share one, and there is at most one for
+    every 10 rows (`nearkin.tables.indicated_features`).
 
-    With `sample_weight`, what has weights in its `fit` is fitted with them, of a pipeline every
-    such step; `Comparison.unweighted` names the others. The k nearest rows of a vote are k
-    distinct rows, which count once each. Folds, samples and degrees of freedom of the tests count
-    rows.
+    With `sample_weight`, every estimator (or step of a pipeline) whose `fit` takes weights is
+    fitted with them; `Comparison.unweighted` lists the others. The k nearest rows of a vote are k
+    distinct rows of equal weight. Folds, samples and the degrees of freedom of tests count rows.
 
-    "NCA tables" (`NCAClassifier`, `NCARegressor`) is no map for the vote of the k nearest, but a
-    predictor with a vote of its own, in the folds of three members. It takes the table unscaled and
-    with its gaps, and chooses penalty, temperature and distance in `fit`. Its members are learned
-    on the inner folds, and their votes for the rows that these hold out score it for the automatic
+    "NCA tables" (`NCAClassifier`, `NCARegressor`) is not a map for a k-NN vote but a predictor with
+    its own vote, from the folds of three members. It takes the table unscaled and with missing
+    cells, and chooses penalty, temperature and distance in `fit`. Its members are learned on the
+    inner folds, and their votes for the held-out rows of these give its score for the automatic
     choice.
 
-    Costs, for every method and fold, 3 fits for each of its settings and one more; for a predictor
-    one.
+    Cost: for every method and fold, 3 fits for each of its settings and one more; for a predictor
+    one fit.
     """
     start = time.perf_counter()
     deadline = np.inf if time_budget is None else time.time() + time_budget
@@ -326,11 +327,11 @@ def compare(
     if n_neighbors is not None and (n_rows := protocol.fewest_rows(folds)) < n_neighbors:
         reduced["n_neighbors"] = (n_neighbors, f"a fold leaves {n_rows} rows to learn from")
         protocol = replace(protocol, votes=(Vote(n_rows),))
-    # a predictor for tables is fitted to all rows meanwhile: very likely it will be chosen
+    # meanwhile, a predictor for tables is fitted to all rows, as it will very likely be chosen
     likely = [method for method in methods if method.own_vote]
     if not refit or time_budget is not None or len(likely) != 1:
         likely = []
-    # the constant costs nothing, and comes early, as the statuses of the methods rest on it
+    # the constant is cheap and comes early, since the statuses of the methods depend on it
     contestants: list[Method | Reference] = [methods[0], constant, *methods[1:], *references]
     with progress_bar(progress) as show:
         run = Run(n_jobs, deadline, show)
@@ -359,8 +360,9 @@ def compare(
 def _present(
     X: Any, y: Any, groups: Any, sample_weight: Any
 ) -> tuple[Any, Any, Any, np.ndarray | None]:
-    """Return the rows whose weight is not 0, with their targets, groups and weights; what is named
-    stays a name.
+    """Return the rows of nonzero weight, with their targets, groups and weights.
+
+    Names of columns are returned unchanged.
     """
     if sample_weight is None:
         return X, y, groups, None
@@ -388,17 +390,17 @@ def extend(
     ----------
     comparison : Comparison
     methods : sequence of Method, default=None
-        Those that it has are not run again; None takes `all_methods`. Of none, `[]`, the automatic
-        choice is fitted where it was not.
+        None takes `all_methods`; methods that were already compared are not run again. With `[]`,
+        the automatic choice is fitted if it was not.
     refit, time_budget, n_jobs, progress
         See `compare`.
 
     Returns
     -------
     Comparison
-        With the tests corrected for all methods, and the automatic choice among all. After a
-        KeyboardInterrupt, with the methods that were finished on every fold; with none `comparison`
-        as it is, but for `interrupted`.
+        The tests are corrected for all methods, and the automatic choice is among all. After a
+        KeyboardInterrupt it contains the methods that were finished on every fold; if there are
+        none, it is `comparison` with `interrupted` set.
     """
     start, protocol = time.perf_counter(), comparison.protocol
     if methods is None:
@@ -416,7 +418,7 @@ def extend(
             for before, of_fold in zip(comparison.found, later, strict=True)
         ]
         contestants = [*comparison.contestants, *added]
-        contestants.sort(key=lambda one: isinstance(one, Reference))  # these come last
+        contestants.sort(key=lambda one: isinstance(one, Reference))  # references come last
         extended = _ended(comparison.with_found(found, contestants), findings, run, refit)
     return replace(extended, seconds=comparison.seconds + time.perf_counter() - start)
 
@@ -427,7 +429,7 @@ def _jobs(folds: Sequence[TrainTest], contestants: Sequence[Method | Reference])
 
 
 def _kinds(protocol: Protocol) -> dict[str, bool]:
-    """Return which methods suit the table beside those that suit every table."""
+    """Return which kinds of methods suit this table, besides those that suit every table."""
     return {
         "semi_supervised": len(protocol.unlabelled) > 0,
         "balanced": protocol.score.name in BY_CLASS,
@@ -435,7 +437,7 @@ def _kinds(protocol: Protocol) -> dict[str, bool]:
 
 
 def _doubts(protocol: Protocol) -> Iterator[Doubt]:
-    """Yield why rows that were held out may have been known too well."""
+    """Yield reasons why the held-out scores may be too optimistic."""
     if protocol.keep_twins and protocol.n_twins:
         yield Doubt(
             "twins",
@@ -457,13 +459,13 @@ def _doubts(protocol: Protocol) -> Iterator[Doubt]:
 def huge_doubt(
     y: np.ndarray, number_of: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
 ) -> Doubt:
-    """Return the doubt that a few huge numbers decide R²; NaN is none.
+    """Return the doubt that a few huge numbers decide R²; NaN values are ignored.
 
     Parameters
     ----------
     y : ndarray of shape (n,)
     number_of : callable
-        Returns the numbers by which rows are named, of their positions.
+        Maps positions to the numbers by which rows are reported.
     """
     known = np.flatnonzero(~np.isnan(y))
     values, huge = y[known], huge_numbers(y[known])
@@ -476,7 +478,7 @@ def huge_doubt(
         )
     ]
     times, ends = "", np.sort(values[huge])[[0, -1]] / (median or np.nan)
-    # of numbers of both signs the median says nothing of what is usual
+    # for numbers of both signs, the median is not a typical magnitude
     if values.min() >= 0 and ends[0] >= 2:
         low, high = (f"{end:,.0f}" for end in ends)
         times = f", {low}{f' to {high}' * (low != high)} times the median,"
@@ -492,8 +494,9 @@ def huge_doubt(
 
 
 def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) -> Comparison:
-    """Return a comparison that says how it ended: by an interrupt, or else for which methods there
-    was no time left; where that is requested with the automatic choice, fitted to all rows.
+    """Return a comparison with its ending: an interrupt, or methods that ran out of time.
+
+    If requested, the automatic choice is fitted to all rows.
     """
     if findings.interrupted:
         return replace(comparison, interrupted=True)
@@ -511,7 +514,7 @@ def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) ->
         else:
             run.progress(f"fitting {method.name}", 0, 1)
             fold = Fold(comparison.protocol, comparison.protocol.labelled)
-            # `MethodResult.warnings` holds those of the folds
+            # `MethodResult.warnings` contains those of the folds
             with warnings.catch_warnings(action="ignore"):
                 winner, rows = contestant(method).pipeline(fold, choice)
     except KeyboardInterrupt:
@@ -522,11 +525,11 @@ def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) ->
 
 
 def _final_choice(comparison: Comparison, run: Run) -> tuple[Method, Choice]:
-    """Return the method, with its settings, that is fitted to all rows.
+    """Return the method, with its settings, to fit to all rows.
 
-    It is chosen on all rows as in the folds: but a single split has chosen already, and so have
-    folds that all took the same predictor for tables, which has no settings. Where time ran out, it
-    is what most folds chose.
+    It is chosen on all rows as in the folds. A choice already made is kept if there was a single
+    split, or if all folds took the same predictor for tables, which has no settings. If time ran
+    out, it is the choice of most folds.
     """
     protocol = comparison.protocol
     methods = [one for one in comparison.contestants if isinstance(one, Method)]

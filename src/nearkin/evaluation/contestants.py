@@ -1,10 +1,9 @@
-"""How a contestant does on a fold: it is fitted to the training rows, makes its choices inside
-them, and predicts the held-out rows.
+"""Evaluation of a contestant on a fold: fitted to the training rows, with choices made inside them.
 
-Most contestants learn a map and let the nearest rows vote in it: their dimension, parameters and
-vote are chosen by fits to inner folds of the training rows. A predictor for tables votes its own
-way, and its members, learned on the same inner folds, show how it would do. A reference is any
-other classifier or regressor.
+Most contestants learn a map in which the nearest rows vote. Their dimension, parameters and vote
+are chosen by fits to inner folds of the training rows. A predictor for tables has its own vote, and
+is scored for the choice by its members, learned on the same inner folds. A reference is any other
+classifier or regressor.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ from .scores import CLASSIFICATION, SCORES, OwnVote, Vote
 from .statistics import paired_test_by_rows, status_of
 from .weights import fitted
 
-# What a method may raise on a table that does not suit it: it is skipped then, with the reason.
+# Errors that a method may raise on an unsuitable table; it is then skipped, with the reason.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
-MOST_DENSE = 2**27  # entries of sparse rows that are made dense, 1 GB
+MOST_DENSE = 2**27  # entries of sparse rows that may be made dense, 1 GB
 CHOICE = "automatic choice"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What inner folds choose for a method.
+    """The choices of the inner folds for a method.
 
     Attributes
     ----------
     params : dict
     vote : Vote
     contributions : tuple of ndarray
-        Of the rows that each inner fold holds out, to the score; none without inner folds, or where
-        some of them could not be fitted: such a method is not the automatic choice where others can
-        be.
+        The contributions of the held-out rows of each inner fold to the score. Empty without inner
+        folds, or if some of these could not be fitted: such a method is only chosen automatically
+        if no other can be.
     """
 
     params: Params
@@ -55,31 +54,31 @@ class Choice:
 
     @property
     def mean(self) -> float:
-        """Return the mean score of the inner folds, NaN without any."""
+        """Return the mean score of the inner folds, NaN if there are none."""
         means = [of_fold.mean() for of_fold in self.contributions]
         return float(np.mean(means)) if means else np.nan
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a contestant did on the held-out rows of a fold.
+    """The result of a contestant on the held-out rows of a fold.
 
     Attributes
     ----------
     contributions : ndarray of shape (n_held_out,)
-        Of the rows to the score; their mean is the score.
+        The contributions of the rows, whose mean is the score.
     scores : dict of str to float
         All scores of the task.
     predicted : ndarray of shape (n_held_out,)
-        Positions of classes, or numbers.
+        Class codes, or numbers.
     choice : Choice
     dimension, n_learned : int
-        Of the map, and the rows that it was learned from.
+        Dimension of the map, and number of rows it was learned from.
     seconds : float
-        One fit with the chosen parameters.
+        Time of one fit with the chosen parameters.
     space : pair of ndarray, or None
-        Of a predictor for tables, which takes long to fit, on the first fold: training rows and
-        held-out ones in its learned space, for a picture.
+        On the first fold, for a predictor for tables, which is slow to fit: training rows and
+        held-out rows in its learned space, for a picture.
     warnings : Counter
     """
 
@@ -96,7 +95,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Skipped:
-    """What is left of a contestant that failed.
+    """The record of a contestant that failed.
 
     Attributes
     ----------
@@ -107,7 +106,7 @@ class Skipped:
 
 
 def outcome(fold: Fold, prediction: np.ndarray, choice: Choice, **fit: Any) -> Outcome:
-    """Return the outcome of a prediction of the held-out rows, with what is known of the fit."""
+    """Return the outcome of a prediction for the held-out rows, with details of the fit."""
     y, task = fold.protocol.y[fold.queries], fold.protocol.task
     weights = fold.protocol.weights_of(fold.queries)
     by_score = {
@@ -124,8 +123,9 @@ def outcome(fold: Fold, prediction: np.ndarray, choice: Choice, **fit: Any) -> O
 
 
 def answers(fold: Fold, model: Any, X: Any, learned: np.ndarray) -> np.ndarray:
-    """Return what a predictor that learned from some training rows says of others: shares of all
-    classes (n, n_classes), or numbers (n,).
+    """Return the predictions for X of a predictor that learned from some training rows.
+
+    These are probabilities of all classes (n, n_classes), or numbers (n,).
     """
     is_classes = fold.protocol.task == CLASSIFICATION
     predict = model.predict_proba if is_classes else model.predict
@@ -133,8 +133,10 @@ def answers(fold: Fold, model: Any, X: Any, learned: np.ndarray) -> np.ndarray:
 
 
 def of_all_classes(fold: Fold, found: np.ndarray, learned: np.ndarray) -> np.ndarray:
-    """Return shares of all classes (n, n_classes), where some training rows, given by position,
-    have only some of these; numbers as they are.
+    """Return probabilities of all classes (n, n_classes), if the training rows have only some of
+    them.
+
+    Numbers are returned unchanged.
     """
     if fold.protocol.task != CLASSIFICATION:
         return found
@@ -143,9 +145,9 @@ def of_all_classes(fold: Fold, found: np.ndarray, learned: np.ndarray) -> np.nda
     return shares
 
 
-# The three kinds of contestants. Each has `evaluate(fold)`, which returns an Outcome. A method also
-# has `choose(fold)`, and `pipeline(fold, choice)`: what a user gets, which predicts the labels
-# themselves, and the rows that vote.
+# The three kinds of contestants. `evaluate(fold)` returns an Outcome. A method also has
+# `choose(fold)`, and `pipeline(fold, choice)`, which returns the user's pipeline for predicting
+# labels, and the rows that vote.
 
 
 @dataclass(frozen=True)
@@ -156,9 +158,9 @@ class FittedMap:
     ----------
     steps : list of (str, transformer)
     Z, queries : ndarray or csr_array of shape (n, m) and (n_queries, m)
-        Training rows and queries, mapped.
+        Mapped training rows and queries.
     n_learned : int
-        Training rows that the map was learned from; all of them vote.
+        Number of training rows from which the map was learned; all training rows vote.
     seconds : float
     """
 
@@ -171,14 +173,14 @@ class FittedMap:
 
 @dataclass(frozen=True)
 class MapWithVote:
-    """A map, and the vote of the nearest training rows in it."""
+    """A map followed by a vote of the nearest training rows."""
 
     method: Method
 
     def fit(self, fold: Fold, params: Params) -> FittedMap:
-        """Return the map, learned from the training rows and from those without a label.
+        """Return the map, learned from the training rows and the unlabelled rows.
 
-        Of many training rows a sample is learned from.
+        If there are many training rows, it is learned from a sample.
         """
         method = self.method
         fold = fold if method.unlabelled or not len(fold.others) else fold.alone
@@ -206,8 +208,8 @@ class MapWithVote:
     def choose(self, fold: Fold) -> Choice:
         """Return the setting, dimension and vote with the highest mean score on the inner folds.
 
-        Of equals the smallest dimension, the first setting and vote. A setting that some inner fold
-        cannot fit is left out, unless no setting can be fitted there: then that fold is.
+        Ties go to the smallest dimension, then the first setting and vote. A setting that cannot be
+        fitted on some inner fold is left out; if none can be fitted on it, the fold is.
         """
         protocol, settings = fold.protocol, self.method.settings(fold.protocol.X.shape[1])
         found = defaultdict[tuple[int, int | None, int], list[np.ndarray]](list)
@@ -219,7 +221,7 @@ class MapWithVote:
                     fitted = self.fit(inner, setting)
                     full = fitted.Z.shape[1]
                     for m in self.method.cuts(full):
-                        # None: all dimensions, which may be fewer in another fold
+                        # None takes all dimensions, of which another fold may have fewer
                         cut = None if m == full else m
                         Z, queries = fitted.Z[:, :m], fitted.queries[:, :m]
                         for vote, prediction in enumerate(
@@ -239,17 +241,17 @@ class MapWithVote:
         }
         if not means:
             return Choice(settings[0], fold.votes[0])
-        # None, all dimensions, is the largest
+        # None, all dimensions, counts as the largest
         best = max(means, key=lambda key: (means[key], -(key[1] or np.inf), -key[0], -key[2]))
         number, cut, vote = best
         params = settings[number] | ({} if cut is None else {"n_components": cut})
-        # a method that some inner fold cannot fit has nothing to be paired with others by
+        # without results on all inner folds, the method cannot be paired with others
         contributions = tuple(found[best]) if n_fitted == len(fold.inner) else ()
         return Choice(params, fold.votes[vote], contributions)
 
     def evaluate(self, fold: Fold) -> Outcome:
-        """Return the outcome with the choices made on the inner folds."""
-        with warnings.catch_warnings(action="ignore"):  # those with the chosen setting count
+        """Return the outcome, with the choices made on the inner folds."""
+        with warnings.catch_warnings(action="ignore"):  # those of the chosen setting are recorded
             choice = self.choose(fold)
         found = self.fit(fold, choice.params)
         (prediction,) = fold.predictions(found.Z, found.queries, [choice.vote])
@@ -263,7 +265,7 @@ class MapWithVote:
         )
 
     def pipeline(self, fold: Fold, choice: Choice) -> tuple[Pipeline, np.ndarray]:
-        """Return scaler, map and vote, fitted, and the rows that vote."""
+        """Return the fitted scaler, map and vote as a pipeline, and the rows that vote."""
         found = self.fit(fold, choice.params)
         vote = choice.vote.estimator(fold.protocol.task).fit(found.Z, fold.labels)
         return Pipeline([*found.steps, ("vote", vote)]), fold.rows
@@ -271,15 +273,15 @@ class MapWithVote:
 
 @dataclass(frozen=True)
 class PredictorWithVote:
-    """A predictor that takes the rows as they are, and votes its own way: see `Method.own_vote`."""
+    """A predictor that takes unscaled rows and has its own vote; see `Method.own_vote`."""
 
     method: Method
 
     def fit(self, fold: Fold, *, own_folds: bool = False) -> tuple[Any, np.ndarray]:
-        """Return the predictor and the positions of the training rows that it learned from.
+        """Return the predictor, and the positions of the training rows it learned from.
 
-        Its members are learned on folds of the protocol, which keep groups and twins together, or
-        on its own.
+        Its members are learned on the inner folds, which keep groups and twins together, or on its
+        own folds.
         """
         protocol, predictor = fold.protocol, clone(self.method.estimator)
         predictor.set_params(random_state=protocol.random_state)
@@ -297,9 +299,7 @@ class PredictorWithVote:
         return predictor, learned
 
     def choose(self, fold: Fold) -> Choice:
-        """Return what its members, learned on the inner folds, say of the rows that these hold
-        out.
-        """
+        """Return the choice, scored by the members' votes on the inner folds."""
         return self._choice(fold, *self.fit(fold))
 
     def _choice(self, fold: Fold, predictor: Any, learned: np.ndarray) -> Choice:
@@ -307,13 +307,13 @@ class PredictorWithVote:
         place = np.full(len(fold.protocol.y), -1)
         place[rows] = np.arange(len(rows))
         if any((place[inner.queries] < 0).any() for inner in fold.inner):
-            return Choice({}, vote)  # its folds were cut otherwise, as there were too few rows
+            return Choice({}, vote)  # too few rows for the inner folds; it used other ones
         votes = of_all_classes(fold, predictor.held_out_votes_, learned)
         by_fold = [inner.contributions(votes[place[inner.queries]]) for inner in fold.inner]
         return Choice({}, vote, tuple(by_fold))
 
     def evaluate(self, fold: Fold) -> Outcome:
-        """Return the outcome: one fit serves the choice, the prediction and the picture."""
+        """Return the outcome; one fit serves the choice, the prediction and the picture."""
         X = fold.protocol.X
         start = time.perf_counter()
         predictor, learned = self.fit(fold)
@@ -330,9 +330,9 @@ class PredictorWithVote:
         )
 
     def pipeline(self, fold: Fold, _: Choice | None = None) -> tuple[Pipeline, np.ndarray]:
-        """Return the predictor and the rows that vote: it has no settings.
+        """Return the predictor, which has no settings, and the rows that vote.
 
-        Its members are learned on folds of its own, unless some rows belong together.
+        Its members are learned on its own folds, unless some rows belong together.
         """
         apart = len(np.unique(fold.protocol.units[fold.rows])) == len(fold.rows)
         predictor, learned = self.fit(fold, own_folds=apart)
@@ -341,7 +341,7 @@ class PredictorWithVote:
 
 @dataclass(frozen=True)
 class AnyPredictor:
-    """A classifier or regressor that has nothing to choose."""
+    """A classifier or regressor without choices."""
 
     reference: Reference
 
@@ -369,7 +369,7 @@ class AnyPredictor:
 
 
 def contestant(one: Method | Reference) -> Any:
-    """Return how a method or reference is fitted, chooses and predicts."""
+    """Return the object that fits, chooses and predicts for a method or reference."""
     if isinstance(one, Reference):
         return AnyPredictor(one)
     return PredictorWithVote(one) if one.own_vote else MapWithVote(one)
@@ -378,12 +378,12 @@ def contestant(one: Method | Reference) -> Any:
 def automatic(
     choices: dict[str, Choice], methods: Sequence[Method], protocol: Protocol, rows: np.ndarray
 ) -> str:
-    """Return the name of the method that is chosen by the inner folds of some rows.
+    """Return the name of the method chosen by the inner folds.
 
-    It is the predictor for tables, unless the paired test on the rows that these folds hold out
-    shows another method to be better (at .05, by Holm over the other methods); of several such, the
-    one with the best score. Where no predictor for tables is compared, the method with the best
-    score: of equals the first, without inner folds raw k-NN.
+    It is the predictor for tables, unless the paired test on the held-out rows of these folds shows
+    another method to be significantly better (at .05, Holm-corrected over the other methods); among
+    several, the one with the best score. If no predictor for tables is compared, it is the method
+    with the best score; ties go to the first one, and without inner folds it is raw k-NN.
     """
     methods, sign = [method for method in methods if method.name in choices], protocol.score.sign
     predictors = [method.name for method in methods if method.own_vote]

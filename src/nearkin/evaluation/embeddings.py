@@ -1,10 +1,9 @@
-"""Scores of an embedding: neighbours kept, neighbours of the same class, held-out votes, held-out
-comparisons.
+"""Scores of an embedding: preserved neighbours, same-class neighbours, held-out accuracy.
 
 A semi-supervised embedding moves labelled rows towards their class. Leave-one-out accuracy on these
-rows measures how well the method fits the labels, random ones as well as true ones, and says
-nothing of new rows. So the rows whose labels were used and those whose labels were not are scored
-separately, and `labelled` is an argument without a default.
+rows only measures how well the method fits the labels, even random ones, and says nothing about new
+rows. Therefore rows whose labels were used are scored separately from the others, and `labelled` is
+an argument without a default.
 """
 
 from __future__ import annotations
@@ -27,16 +26,15 @@ from .scores import CLASSIFICATION, Vote
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of rows for K = 1, 2, ...; rows whose labels made the embedding are never mixed with
-    the others.
+    """Shares of rows for K = 1, 2, ..., separately for rows whose labels were used and the others.
 
     Attributes
     ----------
     used, unused : ndarray of shape (n_neighbors,)
-        Shares, between 0 and 1, of the rows whose labels were used, and of those whose labels were
-        not; NaN if there are none.
+        Shares between 0 and 1 among the rows whose labels were used, and among the others; NaN if
+        there are no such rows.
     n_used, n_unused : int
-        How many rows there are of each.
+        Number of rows of each kind.
     """
 
     used: np.ndarray
@@ -48,10 +46,10 @@ class Shares:
 def neighborhood_preservation(
     X: Any, Z: Any, n_neighbors: int = 10, *, rows: Any = None
 ) -> np.ndarray:
-    """Return for K = 1, 2, ... the share of rows that keep their nearest neighbour among their K
-    nearest.
+    """Return the share of rows whose nearest neighbour stays among their K nearest, for K = 1, 2,
+    ....
 
-    Figure 6 of Discriminative Projections. It uses no labels.
+    This is figure 6 of Discriminative Projections. No labels are used.
 
     Parameters
     ----------
@@ -61,19 +59,19 @@ def neighborhood_preservation(
         The same rows, embedded.
     n_neighbors : int, default=10
         Largest K, at most n - 1.
-    rows : boolean mask of shape (n,) or array of row numbers, default=None
-        The rows to be scored, by their neighbours among all; None takes all.
+    rows : boolean mask of shape (n,) or array of row indices, default=None
+        The rows to score, with neighbours among all rows; None takes all.
 
     Returns
     -------
     ndarray of shape (n_neighbors,)
-        Shares between 0 and 1, never falling with K. Where several rows of X are equally near (to
-        ten digits), each of them is the nearest neighbour. Which of equally near rows of Z count is
-        unspecified.
+        Shares between 0 and 1, nondecreasing in K. If several rows of X are equally near (to ten
+        digits), each of them counts as the nearest neighbour. Ties between equally near rows of Z
+        are broken arbitrarily.
 
     Notes
     -----
-    Cost: two exact searches, n^2 (p + m), in n n_neighbors memory.
+    Cost: two exact searches, n^2 (p + m), and n n_neighbors memory.
     """
     X, Z = as_rows(X), as_rows(Z)
     check_consistent_length(X, Z)
@@ -82,37 +80,37 @@ def neighborhood_preservation(
         raise ValueError("rows selects no row: there is nothing to score.")
     J = np.column_stack([nearest(X, 1).indices, _neighbors(Z, n_neighbors)])[rows]
     X = X.astype(np.float64, copy=False)
-    # by differences, so that the distance of duplicates is 0
+    # computed from differences, so that the distance of duplicates is exactly 0
     smallest, *distances = (paired_euclidean_distances(X[rows], X[neighbors]) for neighbors in J.T)
     return _share_by_k(np.column_stack(distances) <= smallest[:, None] * (1 + 1e-10))
 
 
 def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) -> Shares:
-    """Return for K = 1, 2, ... the share of rows with at least one row of their class among their K
-    nearest.
+    """Return the share of rows with a row of their class among their K nearest, for K = 1, 2, ....
 
-    Figures 3 and 7 of Discriminative Projections, where both kinds of rows are mixed.
+    This is the measure of figures 3 and 7 of Discriminative Projections, which mix both kinds of
+    rows.
 
     Parameters
     ----------
     Z : array or sparse matrix of shape (n, m)
         Embedded rows.
     y : array of shape (n,)
-        The true class of every row, also of those that the embedding was made without.
+        The true class of every row, including rows whose labels were not used.
     n_neighbors : int, default=10
         Largest K, at most n - 1.
     labelled : boolean array of shape (n,)
-        The rows whose labels were used to make Z; `np.zeros(n, dtype=bool)` if none were.
+        The rows whose labels were used to compute Z; `np.zeros(n, dtype=bool)` if there are none.
 
     Returns
     -------
     Shares
-        The neighbours come from all rows, labelled or not. For a row alone in its class none is of
-        its class.
+        Neighbours are searched among all rows, labelled or not. A row that is alone in its class
+        never has a same-class neighbour.
 
     Notes
     -----
-    Cost: one exact search, n^2 m, in n n_neighbors memory.
+    Cost: one exact search, n^2 m, and n n_neighbors memory.
     """
     Z = as_rows(Z)
     codes, labelled = _truth(Z, y, labelled)
@@ -124,19 +122,20 @@ def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) ->
 def held_out_accuracy(
     Z: Any, y: Any, labelled: Any, n_neighbors: Sequence[int] = (1, 3, 5, 10)
 ) -> dict[int, float]:
-    """Return for several k how often the k nearest labelled rows vote right for a row whose label
-    was not used.
+    """Return the k-NN accuracy on rows whose labels were not used, for several k.
+
+    Labelled rows vote.
 
     Parameters
     ----------
     Z : array or sparse matrix of shape (n, m)
         Embedded rows.
     y : array of shape (n,)
-        The true class of every row, also of those that the embedding was made without.
+        The true class of every row, including rows whose labels were not used.
     labelled : boolean array of shape (n,)
-        The rows that vote: those whose labels were used to make Z. All others are scored.
+        The rows that vote: those whose labels were used to compute Z. All others are scored.
     n_neighbors : sequence of int, default=(1, 3, 5, 10)
-        Each k, at most the number of labelled rows.
+        Values of k, at most the number of labelled rows.
 
     Returns
     -------
@@ -162,28 +161,28 @@ def held_out_accuracy(
 
 
 def comparison_accuracy(model: Any, comparisons: Any, sample_weight: Any = None) -> float:
-    """Return the share of comparisons of distances that a metric orders right.
+    """Return the share of distance comparisons that a metric orders correctly.
 
     Parameters
     ----------
     model : fitted estimator or None
         Anything with `transform`: a learned metric, a pipeline that ends with one, an
-        `EmbeddingAdapter`, whose rows are compared by cosine; or a `Matcher`. None for the
-        Euclidean distance of rows as they are.
+        `EmbeddingAdapter` (rows are compared by cosine), or a `Matcher`. None takes the Euclidean
+        distance of the original rows.
     comparisons : array of shape (n, 3, p) or (n, 4, p)
-        Triplets of rows (a, b, c), of which a is nearer to b than to c, or quadruplets (a, b, c,
-        d), of which a is nearer to b than c to d. Take some that the metric was not learned from.
+        Triplets of rows (a, b, c), where a is closer to b than to c, or quadruplets (a, b, c, d),
+        where a is closer to b than c to d. Use comparisons from which the metric was not learned.
     sample_weight : array of shape (n,), default=None
-        How much each comparison counts, at least 0; None for 1 each.
+        Weights of the comparisons, at least 0; None for equal weights.
 
     Returns
     -------
     float
-        Between 0 and 1. Equal distances are half right, so a metric that says nothing has 0.5.
+        Between 0 and 1. Equal distances count as half correct, so an uninformative metric has 0.5.
 
     Notes
     -----
-    Cost: that of `transform` for 4 n rows.
+    Cost: that of `transform` on 4 n rows.
 
     Examples
     --------
@@ -213,9 +212,9 @@ def comparison_accuracy(model: Any, comparisons: Any, sample_weight: Any = None)
 
 
 def _truth(Z: Any, y: Any, labelled: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the class of every row as a number, and whose labels were used.
+    """Return class codes of all rows, and the mask of rows whose labels were used.
 
-    Labels that hide those of the other rows are refused.
+    Raises an error if the labels of the other rows are hidden.
     """
     labelled = np.asarray(labelled)
     if labelled.dtype != bool:
@@ -233,13 +232,15 @@ def _truth(Z: Any, y: Any, labelled: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _neighbors(Z: Any, n_neighbors: int) -> np.ndarray:
-    """Return the K nearest rows of every row: (n, K)."""
+    """Return the K nearest rows of every row, (n, K)."""
     n = Z.shape[0]
     return nearest(Z, check_integer(n_neighbors, "n_neighbors", 1, n - 1)).indices.reshape(n, -1)
 
 
 def _share_by_k(hits: np.ndarray) -> np.ndarray:
-    """Return the share of rows with a hit among their first 1, 2, ... entries; NaN without rows."""
+    """Return the share of rows with a hit in their first 1, 2, ... entries; NaN if there are no
+    rows.
+    """
     if not len(hits):
         return np.full(hits.shape[1], np.nan)
     return np.logical_or.accumulate(hits, axis=1).mean(axis=0)

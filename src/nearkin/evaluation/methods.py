@@ -1,6 +1,4 @@
-"""What is compared: maps with the settings among which inner folds choose, and references that are
-no maps.
-"""
+"""The contestants: maps with the settings to choose among, and other predictors as references."""
 
 from __future__ import annotations
 
@@ -29,9 +27,9 @@ DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
 # the references that learn nothing from the features
 CONSTANTS = ("majority", "mean", "median")
-# What `compared_as` may hold beside the attributes of a Method.
+# Keys of `compared_as` other than the attributes of a Method.
 WHEN = {"params", "regression", "semi_supervised", "balanced"}
-# rows that a map is learned from, at most: with more, held-out scores hardly rise
+# maximum number of rows to learn a map from: with more, held-out scores hardly improve
 # (benchmarks/costs.py)
 MOST_ROWS = 4000
 
@@ -39,54 +37,52 @@ Params = dict[str, Any]
 
 
 class LDA(LinearDiscriminantAnalysis):
-    """scikit-learn's LDA, by eigenvectors where LAPACK's SVD does not converge.
-
-    The SVD may fail even on finite rows.
-    """
+    """scikit-learn's LDA, by eigenvectors if LAPACK's SVD fails, as it may on finite rows."""
 
     def fit(self, X: Any, y: Any) -> LDA:
         """Learn the map."""
         try:
             return super().fit(X, y)
-        except (np.linalg.LinAlgError, IndexError):  # the latter: classes of copies of one row
+        except (np.linalg.LinAlgError, IndexError):  # IndexError: all rows of a class are equal
             self.set_params(solver="eigen", shrinkage=1e-6)
             return super().fit(X, y)
 
 
 @dataclass(frozen=True)
 class Method:
-    """A map, unfitted, and how `compare` treats it.
+    """An unfitted map, and how `compare` treats it.
 
-    The classes of nearkin have these attributes but the first two in a dictionary `compared_as`, by
-    name of the method: `compared_as = {"DNE": {"settings": lambda p: [{"n_neighbors": k} for k in
-    (1, 3, 10)]}}`. It may also hold `params`, for the constructor, None if it takes no classes;
-    `regression`, those with which it takes a target of numbers; `semi_supervised=True`, where it is
-    only compared on tables some rows of which have no label; and `balanced=True`, where only by a
-    score in which all classes count alike.
+    The classes of nearkin have these attributes, except the first two, in a dictionary
+    `compared_as`, by name of the method: `compared_as = {"DNE": {"settings": lambda p:
+    [{"n_neighbors": k} for k in (1, 3, 10)]}}`. It may also contain `params` for the constructor,
+    or None if the class does not take class labels; `regression`, the parameters for real-valued
+    targets; `semi_supervised=True` for methods that are only compared if some rows are unlabelled;
+    and `balanced=True` for methods that are only compared under a score that weights all classes
+    equally.
 
     Attributes
     ----------
     name : str
     estimator : transformer with a parameter `n_components`, or None for the raw features
-        Its labels are the numbers 0, 1, ... of the classes.
+        It is fitted with class codes 0, 1, ....
     settings : function of the number of features p
         Returns the parameter settings to choose among.
     nested : bool
-        Whether the first m columns of a fit are the fit with m components; one fit then serves
-        every dimension of `DIMENSIONS`. Otherwise `settings` must vary `n_components` itself.
+        Whether the first m columns of a fit are the fit with m components, so that one fit serves
+        all of `DIMENSIONS`. Otherwise `settings` must vary `n_components` itself.
     most_rows : int
-        From how many rows a map is learned. Of more training rows a sample is drawn, stratified by
-        class; all vote.
+        Maximum number of rows to learn a map from. If there are more training rows, a sample
+        stratified by class is drawn; all training rows vote.
     max_components : function of p and the number of classes
-        Returns the largest n_components; the number of classes is 1 for a target of numbers.
+        Returns the largest n_components; the number of classes is 1 for a regression.
     own_vote : bool
-        Whether it is no map but a predictor with a method `fit_encoded`, such as `NCAClassifier`:
-        it takes the features of the table unscaled and with their gaps, has no settings, and the
-        rows that it learned from vote its own way. The inner folds are those of its members:
-        `held_out_votes_` score it for the automatic choice.
+        Whether it is not a map but a predictor with a method `fit_encoded`, such as
+        `NCAClassifier`: it takes the features of the table unscaled and with missing cells, has no
+        settings, and has its own vote of the rows it learned from. The inner folds are those of its
+        members, and `held_out_votes_` give its score for the automatic choice.
     unlabelled : bool
-        Whether it also learns from rows without a label: y is then the number of the class or -1;
-        of a target of numbers NaN.
+        Whether it also learns from unlabelled rows: y is then a class code or -1, or NaN for a
+        regression.
     """
 
     name: str
@@ -99,21 +95,21 @@ class Method:
     unlabelled: bool = False
 
     def cuts(self, n_components: int) -> list[int]:
-        """Return the dimensions that a fit with so many components serves."""
+        """Return the dimensions that a fit with `n_components` serves."""
         nested = self.nested and self.estimator is not None
         return [*(m for m in DIMENSIONS if m < n_components and nested), n_components]
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A predictor of another kind, to know what the table allows; ranked apart, not tested.
+    """A predictor of another kind, which shows what is possible; ranked separately, not tested.
 
     Attributes
     ----------
     name : str
     estimator : classifier or regressor
     most_rows : int
-        It learns from at most so many rows.
+        Maximum number of rows it learns from.
     """
 
     name: str
@@ -124,12 +120,10 @@ class Reference:
 def default_methods(
     task: str = CLASSIFICATION.name, *, semi_supervised: bool = False, balanced: bool = False
 ) -> list[Method]:
-    """Return the methods that answer first.
+    """Return the fast methods: the raw features, the predictor for tables and, for classes, LDA.
 
-    These are the raw features, the predictor for tables and, for classes, LDA.
-
-    With `balanced` the predictor that weighs the classes alike is among them, and with
-    `semi_supervised` those methods that make sense only where some rows have no label.
+    `balanced` adds the predictor that weights all classes equally, and `semi_supervised` the
+    methods that only make sense if some rows are unlabelled.
     """
     first = (RAW, "NCA tables", "NCA tables balanced", "LDA")
     every = all_methods(task, semi_supervised=semi_supervised, balanced=balanced)
@@ -141,10 +135,10 @@ def default_methods(
 def all_methods(
     task: str = CLASSIFICATION.name, *, semi_supervised: bool = False, balanced: bool = False
 ) -> list[Method]:
-    """Return the raw features, PCA, LDA and the methods of nearkin for a task, quick ones first.
+    """Return the raw features, PCA, LDA and the methods of nearkin for a task, fast ones first.
 
-    Those that make sense only where some rows have no label, or by a score in which all classes
-    count alike, are among them with `semi_supervised=True` and `balanced=True`.
+    `semi_supervised=True` adds the methods that only make sense if some rows are unlabelled,
+    `balanced=True` those for scores that weight all classes equally.
     """
     given = {"semi_supervised": semi_supervised, "balanced": balanced}
     methods = [Method(RAW, None), Method("PCA", PCA(svd_solver="full"), unlabelled=True)]
@@ -165,7 +159,7 @@ def all_methods(
 
 
 def constant_reference(task: str = CLASSIFICATION.name, score: str | None = None) -> Reference:
-    """Return what predicts the same of every row: see `default_references`."""
+    """Return the reference that predicts a constant; see `default_references`."""
     all_rows = 2**40
     if task == CLASSIFICATION.name:
         return Reference("majority", DummyClassifier(strategy="prior"), all_rows)
@@ -179,15 +173,14 @@ def default_references(
     n_classes: int = 1,
     score: str | None = None,
 ) -> list[Reference]:
-    """Return what most people would use instead.
+    """Return common alternatives: a constant, a linear model, a random forest and boosted trees.
 
-    These are a constant, a linear model, a random forest and boosted trees.
+    The constant is the largest class; for a regression the mean, or the median with the score
+    "mae".
 
-    The constant is the largest class; of numbers the mean, or by the score "mae" the median.
-
-    Of more than 100 features boosting looks at 100 in a node, in 63 bins; of more than 10 classes,
-    each of which has a tree in every iteration, it takes fewer than 100 iterations. Both make it
-    quicker at about equal accuracy.
+    With more than 100 features, boosting considers 100 per node, in 63 bins. With more than 10
+    classes, each of which has a tree in every iteration, it takes fewer than 100 iterations. Both
+    make it faster at about equal accuracy.
     """
     boosting: dict[str, Any] = {
         "max_bins": 63 if n_features > 100 else 255,

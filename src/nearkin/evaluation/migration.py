@@ -1,5 +1,5 @@
-"""What a map between two models' embeddings keeps of the search, against embedding everything
-again: a verdict, by held-out queries and documents.
+"""How much of a search a map between two models' embeddings preserves, compared with embedding
+everything again, with a verdict from held-out queries and documents.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..vectors.migration import FEWEST, SIDES, Sample, Search, shared
 from .statistics import PairedTest, paired_test_by_rows
 
 N_NEIGHBORS = 10
-KEPT, LOST = 0.95, 0.5  # shares of the search that are kept: "migrate", and "embed again"
+KEPT, LOST = 0.95, 0.5  # shares of the search that are kept, for "migrate" and "embed again"
 MIGRATE, WITH_LOSS, EMBED_AGAIN = "migrate", "migrate with a loss", "embed again"
 AGAIN, OLD, ROTATION, LEAST_SQUARES, MAP = (
     "embedded again",
@@ -31,8 +31,7 @@ NEIGHBORS, NDCG, PRECISION = "recall@10", "nDCG@10", "precision@10"
 
 @dataclass(frozen=True)
 class Unseen:
-    """The deciding score for queries of classes that no row has whose label the map has learned
-    from.
+    """The deciding score for queries of classes whose labels the map has not used.
 
     Attributes
     ----------
@@ -48,38 +47,37 @@ class Unseen:
 
 @dataclass(frozen=True)
 class MigrationVerdict:
-    """What `evaluate_migration` found.
+    """The result of `evaluate_migration`.
 
     Attributes
     ----------
     verdict : {"migrate", "migrate with a loss", "embed again"}
     scores : dict of str to dict of str to float
-        By way of search ("embedded again", "old model", "rotation", "least squares", "migration")
-        and name: "recall@10" and "nDCG@10" of the new model's own ten neighbours, and with labels
-        "precision@10".
+        By kind of search ("embedded again", "old model", "rotation", "least squares", "migration")
+        and score name: "recall@10" and "nDCG@10" of the new model's own ten neighbours, and with
+        labels "precision@10".
     score : str
-        What decides: "precision@10" with labels, else "recall@10".
+        The deciding score: "precision@10" with labels, else "recall@10".
     reference : str
-        What the migration is compared with: embedding everything again, or the old model where
-        labels show its search to be better.
+        What the migration is compared with: embedding everything again, or the old model if its
+        search is significantly better by labels.
     test : PairedTest
-        Difference of the migration to that, in the score.
+        Difference of the migration from the reference, in this score.
     kept : float
     interval : tuple of float
-        Share of the reference's score that is kept, above what chance would find, with its 95 %
-        interval.
+        Share of the reference's score that is kept, in excess of chance, and its 95 % interval.
     unseen : Unseen or None
-        With labels that the map makes use of, and eight classes or more: a quarter of the classes,
-        whose labels another map has not seen.
+        Result for a quarter of the classes whose labels another map has not used; if the map uses
+        labels and there are eight classes or more.
     curve : dict of int to float
-        The score by rows that the map was learned from: a quarter, a half, and all that were not
+        The score by number of rows used for learning: a quarter, half, and all rows that were not
         held out.
     growth : PairedTest
-        Difference of the last two.
+        Difference between the last two.
     map : Migration
-        The one that was evaluated.
+        The map that was evaluated.
     n_queries, n_documents, n_rows : int
-        Held out; and rows of the sample, without duplicates.
+        Numbers of held-out queries and documents, and of rows of the sample without duplicates.
     """
 
     verdict: str
@@ -99,17 +97,16 @@ class MigrationVerdict:
 
     @property
     def gain_of_more(self) -> float:
-        """Return the score that a sample of any size would add, extrapolated; 0 where doubling it
-        to what it is added nothing that is shown.
+        """Return the gain in score from a sample of unlimited size, extrapolated.
 
-        The error of a linear map falls as 1 / rows: what the last doubling has added, all that
-        follow will add together.
+        The error of a linear map falls as 1 / rows, so all further doublings together gain as much
+        as the last one did. The result is 0 if that gain was not significant.
         """
         return self.growth.difference if self.growth.interval()[0] > 0 else 0.0
 
     @property
     def rows_needed(self) -> float:
-        """Return the rows to learn from with which .95 would be kept, extrapolated; inf if none."""
+        """Return the number of rows needed to keep .95, extrapolated; inf if no number suffices."""
         if self.kept >= KEPT:
             return max(self.curve)
         lost = self.scores[self.reference][self.score] - self.scores[MAP][self.score]
@@ -126,16 +123,17 @@ def evaluate_migration(
     labels: Any = None,
     random_state: int = 0,
 ) -> MigrationVerdict:
-    """Say whether a new model can search the index of an old one through a map, at what loss.
+    """Evaluate whether a new model can search the index of an old one through a map, and at what
+    loss.
 
     Half of the rows are held out, at most 4,000: a quarter of these are queries, the others the
-    documents of an index. The map is learned from the rows that are left, with its setting chosen
-    inside them, so it is a little worse than one that is learned from all.
+    documents of an index. The map, including its setting, is learned from the remaining rows, so it
+    is slightly worse than one learned from all.
 
-    With r the reference's score, s the migration's and c what chance would find, the share (s - c)
-    / (r - c) is kept. "migrate": at least .95, at the lower end of the 95 % interval. "embed
-    again": less than half, at its upper end. Else "migrate with a loss", and also where classes
-    whose labels are not learned from are shown to keep less than .95.
+    With r the reference's score, s the migration's and c that of chance, the share (s - c) / (r -
+    c) is kept. The verdict is "migrate" if the lower end of its 95 % interval is at least .95, and
+    "embed again" if the upper end is less than half. Otherwise, or if classes whose labels are not
+    used keep significantly less than .95, it is "migrate with a loss".
 
     Parameters
     ----------
@@ -145,8 +143,8 @@ def evaluate_migration(
         What is mapped: new queries into the old index, or the documents of the old index into the
         new space.
     labels : array of shape (n,), default=None
-        Classes, -1, None or NaN for none. They take part in the map, and decide by precision@10;
-        the reference is then the better of both models' own search. Without, the new model's own
+        Classes; -1, None or NaN for none. They are used for the map, and precision@10 decides; the
+        reference is then the better of both models' own search. Without labels, the new model's own
         ten neighbours decide.
     random_state : int, default=0
 
@@ -156,7 +154,7 @@ def evaluate_migration(
 
     Notes
     -----
-    Rows that repeat a row exactly, by the new model, are left out. Intervals are those of queries,
+    Rows that are exact duplicates under the new model are left out. Intervals are over queries,
     widened for the rows that the map was learned from (`statistics.paired_test_by_rows`).
     """
     check_choice(side, "side", SIDES)
@@ -228,17 +226,17 @@ def evaluate_migration(
 
 
 class Judge:
-    """Scores what held-out queries find.
+    """Scores the results of held-out queries.
 
     Attributes
     ----------
     search : Search
     n_fit : int
-        Rows that maps were learned from.
+        Number of rows that maps were learned from.
     own : int array of shape (q, 10)
-        What the new model finds by itself.
+        Results of the new model's own search.
     asked : boolean array of shape (q,)
-        The queries that are scored by labels; all without these.
+        The queries that are scored by labels; without labels, all.
     """
 
     def __init__(self, search: Search, n_fit: int) -> None:
@@ -251,15 +249,15 @@ class Judge:
                 raise ValueError("labels name no class of two rows: leave them out, or give more.")
 
     def by_model(self, which: str) -> np.ndarray:
-        """Return what the "new" or the "old" model finds by itself, (q, 10)."""
+        """Return the results of the "new" or the "old" model's own search, (q, 10)."""
         return self.search.by_model(which, N_NEIGHBORS)
 
     def by_map(self, model: Any) -> np.ndarray:
-        """Return what is found through a fitted map."""
+        """Return the results through a fitted map."""
         return self.search.by_map(model.components_, model.bias_, N_NEIGHBORS)
 
     def scores(self, ranked: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the scores of queries by name; those by labels of queries that have one."""
+        """Return the scores of queries by name; those by labels only for labelled queries."""
         n, k = self.own.shape
         hits = shared(ranked, self.own).astype(float)
         of_own = retrieval_scores(hits, np.ones((n, N_NEIGHBORS)), np.full(n, k))
@@ -269,7 +267,7 @@ class Judge:
         return scores
 
     def by_chance(self) -> float:
-        """Return the score of documents drawn by lot."""
+        """Return the score of random documents."""
         q, d = self.search.queries.codes, self.search.documents.codes
         if q is None or d is None:
             return N_NEIGHBORS / len(self.search.documents)
@@ -280,7 +278,7 @@ class Judge:
         return paired_test_by_rows([a], [b], [np.flatnonzero(self.asked)], self.n_fit)
 
     def of_classes(self, chosen: np.ndarray, a: np.ndarray, b: np.ndarray) -> Unseen | None:
-        """Return means and the test of a difference for queries of some classes."""
+        """Return means and the test of the difference for queries of some classes."""
         codes = self.search.queries.codes
         assert codes is not None
         rows = np.flatnonzero(self.asked)

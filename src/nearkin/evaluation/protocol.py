@@ -1,5 +1,5 @@
-"""Which rows are held out, which are learned from, and on which choices are made: by rules of the
-table alone, before any fit. And the rows of a fold as all contestants see them.
+"""Which rows are held out, which are learned from, and on which choices are made, by rules that
+only depend on the table; and the rows of a fold as contestants see them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .twins import chained_rows, n_with_twin, twin_groups
 from .weights import fitted
 
 N_SPLITS = 5
-HELD_OUT_ROWS = 1500  # folds are drawn anew until about so many rows were held out
+HELD_OUT_ROWS = 1500  # splits are repeated until about this many rows have been held out
 MOST_REPEATS = 3
 SPLIT_ROWS = 20_000  # labelled rows above which there is a single split, with more held-out rows
 SPLIT_HELD_OUT = 5000
@@ -48,47 +48,47 @@ INNER_SPLITS = 3
 FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in one to learn from
 NO_ROWS = np.arange(0)
 
-TrainTest = tuple[np.ndarray, np.ndarray]  # row numbers
+TrainTest = tuple[np.ndarray, np.ndarray]  # row indices
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """The rules for every method: only rows with a label are held out, and only they vote.
+    """The rules for every method. Only labelled rows are held out, and only these vote.
 
     Attributes
     ----------
     X : array or csr_array of shape (n, p)
-        NaN where a cell is missing.
+        NaN for missing cells.
     y : ndarray of shape (n,)
-        Positions of the labels in `classes`, -1 for none; or numbers, NaN for none.
+        Class codes, -1 for none; or numbers, NaN for none.
     classes : ndarray
-        The sorted labels; empty for a target of numbers.
+        The sorted labels; empty for a regression.
     units : ndarray of shape (n,)
-        Numbers of the groups of rows that stay on one side of every split: twins, and the user's
+        Codes of the groups of rows that stay on the same side of every split: twins, and given
         groups.
     grouped : bool
-        Whether the user gave groups, which may be large.
+        Whether groups were given, which may be large.
     keep_twins : bool
-        Whether near-twins of held-out rows are learned from.
+        Whether near-twins of held-out rows may be used for learning.
     votes : tuple of Vote
-        Among which inner folds choose.
+        The votes among which inner folds choose.
     score : Score
-        By which they do.
+        The score that decides these choices.
     choice_rows : int
-        Rows on which choices are made, at most: 2,000, of more than 131 features those with 2^18
-        entries, but at least 700.
+        Maximum number of rows on which choices are made: 2,000; for more than 131 features, rows
+        with 2^18 entries in total, but at least 700.
     features : sequence of p Feature or None
-        Which features are of one column of the table; None where each is a number.
+        Tells which features belong to the same column of the table; None if each is a number.
     unlabelled : ndarray
         The rows without a label.
     weights : ndarray of shape (n,) or None
-        How much each row counts in fits and in scores, larger than 0; the k nearest rows of a vote
-        count once each.
+        Weights of the rows in fits and in scores, greater than 0; the k nearest rows of a vote have
+        equal weight.
     n_twins : int
-        Rows that have a twin.
+        Number of rows that have a twin.
     n_chained : int
-        Rows in tight groups of more than ten, which folds split where the user gave no groups: see
-        `chained_rows`.
+        Number of rows in tight groups of more than ten, which folds split if no groups were given;
+        see `chained_rows`.
     """
 
     X: Any
@@ -116,19 +116,19 @@ class Protocol:
 
     @cached_property
     def missing_cells(self) -> np.ndarray:
-        """Return how many cells of each feature are missing."""
+        """Return the number of missing cells of each feature."""
         return missing_cells(self.X)
 
     def weights_of(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the weights of some rows, where rows have weights."""
+        """Return the weights of some rows, or None."""
         return None if self.weights is None else self.weights[rows]
 
     def preprocessing(self) -> list[tuple[str, Any]]:
-        """Return the steps before a map, unfitted: a scaler and an imputer, where needed.
+        """Return the unfitted steps before a map: a scaler and an imputer, if needed.
 
-        Scaled first, as the scaler passes over missing cells: so their indicators stay 0 and 1. Of
-        unit variance, an indicator of 5 missing cells among 1,000 would weigh like 14 standard
-        deviations of a feature: only rows with the same gap would be neighbours
+        The scaler comes first and ignores missing cells, so the indicators remain 0 and 1. Scaled
+        to unit variance, an indicator of 5 missing cells among 1,000 would weigh as much as 14
+        standard deviations of a feature, and only rows with the same gap would be neighbours
         (`benchmarks/missing.py`).
         """
         steps: list[tuple[str, Any]] = []
@@ -143,8 +143,9 @@ class Protocol:
         return method.max_components(self.X.shape[1], max(1, len(self.classes)))
 
     def beside(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rows without a label that may be learned from with these rows: all, or with
-        groups those in no group that is held out.
+        """Return the unlabelled rows that may be used for learning with these rows.
+
+        These are all, or with groups those that are not in a held-out group.
         """
         if not self.grouped:
             return self.unlabelled
@@ -152,9 +153,9 @@ class Protocol:
         return self.unlabelled[~np.isin(self.units[self.unlabelled], self.units[held_out])]
 
     def most_folds(self, rows: np.ndarray) -> tuple[int, str]:
-        """Return into how many folds rows can be cut, and what limits this.
+        """Return the maximum number of folds of some rows, and what limits it.
 
-        1 where every class has a single row.
+        It is 1 if every class has a single row.
         """
         heads = self._heads(rows)
         if self.grouped:
@@ -174,13 +175,13 @@ class Protocol:
     def folds(
         self, n_splits: int | None, n_repeats: int | None
     ) -> tuple[list[TrainTest], dict[str, tuple[int, str]]]:
-        """Return the outer folds, and what was requested where the rows allow fewer.
+        """Return the outer folds, and what was requested if the rows allow fewer.
 
-        By default five folds, drawn anew up to three times, until 1,500 rows have been held out: a
-        difference of a few points then shows. All five, however many rows they hold out: how far
-        luck in fitting moves a method shows from fold to fold alone, not in the rows of a fold
-        (`paired_test`). Of more than 20,000 rows a single split, which holds out 5,000; unless the
-        rows are copies of so few that a split would hold out a handful.
+        By default there are five folds, repeated up to three times until 1,500 rows have been held
+        out, so that a difference of a few points is detectable. All five are run, however many rows
+        they hold out: how far chance in fitting affects a method only shows between folds, not
+        within one (`paired_test`). With more than 20,000 rows there is a single split that holds
+        out 5,000, unless the rows are copies of so few that a split would hold out only a handful.
         """
         rows, rng = self.labelled, check_random_state(self.random_state)
         by_default = n_splits is None and n_repeats is None
@@ -210,7 +211,7 @@ class Protocol:
         return folds, reduced
 
     def one_split(self, seed: int) -> TrainTest:
-        """Hold out one row of each of 5,000 units; their near-twins are not learned from."""
+        """Hold out one row of each of 5,000 units, and leave their near-twins out of training."""
         heads = self._heads(self.labelled)
         test = np.sort(sample(heads, self.y, min(SPLIT_HELD_OUT, len(heads) // 5), seed))
         own = np.isin(self.units, self.units[test])
@@ -220,9 +221,9 @@ class Protocol:
         return self.labelled[~own[self.labelled]], test
 
     def member_folds(self, rows: np.ndarray, n_splits: int = INNER_SPLITS) -> list[TrainTest]:
-        """Return folds of 2,000 training rows, or of all that there are, that have a score.
+        """Return scorable folds of 2,000 training rows, or of all if there are fewer.
 
-        Of twins one row takes part where there are more.
+        If there are more, only one row of each group of twins is used.
         """
         if len(rows) > CHOICE_ROWS:
             share = CHOICE_ROWS // max(1, len(self.classes))
@@ -234,10 +235,9 @@ class Protocol:
         return [(train, test) for train, test in folds if self._has_score(test)]
 
     def inner_folds(self, rows: np.ndarray) -> list[TrainTest]:
-        """Return the folds on which choices are made: those of `member_folds`, but on a sample of
-        at most `choice_rows` of their rows.
+        """Return the folds on which choices are made, or none if there are too few rows.
 
-        None where the rows are too few.
+        They are those of `member_folds`, on a sample of at most `choice_rows` of their rows.
         """
         folds = self.member_folds(rows)
         most = self.choice_rows or max(
@@ -252,7 +252,7 @@ class Protocol:
         return [(train, test) for train, test in folds if len(test) and self._has_score(test)]
 
     def fewest_rows(self, folds: Sequence[TrainTest]) -> int:
-        """Return the number of rows of the smallest training part, inner folds included."""
+        """Return the size of the smallest training part, including those of inner folds."""
         inner = [fold for train, _ in folds for fold in self.inner_folds(train)]
         return min(len(train) for train, _ in [*folds, *inner])
 
@@ -261,27 +261,27 @@ class Protocol:
         return rows[np.unique(self.units[rows], return_index=True)[1]]
 
     def _one_of_twins(self, rows: np.ndarray) -> np.ndarray:
-        """Return one row of each unit of twins; all rows of groups."""
+        """Return one row of each unit of twins, and all rows of given groups."""
         return rows if self.grouped else np.sort(self._heads(rows))
 
     def _has_score(self, test: np.ndarray) -> bool:
-        """Say whether held-out rows can be scored: R² needs numbers that differ."""
+        """Return whether held-out rows can be scored; R² needs numbers that differ."""
         return self.task == CLASSIFICATION or bool(np.ptp(self.y[test]) > 0)
 
     def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[TrainTest]:
         """Return folds that keep units together.
 
-        Folds hold about equally many rows of groups, which may be large, but equally many units of
-        twins, which are small.
+        With given groups, which may be large, folds have about equal numbers of rows; with twins,
+        which are small units, equal numbers of units.
         """
         with warnings.catch_warnings():
-            # `Comparison.reduced` holds it
+            # `Comparison.reduced` records it
             warnings.filterwarnings("ignore", "The least populated class")
             if self.grouped:
                 units = self.units[rows]
                 splitter: Any = GroupKFold(n_splits, shuffle=True, random_state=seed)
                 if self.task == CLASSIFICATION:
-                    # scikit-learn 1.6 would shuffle the classes of the groups alone
+                    # scikit-learn 1.6 would only shuffle the classes of the groups
                     numbers, units = np.unique(units, return_inverse=True)
                     units = np.argsort(check_random_state(seed).permutation(len(numbers)))[units]
                     splitter = StratifiedGroupKFold(n_splits)
@@ -298,11 +298,11 @@ class Protocol:
 def sample(
     rows: np.ndarray, y: np.ndarray, size: int, seed: int, fewest: int = FEWEST
 ) -> np.ndarray:
-    """Return about so many of the rows, ascending: of every class its share, at least `fewest`.
+    """Return a stratified sample of the rows, ascending, with at least `fewest` rows of every
+    class.
 
-    Of a class with fewer, all its rows.
-
-    Of numbers, evenly spaced ones in their order.
+    Classes with fewer rows are taken whole. For a regression, rows are evenly spaced in the order
+    of their numbers.
     """
     if len(rows) <= size:
         return rows
@@ -320,7 +320,7 @@ def sample(
 
 
 def first_repeat(folds: Sequence[TrainTest]) -> tuple[TrainTest, ...]:
-    """Return the folds that hold every row out once; a single split is one."""
+    """Return the folds that hold out every row once; for a single split, this one."""
     held_out = set[int]()
     for number, (_, test) in enumerate(folds):
         if not held_out.isdisjoint(test.tolist()):
@@ -330,15 +330,15 @@ def first_repeat(folds: Sequence[TrainTest]) -> tuple[TrainTest, ...]:
 
 
 class Fold:
-    """Training rows and rows to predict, scaled and without gaps, and the inner folds of the
-    training rows: shared by all contestants.
+    """Training rows and queries, scaled and without gaps, with inner folds; shared by all
+    contestants.
 
     Parameters
     ----------
     protocol : Protocol
     rows, queries : ndarray of row numbers
     others : ndarray of row numbers, optional
-        Rows without a label to learn from, too; all that the protocol allows by default.
+        Unlabelled rows to learn from as well; by default all that the protocol allows.
     """
 
     def __init__(
@@ -355,7 +355,7 @@ class Fold:
 
     @property
     def labels(self) -> np.ndarray:
-        """Return the classes of the training rows themselves, or the numbers."""
+        """Return the labels of the training rows, or their numbers."""
         return self.protocol.classes[self.y] if self.protocol.task == CLASSIFICATION else self.y
 
     @cached_property
@@ -365,23 +365,23 @@ class Fold:
 
     @cached_property
     def votes(self) -> list[Vote]:
-        """Return the votes that this fold and all inner ones have rows for."""
+        """Return the votes for which this fold and all inner folds have enough rows."""
         return possible_votes(
             self.protocol.votes, min(len(fold.rows) for fold in [self, *self.inner])
         )
 
     @cached_property
     def alone(self) -> Fold:
-        """Return the fold as if there were no rows without a label, which change the scale."""
+        """Return the fold without unlabelled rows, which affect the scale."""
         return Fold(self.protocol, self.rows, self.queries, NO_ROWS)
 
     @cached_property
     def preprocessing(self) -> list[tuple[str, Any]]:
-        """Return scaler and imputer, fitted to the training rows and those without a label."""
+        """Return scaler and imputer, fitted to the training rows and the unlabelled ones."""
         steps = self.protocol.preprocessing()
         if not steps:
             return []
-        # the mean of a column without a value in these rows is invalid: it is filled with 0
+        # the mean of a column without a value in these rows is NaN; it is filled with 0
         rows = np.append(self.rows, self.others)
         X, weights = self.protocol.X[rows], self.protocol.weights_of(rows)
         with np.errstate(invalid="ignore"):
@@ -389,16 +389,16 @@ class Fold:
 
     @cached_property
     def prepared(self) -> tuple[Any, Any]:
-        """Return training rows and queries as the maps see them."""
+        """Return training rows and queries as input for the maps."""
         return self.prepare(self.rows), self.prepare(self.queries)
 
     def prepare(self, rows: np.ndarray) -> Any:
-        """Return rows as the maps see them."""
+        """Return rows as input for the maps."""
         X = self.protocol.X[rows]
         return Pipeline(self.preprocessing).transform(X) if self.preprocessing and len(rows) else X
 
     def shared(self, learned: np.ndarray) -> SharedRows:
-        """Return the rows that all spectral methods which learn from so many have in common."""
+        """Return the rows shared by all spectral methods that learn from the same rows."""
         if len(learned) not in self._shared:
             weights = self.protocol.weights_of(self.rows[learned])
             X, y = self.prepared[0][learned], self.y[learned]
@@ -406,14 +406,14 @@ class Fold:
         return self._shared[len(learned)]
 
     def sample(self, most: int) -> np.ndarray:
-        """Return the positions of at most so many training rows to learn from."""
+        """Return the positions of at most `most` training rows to learn from."""
         return sample(np.arange(len(self.rows)), self.y, most, self.protocol.random_state)
 
     def predictions(self, Z: Any, queries: Any, votes: Sequence[Vote]) -> list[np.ndarray]:
-        """Return what each vote of the training rows predicts for the queries, from the coordinates
-        of both, (n, m) and (n_queries, m).
+        """Return the predictions of each vote of the training rows, from coordinates of both.
 
-        Shares of the classes (n_queries, n_classes), or numbers (n_queries,).
+        Coordinates are (n, m) and (n_queries, m). Predictions are class probabilities (n_queries,
+        n_classes), or numbers (n_queries,).
         """
         distances, near = nearest_voters(Z, queries, max(vote.n_neighbors for vote in votes))
         answers, n_classes = self.y[near], len(self.protocol.classes)
@@ -426,13 +426,13 @@ class Fold:
         return protocol.score.contributions(protocol.y[self.queries], prediction, weights)
 
 
-# From a table to the protocol of its comparison: what is refused, and which score ranks by default.
+# From a table to the protocol: input validation, and the default score.
 
-# rows up to which the near-twins of all are looked for; of more, of those with a label
+# up to this many rows, near-twins of all rows are searched; beyond, only of labelled ones
 TWIN_QUERIES = 20_000
-RARE = 0.75  # share of the largest class above which AUC ranks by default
-FEWEST_NUMBERS = 30  # of fewer a single one often has half of the sum of squares
-HALF = 0.5  # of the squares about the median: with more in 1 % of the numbers, these decide R²
+RARE = 0.75  # share of the largest class above which AUC is the default score
+FEWEST_NUMBERS = 30  # with fewer, a single number often has half of the sum of squares
+HALF = 0.5  # of the squares about the median; if 1 % of the numbers have more, they decide R²
 
 
 def make_protocol(
@@ -449,7 +449,7 @@ def make_protocol(
     keep_twins: bool,
     **rules: Any,
 ) -> Protocol:
-    """Return the protocol of a table, which is refused where nothing can be learned from it."""
+    """Return the protocol of a table; raise an error if nothing can be learned from it."""
     X = as_rows(X, missing=True)
     check_consistent_length(X, y, groups)
     y = column_or_1d(y)
@@ -486,7 +486,7 @@ def make_protocol(
     check_spread(complete)
     queries = None if len(y) <= TWIN_QUERIES else labelled
     if len(labelled) > SPLIT_ROWS and groups is None and not in_folds:
-        queries = NO_ROWS  # `Protocol.one_split` looks for those of the held-out rows
+        queries = NO_ROWS  # `Protocol.one_split` searches those of the held-out rows
     twins = twin_groups(complete, scale=scale, queries=queries)
     units = np.arange(len(y)) if keep_twins else twins
     return Protocol(
@@ -512,10 +512,10 @@ def make_protocol(
 def _ranking_score(
     name: str | None, task: Task, y: np.ndarray, weights: np.ndarray | None
 ) -> Score:
-    """Return the score of this name.
+    """Return the score of a name, or the default score.
 
-    The default is AUC, which needs no threshold, where one class has most of the rows; and the mean
-    absolute error where a few huge numbers would decide R².
+    AUC, which needs no threshold, is the default if one class has most of the rows; the mean
+    absolute error is, if a few huge numbers would decide R².
     """
     known = SCORES[task.name]
     if name is None and task == CLASSIFICATION:
@@ -529,9 +529,10 @@ def _ranking_score(
 
 
 def few_decide(y: np.ndarray) -> bool:
-    """Say whether a few numbers decide R².
+    """Return whether a few numbers decide R².
 
-    The farthest hundredth then has more than half of the squares about the median.
+    They do if the farthest hundredth of the numbers has more than half of the squares about the
+    median.
     """
     if len(y) < FEWEST_NUMBERS:
         return False
@@ -543,8 +544,8 @@ def few_decide(y: np.ndarray) -> bool:
 def huge_numbers(y: np.ndarray) -> np.ndarray:
     """Return the positions of the numbers that decide R², the farthest from the median first.
 
-    Of the farthest twentieth, at least five, these are the ones before the largest ratio of a
-    distance to the next one, provided that they have more than half of the squares.
+    Among the farthest twentieth (at least five), these are the ones before the largest ratio of
+    consecutive distances, if they have more than half of the squares.
     """
     distances = np.abs(y - np.median(y))
     distances = distances / distances.max()

@@ -1,5 +1,5 @@
-"""Rankings in a notebook: a table with a picture of the differences, which needs no other package,
-light or dark.
+"""Rankings in a notebook: an HTML table with a picture of the differences, for light and dark
+themes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from .._messages import format_p
 
-WIDTH, HEIGHT = 180, 26  # of the picture beside a line
+WIDTH, HEIGHT = 180, 26  # of the picture in a line
 COLORS = {
     "better": "#009E73",
     "worse": "#D55E00",
@@ -30,12 +30,12 @@ class Line:
     Attributes
     ----------
     cells : sequence of str
-        What stands before the picture; the first is the name.
+        The cells before the picture; the first is the name.
     difference : float
         From the baseline.
     interval : pair of float
     p_value : float
-        NaN where nothing was tested.
+        NaN if not tested.
     status : str
     is_chosen : bool
     """
@@ -49,9 +49,7 @@ class Line:
 
 
 def comparison_html(found: Any) -> str:
-    """Return what `compare` found as a table: the methods, the automatic choice among them, and the
-    references.
-    """
+    """Return the result of `compare` as a table: methods, automatic choice, and references."""
     lines, size = list[Line](), abs(found.results[0].score.mean())
     decimals = int(np.clip(3 - np.ceil(np.log10(size)), 0, 6)) if size > 0 else 3
     for row in found.ranking():
@@ -69,9 +67,7 @@ def comparison_html(found: Any) -> str:
 
 
 def adaptation_html(found: Any) -> str:
-    """Return what `compare_vectors` found as a table: the raw vectors, shorter ones and adapted
-    ones.
-    """
+    """Return the result of `compare_vectors` as a table: raw, shorter and adapted vectors."""
     chosen, lines = found.chosen, []
     for one in found.results:
         test, p_value = one.tests[found.part], one.p_value if one.way.is_adapted else np.nan
@@ -89,7 +85,7 @@ def adaptation_html(found: Any) -> str:
 def ranking_html(
     caption: Sequence[str], names: Sequence[str], lines: Sequence[Line], decimals: int
 ) -> str:
-    """Return a ranking as HTML, the chosen line in bold letters; texts are escaped here."""
+    """Return a ranking as HTML, with the chosen line in bold; texts are escaped here."""
     ends = np.array(
         [(line.difference, *line.interval) for line in lines if line.status != "reference"]
     )
@@ -107,7 +103,7 @@ def ranking_html(
 
 
 def _row(cells: Sequence[str], tag: str, weight: str) -> str:
-    sides = ["left", *["right"] * (len(cells) - 3), "left", "left"]  # figures are right-aligned
+    sides = ["left", *["right"] * (len(cells) - 3), "left", "left"]  # numbers are right-aligned
     style = f"padding: 0 0.5em; font-weight: {weight}; white-space: nowrap"
     written = [
         f"<{tag} style='text-align: {side}; {style}'>{cell}</{tag[:2]}>"
@@ -117,9 +113,9 @@ def _row(cells: Sequence[str], tag: str, weight: str) -> str:
 
 
 def _picture(line: Line, span: Sequence[float], decimals: int) -> str:
-    """Return a line's difference with its interval, beside the raw features.
+    """Return the difference of a line with its interval, relative to the raw features.
 
-    An arrow leads to what lies outside.
+    An arrow marks values outside the range.
     """
     ends = [line.difference, *line.interval]
     margin, middle, color = 8, HEIGHT / 2, COLORS[line.status]

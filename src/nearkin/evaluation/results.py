@@ -1,6 +1,4 @@
-"""What a comparison found: figures for every fold, and a ranking in which no method need be better
-than none.
-"""
+"""The result of a comparison: scores on every fold, and a ranking that may contain no winner."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ from .scores import OwnVote, Score, Task, Vote
 from .statistics import PairedTest, detectable_difference, paired_test, status_of
 from .weights import weight_parameters
 
-Found = dict[str, Any]  # by name of the method an Outcome, or Skipped
-# in which results of equal score are listed
+Found = dict[str, Any]  # by method name: an Outcome, or Skipped
+# in this order, results of equal score are listed
 ORDER = ("choice", "baseline", "method", "reference")
 
 
@@ -36,46 +34,46 @@ class MethodResult:
     ----------
     name : str
     sign : int
-        1 where a larger score is better, -1 where a smaller one is.
+        1 if a larger score is better, -1 if a smaller one is.
     kind : {"choice", "baseline", "method", "reference"}
         The automatic choice of a method on inner folds, the raw features, a map, or a predictor of
         another kind.
     method : Method or Reference or None
         None for the automatic choice.
     score : ndarray of shape (n_folds,)
-        That by which methods are ranked, of the vote on the held-out rows: see `Comparison.score`.
+        The ranking score of the vote on the held-out rows; see `Comparison.score`.
     scores : dict of str to ndarray of shape (n_folds,)
         All scores of the task: "accuracy", "balanced_accuracy", "f1", "auc", "log_loss"; or "r2",
         "mae", "rank_correlation".
     dimension : ndarray of shape (n_folds,)
-        Dimensions in use, as chosen inside the training rows.
+        Number of dimensions used, as chosen inside the training rows.
     params : tuple of dict
-        The chosen parameters of each fold; of the automatic choice also "method".
+        The chosen parameters of each fold; for the automatic choice also "method".
     votes : tuple of Vote
         The chosen vote of each fold.
     fit_seconds : ndarray of shape (n_folds,)
-        Time of one fit with the chosen parameters, the choice not included.
+        Time of one fit with the chosen parameters, without the choice.
     n_learned : int
-        Rows that the map was learned from: the training rows, or a sample of them.
+        Number of rows that the map was learned from: the training rows, or a sample of them.
     predictions : tuple of ndarray
-        The labels, or numbers, predicted for the held-out rows of each fold.
+        The predicted labels, or numbers, for the held-out rows of each fold.
     contributions : tuple of ndarray
-        Of the held-out rows of each fold; their mean is `score`.
+        The contributions of the held-out rows of each fold, whose mean is `score`.
     warnings : dict of str to int
-        The distinct warnings of the maps that were scored, one a fold, and how often each came.
+        The distinct warnings of the scored maps, one per fold, and their counts.
     difference : float
         Mean score minus that of the raw features, paired by row.
     interval : tuple of float
-        Of the difference, at 95 %, for this method alone.
+        95 % interval of the difference, for this method alone.
     p_value : float
-        That the difference is 0, Holm-corrected over the methods; an automatic choice that is one
-        of them in every fold counts once, with it. NaN for the raw features and the references.
+        For a difference of 0, Holm-corrected over the methods. An automatic choice that is the same
+        method in every fold counts only once. NaN for the raw features and the references.
     doubted : bool
-        Whether the folds split groups of rows that hang together: then no difference is called
+        Whether the folds split groups of rows that belong together; then no difference is called
         better.
     over_constant : PairedTest or None
-        Of the difference from always predicting the same, which is not corrected; None for the
-        references, and where the constant was not finished.
+        Test of the difference from a constant prediction, not corrected; None for the references,
+        and if the constant was not finished.
     """
 
     name: str
@@ -100,15 +98,13 @@ class MethodResult:
 
     @property
     def always(self) -> str | None:
-        """Return the name of the method that the automatic choice is in every fold, else None."""
+        """Return the method that the automatic choice takes in every fold, else None."""
         names = {params["method"] for params in self.params if self.kind == "choice"}
         return names.pop() if len(names) == 1 else None
 
     @property
     def beats_constant(self) -> bool:
-        """Return whether it is shown to be better than always predicting the same, as far as that
-        is known.
-        """
+        """Return whether it is significantly better than a constant, as far as is known."""
         test = self.over_constant
         return test is None or status_of(self.sign * test.difference, test.p_value) == "better"
 
@@ -116,7 +112,7 @@ class MethodResult:
     def status(self) -> str:
         """Return "baseline", "reference", "better", "worse", or "unclear" if it may be chance.
 
-        What is not shown to beat a constant prediction is not "better" than anything.
+        A result that does not significantly beat a constant prediction is never "better".
         """
         if self.kind in ("baseline", "reference"):
             return self.kind
@@ -125,7 +121,7 @@ class MethodResult:
         return "unclear" if status == "better" and is_moot else status
 
     def __repr__(self) -> str:
-        """Return mean score, difference and status, without the figures of the rows."""
+        """Return mean score, difference and status, without values per row."""
         p = "" if np.isnan(self.p_value) else f"  p = {self.p_value:.2g}"
         change = "" if self.kind == "baseline" else f"  {self.difference:+.3f}{p}"
         return f"{self.name:22} {self.score.mean():.3f}{change}  {self.status}"
@@ -178,16 +174,16 @@ class MethodResult:
 
 
 def _spread(values: Any) -> Any:
-    """Return the smallest value, a middle one and the largest."""
+    """Return the smallest, the middle and the largest value."""
     return tuple(np.percentile(values, [0, 50, 100], method="nearest").tolist())
 
 
 @dataclass(frozen=True)
 class RankingRow:
-    """A row of a ranking: plain figures, with all that is decided about a contestant.
+    """A row of a ranking: plain numbers and all decisions about a contestant.
 
-    The console, the notebook, the picture, the page and the JSON document write or draw the list
-    that `Comparison.ranking` returns, and decide nothing.
+    Console, notebook, picture, page and JSON document all present the list that
+    `Comparison.ranking` returns, without further decisions.
 
     Attributes
     ----------
@@ -198,40 +194,41 @@ class RankingRow:
     doubted : bool
         Whether no difference is called better, whatever its p-value.
     beats_constant : bool
-        Whether the score is shown to be better than that of a constant; else it is not called
-        better either. True where no constant was finished.
+        Whether the score is significantly better than that of a constant, which is required for
+        "better". True if no constant was finished.
     over_constant : float
         Difference of the score from that of the constant.
     score : float
-        That by which methods are ranked, in the mean over the folds.
+        The ranking score, averaged over the folds.
     deviation : float
-        Standard deviation of the score over the folds; NaN for one.
+        Standard deviation of the score over the folds; NaN for one fold.
     fold_scores : ndarray of shape (n_folds,)
     scores : dict of str to float
         Mean of every score of the task.
     difference, low, high : float
-        Of the score from that of the raw features, and its 95 % interval; all 0 for these.
+        Difference of the score from that of the raw features, and its 95 % interval; all 0 for the
+        raw features.
     p_value : float
-        Holm-corrected; NaN where nothing was tested.
+        Holm-corrected; NaN if not tested.
     dimension : float
         Median over the folds.
     dimensions : tuple of int or None
-        Smallest, middle and largest one of the folds; None for a reference.
+        Smallest, middle and largest one over the folds; None for a reference.
     vote : str
-        The usual one, such as "soft 25-NN" or "all rows"; empty for a reference.
+        The most common vote, such as "soft 25-NN" or "all rows"; empty for a reference.
     neighbors : tuple of int or None
-        Smallest, middle and largest k of the folds; None where no k nearest rows vote.
+        Smallest, middle and largest k over the folds; None without a k-NN vote.
     soft : float
-        Share of these votes that are soft; NaN where no k nearest rows vote.
+        Share of these votes that are soft; NaN without a k-NN vote.
     chosen : Counter of str
-        Of the automatic choice: in how many folds it was which method.
+        For the automatic choice, the number of folds in which it took each method.
     settings : tuple of (dict of str to str, int)
-        What inner folds chose beside dimension and vote, and in how many folds, the most usual
-        first; of the automatic choice also "method".
+        Other choices of the inner folds, and in how many folds, the most common first; for the
+        automatic choice also "method".
     seconds : float
-        Of one fit.
+        Time of one fit.
     n_learned : int
-        Rows that it was learned from.
+        Number of rows it was learned from.
     """
 
     name: str
@@ -265,15 +262,15 @@ class RankingRow:
 
     @property
     def is_repeated(self) -> bool:
-        """Return whether it is the automatic choice, and in every fold the same other line."""
+        """Return whether it is the automatic choice and equals the same other row in every fold."""
         return len(self.chosen) == 1
 
 
 def leader(rows: Sequence[RankingRow]) -> RankingRow:
-    """Return the row that a comparison answers with.
+    """Return the row that a comparison presents as its answer.
 
-    It is the automatic choice; without one the best method that is shown to be better than the raw
-    features, or else the first method; with none the raw features.
+    This is the automatic choice. Without one, it is the best method that is significantly better
+    than the raw features, or else the first method, or else the raw features.
     """
     methods = [row for row in rows if row.kind in ("choice", "method")]
     choice = [row for row in methods if row.kind == "choice"]
@@ -284,14 +281,14 @@ def leader(rows: Sequence[RankingRow]) -> RankingRow:
 
 @dataclass(frozen=True)
 class Doubt:
-    """A reason why new rows may be predicted worse than the held-out ones.
+    """A reason why predictions for new rows may be worse than for the held-out ones.
 
     Attributes
     ----------
     kind : {"groups", "leak", "twins", "chains", "huge", "time"}
-        Rows that may belong together were split; a column may hold the target; twins were split;
-        rows hang together in tight groups of more than ten; a few huge numbers of the target may be
-        typing errors; later rows are harder to predict than rows drawn at random.
+        Rows that may belong together were split; a column may contain the target; twins were split;
+        rows form tight groups of more than ten; a few huge target values may be typing errors;
+        later rows are harder to predict than random ones.
     text : str
         What was found, and what to do.
     """
@@ -302,57 +299,57 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcome of `compare`, which `extend` may go on with.
+    """The result of `compare`, which `extend` can continue.
 
-    `choice` is the automatic choice as it did on the folds, `winner` the same made again on all
-    rows, `best` the best method by its test, and `leader` of the ranking what is shown first.
+    `choice` is the automatic choice as evaluated on the folds, `winner` the same choice made on all
+    rows, `best` the best method by its test, and `leader` of the ranking what is presented first.
 
     Attributes
     ----------
     results : tuple of MethodResult
-        Finished methods, the raw features and the automatic choice among them, best mean score
+        Finished methods, including the raw features and the automatic choice, best mean score
         first.
     references : tuple of MethodResult
-        Predictors of another kind on the same folds, best first.
+        Predictors of other kinds on the same folds, best first.
     winner : Pipeline or None
-        The automatic choice, fitted to all labelled rows; its accuracy is that of `choice`. None
-        with `refit=False` and after an interruption: `extend(comparison, [])` fits it then.
+        The automatic choice, fitted to all labelled rows; its expected accuracy is that of
+        `choice`. None with `refit=False` and after an interruption: `extend(comparison, [])` then
+        fits it.
     winner_method : str
-        Name of the method that it is.
+        Name of its method.
     winner_rows : ndarray of int
-        The rows that vote in it: all with a label, but of very many those that a predictor for
-        tables learned from.
+        The rows that vote in it: all labelled rows or, if there are very many, those that a
+        predictor for tables learned from.
     contestants : tuple of Method and Reference
         In the order in which they ran.
     found : tuple of dict of name to Outcome or Skipped
-        What each of them did on every fold.
+        The result of each on every fold.
     skipped : dict of method name to reason
     reduced : dict of "n_splits" or "n_neighbors" to (requested, reason)
-        Where the rows do not allow what was requested.
+        Requests that the rows do not allow.
     folds : tuple of (training rows, held-out rows)
-        Row numbers; all of these rows have a label.
+        Row indices; all of these rows are labelled.
     n_planned : int
-        Folds there were to be; fewer are finished after an interruption, or by the end of the time
+        Planned number of folds; fewer are finished after an interruption, or at the end of the time
         budget.
     protocol : Protocol
         Rows and rules of the comparison.
     n_neighbors : int or None
-        k of the vote where it was given; None where inner folds chose it.
+        k of the vote, if given; None if inner folds chose it.
     n_twins : int
-        Rows that have a twin; `kept_twins` says whether they were split like others.
+        Number of rows that have a twin; `kept_twins` says whether they were split like others.
     encoder : TableEncoder or None
-        What made numbers of a data frame; the winner begins with it.
+        The encoder of a data frame, which is the first step of the winner.
     remarks : tuple of str
-        How the data frame was read.
+        Remarks on how the data frame was read.
     doubts : tuple of Doubt
-        Why the figures may not hold for new rows.
+        Reasons why the scores may not hold for new rows.
     seconds : float
     interrupted : bool
-        Whether the run was stopped early; figures are those of the folds and methods finished until
+        Whether the run was stopped early; results are those of the folds and methods finished until
         then.
     least_difference : float
-        About what difference of a method from the raw features this table shows in 80 % of the
-        cases.
+        About the difference from the raw features that this table can show with a power of 80 %.
     """
 
     protocol: Protocol
@@ -377,10 +374,10 @@ class Comparison:
     def with_found(
         self, found: Sequence[Found], contestants: Sequence[Method | Reference]
     ) -> Comparison:
-        """Return the ranking of what these contestants did on the folds, without a winner.
+        """Return the ranking of the results of these contestants on the folds, without a winner.
 
-        Those that did not finish every fold are left out. In every fold the automatic choice is one
-        of those that finished this fold.
+        Contestants that did not finish every fold are left out. In every fold, the automatic choice
+        is one that finished this fold.
         """
         protocol, methods = self.protocol, [one for one in contestants if isinstance(one, Method)]
         chosen = []
@@ -438,24 +435,25 @@ class Comparison:
 
     @property
     def n_neighbors(self) -> int | None:
-        """Return k of the vote where it was given; None where inner folds chose it."""
+        """Return k of the vote if given; None if inner folds chose it."""
         votes = self.protocol.votes
         return votes[0].n_neighbors if len(votes) == 1 else None
 
     @property
     def n_twins(self) -> int:
-        """Return how many rows have a twin."""
+        """Return the number of rows that have a twin."""
         return self.protocol.n_twins
 
     @property
     def kept_twins(self) -> bool:
-        """Return whether these were split like others."""
+        """Return whether twins were split like other rows."""
         return self.protocol.keep_twins
 
     @property
     def unweighted(self) -> tuple[str, ...]:
-        """Return the names of what was fitted without the weights of the rows, as its `fit` takes
-        none; it was scored with them.
+        """Return the names of methods fitted without weights, since their `fit` takes none.
+
+        They were scored with weights.
         """
         if self.protocol.weights is None:
             return ()
@@ -467,8 +465,8 @@ class Comparison:
 
     @property
     def notes(self) -> list[str]:
-        """Return what to know of the comparison, in sentences: doubts, what was fitted without
-        weights, and the remarks.
+        """Return notes on the comparison as sentences: doubts, methods without weights, and
+        remarks.
         """
         notes = [f"In doubt: {doubt.text}" for doubt in self.doubts]
         if self.unweighted:
@@ -477,17 +475,17 @@ class Comparison:
 
     @property
     def n_repeats(self) -> int:
-        """Return how often the rows were split."""
+        """Return the number of repetitions of the split into folds."""
         return len(self.folds) // len(first_repeat(self.folds))
 
     @property
     def of_fitted_models(self) -> bool:
-        """Return whether one split compares fitted models, not methods: see `PairedTest`."""
+        """Return whether a single split compares fitted models, not methods; see `PairedTest`."""
         return len(self.folds) == 1
 
     @property
     def n_chained(self) -> int:
-        """Return how many rows are in tight groups of more than ten that the folds split."""
+        """Return the number of rows in tight groups of more than ten that the folds split."""
         return self.protocol.n_chained
 
     def __getitem__(self, name: str) -> MethodResult:
@@ -506,7 +504,7 @@ class Comparison:
 
     @property
     def constant(self) -> MethodResult | None:
-        """Return the result of always predicting the same; None where it was not finished."""
+        """Return the result of a constant prediction, or None if it was not finished."""
         finished = {result.name: result for result in self.references}
         names = [one.name for one in self.contestants if one.name in CONSTANTS]
         return next((finished[name] for name in names if name in finished), None)
@@ -518,17 +516,16 @@ class Comparison:
 
     @property
     def best(self) -> MethodResult:
-        """Return the best method shown to be better than the raw features, else these."""
+        """Return the best method that is significantly better than the raw features, else these."""
         return next(
             (r for r in self.results if r.status == "better" and r.kind == "method"), self.raw
         )
 
     def mapping(self, result: MethodResult, n_components: int) -> Pipeline | None:
-        """Return the steps to the map of a method with n_components, unfitted.
+        """Return the unfitted steps up to the map of a method with n_components.
 
-        Its parameters are those of the first fold.
-
-        None where the result is no map. The automatic choice is several.
+        Its parameters are those of the first fold. None if the result is not a map, or is the
+        automatic choice, which may be several.
         """
         method = result.method
         if not isinstance(method, Method) or method.estimator is None or method.own_vote:
@@ -538,7 +535,7 @@ class Comparison:
         return Pipeline([*self.protocol.preprocessing(), ("map", estimator)])
 
     def __repr__(self) -> str:
-        """Return the ranking as text, a line a method."""
+        """Return the ranking as text, one line per method."""
         folds = "one split" if len(self.folds) == 1 else f"{len(self.folds)} folds"
         head = (
             f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, "
@@ -549,13 +546,13 @@ class Comparison:
     _repr_html_ = comparison_html  # a table with a picture
 
     def ranking(self) -> list[RankingRow]:
-        """Return the rows of the ranking, best first, and those of the references after them."""
+        """Return the rows of the ranking, best first, followed by those of the references."""
         return [result.row() for result in (*self.results, *self.references)]
 
     def to_frame(self) -> Any:
-        """Return the ranking as a pandas DataFrame, one row a method, the references last.
+        """Return the ranking as a pandas DataFrame, one row per method, the references last.
 
-        It needs pandas.
+        Needs pandas.
         """
         try:
             import pandas as pd
@@ -584,7 +581,7 @@ class Comparison:
 def _collected(
     name: str, method: Method | Reference | None, outcomes: Sequence[Any], protocol: Protocol
 ) -> MethodResult:
-    """Return the result of a method, of its outcomes on the folds."""
+    """Return the result of a method from its outcomes on the folds."""
     if isinstance(method, Method):
         kind = "baseline" if name == RAW else "method"
     else:
@@ -617,8 +614,8 @@ def ranked(
 ) -> tuple[list[MethodResult], float]:
     """Return the results, best first, with tests against the raw features and the constant.
 
-    The automatic choice that is one method in every fold is tested with it, once. The second value
-    is the least difference that shows.
+    An automatic choice that is the same method in every fold is tested only once, with it. The
+    second value is the detectable difference.
     """
     raw = next(result for result in finished if result.name == RAW)
     others = [result for result in finished if result is not raw]
@@ -664,7 +661,7 @@ def difference_test(
     folds: Sequence[TrainTest],
     units: np.ndarray | None = None,
 ) -> PairedTest:
-    """Return the test of a difference in score between two results."""
+    """Return the test of the difference in score between two results."""
     n_train = float(np.mean([len(train) for train, _ in folds]))
     rows = [test for _, test in folds]
     return paired_test(result.contributions, other.contributions, rows, n_train, units)

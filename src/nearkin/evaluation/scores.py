@@ -1,11 +1,11 @@
-"""What is predicted (a class, or a number), by which vote, and how good held-out predictions are.
+"""What is predicted (a class or a number), by which vote, and scores of held-out predictions.
 
-A score is a mean of one contribution a row. One that is no mean (a ratio, a share of pairs) is
-linearized: a row contributes the score of its fold plus its own influence on it, which is 0 in the
-mean. So the contributions have the score as their mean, and the variance of that mean is the
-first-order variance of the score: what a paired test needs, whatever the score. A mean over rows
-of weights w, sum w c / sum w, is linearized as well: a row contributes the score plus w / mean(w)
-times what c exceeds it.
+A score is a mean of contributions, one per row. A score that is not a mean (a ratio, or a share of
+pairs) is linearized: a row contributes the score of its fold plus its own influence on it, whose
+mean is 0. The mean of the contributions is thus the score, and the variance of this mean is the
+first-order variance of the score, which is what a paired test needs for any score. A mean with
+weights w, sum w c / sum w, is linearized, too: a row contributes the score plus w / mean(w) times
+the excess of c over the score.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from sklearn.utils.validation import column_or_1d
 from .._messages import counted
 from .._validation import check_targets_vary, encode_labels, is_missing, known_labels
 
-# What is predicted: a class, by the vote of the k nearest rows, or a number, by their mean.
+# Tasks: a class, predicted by the vote of the k nearest rows, or a number, by their mean.
 
 
 @dataclass(frozen=True)
 class Task:
-    """What scikit-learn has for the prediction of classes, or of numbers.
+    """The parts of scikit-learn for classification or regression.
 
     Attributes
     ----------
     name : str
     check_target : function of y
-        Returns it as an array, with its gaps, and refuses what cannot be predicted.
+        Returns it as an array, including missing values; raises an error if it cannot be predicted.
     voter, splitter : class
     """
 
@@ -44,9 +44,9 @@ class Task:
 
 
 def _check_classes(y: Any) -> np.ndarray:
-    """Return the labels, None or NaN where they are missing.
+    """Return the labels, None or NaN where missing.
 
-    Real numbers and classes of a single row are refused.
+    Real numbers, and classes of a single row, raise an error.
     """
     y = column_or_1d(y)
     classes, codes = encode_labels(y[~is_missing(y)])
@@ -61,9 +61,9 @@ def _check_classes(y: Any) -> np.ndarray:
 
 
 def _check_numbers(y: Any) -> np.ndarray:
-    """Return the numbers as float64, NaN where they are missing.
+    """Return the numbers as float64, NaN where missing.
 
-    What is no number, or does not vary, is refused.
+    Other values, and constant targets, raise an error.
     """
     y = column_or_1d(y)
     known = ~is_missing(y)
@@ -101,10 +101,10 @@ def named_task(name: str) -> Task:
 
 
 def gaussian_weights(distances: np.ndarray) -> np.ndarray:
-    """Return `exp(-4 d^2 / d_k^2)` for distances (n, k), ascending: from 1 for no distance to 0.018
-    for the k-th.
+    """Return `exp(-4 d^2 / d_k^2)` for ascending distances (n, k), from 1 at distance 0 to 0.018 at
+    the k-th.
 
-    The width follows the density around each row, so the weights do not depend on the unit of the
+    The width adapts to the density around each row, so the weights do not depend on the unit of the
     distances.
     """
     farthest = distances[:, -1:]
@@ -114,13 +114,14 @@ def gaussian_weights(distances: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Vote:
-    """How the nearest rows predict: a hard vote counts each once, a soft vote weighs them by
-    `gaussian_weights`.
+    """The prediction of the nearest rows: a hard vote weights them equally, a soft one Gaussianly.
+
+    The weights of a soft vote are `gaussian_weights`.
 
     Attributes
     ----------
     n_neighbors : int
-        How many vote.
+        Number of rows that vote.
     soft : bool
     """
 
@@ -128,15 +129,15 @@ class Vote:
     soft: bool = False
 
     def estimator(self, task: Task) -> Any:
-        """Return scikit-learn's k-NN that votes so, unfitted."""
+        """Return scikit-learn's k-NN estimator with this vote, unfitted."""
         weights = gaussian_weights if self.soft else "uniform"
         return task.voter(self.n_neighbors, weights=weights, algorithm="brute")
 
     def predict(self, distances: np.ndarray, answers: np.ndarray, n_classes: int) -> np.ndarray:
-        """Return the shares of the classes (n, n_classes), or the mean (n,) if n_classes = 0.
+        """Return class probabilities (n, n_classes), or the mean (n,) if n_classes = 0.
 
-        `distances` and `answers` of the neighbours, (n, k), nearest first; answers are classes 0,
-        1, ... or numbers.
+        `distances` and `answers` are those of the neighbours, (n, k), nearest first; answers are
+        class codes 0, 1, ... or numbers.
         """
         distances, answers = distances[:, : self.n_neighbors], answers[:, : self.n_neighbors]
         weights = gaussian_weights(distances) if self.soft else np.ones(distances.shape)
@@ -154,7 +155,7 @@ class Vote:
 
 @dataclass(frozen=True)
 class OwnVote(Vote):
-    """That of a predictor: all `n_neighbors` rows that it learned from, with weights of its own."""
+    """The vote of a predictor: all `n_neighbors` rows it learned from, with its own weights."""
 
     soft: bool = True
 
@@ -163,12 +164,12 @@ class OwnVote(Vote):
         return "all rows"
 
 
-# Among these inner folds choose; of equally good ones the first, so the most usual comes first.
+# Inner folds choose among these. Ties go to the first, so the most common one comes first.
 VOTES = (*(Vote(k) for k in (3, 5, 9, 15, 25, 1)), *(Vote(k, soft=True) for k in (10, 25, 50)))
 
 
 def possible_votes(votes: Sequence[Vote], n_rows: int) -> list[Vote]:
-    """Return the votes that so many rows can give; where there is none, that of all rows."""
+    """Return the votes that n_rows rows allow; if there are none, the vote of all rows."""
     return [vote for vote in votes if vote.n_neighbors <= n_rows] or [Vote(n_rows, votes[0].soft)]
 
 
@@ -188,12 +189,12 @@ class Score:
     ----------
     name : str
     contributions : function of (y, prediction, weights=None), returns an array of shape (n_rows,)
-        Its mean is the score; with weights, that of copies of the rows. A classification has y
-        coded as 0, ..., c - 1, and as prediction the probabilities (n_rows, c); the largest one,
-        the first of equal ones, is the predicted class. Classes that y lacks are left out of a
-        mean over classes.
+        Its mean is the score; with weights, the score of copies of the rows. For a classification,
+        y is coded as 0, ..., c - 1, and the prediction is the probabilities (n_rows, c); the
+        predicted class is the first of the largest probabilities. Classes missing from y are left
+        out of a mean over classes.
     sign : int
-        1 where larger is better, -1 where smaller is.
+        1 if larger is better, -1 if smaller is.
     """
 
     name: str
@@ -205,7 +206,7 @@ Weights = np.ndarray | None
 
 
 def _relative(y: np.ndarray, weights: Weights) -> np.ndarray:
-    """Return weights of mean 1; by default all are 1."""
+    """Return weights scaled to mean 1; all 1 by default."""
     return np.ones(len(y)) if weights is None else weights / weights.mean()
 
 
@@ -226,7 +227,7 @@ def _accuracy(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarr
 
 
 def _balanced(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """Mean over the classes of the share of a class that is right."""
+    """Recall, averaged over the classes."""
     hits, w = _hits(y, P), _relative(y, weights)
     classes, codes = np.unique(y, return_inverse=True)
     sizes = np.bincount(codes, w)
@@ -236,8 +237,9 @@ def _balanced(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarr
 
 
 def _f1(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """Mean over the classes of 2 (rows of the class so predicted) / (rows of the class + rows so
-    predicted).
+    """F1, averaged over the classes.
+
+    2 (correct rows of the class) / (rows of the class + rows predicted as the class).
     """
     classes, w = np.unique(y), _relative(y, weights)[:, None]
     actual, predicted = y[:, None] == classes, P.argmax(axis=1)[:, None] == classes
@@ -247,8 +249,9 @@ def _f1(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
 
 
 def _auc(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """Area under the curve of class 1, of more than two classes the mean of each against the rest;
-    0.5 if y has one.
+    """AUC of class 1; for more than two classes, the mean of each against the rest.
+
+    It is 0.5 if y has only one class.
     """
     columns, w = range(P.shape[1] == 2, P.shape[1]), _relative(y, weights)
     areas = [_area(y == c, P[:, c], w) for c in columns if 0 < np.count_nonzero(y == c) < len(y)]
@@ -256,11 +259,12 @@ def _auc(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
 
 
 def _area(positive: np.ndarray, score: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Share of (positive, negative) pairs in the right order, ties count half (DeLong et al.,
-    Biometrics 44, 1988).
+    """Share of (positive, negative) pairs in the correct order; ties count half.
+
+    See DeLong et al., Biometrics 44, 1988.
     """
     n, of_positive, of_negative = len(score), w[positive].sum(), w[~positive].sum()
-    # placement: the share of the other side that a row has in the right order
+    # placement: the share of the other side that a row orders correctly
     below = _sum_above(-score, w)
     placement = np.empty(n)
     own = _sum_above(-score[positive], w[positive])
@@ -272,15 +276,17 @@ def _area(positive: np.ndarray, score: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def _log_loss(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """-log p of the row's class, with p at least 0.001: k neighbours that agree and are wrong would
-    cost infinitely.
+    """-log p of the true class, with p at least 0.001.
+
+    Otherwise k neighbours that agree and are wrong would have infinite loss.
     """
     return _about_mean(-np.log(np.maximum(P[np.arange(len(y)), y], MIN_PROBABILITY)), weights)
 
 
 def _r2(y: np.ndarray, prediction: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """1 - sum of squared errors / sum of squares about the mean of the fold; of equal y 1 if all
-    are met, else 0.
+    """1 - sum of squared errors / sum of squares about the mean of the fold.
+
+    For constant y it is 1 if all predictions are exact, else 0.
     """
     w = _relative(y, weights)
     errors, squares = w * (y - prediction) ** 2, w * (y - np.average(y, weights=w)) ** 2
@@ -295,7 +301,7 @@ def _absolute_errors(y: np.ndarray, prediction: np.ndarray, weights: Weights = N
 
 
 def _rank_correlation(y: np.ndarray, prediction: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """Spearman's: the correlation of the ranks; 0 where one side is constant."""
+    """Spearman's rank correlation; 0 if one side is constant."""
     w = _relative(y, weights)
     cross, d_cross = _rank_covariance(y, prediction, w)
     var_y, d_var_y = _rank_covariance(y, y, w)
@@ -307,11 +313,10 @@ def _rank_correlation(y: np.ndarray, prediction: np.ndarray, weights: Weights = 
 
 
 def _rank_covariance(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the covariance of F = rank(x) / n and G = rank(y) / n, and every row's influence on
-    it; w are weights of mean 1.
+    """Return the covariance of F = rank(x) / n and G = rank(y) / n, and the influence of every row.
 
-    A row adds its own F G, and moves the ranks of the rows above it: psi = F G + mean(G; x above) +
-    mean(F; y above).
+    w are weights of mean 1. A row adds its own F G, and changes the ranks of the rows above it: psi
+    = F G + mean(G; x above) + mean(F; y above).
     """
     n = len(x)
     F, G = ((_sum_above(-v, w) - n / 2) / n for v in (x, y))
@@ -328,7 +333,7 @@ def _sum_above(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     return (sums[::-1].cumsum()[::-1] - sums / 2)[level]
 
 
-BY_CLASS = ("balanced_accuracy", "f1")  # in which all classes count alike, however rare
+BY_CLASS = ("balanced_accuracy", "f1")  # scores that weight all classes equally, however rare
 
 OF_CLASSES = (
     Score("accuracy", _accuracy),

@@ -1,4 +1,4 @@
-"""Is a difference more than chance? Tests for scores that were paired by row or by fold."""
+"""Significance tests for scores that are paired by row or by fold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import t as student
 
 SIGNIFICANCE = 0.05
-FEWEST_FOLDS = 5  # whose agreement shows that a method's score hardly varies from fold to fold
+FEWEST_FOLDS = 5  # whose agreement shows that a method's score hardly varies between folds
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -20,10 +20,10 @@ def corrected_resampled_t_test(
     """Return the two-sided p-value for a mean difference of 0 over repeated cross-validation.
 
     `t = mean(d) / sqrt((1/J + n_test/n_train) var(d))` with J - 1 degrees of freedom;
-    n_test/n_train, rows of a fold, corrects for the training rows that folds share (Nadeau and
-    Bengio, Machine Learning 52, 2003). A fold's score is only as fine as its rows: one of them
-    changes it by `resolution`, which for an accuracy is 1/n_test, the default. So var(d) is taken
-    to be at least that of rounding to such a step: folds that agree by chance prove nothing.
+    n_test/n_train, in rows of a fold, corrects for the training rows that folds share (Nadeau and
+    Bengio, Machine Learning 52, 2003). The score of a fold has a finite resolution: one row changes
+    it by `resolution`, for an accuracy 1/n_test, which is the default. var(d) is therefore at least
+    the variance of rounding to this step, so that folds that agree by chance prove nothing.
     """
     J = len(differences)
     step = 1 / n_test if resolution is None else resolution
@@ -34,18 +34,18 @@ def corrected_resampled_t_test(
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A mean difference in score of a method from the baseline, and its uncertainty.
+    """A mean difference in score between a method and the baseline, with its uncertainty.
 
     Attributes
     ----------
     difference : float
         Mean over the folds of the method's score minus the baseline's.
     standard_error : float
-        Infinite where all held-out rows are one unit.
+        Infinite if all held-out rows are one unit.
     dof : float
         Degrees of freedom of Student's t.
     n_folds : int
-        Folds that the difference is a mean of.
+        Number of folds that the difference is averaged over.
     """
 
     difference: float
@@ -55,22 +55,22 @@ class PairedTest:
 
     @property
     def of_fitted_models(self) -> bool:
-        """Return whether two fitted models are tested, as on a single fold, and not two methods.
+        """Return whether the test compares two fitted models, as on a single fold, not two methods.
 
         Held-out rows then show which model is better on new rows. They do not show whether the
-        methods, fitted again to other rows, would come out in the same order.
+        methods would rank the same if fitted again to other rows.
         """
         return self.n_folds == 1
 
     @property
     def p_value(self) -> float:
-        """Return the two-sided p-value for no difference; 1 where the rows show none."""
+        """Return the two-sided p-value for no difference; 1 if the rows show none."""
         if self.difference == 0:
             return 1.0
         return float(2 * student.sf(abs(self.difference) / self.standard_error, self.dof))
 
     def interval(self, level: float = 0.95, n_comparisons: int = 1) -> tuple[float, float]:
-        """Return the confidence interval of the difference; of several, a simultaneous one."""
+        """Return the confidence interval of the difference, simultaneous for several ones."""
         half = float(student.isf((1 - level) / (2 * n_comparisons), self.dof)) * self.standard_error
         return self.difference - half, self.difference + half
 
@@ -84,22 +84,22 @@ def paired_test_by_rows(
 ) -> PairedTest:
     """Test a difference in score by the held-out rows alone.
 
-    It is for methods whose fits are hardly a matter of luck.
+    It is suitable for methods whose fits hardly depend on chance.
 
     The differences d of a unit are summed over its rows and over repeats: `v_rows = (1 + m/n_train)
-    G/(G - 1) sum_units (sum w (d - mean))^2`. Weights w = 1/(J n_test) make the mean that of the J
-    fold scores, m rows in G units are held out, and the factor is that of Nadeau and Bengio
-    (Machine Learning 52, 2003) for models that differ with their training rows: with K folds a
-    repeat, 1 + K n_test/n_train.
+    G/(G - 1) sum_units (sum w (d - mean))^2`. With the weights w = 1/(J n_test), the mean is that
+    of the J fold scores. m rows in G units are held out, and the factor is that of Nadeau and
+    Bengio (Machine Learning 52, 2003) for models that differ with their training rows: with K folds
+    per repeat, 1 + K n_test/n_train.
 
     Parameters
     ----------
     method, baseline : sequence of ndarray
         For every fold, the contributions of its held-out rows to the score (`Score.contributions`).
     rows : sequence of ndarray
-        For every fold, the numbers of these rows in the table.
+        For every fold, the indices of these rows in the table.
     n_train : float
-        Mean number of training rows of a fold.
+        Mean number of training rows per fold.
     units : ndarray, optional
         For every row of the table, its group of dependent rows; by default every row is its own.
     """
@@ -115,8 +115,7 @@ def paired_test_by_rows(
     G = len(sums)
     if G == 1:
         return PairedTest(difference, np.inf, 1, J)
-    # at least that of one row: differences that are all alike by chance, or by rounding, prove
-    # nothing
+    # at least that of one row: differences that all agree by chance, or by rounding, prove nothing
     variance = max(G / (G - 1) * sums @ sums, pairs.var() / m**2)
     return PairedTest(difference, float(np.sqrt((1 + m / n_train) * variance)), G - 1, J)
 
@@ -130,28 +129,26 @@ def paired_test(
 ) -> PairedTest:
     """Test a difference in score by held-out rows and folds of (repeated) cross-validation.
 
-    Of a single split, by the rows alone.
-
-    Rows do not show that a method is another one in every fold, as where its choices are a matter
-    of luck; folds do. By rows alone, a method that draws its features by lot is "significant" on
-    30.0 % of tables of 2,000 rows in five folds, not 5 %. So the variance is the larger one of
-    those of `paired_test_by_rows`, with G - 1 degrees of freedom, and of
-    `corrected_resampled_t_test`, with J - 1. What they show depends on the number of folds J:
+    Rows do not show that a method differs from fold to fold, as it does if its choices depend on
+    chance; folds do. By rows alone, a method that selects its features at random is "significant"
+    on 30.0 % of tables of 2,000 rows in five folds, not 5 %. The variance is therefore the larger
+    one of those of `paired_test_by_rows`, with G - 1 degrees of freedom, and of
+    `corrected_resampled_t_test`, with J - 1. The test depends on the number of folds J:
 
     .. measured/benchmarks.md#verdicts-of-a-comparison
 
-    - Five or more: the larger variance counts, with its own degrees of freedom.
-    - Two to four: the larger variance counts, always with J - 1 degrees of freedom. So few folds
-      may agree by chance where fits are luck, and the rows do not know. The test never rejects
-      where that of the folds does not; the price is power: a difference must be 3.2, 4.3 or 12.7
-      standard errors in four, three or two folds, not 2.
+    - Five or more: the larger variance, with its own degrees of freedom.
+    - Two to four: the larger variance, always with J - 1 degrees of freedom, since so few folds may
+      agree by chance where fits depend on chance, which the rows do not show. The test never
+      rejects if that of the folds does not. The price is power: a difference must be 3.2, 4.3 or
+      12.7 standard errors in four, three or two folds, not 2.
     - One: the rows alone. This tests the difference of two fitted models, not of two methods: see
       `PairedTest.of_fitted_models`.
 
     Parameters
     ----------
     method, baseline, rows, n_train, units
-        As in `paired_test_by_rows`.
+        See `paired_test_by_rows`.
     """
     by_rows = paired_test_by_rows(method, baseline, rows, n_train, units)
     J = len(rows)
@@ -166,7 +163,7 @@ def paired_test(
 
 
 def detectable_difference(standard_error: float, dof: float, n_comparisons: int = 1) -> float:
-    """Return the difference that is shown four times out of five.
+    """Return the difference that is detected with a power of 80 %.
 
     It is `(t_{1 - .05/(2 n_comparisons)} + t_.8) standard_error`, at .05 and the first step of
     Holm's test.
@@ -176,11 +173,12 @@ def detectable_difference(standard_error: float, dof: float, n_comparisons: int 
 
 
 def in_sequence(tests: dict[Name, PairedTest]) -> dict[Name, float]:
-    """Return p-values that hold together for tests in an order that was fixed before.
+    """Return p-values of tests in an order that was fixed in advance, valid for all together.
 
-    What is tested is shown to be better only where all before it are: its p-value is the largest so
-    far, 1 from the first that is no better (Maurer, Hothorn and Lehmacher 1995). So many that
-    differ little need no stricter level, as by Holm. That one is worse is not corrected.
+    A candidate is only shown to be better if all before it are: its p-value is the largest so far,
+    and 1 from the first one that is not better (Maurer, Hothorn and Lehmacher 1995). Many
+    candidates that differ little thus need no stricter level, unlike with Holm's method. That one
+    is worse is not corrected.
     """
     p_values, largest = {}, 0.0
     for name, test in tests.items():
@@ -190,7 +188,7 @@ def in_sequence(tests: dict[Name, PairedTest]) -> dict[Name, float]:
 
 
 def status_of(gain: float, p_value: float) -> str:
-    """Return what a corrected p-value says of a gain over what a method was compared with."""
+    """Return the status of a gain with a corrected p-value, relative to its baseline."""
     if not p_value < SIGNIFICANCE:
         return "unclear"
     return "better" if gain > 0 else "worse"

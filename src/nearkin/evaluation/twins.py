@@ -1,6 +1,4 @@
-"""Which rows are copies of one another, exactly or nearly: those must stay on one side of every
-split.
-"""
+"""Detection of rows that are copies of one another, exactly or nearly, and must not be split."""
 
 from __future__ import annotations
 
@@ -18,57 +16,56 @@ from .._validation import as_rows
 from ..neighbors import EXACT, identical_rows
 from ..tables.gaps import filled
 
-# A near-twin is nearer than a tenth of the distance to the 10th nearest row: so at most 10 distinct
-# rows hang together. (Among 11, one would reach the 10 others by 5 steps, each shorter than a ninth
+# A near-twin is closer than a tenth of the distance to the 10th nearest row, so at most 10 distinct
+# rows are connected. (Among 11, one would reach the 10 others by 5 steps, each shorter than a ninth
 # of d_10 where it starts: these add up to less than its own d_10, within which there are only 9.)
 NEAREST, CLOSER = 10, 0.1
 FARTHEST = 30
 FALSE_TWINS = 0.1
 
-# Groups of more than ten: looked for up to this many rows, and this share of the rows, beyond which
-# they are clusters.
+# Groups of more than ten are searched up to this many rows, and up to this share of the rows;
+# larger ones are clusters.
 MOST_CHAINED, LARGEST_SHARE = 500, 0.2
-# rows whose groups are looked for: of more rows a sample tells whether there are any
+# rows whose groups are searched: a sample tells whether there are any
 CHAIN_QUERIES = 300
-# of the distance of rows drawn at random: groups no wider than that are taken for copies
+# relative to the distance of random rows: narrower groups are taken as copies
 NARROW = 0.005
 LEAST_EXCESS = 0.01
 
 
 def twin_groups(X: Any, *, scale: bool = True, queries: np.ndarray | None = None) -> np.ndarray:
-    r"""Return groups of rows that are identical, or so near that chance does not explain it.
+    r"""Return groups of rows that are identical, or closer than chance explains.
 
-    Let :math:`d_j` be the distance from a row to its j-th nearest distinct row. Where rows are
-    scattered at random near it, in whatever dimension D, the :math:`j D \log(d_{j+1}/d_j)` are
-    independent and exponential. So within a distance :math:`d < d_{10}` the number of rows to
-    expect is
+    Let :math:`d_j` be the distance from a row to its j-th nearest distinct row. If rows are
+    scattered at random around it, in whatever dimension D, the :math:`j D \log(d_{j+1}/d_j)` are
+    independent and exponential. The expected number of rows within a distance :math:`d < d_{10}` is
+    then
 
     .. math:: 9 \, (1 + \log(d_{10}/d) / S)^{-20}, \quad S = \sum_{j=10}^{29} j \log(d_{j+1}/d_j).
 
     Near-twins are rows with :math:`d < d_{10}/10` for which this is so small that chance explains
     at most a tenth of those found (Benjamini and Hochberg 1995, with the share of rows without a
-    twin estimated as by Storey 2002). As d_10 is the row's own, a dense cluster is not taken for
-    twins, and up to 10 copies of every row are found. More are not grouped, as rows alone do not
-    tell copies from a cluster: see `chained_rows`.
+    twin estimated as by Storey 2002). Since d_10 is the row's own, a dense cluster is not taken as
+    twins, and up to 10 copies of every row are found. Larger groups are not formed, as rows alone
+    do not distinguish copies from a cluster: see `chained_rows`.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, p)
-        Where cells of dense rows are missing (NaN), twins are alike in what is missing, too.
+        If cells of dense rows are missing (NaN), twins have the same missing cells.
     scale : bool
         Whether to divide the features by their standard deviation.
     queries : array of int, optional
-        Rows whose near-twins are looked for, among all rows; all by default.
+        Rows whose near-twins are searched among all rows; all by default.
 
     Returns
     -------
     groups : array of shape (n,)
-        The number of each row's group; a row without a twin is a group of its own.
+        The group code of each row; a row without a twin is a group of its own.
 
     Notes
     -----
-    Cost: n p for identical rows, and a comparison of every query with all distinct rows for near
-    ones.
+    Cost: n p for identical rows; for near ones, every query is compared with all distinct rows.
     """
     X = filled(as_rows(X, missing=True))
     identical = identical_rows(X)
@@ -80,53 +77,52 @@ def twin_groups(X: Any, *, scale: bool = True, queries: np.ndarray | None = None
 
 
 def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
-    r"""Return about how many rows lie in tight groups of more than ten that share what they are
-    labelled by.
+    r"""Estimate how many rows lie in tight groups of more than ten that share their labels.
 
     Copies of a row with a little noise, augmented images and repeated measurements form such
-    groups, and folds that split them promise too much. So do the clusters of an honest table. Three
-    things tell them apart:
+    groups, and folds that split them give optimistic scores. The clusters of an ordinary table are
+    also tight groups. Three criteria distinguish them:
 
-    - *Tight*: the k nearest rows, k at least ten, are all nearer than a tenth of the distance to
-      the next one. Where rows are scattered at random near a row, in D dimensions, the number of
-      rows within a distance grows with its D-th power, so that :math:`(d_k / d_{k+1})^D` has the
+    - *Tight*: the k nearest rows, k at least ten, are all closer than a tenth of the distance to
+      the next one. If rows are scattered at random around a row, in D dimensions, the number of
+      rows within a distance grows with its D-th power, so :math:`(d_k / d_{k+1})^D` has the
       distribution function :math:`x^k` (the spacings of `twin_groups`, which are independent and
       exponential), and
 
       .. math:: P(d_k \le d_{k+1}/10) = 10^{-kD}, \quad
          \sum_{k \ge 10} 10^{-kD} \le 1.2 \cdot 10^{-10}.
 
-      Of a million such rows none is expected to pass, whatever D. So the false discoveries need no
+      Among a million such rows none is expected to pass, whatever D, so false discoveries need no
       further control.
-    - *Labelled alike, and unlike the rows around*: a row has more often the label of the rows in
-      its group than that of the ten next ones. Groups within which labels differ promise nothing;
-      where labels follow the features, the next rows have them, too; and where a group is most of a
-      class, it cannot be held out. The excess must be significant (Student's t over the groups, at
-      .01), and one point over all rows: so much a promise may owe to them.
-    - *Narrow*: the distance within a group is at most a two-hundredth of that of rows drawn at
-      random. Wider groups may be clusters of an honest table, and count only where the next rows
-      have the label no more often than rows drawn at random: then nothing but the groups is
-      learned.
+    - *Labelled alike, and unlike the surrounding rows*: a row shares its label more often with the
+      rows of its group than with the ten next ones. Groups with different labels do not make scores
+      optimistic; if labels follow the features, the next rows have the same labels; and if a group
+      is most of a class, it cannot be held out. The excess must be significant (Student's t over
+      the groups, at .01) and exceed one point over all rows, which is how much the scores may owe
+      to the groups.
+    - *Narrow*: the distance within a group is at most a two-hundredth of that of random rows. Wider
+      groups may be clusters of an ordinary table, and only count if the next rows have the label no
+      more often than random rows, so that nothing but the groups is learned.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, p)
     y : array of shape (n,)
-        Numbers of classes, -1 for none; or real numbers, NaN for none. The likeness of two numbers
-        is 1 minus the square of their difference over its mean.
+        Class codes, -1 for none; or real numbers, NaN for none. The similarity of two numbers is 1
+        minus their squared difference over its mean.
     scale : bool
         Whether to divide the features by their standard deviation.
 
     Returns
     -------
     int
-        0 where nothing shows them. Of more than 300 distinct rows it is estimated from a sample of
-        so many.
+        0 if there is no evidence for them. With more than 300 distinct rows, it is estimated from a
+        sample of that size.
 
     Notes
     -----
-    Groups of up to 500 rows, and up to a fifth of all, are found; identical rows count once. Cost:
-    a comparison of 300 rows with all.
+    Groups of up to 500 rows, and up to a fifth of all rows, are found; identical rows count once.
+    Cost: a comparison of 300 rows with all.
     """
     is_number = y.dtype.kind == "f"
     labelled = np.flatnonzero(~np.isnan(y) if is_number else y >= 0)
@@ -147,7 +143,7 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
     variance = max(y.var(), np.finfo(float).tiny)
 
     def likeness(row: int, others: np.ndarray) -> float:
-        """Return the share of equal classes; of numbers 1 if equal, 0 in the mean if random."""
+        """Return the share of equal classes; for numbers 1 if equal, with mean 0 if random."""
         if is_number:
             return float(1 - np.mean((y[others] - y[row]) ** 2) / (2 * variance))
         return float(np.mean(y[others] == y[row]))
@@ -157,12 +153,12 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
         row, size = rows[at], int(ends[at].argmax()) + 1
         group, around = found[at, :size], found[at, size : size + NEAREST]
         n_inside = 1 + np.count_nonzero(y[group] == y[row])
-        # at least half of a row's class lies outside its group
+        # at least half of a row's class must lie outside its group
         if is_number or np.count_nonzero(y == y[row]) >= 2 * n_inside:
             number, width = min(row, group.min()), np.mean(d[at, :size] ** 2)
             groups.append((number, likeness(row, group), likeness(row, around), width))
     number, inside, outside, width = np.array(groups).reshape(-1, 4).T
-    # the sum of the variances is half the mean squared distance of rows drawn at random
+    # the sum of the variances is half the mean squared distance of random rows
     narrow = width <= NARROW**2 * 2 * StandardScaler(with_mean=False).fit(Z).var_.sum()
     wide, excess, count = ~narrow, inside - outside, 0
     if _owe_labels(number[narrow], excess[narrow], len(rows)):
@@ -178,7 +174,7 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
 def _owe_labels(number: np.ndarray, excess: np.ndarray, n_queries: int) -> bool:
     """Return whether labels agree more inside groups than outside.
 
-    The excess must be more than chance explains, and more than one point over all rows.
+    The excess must be significant, and more than one point over all rows.
     """
     means = _means_by_group(number, excess)
     if excess.sum() < LEAST_EXCESS * n_queries or len(means) < 2:
@@ -192,12 +188,12 @@ def _means_by_group(number: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def n_with_twin(groups: np.ndarray) -> int:
-    """Return how many rows share their group with another."""
+    """Return the number of rows that share their group with another."""
     return int((np.bincount(groups)[groups] > 1).sum())
 
 
 def _scaled(X: Any, scale: bool) -> Any:
-    """Return rows with features of unit variance, but for constant ones; dense rows centred."""
+    """Return rows with features scaled to unit variance (unless constant); dense rows centred."""
     X = densified(X)
     if scale:
         return StandardScaler(with_mean=not issparse(X)).fit_transform(X)
@@ -205,10 +201,10 @@ def _scaled(X: Any, scale: bool) -> Any:
 
 
 def _near_pairs(X: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the near-twins of some rows among distinct rows, as row numbers."""
+    """Return the near-twins of some rows among distinct rows, as row indices."""
     farthest = min(FARTHEST, (X.shape[0] - 1) // 2)
     nearest = min(NEAREST, farthest // 2)
-    if nearest < 2 or len(rows) == 0:  # too few rows to tell what is usual
+    if nearest < 2 or len(rows) == 0:  # too few rows to know the usual distances
         return rows[:0], rows[:0]
     d, found = _neighbors(X, rows, farthest)
     expected = _expected_nearer(d, nearest)
@@ -220,20 +216,21 @@ def _near_pairs(X: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _expected_nearer(d: np.ndarray, nearest: int) -> np.ndarray:
-    """Return how many rows chance would put nearer than each of the first, at most 1.
+    """Return the expected number of rows that chance would place closer than each of the nearest
+    rows.
 
-    It is estimated from the farther distances.
+    It is at most 1 and estimated from the farther distances.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         log_d = np.log(d)
         S = np.diff(log_d[:, nearest - 1 :]) @ np.arange(nearest, d.shape[1])
         nearer = (log_d[:, nearest - 1, None] - log_d[:, : nearest - 1]) / S[:, None]
-        # 1 where all are equally near
+        # 1 if all are equally near
         return np.fmin((nearest - 1) * (1 + nearer) ** (nearest - d.shape[1]), 1.0)
 
 
 def _neighbors(X: Any, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return distances to the k nearest other rows, nearest first, and their numbers."""
+    """Return distances to the k nearest other rows, nearest first, and their indices."""
     d, found = EXACT.index(X, k + 1)(X[rows], k + 1)
     d[found == rows[:, None]] = -1.0  # the row itself comes first, whatever the rounding
     order = np.argsort(d, axis=1, kind="stable")[:, 1:]

@@ -1,4 +1,4 @@
-"""Closer looks at a comparison, all of them on held-out rows: dimensions, confusions, a map."""
+"""Details of a comparison, all on held-out rows: dimensions, confusion matrices, 2-D maps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .scores import CLASSIFICATION, SCORES, Vote, named_task, nearest_voters, po
 from .statistics import SIGNIFICANCE, corrected_resampled_t_test
 from .work import Progress
 
-NEAREST = Vote(5)  # of the coordinates of a predictor with a vote of its own
+NEAREST = Vote(5)  # of the coordinates of a predictor with its own vote
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,19 @@ class HeldOutMap:
     ----------
     embedding : ndarray of shape (n, 1) or (n, 2)
     rows : ndarray of shape (n,)
-        Their row numbers.
+        Their row indices.
     neighbors : ndarray of shape (n, k)
-        Row numbers of the nearest training rows, in these coordinates; nearest first.
+        Row indices of the nearest training rows in these coordinates, nearest first.
     score : float
-        Of the vote of these neighbours on these rows: accuracy, or R².
+        Accuracy, or R², of the vote of these neighbours for these rows.
     vote : Vote
     predictions : ndarray of shape (n,), default=None
-        Of this vote, for these rows.
+        Predictions of this vote for these rows.
     unlabelled : ndarray of shape (n_u, 1) or (n_u, 2), default=None
-        Coordinates of the rows without a label.
+        Coordinates of the unlabelled rows.
     full_score, full_dimension : float and int, default=None
-        The same for the same vote in all dimensions of the space that the plane shows; None where
-        the plane is that space.
+        The score of the same vote in all dimensions of the space that the plane shows, and their
+        number; None if the plane is that space.
     fitted : estimator, default=None
         The map, which places other rows.
     """
@@ -80,12 +80,13 @@ def score_by_dimension(
     dict of method name to dict of dimension to ndarray of scores, one a fold
         Other parameters, and the vote, are those that each fold chose inside its training rows.
         Dimensions that some fold cannot have are left out. The raw features have a single dimension
-        (the largest, where folds differ in the indicators of missing cells); "NCA tables" has none
-        to choose and is left out.
+        (the largest, if folds differ in the indicators of missing cells). "NCA tables", which has
+        no dimension to choose, is left out.
 
     Notes
     -----
-    To look at, not to choose by: the best point of a curve is chosen on the held-out rows.
+    Do not choose a dimension by these scores: the best point of a curve would be chosen on the
+    held-out rows.
     """
     folds = [Fold(comparison.protocol, *rows) for rows in first_repeat(comparison.folds)]
     curves = {}
@@ -106,14 +107,14 @@ def score_by_dimension(
 
 
 def _curve(fold: Fold, method: Method, params: Params, vote: Vote) -> dict[int, float]:
-    """Return the score on a fold, by dimension."""
+    """Return the score on a fold by dimension."""
     scores, settings = dict[int, float](), method.settings(fold.protocol.X.shape[1])
-    # the first columns of one fit are those of all dimensions
+    # the first columns of one fit serve all dimensions
     if method.nested and method.estimator is not None:
         most = fold.protocol.max_components(method)
         settings = [params | {"n_components": min(most, max(DIMENSIONS), len(fold.rows) - 1)}]
     for setting in settings:
-        # a fit may warn (`MethodResult.warnings` holds that) or lack the dimension
+        # a fit may warn (see `MethodResult.warnings`) or lack the dimension
         with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
             found = MapWithVote(method).fit(fold, setting)
             for m in method.cuts(found.Z.shape[1]):
@@ -128,9 +129,9 @@ def _score(fold: Fold, Z: Any, queries: Any, vote: Vote) -> float:
 
 
 def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
-    """Return how many held-out rows of each class (rows) got each label (columns).
+    """Return the number of held-out rows of each class (rows) that got each label (columns).
 
-    Classes are sorted, and rows are counted over all folds, each once whatever its weight.
+    Classes are sorted. Rows are counted over all folds, without weights.
     """
     protocol = comparison.protocol
     if protocol.task != CLASSIFICATION:
@@ -145,7 +146,8 @@ def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
 def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     """Return the held-out rows of the first fold in two dimensions of a method, with its vote.
 
-    The map is learned from its training rows. Of a predictor for tables it is `first_picture`.
+    The map is learned from the training rows of this fold. For a predictor for tables, use
+    `first_picture`.
     """
     fold, method, params = _on_first_fold(comparison, result)
     if method.own_vote:
@@ -159,10 +161,10 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
 
 
 def first_picture(comparison: Comparison, result: MethodResult) -> HeldOutMap:
-    """Return the held-out rows of the first fold in a plane that `TDistributedNCA` learns from what
-    a method has learned, with the vote of 5 neighbours there.
+    """Return the held-out rows of the first fold in a plane learned by `TDistributedNCA`.
 
-    Beside its score is that of the method itself, in all dimensions.
+    The plane is learned from the space of a method, and 5 neighbours vote in it. The score of the
+    method itself, in all dimensions, is included.
     """
     fold, method, params = _on_first_fold(comparison, result)
     is_classes, protocol = comparison.task == CLASSIFICATION, comparison.protocol
@@ -181,9 +183,7 @@ def first_picture(comparison: Comparison, result: MethodResult) -> HeldOutMap:
 def _on_first_fold(
     comparison: Comparison, result: MethodResult
 ) -> tuple[Fold, Method, dict[str, Any]]:
-    """Return the first fold, the method whose result it is or that was chosen there, and its
-    parameters there.
-    """
+    """Return the first fold, the method of a result or the one chosen there, and its parameters."""
     method, params = result.method, dict(result.params[0])
     if result.kind == "choice":
         method = _finished(comparison, params.pop("method"))
@@ -197,7 +197,7 @@ def _on_first_fold(
 def _learned_space(
     comparison: Comparison, fold: Fold, method: Method, params: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the training rows of a fold, and those held out, in all dimensions of a method."""
+    """Return the training and held-out rows of a fold in all dimensions of a method."""
     if not method.own_vote:
         found = MapWithVote(method).fit(fold, params)
         return found.Z, found.queries
@@ -218,24 +218,25 @@ def _seen(fold: Fold, Z: np.ndarray, queries: np.ndarray, vote: Vote) -> HeldOut
 
 
 def _finished(comparison: Comparison, name: str) -> Any:
-    """Return a method that finished every fold, None where it did not."""
+    """Return a method that finished every fold, or None."""
     return next((result.method for result in comparison.results if result.name == name), None)
 
 
-# Scores by which a constant is beaten without any knowledge: f1 by guessing, mae by staying near
-# the median.
+# Scores by which a constant can be beaten without information: f1 by guessing, mae by staying close
+# to the median.
 WON_BY_CHANCE = ("f1", "mae")
-ORDERING = ("auc", "rank_correlation")  # scores that judge the order of the rows
+ORDERING = ("auc", "rank_correlation")  # scores of the order of the rows
 
 
 def better_by_another_score(
     comparison: Comparison, constant: MethodResult
 ) -> tuple[MethodResult, str] | None:
-    """Return which prediction is shown to beat a constant, a reference, by a score that does not
-    rank, and the name of this score; None where none is.
+    """Return a prediction that significantly beats a constant by a score other than the ranking
+    score.
 
-    The best one by each score is tested on the folds, of a single split only by its order of the
-    rows; at .05, divided by the number of predictions and scores.
+    Returns its result and the name of the score, or None. The best result for each score is tested
+    on the folds (for a single split, only by scores of the order of the rows), at .05 divided by
+    the number of predictions and scores.
     """
     results = [*comparison.results, *comparison.references]
     scores = [
@@ -260,9 +261,8 @@ def better_by_another_score(
 
 
 def _chance_of_order(comparison: Comparison) -> float:
-    """Return the standard deviation, by chance, of a rank correlation or an AUC.
-
-    The rows are those that a split holds out.
+    """Return the standard deviation of a rank correlation or an AUC by chance, on the held-out
+    rows.
     """
     (_, test), *_ = comparison.folds
     if comparison.task != CLASSIFICATION:
@@ -274,9 +274,9 @@ def _chance_of_order(comparison: Comparison) -> float:
 
 
 def chosen_predictor(comparison: Comparison) -> Any:
-    """Return the automatic choice, fitted to all labelled rows; None if it is a map.
+    """Return the automatic choice, fitted to all labelled rows, or None if it is a map.
 
-    It is the last step of the winner; of a comparison without one what most folds chose.
+    It is the last step of the winner; for a comparison without one, the choice of most folds.
     """
     if comparison.winner is not None:
         last = comparison.winner[-1]
@@ -302,11 +302,11 @@ def held_out_map(
 ) -> HeldOutMap:
     """Learn a clone of `mapping` on a fold, and return its held-out rows in two dimensions.
 
-    `unlabelled` are row numbers to learn from, too, as `Protocol.beside` has them. Of few training
-    rows all vote.
+    `unlabelled` are indices of unlabelled rows to learn from, such as from `Protocol.beside`. If
+    there are few training rows, all vote.
     """
     (train, test), target, y = fold, named_task(task), np.asarray(y)
-    X = getattr(X, "iloc", X)  # to take rows of a data frame or of an array
+    X = getattr(X, "iloc", X)  # to index a data frame or an array alike
     labels, truth = known_labels(y, train), known_labels(y, test)
     rows, targets, none = np.append(train, unlabelled), labels, np.nan
     if len(unlabelled):
@@ -340,8 +340,8 @@ def _plane_and_space(fitted: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
     (n, m).
 
     The plane is the first two columns of `transform(X)`. The space is `space(X)` of the last step
-    where it has this method, as a map has that learns a space before it takes it to the plane;
-    else all columns.
+    if it has this method, i.e. if the map learns a space first and then its plane; else it is all
+    columns.
     """
     Z, last = np.asarray(fitted.transform(X)), fitted
     while isinstance(last, Pipeline):

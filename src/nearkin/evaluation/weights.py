@@ -1,4 +1,4 @@
-"""Fits with weights of rows, of whatever can be fitted."""
+"""Fits with row weights, for any estimator."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sklearn.utils.validation import has_fit_parameter
 
 
 def weight_parameters(estimator: Any) -> list[str]:
-    """Return the names by which the `fit` of an estimator takes weights of rows; none where it does
-    not.
+    """Return the names by which the `fit` of an estimator takes row weights; empty if it takes
+    none.
 
-    Of a pipeline, those of every step that takes some.
+    For a pipeline, these are the names for all steps that take weights.
     """
     if isinstance(estimator, Pipeline):
         steps = [(name, step) for name, step in estimator.steps if hasattr(step, "fit")]
@@ -23,9 +23,9 @@ def weight_parameters(estimator: Any) -> list[str]:
 
 
 def fitted(estimator: Any, X: Any, y: Any, weights: np.ndarray | None) -> Any:
-    """Return an estimator, fitted with weights where it takes them, and else without."""
+    """Return an estimator, fitted with weights if it takes them."""
     if weights is None:
         return estimator.fit(X, y)
-    # with metadata routing a pipeline refuses the names of its steps
+    # with metadata routing, a pipeline rejects the names of its steps
     with config_context(enable_metadata_routing=False):
         return estimator.fit(X, y, **dict.fromkeys(weight_parameters(estimator), weights))

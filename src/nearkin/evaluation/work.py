@@ -1,6 +1,6 @@
-"""Work on folds: in turn, or in parallel where the rows of all folds are not few.
+"""Work on folds, sequentially or, with enough rows, in parallel.
 
-Each process keeps to one thread, as small problems do anyway: threads cost more than they give.
+Each process uses one thread, which is faster for small problems.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .contestants import FAILURES, Outcome, Skipped, contestant
 from .methods import RAW, Method, Reference
 from .protocol import Fold, Protocol
 
-WORTH_PROCESSES = 2000  # rows of all folds together from which on processes are worth their start
-FEW_FOLDS = 4  # for each process: of fewer, the contestants are shared out, too
+WORTH_PROCESSES = 2000  # rows of all folds together from which on processes pay off
+FEW_FOLDS = 4  # per process; with fewer, the contestants are distributed, too
 # harmless: the dimensions tried may exceed the rank of a fold, and its rows may lack a class
 HARMLESS = ("n_components=", "y_pred contains", "lbfgs failed to converge")
 
 Progress = Callable[[str, int, int], None]
-Result = tuple[int | str, str | None, Any]  # the key of a job, a name, and what was found
+Result = tuple[int | str, str | None, Any]  # the key of a job, a name, and the result
 
 
 @contextmanager
 def progress_bar(progress: Any) -> Iterator[Callable[..., None]]:
-    """Yield what to call with [what is done,] units done and units in all; for True a bar."""
+    """Yield a function to call with [what is done,] units done and total units; for True a bar."""
     if progress is not True:
         yield progress or (lambda *_: None)
         return
@@ -57,16 +57,16 @@ def progress_bar(progress: Any) -> Iterator[Callable[..., None]]:
 
 @dataclass(frozen=True)
 class Job:
-    """Some contestants, one after the other, on the same rows.
+    """Some contestants, evaluated one after the other on the same rows.
 
     Attributes
     ----------
     key : int or str
-        The number of the fold, or what is done on all rows.
+        The number of the fold, or a name for work on all rows.
     do : {"evaluate", "choose", "pipeline"}
-        The method of a contestant.
+        The method of a contestant to call.
     rows : tuple of ndarray
-        Training rows, and held-out ones where there are any.
+        Training rows, and held-out ones, if any.
     contestants : sequence of Method and Reference
     """
 
@@ -76,15 +76,15 @@ class Job:
     contestants: Sequence[Method | Reference]
 
     def cut(self, n: int) -> list[Job]:
-        """Return n jobs that share out the contestants, or as many as there are contestants."""
+        """Return n jobs that divide the contestants, or one per contestant if there are fewer."""
         n = min(n, len(self.contestants))
         return [replace(self, contestants=self.contestants[first::n]) for first in range(n)]
 
     def work(self, protocol: Protocol, deadline: float, is_first: bool) -> Iterator[Result]:
-        """Yield the key, a name and what is found, or `Skipped`; last a name of None.
+        """Yield the key, a name and its result or `Skipped`; finally a name of None.
 
-        After the deadline only the first job begins, and others end, but with at least the raw
-        features, the constant and a method where the raw features are among them.
+        After the deadline only the first job starts, and others end. If a job includes the raw
+        features, it ends with at least these, the constant and one method.
         """
         if not is_first and time.time() > deadline:
             return
@@ -104,7 +104,7 @@ class Job:
                 if isinstance(result, Outcome):
                     texts = [str(warning.message) for warning in caught]
                     kept = Counter(text for text in texts if not text.startswith(HARMLESS))
-                    # one picture is drawn, that of the first fold
+                    # only the picture of the first fold is drawn
                     space = result.space if self.key == 0 else None
                     result = replace(result, warnings=kept, space=space)
                 yield self.key, one.name, result
@@ -113,14 +113,14 @@ class Job:
 
 @dataclass
 class Findings:
-    """What the jobs have found so far.
+    """The results of the jobs so far.
 
     Attributes
     ----------
     found : dict of key to dict of str to Any
-        By the key of the job and the name of the contestant; `Skipped`, where there is nothing.
+        By the key of the job and the name of the contestant; `Skipped` if it failed.
     n_left : Counter of key
-        Jobs that are not finished.
+        Number of unfinished jobs.
     interrupted : bool
     """
 
@@ -129,7 +129,7 @@ class Findings:
     interrupted: bool = False
 
     def complete(self, methods: Sequence[Method]) -> dict[int, dict[str, Any]]:
-        """Return what was found on the folds that got farthest: on all folds, as a rule.
+        """Return the results on the folds that got farthest, usually all.
 
         Folds without the raw features are left out.
         """
@@ -143,7 +143,7 @@ class Findings:
         return {n: self.found[n] for n in sorted(reached) if reached[n] == most}
 
     def of(self, key: int | str) -> dict[str, Any]:
-        """Return the results of all jobs with this key, but of contestants that were skipped."""
+        """Return the results of all jobs with this key, without skipped contestants."""
         return {
             name: one
             for name, one in self.found.get(key, {}).items()
@@ -153,14 +153,14 @@ class Findings:
 
 @dataclass(frozen=True)
 class Run:
-    """How the work is done.
+    """How jobs are run.
 
     Attributes
     ----------
     n_jobs : int or None
-        Processes; None takes one a core.
+        Number of processes; None takes one per core.
     deadline : float
-        Of `time.time`.
+        As by `time.time`.
     progress : callable
     """
 
@@ -169,9 +169,9 @@ class Run:
     progress: Progress
 
     def do(self, protocol: Protocol, jobs: Sequence[Job], beside: Sequence[Job] = ()) -> Findings:
-        """Return what the jobs find, after an interrupt what they had found until then.
+        """Return the results of the jobs; after an interrupt, those found until then.
 
-        Those `beside` them take long: they begin first, but only in processes.
+        The jobs in `beside` take long: they start first, but only in separate processes.
         """
         jobs, findings = [job for job in jobs if job.contestants], Findings()
         if not jobs:
@@ -197,7 +197,7 @@ class Run:
                 findings.found.setdefault(key, {})[name] = result
                 n_done += 1
                 self.progress(name, n_done, n_all)
-            if n_done < n_all:  # by the deadline
+            if n_done < n_all:  # at the deadline
                 self.progress("comparing", n_all, n_all)
         except KeyboardInterrupt:
             findings.interrupted = True
@@ -215,7 +215,7 @@ class Run:
             for found in results:
                 yield from found
         finally:
-            # joblib warns of tasks that are cancelled: that is meant
+            # joblib warns of cancelled tasks, which is intended
             with warnings.catch_warnings(action="ignore"):
                 results.close()
 

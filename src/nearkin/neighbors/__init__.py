@@ -1,16 +1,14 @@
-"""k nearest neighbours: of all rows, of the same class, of other classes; the closest pairs of
-classes.
+"""k nearest neighbours among all rows, of the same class or of other classes, and closest pairs.
 
 A neighbour list is a row of a sparse matrix: `G[i, j]` is the distance from row i to its neighbour
 j.
 
 * A row is never its own neighbour, even among exact duplicates.
-* Where fewer rows exist than requested, all of them are listed. A class of one row has an empty
-  list.
-* Which of several equally near rows is taken is unspecified, but the same for the same input.
+* If fewer rows exist than requested, all of them are listed. A class of one row has an empty list.
+* Ties between equally near rows are broken arbitrarily but deterministically.
 
 `lists.py` searches exactly (scikit-learn's search: multi-threaded, blocked, deterministic), with a
-neighbours transformer, or among distances that are given; `approximate.py` approximately, with
+neighbours transformer, or among given distances. `approximate.py` searches approximately, with
 `inverted_lists.py` and `brute_force.py`.
 """
 

@@ -1,5 +1,6 @@
-"""Which search an estimator's `search` names, and the approximate one: rows in lists of near ones,
-of which the nearest few are searched.
+"""The resolution of an estimator's `search`, and approximate search.
+
+Approximate search partitions rows into lists of near rows, and searches the nearest lists.
 """
 
 from __future__ import annotations
@@ -32,41 +33,41 @@ from .lists import (
 
 
 class ApproximateSearch(BaseEstimator):
-    """How to search approximately: in lists of near rows, and in fewer dimensions.
+    """Parameters of approximate search, in lists of near rows and in fewer dimensions.
 
     Parameters
     ----------
     n_lists : "auto" or int, default="auto"
-        Lists into which k-means partitions the rows. "auto" takes 8 sqrt(n). A class of more than
-        20,000 rows, where neighbours of the same class are searched, has its share of them to
-        itself. In a Dask array, a class of more than 64 rows has lists of its own, and smaller ones
-        share.
+        Number of lists into which k-means partitions the rows. "auto" takes 8 sqrt(n). In a search
+        for neighbours of the same class, a class of more than 20,000 rows has its own share of
+        them. In a Dask array, a class of more than 64 rows has its own lists, and smaller classes
+        share lists.
     n_probes : "auto" or int, default="auto"
-        Lists that are searched for a row: the nearest ones. "auto" takes, for the rows of a table
-        among themselves, as many as hold a share of .97 of the true neighbours of 500 rows, but no
-        more than hold 131,072 rows; 64 for every new row and every row of a Dask array. More lists
-        find more neighbours and take longer.
+        Number of nearest lists that are searched for a row. For the rows of a table among
+        themselves, "auto" takes as many as contain a share of .97 of the true neighbours of 500
+        rows, but lists of at most 131,072 rows in total; for new rows and for rows of a Dask array,
+        64. More lists find more neighbours and take longer.
     n_components : "auto", int or None, default="auto"
-        Number of leading principal components in which the lists are formed and searched; None
-        takes the features themselves. "auto" takes 48 where there are more than 96 features.
+        Number of leading principal components in which the lists are formed and searched; None uses
+        the features themselves. "auto" takes 48 if there are more than 96 features.
     n_rerank : "auto" or int, default="auto"
         Number of candidates that are ranked again by their distances in all features. "auto" takes
         5 k + 10.
     check_recall : bool, default=False
-        Whether to search exactly for 500 rows, evenly spaced, as well, and report which share of
-        their true neighbours was found: `search_recall_` of the estimator.
+        Whether to also search exactly for 500 evenly spaced rows and report the share of their true
+        neighbours that was found, as `search_recall_` of the estimator.
 
     Notes
     -----
-    Needs faiss (`pip install "nearkin[ann]"`). The search is seeded: equal rows in equal order, and
-    equal numbers of threads, give equal lists. Memory: 8 bytes a row and component beside the rows,
-    and some hundred megabytes for every thread. Time, with the defaults and d components: O(n p d)
-    for these, O(n d sqrt(n)) to form the lists and to choose among them, O(n c d) to search c
-    candidates for every row (as many as the lists hold, up to 131,072; a class of up to 20,000 rows
-    is searched by brute force), O(n r p) to rank r candidates again.
+    Needs faiss (`pip install "nearkin[ann]"`). The search is seeded: the same rows in the same
+    order, with the same number of threads, give the same lists. Memory: 8 bytes per row and
+    component besides the rows, and some hundred megabytes per thread. Time, with the defaults and d
+    components: O(n p d) for these, O(n d sqrt(n)) to form the lists and to choose among them, O(n c
+    d) to search c candidates for every row (all rows of the lists, up to 131,072; a class of up to
+    20,000 rows is searched by brute force), and O(n r p) to rank r candidates again.
 
-    If faiss is imported first in a process, scikit-learn's own search uses one thread only; nearkin
-    imports it only here, after a first exact search.
+    If faiss is imported before scikit-learn's first search in a process, that search uses only one
+    thread. nearkin therefore imports faiss only here, after an exact search.
 
     Examples
     --------
@@ -97,11 +98,11 @@ APPROXIMATE_ROWS = 100_000
 
 
 def choose_search(n: int) -> str:
-    """Return what search="auto" takes for n rows: "exact" below 100,000, "approximate" from there
-    on.
+    """Return the search that "auto" takes for n rows.
 
-    Below, the exact search takes minutes at most and needs no other package. The rule does not
-    depend on what is installed: the same rows give the same map everywhere.
+    It is "exact" below 100,000 rows, where the exact search takes minutes at most and needs no
+    other package, and "approximate" from there on. The rule does not depend on what is installed,
+    so the same rows give the same map everywhere.
     """
     return "approximate" if n >= APPROXIMATE_ROWS else "exact"
 
@@ -117,7 +118,7 @@ def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
         sparse matrix of distances.
     n : int
     distances : sparse matrix of shape (n, n), default=None
-        Distances from every row to some others, instead of a search.
+        Distances from every row to some others, used instead of a search.
 
     Raises
     ------
@@ -147,32 +148,33 @@ def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
     raise ValueError(f"search must be {choices}, got {search!r}.")
 
 
-BRUTE_CLASS = 20_000  # rows of a class up to which brute force is as quick
+BRUTE_CLASS = 20_000  # rows of a class up to which brute force is as fast
 TOGETHER = 512  # rows of a class or of a list that are searched together
 
 LISTS, PROBES = 8, 64  # number of lists / sqrt(n), and how many are searched for a new row
 QUERIES = 2**15  # that are searched at a time
-IN_CACHE = 2**18  # entries of the differences of some rows, which stay in the cache of a core
+IN_CACHE = 2**18  # entries of the differences of some rows, which fit into the cache of a core
 
-# Rows whose nearest candidates are searched together, and the search, which returns their numbers,
-# (b, r).
+# Rows that are searched together, and a function that returns the indices of their candidates, (b,
+# r).
 Search = tuple[np.ndarray, Callable[[], np.ndarray]]
 
 
 class IVFSearch:
-    """The searcher of an `ApproximateSearch`; for the same rows it projects and partitions once.
+    """The searcher of an `ApproximateSearch`; it projects and partitions the same rows only once.
 
-    Neighbours are searched in lists of near rows, in few dimensions, and what is found there is
-    ranked again by the distances in all features. Rows of the same class are searched class by
-    class. Rows of other classes are searched among all: around a row deep inside a large class all
-    lists hold rows of that class only, and are passed over. Single queries are searched by faiss.
+    Neighbours are searched in lists of near rows, in few dimensions, and the candidates are ranked
+    again by their distances in all features. Rows of the same class are searched class by class.
+    Rows of other classes are searched among all; lists that only contain rows of the query's class,
+    which surround a row deep inside a large class, are skipped. Single queries are searched by
+    faiss.
     """
 
     name = "approximate"
 
     def __init__(self, parameters: ApproximateSearch) -> None:
         import_faiss()
-        # 0 stands for "auto"
+        # 0 means "auto"
         self.n_lists = _number(parameters.n_lists, "n_lists")
         self.n_probes = _number(parameters.n_probes, "n_probes")
         d = parameters.n_components
@@ -183,7 +185,7 @@ class IVFSearch:
         self._partitioned: tuple[np.ndarray, CoarseQuantizer] | None = None
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
-        """Return G as `nearest` does, or most of it."""
+        """Return approximately the result of `nearest`."""
         entries = X.data if issparse(X) else X
         if self._projected is None or self._projected[0] is not entries:
             self._projected = (entries, projection(X, self.n_components)(X))
@@ -208,7 +210,7 @@ class IVFSearch:
         return G
 
     def index(self, X: Any, n_found: int) -> Index:
-        """Return an index over rows, for queries that are not among them."""
+        """Return an index over rows, for new queries."""
         faiss = import_faiss()
         n = X.shape[0]
         project = projection(X, self.n_components)
@@ -223,10 +225,10 @@ class IVFSearch:
         r = min(int(n_ranked(self.n_rerank, min(n_found, n))), n)
 
         def candidates(Z: np.ndarray) -> np.ndarray:
-            """Return the numbers of the r rows found near each query.
+            """Return the indices of the r rows found near each query.
 
-            Where the nearest lists hold fewer, more are searched. A query so far away that its
-            distances overflow finds any rows: all are as far.
+            If the nearest lists contain fewer, more are searched. A query so far away that its
+            distances overflow gets arbitrary rows, since all are equally far.
             """
             found, lacking = np.full((len(Z), r), -1), np.arange(len(Z))
             n_probes = self.n_probes or PROBES
@@ -257,10 +259,10 @@ class IVFSearch:
     def _searches(
         self, Z: np.ndarray, codes: np.ndarray, n_candidates: np.ndarray, relation: str, k: int
     ) -> Iterator[Search]:
-        """Yield searches that together find `n_candidates[i]` rows for every row i, of which k are
-        its neighbours.
+        """Yield searches that find `n_candidates[i]` rows for every row i, k of which are its
+        neighbours.
         """
-        itself = relation != "other"  # is found, too
+        itself = relation != "other"  # the row itself is found, too
         wanted = n_candidates > 0
         for members in members_of(codes if relation == "same" else np.zeros_like(codes)):
             n_found = int(n_candidates[members].max()) + itself
@@ -277,7 +279,7 @@ class IVFSearch:
                     yield members[lists.rows[places]], search
 
     def _lists(self, Z: np.ndarray, members: np.ndarray, codes: np.ndarray | None) -> InvertedLists:
-        """Return some rows, or all, in lists; all are partitioned once."""
+        """Return the lists of some rows or of all; all rows are partitioned only once."""
         if len(members) < len(Z):
             return InvertedLists(Z[members], self._quantizer(Z[members], len(Z)))
         if self._partitioned is None or self._partitioned[0] is not Z:
@@ -291,7 +293,7 @@ class IVFSearch:
 
 
 def _nearest_members(Z: np.ndarray, rows: np.ndarray, members: np.ndarray, k: int) -> np.ndarray:
-    """Return the k nearest rows of a class, by brute force; a row itself where there are fewer."""
+    """Return the k nearest rows of a class by brute force, padded with the row itself."""
     found = nearest_candidates(Z[rows], tiles_of(Z, members), k)
     return np.where(found < 0, rows[:, None], found)
 
@@ -299,7 +301,7 @@ def _nearest_members(Z: np.ndarray, rows: np.ndarray, members: np.ndarray, k: in
 def _nearest_in_lists(
     lists: InvertedLists, places: np.ndarray, k: int, n_probes: int, members: np.ndarray
 ) -> np.ndarray:
-    """Return the k nearest rows, where the lists hold the members of a class."""
+    """Return the k nearest rows among the members of a class."""
     return members[lists.nearest(places, k, n_probes)]
 
 
@@ -316,23 +318,23 @@ SAMPLE = 20_000  # rows from which the principal components are learned
 
 
 def n_dimensions(n_components: int | None, p: int) -> int:
-    """Return in how many dimensions to search p features: None for all, 0 for the usual one."""
+    """Return the number of dimensions for searching p features: None for all, 0 for the default."""
     return PROJECTED_TO if n_components == 0 and p > PROJECTED_FROM else n_components or p
 
 
 def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
-    """Return the map of rows to the leading principal components of a sample of X, in units of its
-    largest entry.
+    """Return the map to the leading principal components of a sample of X, in units of its largest
+    entry.
 
-    It yields float32, by blocks. None, or more components than there are features: the rows
-    themselves, in this unit. 0: 48 for more than 96 features.
+    It returns float32 and works in blocks. With None, or more components than features, it returns
+    the rows themselves in this unit. 0 means 48 for more than 96 features.
     """
     n, p = X.shape
     d = n_dimensions(n_components, p)
     sample = X[:: -(-n // SAMPLE)]
     origin = None if issparse(X) else sample.mean(axis=0, dtype=np.float64).astype(X.dtype)
     sample = sample if origin is None else sample - origin
-    unit = abs(sample).max() or 1.0  # squares in float32 neither vanish nor overflow
+    unit = abs(sample).max() or 1.0  # squares in float32 neither underflow nor overflow
     V = None
     if d < min(p, sample.shape[0]):
         pca = (
@@ -351,20 +353,18 @@ def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
 
 
 def n_ranked(n_rerank: int, k: Any) -> np.ndarray:
-    """Return how many candidates are ranked again: at least k, 0 for the usual number."""
+    """Return the number of candidates to rank again, at least k; 0 means the default."""
     return np.maximum(n_rerank or 5 * k + 10, k)
 
 
 def _rank(Q: Any, X: Any, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows j of X (b, r) that were found for queries (b, p), nearest first, and the
-    distances.
-    """
+    """Return the rows j of X (b, r) found for queries (b, p), nearest first, and distances."""
     if issparse(X):
         apart = csr_array(Q)[np.repeat(np.arange(len(j)), j.shape[1])] - X[j.ravel()]
         distances = np.sqrt(apart.multiply(apart).sum(axis=1)).reshape(j.shape)
     else:
         apart = X[j].astype(np.result_type(X, Q), copy=False)
-        apart -= Q[:, None]  # in place: fresh memory would take longer than all else here
+        apart -= Q[:, None]  # in place: allocating memory would take longer than all else here
         distances = np.sqrt(np.einsum("brp,brp->br", apart, apart))
     order = np.argsort(distances, axis=1, kind="stable")
     return np.take_along_axis(j, order, axis=1), np.take_along_axis(distances, order, axis=1)
@@ -374,10 +374,10 @@ RECALL_ROWS = 500  # of which the recall is measured
 
 
 def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: str) -> float:
-    """Return the share of true neighbours in the lists of 500 rows, evenly spaced, by an exact
-    search.
+    """Return the share of true neighbours in the lists of 500 evenly spaced rows.
 
-    A neighbour is true if it is as near as the k-th nearest, k the length of the list.
+    An exact search is the reference: a neighbour is true if it is as near as the k-th nearest,
+    where k is the length of the list.
     """
     lengths = np.diff(G.indptr)
     rows = np.flatnonzero(lengths)

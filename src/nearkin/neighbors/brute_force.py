@@ -1,5 +1,4 @@
-"""The nearest of candidates that come in tiles: matrix products, and a bound below which a distance
-is worth keeping.
+"""Nearest candidates by matrix products of tiles, with a bound on the distances worth keeping.
 
 A search for one row at a time reads every candidate from memory for every row. Here a tile of
 distances, some hundred queries by some hundred candidates, is one product and stays in the cache.
@@ -15,29 +14,30 @@ import numpy as np
 from .._blocks import row_blocks
 from .lists import places
 
-Tile = tuple[np.ndarray, np.ndarray]  # numbers of candidates, and the candidates
+Tile = tuple[np.ndarray, np.ndarray]  # indices of candidates, and the candidates
 
 ROUNDING = 1e-5  # of a squared distance, relative to that of the query from the origin
-IN_CACHE = 2**18  # entries of a tile, which stay in the cache of a core
-NARROWEST = 256  # candidates that are compared at a time, after the first
-TILE = 2048  # candidates that come at a time
+IN_CACHE = 2**18  # entries of a tile, which fit into the cache of a core
+NARROWEST = 256  # candidates that are compared at a time, after the first tile
+TILE = 2048  # candidates per tile of the input
 
 
 class NearestSoFar:
-    """The k nearest of the candidates that queries have been compared with.
+    """The k nearest candidates of each query so far.
 
     Parameters
     ----------
     n_queries, k : int
     room : int
-        With how many candidates a query can be compared at a time. Those that are nearer than the
-        bound are collected beside the k nearest, and these chosen again where the room is full.
+        The maximum number of candidates per comparison. Candidates closer than the bound are
+        collected besides the k nearest; when there is no room left, the k nearest are selected
+        again.
     dtype : dtype, default=float32
 
     Attributes
     ----------
     bound : ndarray of shape (n_queries,)
-        The squared distance to the k-th nearest when they were last chosen; infinite before.
+        The squared distance to the k-th nearest at the last selection; infinite before the first.
     """
 
     def __init__(self, n_queries: int, k: int, room: int, dtype: Any = np.float32) -> None:
@@ -55,7 +55,7 @@ class NearestSoFar:
         origin: np.ndarray,
         allowed: np.ndarray | None = None,
     ) -> None:
-        """Compare queries for the first time, with any number of candidates; as `compare` does."""
+        """Compare queries for the first time, with any number of candidates; see `compare`."""
         squares, apart = _squares(Q, candidates[1], origin)
         if allowed is not None:
             squares[~allowed] = np.inf
@@ -75,20 +75,20 @@ class NearestSoFar:
         origin: np.ndarray,
         allowed: np.ndarray | None = None,
     ) -> None:
-        """Compare queries with candidates that they have not met.
+        """Compare queries with new candidates.
 
         Parameters
         ----------
         queries : integer array of shape (b,)
-            Their numbers.
+            Indices of the queries.
         Q : ndarray of shape (b, d)
             The queries.
         candidates : integer array of shape (t,) and ndarray of shape (t, d)
         origin : ndarray of shape (d,)
-            Near the candidates or the queries: squared distances are rounded relative to those from
-            it.
+            A point near the candidates or the queries: rounding errors of squared distances are
+            relative to the distances from it.
         allowed : bool array of shape (b, t), default=None
-            Which pairs count; None for all.
+            Which pairs are allowed; None for all.
         """
         squares, apart = _squares(Q, candidates[1], origin)
         nearer = squares < (self.bound[queries] - (1 + ROUNDING) * apart)[:, None]
@@ -105,15 +105,13 @@ class NearestSoFar:
         self._counts[queries] += n_nearer
 
     def nearest(self) -> np.ndarray:
-        """Return the numbers of the k nearest, in any order, shape (n_queries, k); -1 where there
-        are fewer.
-        """
+        """Return the indices of the k nearest, (n_queries, k), in any order, padded with -1."""
         self._choose(np.flatnonzero(self._counts > self.k))
         found = np.isfinite(self._squares[:, : self.k])
         return np.where(found, self._numbers[:, : self.k], -1)
 
     def _choose(self, queries: np.ndarray) -> None:
-        """Keep the k nearest of what some queries have collected, which is more."""
+        """Reduce the candidates collected for some queries to the k nearest."""
         k = self.k
         for block in row_blocks(len(queries), self._squares.shape[1], IN_CACHE):
             some = queries[block]
@@ -125,36 +123,37 @@ class NearestSoFar:
 
 
 def _squares(Q: np.ndarray, Y: np.ndarray, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return squared distances (b, t), less those of the queries from the origin, and these (b,).
+    """Return squared distances (b, t) minus the squared norms of the queries, and these (b,).
 
-    They are one product, (q, 1)'(-2 y, |y|^2): to add |y|^2 would take a quarter as long again.
+    Norms are about the origin. The result is a single product, (q, 1)'(-2 y, |y|^2); adding |y|^2
+    separately would take a quarter longer.
     """
     with_ones, operand = (np.empty((len(A), A.shape[1] + 1), Q.dtype) for A in (Q, Y))
     Q, Y = np.subtract(Q, origin, out=with_ones[:, :-1]), Y - origin
     with_ones[:, -1] = 1
     np.multiply(Y, -2, out=operand[:, :-1])
     np.einsum("ij,ij->i", Y, Y, out=operand[:, -1])
-    # OpenBLAS raises the flag for float32 lanes that it does not use
+    # OpenBLAS sets the flag for float32 lanes that it does not use
     with np.errstate(invalid="ignore"):
         return with_ones @ operand.T, np.einsum("ij,ij->i", Q, Q)
 
 
 def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarray:
-    """Return the numbers of the k nearest candidates of every query, in any order.
+    """Return the indices of the k nearest candidates of every query, in any order.
 
     Parameters
     ----------
     Q : ndarray of shape (b, d)
-        Queries. Distances are rounded relative to how far queries and candidates are from the mean
-        of the queries.
+        Queries. Rounding errors are relative to the distances of queries and candidates from the
+        mean of the queries.
     tiles : iterable of integer array of shape (t,) and ndarray of shape (t, d)
-        Numbers of candidates, and the candidates: about 2048 at a time, quickest where the nearer
-        ones come first.
+        Indices of candidates and the candidates, about 2048 at a time; fastest if near ones come
+        first.
     k : int
 
     Returns
     -------
-    numbers : integer array of shape (b, k); -1 where there are fewer candidates
+    numbers : integer array of shape (b, k); padded with -1
 
     Notes
     -----
@@ -172,16 +171,17 @@ def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarr
 
 
 def tiles_of(Z: np.ndarray, rows: np.ndarray, width: int = TILE) -> Iterator[Tile]:
-    """Yield some rows of Z as candidates, with their numbers."""
+    """Yield some rows of Z as candidates, with their indices."""
     for block in row_blocks(len(rows), 1, width):
         yield rows[block], Z[rows[block]]
 
 
 def squares_to_nearest(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the squared distances of some queries to their k <= n nearest rows of Z (n, d), in any
-    order, and the numbers of these, both of shape (n_queries, k).
+    """Return the squared distances of queries to their k <= n nearest rows of Z (n, d), and the
+    indices.
 
-    It needs no index, and is quick for a single query, too.
+    Both have shape (n_queries, k), in any order. No index is needed, and a single query is fast,
+    too.
     """
     blocks = row_blocks(len(Z), 1, TILE)
     tiles = ((np.arange(rows.start, rows.stop), Z[rows]) for rows in blocks)

@@ -14,7 +14,7 @@ from .._validation import as_rows
 
 
 def identical_rows(X: Any) -> np.ndarray:
-    """Return groups of rows that are equal in every feature (n,), by 128-bit hashes."""
+    """Return group codes (n,) of rows that are equal in every feature, by 128-bit hashes."""
     X = as_rows(X)
     if issparse(X):
         X = X.copy()

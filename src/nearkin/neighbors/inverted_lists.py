@@ -1,10 +1,9 @@
-"""An inverted file for the rows of a table among themselves: rows in lists of near ones, and for
-every row a search in the lists nearest to it.
+"""An inverted file for searching the rows of a table among themselves.
 
-Some ten thousand queries go through the lists together: every list is compared, by one product,
-with those queries to which it is near. What is compared counts only below the distance of the k-th
-nearest so far. So that there is such a bound from the start, queries that lie side by side are
-compared first with lists that are near to all of them.
+Rows are in lists of near rows, and for every row the nearest lists are searched. Some ten thousand
+queries are processed together: every list is compared, by one product, with the queries it is near
+to. Only distances below that of the k-th nearest so far are kept. To have such a bound from the
+start, adjacent queries are first compared with lists that are near to all of them.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from .._messages import warn_user
 from .brute_force import IN_CACHE, NearestSoFar, nearest_candidates, tiles_of
 from .lists import members_of
 
-ONE_ROUND = 256  # lists that one k-means makes
-PER_CENTRE = 40  # rows from which the centre of a list is learned
+ONE_ROUND = 256  # lists per run of k-means
+PER_CENTRE = 40  # rows per list from which its centre is learned
 
 
 @dataclass(frozen=True)
 class CoarseQuantizer:
-    """Which list every row is in; a list holds rows of one group.
+    """The assignment of rows to lists; a list contains rows of one group.
 
     Attributes
     ----------
     centres : ndarray of shape (n_lists, d), float32
         The centre of every list, learned by k-means from some of its rows.
     list_of : ndarray of shape (n,), int64
-        The number of every row's list.
+        The list of every row.
     first : list of int
-        The number of the first list of every group, and behind them n_lists.
+        The first list of every group, followed by n_lists.
     """
 
     centres: np.ndarray
@@ -46,9 +45,7 @@ class CoarseQuantizer:
     first: list[int]
 
     def lists_in(self, relation: str, group: int) -> np.ndarray:
-        """Return the numbers of the lists of a group ("same"), of all groups, or of the "other"
-        ones.
-        """
+        """Return the lists of a group ("same"), of all groups, or of the "other" groups."""
         every = np.arange(len(self.centres))
         if relation == "all":
             return every
@@ -59,10 +56,11 @@ class CoarseQuantizer:
     def of(
         cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, most: int | None = None
     ) -> CoarseQuantizer:
-        """Partition the rows of each group, together all rows, into about `n_lists` lists, in
-        proportion to its size; into at most `most`.
+        """Partition the rows of each group into lists in proportion to its size, about `n_lists` in
+        total.
 
-        No list is empty. Equal rows share one, so that there may be fewer.
+        A group has at most `most` lists. No list is empty. Equal rows share a list, so there may be
+        fewer.
         """
         centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
         for members in groups:
@@ -70,7 +68,7 @@ class CoarseQuantizer:
             rows = Z[members]
             if most is not None or share <= ONE_ROUND:
                 of_group, own = _k_means(rows, min(share, most or share))
-            else:  # two rounds of few; a part of many equal rows needs no more
+            else:  # two runs with few lists each; a part with many equal rows needs only one
                 n_parts = round(share**0.5)
                 parts = members_of(_k_means(rows, n_parts)[1])
                 lists = cls.of(rows, parts, share, max(ONE_ROUND, 2 * n_parts))
@@ -82,7 +80,7 @@ class CoarseQuantizer:
 
 
 def _k_means(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centres that some rows are nearest to, and for every row the number of its own."""
+    """Return the centres of lists, and the list of every row."""
     if n_lists == 1:
         return Z.mean(axis=0, keepdims=True), np.zeros(len(Z), np.int64)
     limits = {"max_points_per_centroid": PER_CENTRE, "min_points_per_centroid": 1}
@@ -92,29 +90,30 @@ def _k_means(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
     return means.centroids[used], own
 
 
-LONGEST = 256  # rows of a list
+LONGEST = 256  # rows per list
 SIDE_BY_SIDE = 128  # queries that start with the same lists, a multiple of 8,
-START = 2048  # which hold so many rows
-QUERIES = 2**16  # that go through the lists together,
-COLLECTED = 2**23  # unless they would collect more than so many candidates
-QUANTILE_OF = 16  # distances, of which a quantile stands for that of all
-EQUAL = 1e-12  # squared distance of equal rows, at most, in units of the largest entry
+START = 2048  # which contain this many rows
+QUERIES = 2**16  # that are processed together,
+COLLECTED = 2**23  # unless they would collect more candidates than this
+QUANTILE_OF = 16  # distances whose quantile estimates that of all
+EQUAL = 1e-12  # maximum squared distance of equal rows, in units of the largest entry
 
-# The nearest lists are to hold 97 % of the true neighbours of a sample, unless these are more rows.
+# The nearest lists should contain 97 % of the true neighbours of a sample, within the limit of
+# rows.
 FOUND, SAMPLE, CANDIDATES = 0.97, 500, 2**17
 
 
 class InvertedLists:
-    """Rows of the same list side by side in memory.
+    """Rows stored list by list in memory.
 
     Parameters
     ----------
     Z : ndarray of shape (n, d), float32
         In units of about the largest entry.
     quantizer : CoarseQuantizer
-        Lists of more than 256 rows are cut into several of the same centre.
+        Lists of more than 256 rows are split into several with the same centre.
     codes : integer array of shape (n,), default=None
-        The classes of the rows, where only rows of other classes may be neighbours.
+        The classes of the rows, if only rows of other classes may be neighbours.
 
     Attributes
     ----------
@@ -145,12 +144,12 @@ class InvertedLists:
                 extreme.reduceat(self._codes, self.starts[:-1])
                 for extreme in (np.minimum, np.maximum)
             )
-            # of every list that holds one; -1 stands for several
+            # the class of every list with a single class; -1 if there are several
             self._only_class = np.where(lowest == highest, lowest.astype(np.int64), -1)
 
     def n_probes(self, k: int) -> int:
-        """Return how many lists to search so that a share of .97 of the k nearest of a sample is
-        found, within the limit.
+        """Return how many lists to search to find .97 of the k nearest rows of a sample, within the
+        limit.
         """
         step = -(-len(self.rows) // SAMPLE)
         place_of = np.argsort(self.rows)
@@ -172,14 +171,14 @@ class InvertedLists:
         return int(min(needed, CANDIDATES / self.sizes.mean()))
 
     def batches(self, wanted: np.ndarray, k: int) -> Iterator[np.ndarray]:
-        """Yield the places of the wanted rows, those that are searched for k rows together."""
+        """Yield the places of the wanted rows, in groups that are searched together for k rows."""
         places = np.flatnonzero(wanted[self.rows])
         together = min(QUERIES, COLLECTED // (k + LONGEST), -(-len(places) // n_threads()))
         for block in row_blocks(len(places), 1, together):
             yield places[block]
 
     def nearest(self, queries: np.ndarray, k: int, n_probes: int) -> np.ndarray:
-        """Return the k nearest of the rows in about `n_probes` lists, the nearest ones.
+        """Return the k nearest of the rows in about `n_probes` nearest lists.
 
         Parameters
         ----------
@@ -191,16 +190,16 @@ class InvertedLists:
         Returns
         -------
         rows : integer array of shape (b, k)
-            Nearest rows in any order, and without classes the query itself among them; where there
-            are fewer, the query itself.
+            Nearest rows in any order, including the query itself if there are no classes; padded
+            with the query itself.
         """
         Q = self.Z[queries]
         found = NearestSoFar(len(Q), k, LONGEST)
-        is_near = np.zeros((len(self.sizes), -(-len(Q) // 8)), np.uint8)  # a bit for every query
+        is_near = np.zeros((len(self.sizes), -(-len(Q) // 8)), np.uint8)  # one bit per query
         for block in row_blocks(len(Q), 1, SIDE_BY_SIDE):
             lists = self._start(found, block, queries[block])
             near = self._nearest_lists(queries[block], n_probes)
-            near[found.bound[block] <= EQUAL] = False  # nothing is nearer
+            near[found.bound[block] <= EQUAL] = False  # no closer rows exist
             near[:, lists] = False
             bits = np.packbits(np.ascontiguousarray(near.T), axis=1)
             is_near[:, block.start // 8 :][:, : bits.shape[1]] = bits
@@ -216,8 +215,8 @@ class InvertedLists:
         return np.where(at < 0, self.rows[queries, None], self.rows[at])
 
     def _start(self, found: NearestSoFar, block: slice, queries: np.ndarray) -> np.ndarray:
-        """Compare queries that lie side by side with the rows of the lists nearest to their mean,
-        and return these lists.
+        """Compare adjacent queries with the rows of the lists nearest to their mean; return these
+        lists.
         """
         Q = self.Z[queries]
         middle = Q.mean(axis=0)
@@ -232,8 +231,9 @@ class InvertedLists:
         return lists
 
     def _nearest_lists(self, queries: np.ndarray, n_probes: int) -> np.ndarray:
-        """Say which lists are among the `n_probes` nearest to each query, by a quantile of the
-        distances of evenly spaced ones, (b, n_lists).
+        """Return which lists are among the `n_probes` nearest to each query, (b, n_lists).
+
+        The threshold is a quantile of the distances to evenly spaced lists.
         """
         away = self._distances(queries)
         farthest = np.full((len(queries), 1), np.finfo(away.dtype).max)
@@ -244,8 +244,10 @@ class InvertedLists:
         return away <= farthest
 
     def _distances(self, queries: np.ndarray) -> np.ndarray:
-        """Return squared distances from queries to the centres, less the squares of the queries;
-        infinite to lists that hold rows of the query's class only.
+        """Return squared distances from queries to the centres, minus the squared norms of the
+        queries.
+
+        They are infinite for lists that only contain rows of the query's class.
         """
         with np.errstate(invalid="ignore"):
             away = self.Z[queries] @ (-2 * self.centres).T
@@ -256,12 +258,13 @@ class InvertedLists:
         return away
 
     def _allowed(self, queries: np.ndarray, places: np.ndarray) -> np.ndarray | None:
-        """Say which rows may be neighbours of which queries; None for all."""
+        """Return which rows may be neighbours of which queries; None for all."""
         return None if self._codes is None else self._codes[queries, None] != self._codes[places]
 
     def _completed(self, found: np.ndarray, queries: np.ndarray) -> np.ndarray:
-        """Return the places found for queries; where the lists held fewer rows of other classes
-        than there are, those of a search among all.
+        """Return the places found for queries, completed if the lists contained too few rows.
+
+        The missing rows of other classes are searched among all rows.
         """
         if self._codes is None:
             return found
@@ -280,8 +283,10 @@ class InvertedLists:
 
 @cache
 def _search_before_faiss() -> None:
-    """Let scikit-learn search once, unless it is too late: in its first search it looks for the
-    libraries that have threads, and limits those it knows. faiss must not be among them.
+    """Run a search of scikit-learn once, before faiss is imported.
+
+    In its first search, scikit-learn detects the threaded libraries to limit, which must not
+    include faiss. After an import of faiss it is too late.
     """
     if "faiss" not in sys.modules:
         NearestNeighbors(n_neighbors=1, algorithm="brute").fit(np.eye(2)).kneighbors(np.eye(2))
@@ -294,7 +299,7 @@ def _search_before_faiss() -> None:
 
 
 def import_faiss() -> Any:
-    """Return faiss, which scikit-learn's search must precede: else that has one thread for good."""
+    """Import and return faiss, after a search of scikit-learn, which else would use one thread."""
     _search_before_faiss()
     try:
         import faiss

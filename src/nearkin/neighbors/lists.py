@@ -1,5 +1,6 @@
-"""The k nearest of all rows, of the same class, of other classes, the closest pairs of classes; and
-who finds them: an exact search, a transformer, or distances that are given.
+"""Neighbour lists: the k nearest of all rows, of the same class, of other classes; closest pairs.
+
+They are found by an exact search, by a transformer, or among given distances.
 """
 
 from __future__ import annotations
@@ -19,53 +20,53 @@ from .._blocks import densified, near_origin, require_memory, row_blocks, thread
 from .._messages import warn_user
 from .._validation import as_rows, encode_labels
 
-# Which rows may be neighbours, and how messages say it: all, those of the same class, or of others.
+# Which rows may be neighbours, and their names in messages.
 RELATIONS = {"all": "all", "same": "same class", "other": "other classes"}
 
-# For a class of at most this many rows, neighbours of other classes are searched among all rows and
-# its own left out; for a larger one among its complement, whose copy then costs little beside the
-# search. scikit-learn's search takes as long for 2 neighbours as for 64.
+# For a class of at most this many rows, neighbours of other classes are searched among all rows,
+# and its own rows are dropped. For a larger class they are searched among its complement, whose
+# copy is then cheap relative to the search. scikit-learn's search takes as long for 2 neighbours as
+# for 64.
 SMALL_CLASS = 64
 BYTES_PER_NEIGHBOR = 45  # measured peak of a search, its symmetric graph and the Laplacian
 
-# Of queries (b, p) and k: distances to the k nearest rows, nearest first, and their numbers, (b,
+# For queries (b, p) and k: distances to the k nearest rows, nearest first, and their indices, (b,
 # k).
 Index = Callable[[Any, int], tuple[np.ndarray, np.ndarray]]
 
 
 class Searcher(Protocol):
-    """What finds neighbours.
+    """Interface for finding neighbours.
 
     Attributes
     ----------
     name : str
         `search_` of an estimator.
     recall : dict of str to float, or None
-        The share of the true neighbours that was found, by relation, where it was measured.
+        The share of the true neighbours that was found, by relation, if it was measured.
     """
 
     name: str
     recall: dict[str, float] | None
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
-        """Return G as `nearest` does: the `lengths[i]` nearest rows of row i that are in the
-        relation ("all", "same" or "other") to it.
+        """Return G like `nearest`: the `lengths[i]` nearest rows of row i in a relation to it.
+
+        The relation is "all", "same" or "other".
         """
 
     def index(self, X: Any, n_found: int) -> Index:
-        """Return an index over rows, for up to `n_found` neighbours of queries that are not among
-        them.
-        """
+        """Return an index over rows, for up to `n_found` neighbours of new queries."""
 
 
 class Indexed:
-    """Search with an index over some of the rows: a class, its complement, all.
+    """Search with an index over some of the rows: a class, its complement, or all.
 
     Parameters
     ----------
     index_of : function of rows (n, p) and k
         Returns an index over the rows: a function of queries (b, p) and k that returns distances
-        and numbers of the k nearest rows (b, k), nearest first.
+        and indices of the k nearest rows (b, k), nearest first.
     name : str
     """
 
@@ -75,8 +76,9 @@ class Indexed:
         self.index, self.name = index_of, name
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
-        """Return G as `nearest` does; dense X is moved near its mean, far from which distances
-        would cancel.
+        """Return G like `nearest`.
+
+        Dense X is shifted near its mean; far from the origin, distances would lose precision.
         """
         X = X if issparse(X) else near_origin(X)
         lists = NeighborLists(lengths, X.dtype)
@@ -102,7 +104,7 @@ def plan(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """Yield queries, candidates, and how many of these to find.
 
-    They are enough for the lists of the queries, whatever is not in the relation.
+    Even if all rows outside the relation are found first, these fill the lists of the queries.
 
     Parameters
     ----------
@@ -124,7 +126,8 @@ def plan(
                 yield i, j, lengths + n_own
         else:
             n_same = np.bincount(others, minlength=codes.max() + 1)[codes]
-            # among the k + n_c nearest at most n_c are of class c, so at least k are of others
+            # among the k + n_c nearest, at most n_c are of class c, so at least k are of other
+            # classes
             yield np.flatnonzero(n_same <= SMALL_CLASS), every, lengths + n_same
             for c in np.unique(codes[n_same > SMALL_CLASS]):
                 yield np.flatnonzero(codes == c), every[others != c], lengths
@@ -152,7 +155,7 @@ def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
     n_neighbors : int or array of shape (n,)
         k, for all rows or for each.
     search : Searcher
-        How to find them, see `searcher`; exactly, by default.
+        How to find them, see `searcher`; by default exactly.
 
     Returns
     -------
@@ -173,7 +176,7 @@ def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
 
 
 def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
-    """Return, for every row, its k nearest rows of the same class; see `nearest` for the rest.
+    """Return the k nearest rows of the same class for every row; see also `nearest`.
 
     Parameters
     ----------
@@ -191,8 +194,7 @@ def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXAC
 
 
 def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
-    """Return, for every row, its k nearest rows among all other classes; see `nearest` for the
-    rest.
+    """Return the k nearest rows of all other classes for every row; see also `nearest`.
 
     Parameters
     ----------
@@ -212,8 +214,8 @@ def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXA
 def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr_array:
     """Return, for every class, the closest pairs of a row in it and a row of another class.
 
-    The k closest pairs of a class are among the k nearest rows of other classes of its rows: where
-    a pair is missing there, k closer ones of the same row are not.
+    The k closest pairs of a class are among the k nearest rows of other classes of its rows: if a
+    pair is missing there, k closer pairs of the same row are present.
 
     Parameters
     ----------
@@ -228,7 +230,7 @@ def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr
     -------
     G : csr_array of shape (n, n)
         Distances from the row in the class to the row outside, nearest first in each row. A pair
-        that is among the closest of both its classes is listed from both sides.
+        that is among the closest of both its classes is listed for both rows.
     """
     return closest_listed(nearest_other_class(X, y, n_pairs, search), encode_labels(y)[1], n_pairs)
 
@@ -246,7 +248,7 @@ def _nearest(X: Any, y: Any, n_neighbors: Any, relation: str, search: Searcher) 
 def neighbor_lists(
     X: Any, codes: np.ndarray, n_neighbors: Any, relation: str, search: Searcher
 ) -> csr_array:
-    """Return what `nearest` and the others do, of rows and classes 0, 1, ... that are valid."""
+    """Return the result of `nearest` and the others, for valid rows and class codes 0, 1, ...."""
     X = densified(X)
     sizes = np.bincount(codes)
     most = len(codes) - sizes[codes] if relation == "other" else sizes[codes] - 1
@@ -262,7 +264,7 @@ def neighbor_lists(
 
 def transformed(transformer: Any, X: Any, n_found: int) -> Index:
     """Return an index over X by a clone of a transformer like KNeighborsTransformer."""
-    if n_found == X.shape[0]:  # all of them: a transformer may search one more
+    if n_found == X.shape[0]:  # a transformer may search for one more, which does not exist
         return _brute_force(X, n_found)
     fitted = clone(transformer).set_params(n_neighbors=n_found).fit(X)
 
@@ -282,7 +284,7 @@ def transformed(transformer: Any, X: Any, n_found: int) -> Index:
 
 
 class Listed:
-    """Neighbours from distances that are given.
+    """Neighbours from given distances.
 
     Parameters
     ----------
@@ -308,13 +310,13 @@ class Listed:
         self.G = sort_graph_by_row_values(csr_array(G), copy=True, warn_when_not_sorted=False)
 
     def index(self, X: Any, n_found: int) -> Index:
-        """Refuse: no distances to other rows are given."""
+        """Raise an error: distances to other rows are unknown."""
         raise ValueError(
             "distances are given between the rows of X only: other rows need a search."
         )
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
-        """Return G as `nearest` does, from the given distances; warn where these are too few."""
+        """Return G like `nearest`, from the given distances; warn if there are too few."""
         row = np.repeat(np.arange(len(codes)), np.diff(self.G.indptr))
         others = related(codes, row, self.G.indices, relation) & (row != self.G.indices)
         G = first(entries(self.G, others), lengths)
@@ -330,20 +332,20 @@ class Listed:
 
 
 class NeighborLists:
-    """Lists of known lengths, filled in any order of rows and read out as one sparse matrix."""
+    """Lists of known lengths, filled in any order and returned as one sparse matrix."""
 
     def __init__(self, lengths: np.ndarray, dtype: np.dtype) -> None:
         self.lengths = lengths
         self.indptr = np.concatenate(([0], np.cumsum(lengths)))
-        # int32 as long as it can count the entries: half the memory
+        # int32 if it can count the entries: half the memory
         self.indices = np.empty(self.indptr[-1], np.int32 if self.indptr[-1] < 2**31 else np.int64)
         self.distances = np.empty(self.indptr[-1], dtype)
 
     def put(
         self, rows: np.ndarray, found: np.ndarray, distances: np.ndarray, allowed: np.ndarray
     ) -> None:
-        """Fill the lists of some rows with the first that are allowed of those found, nearest first
-        (b, r).
+        """Fill the lists of some rows with the first allowed ones of those found, nearest first (b,
+        r).
         """
         lengths = self.lengths[rows]
         kept = allowed & (np.cumsum(allowed, axis=1) <= lengths[:, None])
@@ -360,7 +362,7 @@ class NeighborLists:
 
 
 def related(codes: np.ndarray, i: np.ndarray, j: np.ndarray, relation: str) -> np.ndarray:
-    """Say for pairs of rows whether j may be a neighbour of i."""
+    """Return for pairs of rows whether j may be a neighbour of i."""
     if relation == "other":
         return codes[i] != codes[j]
     return (i != j) & (codes[i] == codes[j])
@@ -373,18 +375,18 @@ def members_of(codes: np.ndarray) -> list[np.ndarray]:
 
 
 def places(lengths: np.ndarray) -> np.ndarray:
-    """Return 0, 1, ... for the entries of every list, one list behind the other."""
+    """Return 0, 1, ... for the entries of every list, concatenated."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 def entries(G: csr_array, kept: np.ndarray) -> csr_array:
-    """Return G with those of its entries only for which `kept` is true."""
+    """Return G with only the entries for which `kept` is true."""
     indptr = np.concatenate(([0], np.cumsum(kept)))[G.indptr]
     return csr_array((G.data[kept], G.indices[kept], indptr), shape=G.shape)
 
 
 def first(G: csr_array, k: Any) -> csr_array:
-    """Return the lists of neighbours G with the first k of every row, or the first `k[i]`."""
+    """Return the first k (or `k[i]`) neighbours of every list in G."""
     lengths = np.diff(G.indptr)
     fewer = np.minimum(lengths, k)
     if (fewer == lengths).all():
@@ -393,8 +395,9 @@ def first(G: csr_array, k: Any) -> csr_array:
 
 
 def closest_listed(G: csr_array, codes: np.ndarray, n_pairs: int) -> csr_array:
-    """Return what `closest_pairs` does, from the k nearest rows of other classes; codes number the
-    classes.
+    """Return the result of `closest_pairs` from the k nearest rows of other classes.
+
+    `codes` are class codes.
     """
     of_class = np.repeat(codes, np.diff(G.indptr))
     by_class = np.lexsort((G.data, of_class))

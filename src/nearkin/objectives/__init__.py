@@ -1,3 +1,3 @@
-"""What descent minimizes: free functions that return a value and its gradient, in blocks, without n
-x n memory.
+"""Objectives for descent: free functions that return a value and its gradient, computed in blocks
+without n x n memory.
 """

@@ -1,20 +1,21 @@
-"""Losses of a linear map whose rows are compared by cosines: a softmax over candidates, and those
-that are relevant.
+"""Losses of a linear map whose rows are compared by cosine: a softmax over candidates with
+relevance.
 
-Query i and candidate j, mapped and scaled to unit length, are alike by `s_ij = z_i . z_j / T`.
-Query i draws candidate j with probability `p_ij = exp(s_ij) / sum_k exp(s_ik)`, and w_ij >= 0 says
-how relevant j is to i. With the mean over the n queries that have a relevant candidate, the losses
+Query i and candidate j, mapped and scaled to unit length, have the similarity `s_ij = z_i . z_j /
+T`. Query i draws candidate j with probability `p_ij = exp(s_ij) / sum_k exp(s_ik)`, and w_ij >= 0
+is the relevance of j to i. Averaged over the n queries that have a relevant candidate, the losses
 are
 
     nca           - 1/n sum_i log sum_j w_ij p_ij                 (Goldberger et al. 2004: g, eq. 6)
     contrastive   - 1/n sum_i sum_j w_ij log p_ij / sum_j w_ij    (Khosla et al. 2020: eq. 2)
 
-The first wants some relevant candidates near, the second all of them. Their derivatives by s_ij are
-`(p_ij - r_ij) / n`, where only r differs: `w_ij p_ij / sum_k w_ik p_ik`, or `w_ij / sum_k w_ik`.
+The first makes some relevant candidates close, the second all of them. Their derivatives with
+respect to s_ij are `(p_ij - r_ij) / n`, where only r differs: `w_ij p_ij / sum_k w_ik p_ik`, or
+`w_ij / sum_k w_ik`.
 
-A row of weight c counts as c equal rows that are no candidates of each other: term i of the mean is
-multiplied by c_i, exp(s_ik) in the sum over k by c_k, and w_ij by c_j. The scale of c adds its
-logarithm to the contrastive loss, and changes no derivative.
+A row of weight c counts as c equal rows that are not candidates of each other: term i of the mean
+is multiplied by c_i, exp(s_ik) in the sum over k by c_k, and w_ij by c_j. Scaling c adds the
+logarithm of the scale to the contrastive loss and changes no derivative.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ LOSSES = ("nca", "contrastive")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Queries, candidates, and who is relevant to whom.
+    """Queries, candidates, and their relevance.
 
     Attributes
     ----------
     queries : array of shape (b, p)
     candidates : array of shape (c, p) or None
-        None: the queries are candidates of each other, and none of itself.
+        None: the queries are candidates of each other, but not of themselves.
     relevance : array of shape (b, c)
         w, at least 0.
     offered : bool array of shape (b, c) or None
-        Which candidates a query has; None: all.
+        Which candidates each query has; None: all.
     fixed : bool
-        Whether the candidates stay as they are, of unit length, while the queries are mapped.
+        Whether the candidates are not mapped, and of unit length, while the queries are.
     weights : array of shape (b,) or None
-        c, larger than 0 and 1 in the mean over all queries that have a relevant candidate, not of
-        those in a batch alone: of the queries, which are the candidates, too. None: 1 each.
+        c, greater than 0, for queries that are their own candidates. The mean is 1 over all queries
+        that have a relevant candidate, not over those of a batch. None: 1 each.
     """
 
     queries: np.ndarray
@@ -67,8 +68,9 @@ class _Mapped:
         self.Z = U / self.lengths
 
     def chain_rule(self, G: np.ndarray) -> np.ndarray:
-        """Return the gradient by A, (m, p), from the gradient G by Z: what lies along z_i changes
-        its length alone.
+        """Return the gradient with respect to A, (m, p), from the gradient G with respect to Z.
+
+        Components of G along z_i drop out, since they only change its length.
         """
         along = np.einsum("ij,ij->i", G, self.Z)[:, None]
         return ((G - along * self.Z) / self.lengths).T @ self.X
@@ -77,9 +79,7 @@ class _Mapped:
 def nested_loss(
     A: np.ndarray, comparison: Comparison, temperature: float, loss: str, sizes: Sequence[int]
 ) -> tuple[float, np.ndarray]:
-    """Return the mean of `softmax_loss` over maps to the leading dimensions of A, so many each, and
-    its gradient.
-    """
+    """Return `softmax_loss` averaged over maps to leading dimensions of A, and its gradient."""
     value, gradient = 0.0, np.zeros(A.shape)
     for m in sizes:
         one, slope = softmax_loss(A[:m], comparison, temperature, loss)
@@ -91,7 +91,7 @@ def nested_loss(
 def softmax_loss(
     A: np.ndarray, comparison: Comparison, temperature: float, loss: str
 ) -> tuple[float, np.ndarray]:
-    """Return the loss of a map A of shape (m, p), and its gradient; O((b + c) p m + b c m)."""
+    """Return the loss of a map A of shape (m, p) and its gradient; O((b + c) p m + b c m)."""
     queries = _Mapped(A, comparison.queries)
     candidates: _Mapped | None = queries
     if comparison.candidates is not None:
@@ -115,9 +115,7 @@ def softmax_loss(
 def _loss_of_similarities(
     S: np.ndarray, W: np.ndarray, loss: str, weights: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    """Return the loss by similarities s_ij, -inf for candidates that a query does not have, and its
-    gradient.
-    """
+    """Return the loss and its gradient for similarities s_ij, -inf for pairs not allowed."""
     W = W.astype(S.dtype, copy=False)
     has = (W > 0).any(axis=1, keepdims=True)
     n = max(int(has.sum()), 1)
@@ -143,11 +141,10 @@ def _loss_of_similarities(
 
 
 def _softmax(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return exp(s_ij) over its sum in row i, and the logarithms of the sums, a column; 0 in rows
-    of -inf alone.
+    """Return the softmax of each row and the logarithms of the sums, as a column.
 
-    The largest of a row is subtracted first: no row loses all its terms, however small the
-    temperature.
+    Rows of only -inf give 0. The row maximum is subtracted first, so no row underflows completely,
+    however small the temperature.
     """
     top = S.max(axis=1, keepdims=True)
     top = np.where(top > -np.inf, top, 0)

@@ -1,21 +1,21 @@
-"""Leave-one-out kernel regression (Weinberger and Tesauro, AISTATS 2007) as a function of the map A
-and the rows X.
+"""Leave-one-out kernel regression (Weinberger and Tesauro, AISTATS 2007) as a function of A and X.
 
-Row i is predicted from all others, by their stochastic-neighbour weights (`stochastic.py`), and has
-a loss:
+Row i is predicted from all others with their stochastic-neighbour weights (`stochastic.py`), and
+has a loss l:
 
     L(A) = sum_i w_i l(y_i, y^_i),  y^_i = sum_j p_ij y_j,
     p_ij ~ w_j exp(-||z_i - z_j||^2),  p_ii = 0,
 
-with weights of the rows, 1 by default.
+with row weights w, 1 by default.
 
-From d y^_i / d||z_i - z_j||^2 = p_ij (y^_i - y_j) follows, with the derivative l'_i of l by y^_i,
+From d y^_i / d||z_i - z_j||^2 = p_ij (y^_i - y_j), with the derivative l'_i of l with respect to
+y^_i,
 
-    dL / d||z_i - z_j||^2 = -G_ij,    G_ij = w_i p_ij l'_i (y_j - y^_i),
+    dL / d||z_i - z_j||^2 = -G_ij,    G_ij = w_i p_ij l'_i (y_j - y^_i).
 
-whose rows sum to 0, as those of NCA's do; and so the gradient with respect to Z has the same form.
-With indicators of classes for Y and the logarithm for l, y^_i holds the probabilities of the
-classes, and -L is NCA's g (eq. 6).
+The rows of G sum to 0, as for NCA, so the gradient with respect to Z has the same form. With class
+indicators as Y and the logarithm as l, y^_i holds the class probabilities, and -L is NCA's g (eq.
+6).
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from .stochastic import Value, exponentiate, factors, tile_height
 
 Loss = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-# added to a probability: no row costs more than 16, and a hopeless one does not pull at the map
+# added to a probability: no row has a loss above 16, and hopeless ones do not attract the map
 LEAST = 1e-7
 
 
 def squared_error(predicted: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ||y_i - y^_i||^2 of every row, and its derivative by y^_i."""
+    """Return ||y_i - y^_i||^2 for every row, and its derivative with respect to y^_i."""
     error = predicted - Y
     return np.sum(error * error, axis=1), 2 * error
 
 
 def log_loss(predicted: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return -log of the probability of every row's class, indicated by Y, and its derivative by
-    y^_i.
+    """Return -log of the probability of every row's class, and its derivative with respect to y^_i.
+
+    Y holds class indicators.
     """
     probability = np.sum(predicted * Y, axis=1) + LEAST
     return -np.log(probability), -Y / probability[:, None]
@@ -63,9 +64,9 @@ def prediction_loss(
     ----------
     A : array of shape (m, p)
     X : array or sparse matrix of shape (n, p)
-        Best about its mean.
+        Preferably centred.
     Y : array of shape (n, q)
-        Targets, best about their mean, or indicators of classes.
+        Targets, preferably centred, or class indicators.
     loss : squared_error or log_loss
     n_anchors : int, default=None
         How many rows, the first ones, are predicted; all by default.
@@ -79,7 +80,7 @@ def prediction_loss(
 
     Notes
     -----
-    O(a n (m + q) + n p m) time for a anchors, O(n m) memory and two tiles for every thread.
+    O(a n (m + q) + n p m) time for a anchors, O(n m) memory and two tiles per thread.
     """
     Z = embed(A, X)
     n = len(Z)

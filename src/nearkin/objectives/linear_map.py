@@ -1,6 +1,4 @@
-"""The map A: the embedding Z = X A', a gradient with respect to Z as one with respect to A, and a
-penalty on groups of the columns of A.
-"""
+"""The map A: the embedding Z = X A', the chain rule from Z to A, and a group penalty on columns."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ from .stochastic import Value
 
 
 def embed(A: np.ndarray, X: Any) -> np.ndarray:
-    """Return Z = X A', shape (n, m), about its mean; A of shape (p,) is the diagonal of a diagonal
-    map.
-    """
+    """Return Z = X A', shape (n, m), centred; A of shape (p,) is a diagonal map."""
     if A.ndim == 1:
         Z = X.multiply(A).toarray() if issparse(X) else X * A
     elif issparse(X):
@@ -28,7 +24,7 @@ def embed(A: np.ndarray, X: Any) -> np.ndarray:
 
 
 def chain_rule(G: np.ndarray, A: np.ndarray, X: Any) -> np.ndarray:
-    """Return the gradient with respect to A, float64, from that with respect to Z: `G' X`."""
+    """Return the gradient `G' X` with respect to A, in float64, from that with respect to Z."""
     G = G.astype(X.dtype, copy=False)
     if A.ndim == 1:
         return np.asarray((X.multiply(G) if issparse(X) else X * G).sum(axis=0), dtype=np.float64)
@@ -38,25 +34,23 @@ def chain_rule(G: np.ndarray, A: np.ndarray, X: Any) -> np.ndarray:
     def product(rows: slice) -> np.ndarray:
         return (G[rows].T @ X[rows]).astype(np.float64)
 
-    blocks = row_blocks(*X.shape) or [slice(0, 0)]  # of no rows the gradient is 0
+    blocks = row_blocks(*X.shape) or [slice(0, 0)]  # for no rows the gradient is 0
     return parallel_sum(product, blocks, X.size)
 
 
-# A penalty on groups of the columns of a map, such as the features that one column of a table has
-# become.
+# A penalty on groups of the columns of a map, such as the features of one column of a table.
 
 POWER = 1.5
-SMALLEST = 1e-9  # of a norm: the penalty is smooth everywhere
+SMALLEST = 1e-9  # of a norm: keeps the penalty smooth everywhere
 
 
 def group_penalty(A: np.ndarray, groups: np.ndarray, power: float = POWER) -> Value:
-    """Return the squared norm of a map with groups of features, G in all, and its gradient.
+    """Return the squared norm of a map with G groups of features, and its gradient.
 
         G^(1 - 2/p) (sum_g ||A_g||^p)^(2/p)
 
-    For p = 2 it is ||A||^2; for any p where all groups have one norm. Below 2 it is larger than
-    ||A||^2 where some groups hold much and others little: it prefers few groups, as the group lasso
-    (p = 1) does, but sets none to zero.
+    For p = 2, or if all groups have equal norms, it is ||A||^2. For p < 2 it is larger if norms
+    differ: it favours few groups, like the group lasso (p = 1), but does not set any to zero.
 
     Parameters
     ----------

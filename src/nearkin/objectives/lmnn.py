@@ -1,27 +1,27 @@
-"""Large Margin Nearest Neighbour (Weinberger, Blitzer and Saul, NIPS 2005) as a function of the map
-A and the rows X.
+"""Large Margin Nearest Neighbour (Weinberger, Blitzer and Saul, NIPS 2005) as a function of A and
+X.
 
-With d_ij = ||A x_i - A x_j||^2, the targets j of a row i (rows of its class that are to be near)
-and its impostors l (rows of other classes that are nearer than a target and a margin of 1),
+With d_ij = ||A x_i - A x_j||^2, the targets j of a row i (rows of its class that should be close)
+and its impostors l (rows of other classes that are closer than a target plus a margin of 1),
 
     E(A) = (1 - mu) sum_ij d_ij + mu sum_ijl [1 + d_ij - d_il]_+
 
-With weights s of the rows, d_ij counts s_i s_j times, a triple s_i s_j s_l times: as often as there
-are pairs and triples of copies, if s_i is the number of copies of row i and the copies of a row are
-neither its targets nor its impostors.
+With weights s of the rows, d_ij is multiplied by s_i s_j and a triple by s_i s_j s_l. These are the
+numbers of pairs and triples of copies, if s_i is the number of copies of row i and the copies of a
+row are neither its targets nor its impostors.
 
-A violated triple adds mu (s_i s_j s_l) to the weight of its pair ij, and takes it from that of il.
-So the gradient, however many triples there are, is that of a sum of weighted pairs, `sum_ab w_ab
-d_ab`: with Z = X A'
+A violated triple adds mu (s_i s_j s_l) to the weight of its pair ij and subtracts it from that of
+il. So, however many triples there are, the gradient is that of a sum of weighted pairs, `sum_ab
+w_ab d_ab`. With Z = X A'
 
-    dE/dZ = 2 (D Z - (W + W') Z),   D = diag((W + W') 1):
+    dE/dZ = 2 (D Z - (W + W') Z),   D = diag((W + W') 1),
 
-sparse products, no outer product of a triple. Impostors are searched in tiles of some rows by all;
-every triple of a pair il is decided by d_il alone, so the nearest rows of other classes matter
-most, for all targets of a row.
+which takes sparse products instead of an outer product per triple. Impostors are searched in tiles
+of some rows by all. All triples of a pair il are decided by d_il alone, so the nearest rows of
+other classes matter most, for all targets of a row.
 
-Where comparisons are given in place of classes, "a is to be nearer to b than c to d", the first sum
-is over the pairs ab that are to be near, the second over the comparisons (see `Comparisons`).
+With comparisons instead of classes, "a should be closer to b than c to d", the first sum is over
+the pairs ab that should be close, the second over the comparisons (see `Comparisons`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .._blocks import parallel_map, row_blocks
 from .linear_map import chain_rule, embed
 from .stochastic import SameClass, Value, factors, tile_height
 
-PAIR_ENTRIES = 2**18  # of differences of rows at a time: they stay in the cache of a core
+PAIR_ENTRIES = 2**18  # entries of differences of rows at a time, which fit into the cache of a core
 
 
 def large_margin(
@@ -50,21 +50,21 @@ def large_margin(
     mu: float = 0.5,
     weights: np.ndarray | None = None,
 ) -> Value:
-    """Return E(A) and its gradient, where only the listed rows can be impostors.
+    """Return E(A) and its gradient; only the listed rows can be impostors.
 
     Parameters
     ----------
     A : ndarray of shape (m, p)
     X : ndarray or sparse matrix of shape (n, p)
-        Best about its mean.
+        Preferably centred.
     targets : ndarray of shape (n, k)
-        Numbers of the rows that each row is to be near; its own number stands for none.
+        Indices of the target rows of each row, padded with its own index.
     impostors : csr_array of shape (n, n)
-        In row i, possible impostors of row i; the stored values do not matter. E is exact if they
-        include all rows of other classes that are nearer to i than its farthest target and the
-        margin, see `impostors_within`.
+        Row i lists the possible impostors of row i; the stored values are ignored. E is exact if
+        these include all rows of other classes that are closer to i than its farthest target plus
+        the margin; see `impostors_within`.
     mu : float, default=0.5
-        Weight of the second sum against the first.
+        Relative weight of the second sum.
     weights : ndarray of shape (n,), default=None
         s; None for 1 each.
 
@@ -75,7 +75,7 @@ def large_margin(
 
     Notes
     -----
-    O((n k + q) (m + k) + n p m) time for q listed impostors, O(n (m + k) + q) memory beside some
+    O((n k + q) (m + k) + n p m) time for q listed impostors, O(n (m + k) + q) memory besides some
     blocks.
     """
     Z = embed(A, X)
@@ -83,15 +83,15 @@ def large_margin(
     d_targets = target_squares(Z, targets)
     s = np.ones(n, Z.dtype) if weights is None else weights.astype(Z.dtype)
     s_pairs = s[:, None] * s[targets]
-    n_invaders = np.zeros((n, k), Z.dtype)  # of every target: violated triples, s_i s_j s_l each
-    n_invaded = np.zeros(impostors.nnz, Z.dtype)  # of every impostor: the same
+    n_invaders = np.zeros((n, k), Z.dtype)  # violated triples of every target, times s_i s_j s_l
+    n_invaded = np.zeros(impostors.nnz, Z.dtype)  # the same for every impostor
 
     def sum_hinges(rows: slice) -> float:
         listed = slice(*impostors.indptr[[rows.start, rows.stop]])
         lengths = np.diff(impostors.indptr[rows.start : rows.stop + 1])
         i = np.repeat(np.arange(rows.start, rows.stop), lengths)
         impostor = impostors.indices[listed]
-        # By differences, not by products, which would cancel.
+        # from differences; products would cancel
         difference = Z[i]
         difference -= Z[impostor]
         squares = np.einsum("ij,ij->i", difference, difference)
@@ -105,7 +105,7 @@ def large_margin(
         np.maximum(excess, 0, out=excess)
         return float(np.sum(excess * violated, dtype=np.float64))
 
-    # Cut where the lists, of rows max(k, m) wide, are about PAIR_ENTRIES numbers.
+    # blocks in which the lists, of rows max(k, m) wide, have about PAIR_ENTRIES entries
     step = max(1, PAIR_ENTRIES // max(k, m))
     cuts = np.searchsorted(impostors.indptr, np.arange(step, impostors.nnz, step))
     cuts = np.unique(np.concatenate([[0], cuts, [n]]))
@@ -132,18 +132,18 @@ def _gradient(graphs: Sequence[csr_array], Z: np.ndarray, A: np.ndarray, X: Any)
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Pairs of rows, and which of them are to be nearer than which others.
+    """Pairs of rows, and which of them should be closer than which others.
 
     Attributes
     ----------
     pairs : ndarray of shape (n_pairs, 2)
         Distinct pairs of rows a < b.
     near, far : ndarray of shape (n_comparisons,)
-        Numbers of pairs: each near one is to be nearer than its far one.
+        Indices of pairs: each near pair should be closer than its far one.
     weights : ndarray of shape (n_comparisons,)
-        How much each comparison counts.
+        Weights of the comparisons.
     attraction : ndarray of shape (n_pairs,)
-        The mean weight of the comparisons in which a pair is the near one; 0 where there are none.
+        The mean weight of the comparisons in which a pair is the near one; 0 if there are none.
     """
 
     pairs: np.ndarray
@@ -154,8 +154,9 @@ class Comparisons:
 
     @classmethod
     def of(cls, quadruplets: np.ndarray, weights: np.ndarray) -> Comparisons:
-        """Return the comparisons (a, b, c, d), "a is to be nearer to b than c to d", for int
-        quadruplets of shape (n, 4); of equal ones the weights are added.
+        """Return the comparisons (a, b, c, d), "a should be closer to b than c to d".
+
+        Quadruplets are int of shape (n, 4); equal ones are merged and their weights added.
         """
         n = int(quadruplets.max()) + 1
         first, second = np.sort(quadruplets.reshape(-1, 2), axis=1).astype(np.int64).T
@@ -175,18 +176,18 @@ def comparison_margin(A: np.ndarray, X: Any, comparisons: Comparisons, mu: float
 
         E(A) = (1 - mu) sum_ab v_ab d_ab + mu sum_abcd w_abcd [1 + d_ab - d_cd]_+
 
-    over the pairs that are to be near, with their attraction v, and over the comparisons, with
-    their weights w. For all triples of targets and rows of other classes it is `large_margin`, but
-    that a pair of rows which are targets of each other is one pair, not two.
+    over the pairs that should be close, with their attraction v, and over the comparisons, with
+    their weights w. For all triples of targets and rows of other classes it equals `large_margin`,
+    except that two rows that are targets of each other form one pair, not two.
 
     Parameters
     ----------
     A : ndarray of shape (m, p)
     X : ndarray or sparse matrix of shape (n, p)
-        Best about its mean.
+        Preferably centred.
     comparisons : Comparisons
     mu : float, default=0.5
-        Weight of the second sum against the first.
+        Relative weight of the second sum.
 
     Returns
     -------
@@ -195,7 +196,8 @@ def comparison_margin(A: np.ndarray, X: Any, comparisons: Comparisons, mu: float
 
     Notes
     -----
-    O(q + r m + n p m) time for q comparisons of r distinct pairs, O(n m + q) memory beside a block.
+    O(q + r m + n p m) time for q comparisons of r distinct pairs, O(n m + q) memory besides a
+    block.
     """
     Z = embed(A, X)
     n, n_pairs = len(Z), len(comparisons.pairs)
@@ -212,8 +214,8 @@ def comparison_margin(A: np.ndarray, X: Any, comparisons: Comparisons, mu: float
 
 
 def pair_squares(Z: Any, pairs: np.ndarray) -> np.ndarray:
-    """Return the squared distances within pairs of rows, float64 of shape (n_pairs,), of dense or
-    sparse rows.
+    """Return the squared distances within pairs of dense or sparse rows, float64 of shape
+    (n_pairs,).
     """
 
     def of_block(block: slice) -> np.ndarray:
@@ -226,9 +228,7 @@ def pair_squares(Z: Any, pairs: np.ndarray) -> np.ndarray:
 
 
 def target_squares(Z: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the squared distances of every row to its targets, shape (n, k); -inf where there is
-    none.
-    """
+    """Return the squared distances of every row to its targets, shape (n, k), padded with -inf."""
     n, k = targets.shape
     m = Z.shape[1]
 
@@ -243,19 +243,18 @@ def target_squares(Z: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most: int) -> csr_array:
-    """Return, for every row, the rows of other classes that are no farther than a distance of its
-    own.
+    """Return, for every row, the rows of other classes within a given distance of it.
 
     Parameters
     ----------
     Z : ndarray of shape (n, m)
-        Embedded rows, best about their mean: distances are formed from products.
+        Embedded rows, preferably centred, since distances are computed from products.
     codes : ndarray of shape (n,)
-        The class of every row as a number 0, 1, ...
+        Class codes 0, 1, ....
     squares : ndarray of shape (n,)
-        The distances, squared; negative for none at all.
+        The squared distance limit of each row; negative for no rows at all.
     most : int
-        Of more than so many, the nearest are listed.
+        Only the nearest `most` rows are listed if there are more.
 
     Returns
     -------
@@ -263,7 +262,7 @@ def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most
 
     Notes
     -----
-    O(n^2 m) time, O(n m + q) memory for q listed rows and a tile for every thread.
+    O(n^2 m) time, O(n m + q) memory for q listed rows and a tile per thread.
     """
     n = len(Z)
     classes = SameClass(codes)
@@ -288,9 +287,7 @@ def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most
 def _nearest_above(
     nearness: np.ndarray, bounds: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many entries of each row reach its bound, and their columns; of more than `most`,
-    the largest.
-    """
+    """Return how many entries of each row reach its bound, and their columns, at most `most`."""
     i, j = np.divmod(np.flatnonzero(nearness >= bounds[:, None]), nearness.shape[1])
     lengths = np.bincount(i, minlength=len(bounds))
     keep = np.ones(len(j), bool)

@@ -1,13 +1,14 @@
-"""Neighbourhood Components Analysis (Goldberger et al., NIPS 2004) as functions of the map A and
-the rows X.
+"""Neighbourhood Components Analysis (Goldberger et al., NIPS 2004) as functions of A and X.
 
-Each returns its value and the gradient with respect to A: (m, p), or (p,) for the diagonal of a
-diagonal map. The gradient with respect to the embedding `Z = X A'` costs O(n^2 m), the chain rule
-one product more, `G'X`, where the outer products of eqs. 5 and 7 would cost O(n^2 p^2).
+Each function returns its value and the gradient with respect to A: (m, p), or (p,) for the diagonal
+of a diagonal map. The gradient with respect to the embedding `Z = X A'` costs O(n^2 m). The chain
+rule takes one more product, `G'X`, whereas the outer products of eqs. 5 and 7 would cost O(n^2
+p^2).
 
     f(A) = sum_i q_i  (eq. 3)      g(A) = sum_i log q_i  (eq. 6)      q_i = sum_j w_ij p_ij
 
-To be maximized; `pair_cost` (eq. 8) is to be minimized. Rows may have weights: see `stochastic.py`.
+f and g are to be maximized, `pair_cost` (eq. 8) is to be minimized. Rows may have weights: see
+`stochastic.py`.
 """
 
 from __future__ import annotations
@@ -35,18 +36,17 @@ from .stochastic import (
 def expected_accuracy(
     A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None
 ) -> Value:
-    """Return f(A), the expected number of rows that a stochastic neighbour labels right, and its
-    gradient (eq. 3, 5).
+    """Return f(A), the expected number of correctly classified rows, and its gradient (eq. 3, 5).
 
     Parameters
     ----------
     A : array of shape (m, p), or (p,) for a diagonal map
     X : array or sparse matrix of shape (n, p)
-        Best about its mean.
+        Preferably centred.
     pair_weights : SameClass or TargetKernel
-        Which neighbours are right, and how much each row counts.
+        Which neighbours are correct, and the weights of the rows.
     candidates : Candidates, default=None
-        The rows among which each row chooses its neighbour, all the others by default.
+        The rows among which each row draws its neighbour; by default all others.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def expected_accuracy(
 
     Notes
     -----
-    O(n^2 m + n p m) time, or O(n k m + n p m) with candidates, and O(n (m + k)) memory beside some
+    O(n^2 m + n p m) time, or O(n k m + n p m) with candidates, and O(n (m + k)) memory besides some
     tiles.
     """
     return nca_objective("expected_accuracy", A, X, pair_weights, candidates)
@@ -64,10 +64,10 @@ def expected_accuracy(
 def log_likelihood(
     A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None
 ) -> Value:
-    """Return g(A), the log-probability that all rows are labelled right, and its gradient (eq. 6,
-    7).
+    """Return g(A), the log-probability that all rows are classified correctly, and its gradient
+    (eq. 6, 7).
 
-    A row alone in its class is left out. Otherwise as `expected_accuracy`.
+    A row alone in its class is left out. See also `expected_accuracy`.
     """
     return nca_objective("log_likelihood", A, X, pair_weights, candidates)
 
@@ -103,16 +103,16 @@ def pair_cost(
     Parameters
     ----------
     A, X, candidates
-        As for `expected_accuracy`.
+        See `expected_accuracy`.
     pairs : ndarray of shape (n_pairs, 2)
         Rows a and b.
     weights : ndarray of shape (n_pairs,)
     row_weights : ndarray of shape (n,), default=None
-        v > 0, of the rows as competitors; None for 1 each.
+        v > 0, the weights of the rows in the denominator; None for 1 each.
 
     Notes
     -----
-    O(n^2 m + n p m) time, O(n m) memory and a tile for every thread; with candidates as
+    O(n^2 m + n p m) time, O(n m) memory and a tile per thread; with candidates, see
     `expected_accuracy`.
     """
     Z = embed(A, X)
@@ -133,11 +133,11 @@ def pair_cost(
 def _log_mass_of_all(Z: np.ndarray, row_weights: np.ndarray | None) -> Value:
     """Return `log sum_{c != d} v_c v_d exp(-||z_c - z_d||^2)` and its gradient.
 
-    With pi_cd the softmax over all ordered pairs, which is symmetric, the gradient is `-4 sum_d
-    pi_cd (z_c - z_d)`.
+    The gradient is `-4 sum_d pi_cd (z_c - z_d)`, where pi_cd is the softmax over all ordered pairs,
+    which is symmetric.
     """
     with_ones, operand = factors(Z, row_weights)
-    log_mass, mean = np.empty((len(Z), 1)), np.empty(Z.shape)  # of all pairs (c, d) of a row c
+    log_mass, mean = np.empty((len(Z), 1)), np.empty(Z.shape)  # over all pairs (c, d) of a row c
 
     def sum_over_pairs(rows: slice) -> None:
         logits = with_ones[rows] @ operand

@@ -1,8 +1,7 @@
-"""NCA's objectives of embedded rows in torch, which computes their gradients: for maps that are
-networks.
+"""NCA's objectives of embedded rows in torch, which computes their gradients, for networks.
 
-As `stochastic.py`, for any weights w_ij >= 0 of what counts as right, but among few rows: tiles are
-not added up. torch is imported by the first call.
+It corresponds to `stochastic.py` with any weights w_ij >= 0 of correct neighbours, but for few
+rows, without tiles. torch is imported by the first call.
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-NEVER = -1e30  # a logarithm of 0 of which gradients are 0: those of -inf are NaN
+NEVER = -1e30  # in place of log 0: gradients are 0, while those of -inf are NaN
 OBJECTIVES = ("expected_accuracy", "log_likelihood", "pair_likelihood")
 
 
 def neighbor_terms(name: str, Z: Any, rows: Any, log_w: Any) -> Any:
-    """Return for some rows, with all others as their possible neighbours, what `objective_value`
-    makes a number of.
+    """Return the terms of some rows, with neighbours among all others, for `objective_value`.
 
     Parameters
     ----------
@@ -26,15 +24,15 @@ def neighbor_terms(name: str, Z: Any, rows: Any, log_w: Any) -> Any:
     Z : tensor of shape (n, m)
         Embedded rows.
     rows : tensor of shape (b,)
-        Their numbers.
+        Their indices.
     log_w : tensor of shape (b, n)
-        log w_ij; a row's own weight does not count.
+        log w_ij; a row's own weight is ignored.
 
     Returns
     -------
     tensor of shape (1, b) or (3, b)
-        log q_i (eq. 2). For eq. 8 sum_j w_ij ||z_i - z_j||^2, sum_j w_ij and log sum_j exp(-||z_i -
-        z_j||^2).
+        log q_i (eq. 2). For eq. 8: sum_j w_ij ||z_i - z_j||^2, sum_j w_ij and log sum_j exp(-||z_i
+        - z_j||^2).
 
     Notes
     -----
@@ -43,7 +41,7 @@ def neighbor_terms(name: str, Z: Any, rows: Any, log_w: Any) -> Any:
     import torch
 
     own = rows[:, None] == torch.arange(len(Z))
-    Z = Z - Z.mean(0)  # distances are formed from products
+    Z = Z - Z.mean(0)  # distances are computed from products
     z, log_w = Z[rows], log_w.masked_fill(own, NEVER).clamp_min(NEVER)
     squares = (z * z).sum(1, keepdim=True) + (Z * Z).sum(1) - 2 * z @ Z.T
     logits = -squares.masked_fill(own, -NEVER)
@@ -59,8 +57,8 @@ def objective_value(name: str, terms: Any) -> Any:
 
         f = 1/b sum_i q_i      g = 1/b sum_i log q_i     sum_ij w_ij log pi_ij / sum_ij w_ij (eq. 8)
 
-    pi is the softmax of -||z_i - z_j||^2 over all pairs of one of the b rows and another. Rows
-    without a right neighbour count 0 in f and g.
+    pi is the softmax of -||z_i - z_j||^2 over all pairs of one of the b rows and another row. Rows
+    without a correct neighbour count 0 in f and g.
     """
     if name == "expected_accuracy":
         return terms[0].exp().mean()
@@ -71,7 +69,7 @@ def objective_value(name: str, terms: Any) -> Any:
 
 
 class SparsePairWeights:
-    """w_ij that are given for some pairs of n rows, in either order; 0 for all others.
+    """w_ij for given pairs of n rows, in either order; 0 for all others.
 
     Parameters
     ----------

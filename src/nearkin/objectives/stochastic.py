@@ -1,25 +1,25 @@
-"""Stochastic neighbours of embedded rows: a value and its gradient, in tiles of some rows by all.
+"""Stochastic neighbours of embedded rows: values and gradients, in tiles of some rows by all.
 
-Row i takes row j for its neighbour with probability `p_ij = exp(-||z_i - z_j||^2) / sum_k
-exp(-||z_i - z_k||^2)`, p_ii = 0 (NCA, eq. 1), and is labelled right with probability `q_i = sum_j
-w_ij p_ij` (eq. 2). With the posterior `r_ij = w_ij p_ij / q_i` both objectives have the same form
-of gradient,
+Row i draws row j as its neighbour with probability `p_ij = exp(-||z_i - z_j||^2) / sum_k exp(-||z_i
+- z_k||^2)`, p_ii = 0 (NCA, eq. 1), and is classified correctly with probability `q_i = sum_j w_ij
+p_ij` (eq. 2). With the posterior `r_ij = w_ij p_ij / q_i`, the gradients of both objectives have
+the same form,
 
     f = sum_i q_i       df / d||z_i - z_j||^2 = q_i (p_ij - r_ij)
     g = sum_i log q_i   dg / d||z_i - z_j||^2 =      p_ij - r_ij
 
-and with G_ij for either right side, whose rows sum to 0,
+and with G_ij for either right-hand side, whose rows sum to 0,
 
     d/dz_i = 2 sum_j (G_ij + G_ji) (z_i - z_j) = 2 (s_i z_i - (G Z)_i - (G'Z)_i),   s = G'1.
 
-Where rows have weights v, p_ij is proportional to `v_j exp(-||z_i - z_j||^2)`, so that log v_j is
-added to the logits of column j, and row i counts v_i times: `f = sum_i v_i q_i`, `g = sum_i v_i log
-q_i`, and row i of G is multiplied by v_i. Row i with an integer weight is as many equal rows that
-are no neighbours of each other.
+If rows have weights v, p_ij is proportional to `v_j exp(-||z_i - z_j||^2)`, so log v_j is added to
+the logits of column j. Row i counts v_i times, `f = sum_i v_i q_i`, `g = sum_i v_i log q_i`, and
+row i of G is multiplied by v_i. A row with an integer weight is equivalent to that many equal rows
+that are not neighbours of each other.
 
-p and r are softmaxes of a row of logits, each relative to its own maximum: nothing underflows.
-Their sums come out of the matrix products, by a column of ones. Tiles are computed in the type of
-Z, sums over tiles in float64.
+p and r are softmaxes of a row of logits, each relative to its own maximum, so nothing underflows.
+Their sums are computed within the matrix products, by a column of ones. Tiles are computed in the
+dtype of Z, sums over tiles in float64.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from scipy.sparse import csr_array
 
 from .._blocks import parallel_map, row_blocks, shares
 
-# Which neighbours are right: rows of the same class, or rows of similar targets.
+# Which neighbours are correct: rows of the same class, or rows of similar targets.
 #
-# A pair of rows has a weight w_ij >= 0, and row i is labelled right with probability `q_i = sum_j
-# w_ij p_ij`. Objectives use `log w_ij`, for many pairs at a time. They take the rows class by
-# class: then the pairs of a block of rows with w_ij > 0 lie in few columns. Weights of the rows go
-# where these go, into their order and into parts of them.
+# A pair of rows has a weight w_ij >= 0, and row i is classified correctly with probability `q_i =
+# sum_j w_ij p_ij`. Objectives use `log w_ij` for many pairs at a time. They process rows class by
+# class, so that the pairs of a block of rows with w_ij > 0 lie in few columns. Row weights are
+# reordered and subset together with the classes.
 
 NORMAL_IQR = 1.349  # interquartile range of a normal distribution, in standard deviations
-NO_MATCH = 69.0  # weights below exp(-69), 1e-30, change no sum: they count as 0
+NO_MATCH = 69.0  # weights below exp(-69), 1e-30, change no sum and count as 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,9 @@ class SameClass:
     Parameters
     ----------
     codes : ndarray of shape (n,)
-        The class of every row as a number 0, 1, ...
+        Class codes 0, 1, ....
     row_weights : ndarray of shape (n,), default=None
-        v > 0, how much each row counts; None for 1 each.
+        v > 0, the weights of the rows; None for 1 each.
     """
 
     codes: np.ndarray
@@ -62,12 +62,13 @@ class SameClass:
 
     @property
     def order(self) -> np.ndarray:
-        """Return the rows class by class: the order in which `tiles` counts them."""
+        """Return the rows class by class, the order that `tiles` refers to."""
         return np.argsort(self.codes, kind="stable")
 
     def tiles(self, height: int) -> list[tuple[slice, slice]]:
-        """Return blocks of about `height` rows, of one class or some small ones, and the columns of
-        these classes.
+        """Return blocks of about `height` rows, and the columns of their classes.
+
+        A block contains rows of one class or of several small ones.
         """
         tiles: list[tuple[slice, slice]] = []
         start = 0
@@ -80,24 +81,23 @@ class SameClass:
         return tiles
 
     def log_weights(self, i: np.ndarray, j: np.ndarray, dtype: Any) -> np.ndarray | None:
-        """Return log w_ij for rows i and j, which are broadcast; None stands for zeros."""
+        """Return log w_ij for rows i and j, which are broadcast; None means zeros."""
         a, b = self.codes[i], self.codes[j]
         if (a == a.flat[0]).all() and (b == a.flat[0]).all():
             return None
         return np.where(a == b, 0.0, -np.inf).astype(dtype)
 
     def subset(self, rows: Any) -> SameClass:
-        """Return the weights between some rows, numbered in their order."""
+        """Return the weights between some rows, reindexed in their order."""
         return SameClass(self.codes[rows], weights_of(self.row_weights, rows))
 
 
 @dataclass(frozen=True, eq=False)
 class TargetKernel:
-    """`w_ij = exp(-(y_i - y_j)^2 / (2 h^2))` for real-valued targets; 0 beyond 11.7 h, where it is
-    below 1e-30.
+    """`w_ij = exp(-(y_i - y_j)^2 / (2 h^2))` for real-valued targets.
 
-    So a target that lies far from all others is what a row alone in its class is: no neighbour is
-    right.
+    It is 0 beyond 11.7 h, where it is below 1e-30. A target far from all others is thus like a row
+    alone in its class: no neighbour is correct.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class TargetKernel:
     bandwidth : float
         h > 0, in units of the target.
     row_weights : ndarray of shape (n,), default=None
-        As of `SameClass`.
+        See `SameClass`.
     """
 
     targets: np.ndarray
@@ -115,7 +115,7 @@ class TargetKernel:
 
     @property
     def order(self) -> np.ndarray:
-        """Return the rows as they are."""
+        """Return the rows in their given order."""
         return np.arange(len(self.targets))
 
     def tiles(self, height: int) -> list[tuple[slice, slice]]:
@@ -131,7 +131,7 @@ class TargetKernel:
         return np.where(squares > NO_MATCH, -np.inf, -squares)
 
     def subset(self, rows: Any) -> TargetKernel:
-        """Return the targets of some rows; the bandwidth stays."""
+        """Return the targets of some rows, with the same bandwidth."""
         weights = weights_of(self.row_weights, rows)
         return TargetKernel(self.targets[rows], self.bandwidth, weights)
 
@@ -140,16 +140,15 @@ PairWeights = SameClass | TargetKernel
 
 
 def weights_of(row_weights: np.ndarray | None, rows: Any) -> np.ndarray | None:
-    """Return the weights of some rows; None where all rows have the weight 1."""
+    """Return the weights of some rows; None if all are 1."""
     return None if row_weights is None else row_weights[rows]
 
 
 def target_bandwidth(targets: np.ndarray) -> float:
-    """Return h, a quarter of the targets' standard deviation by their interquartile range, IQR /
-    1.349.
+    """Return h, a quarter of the targets' standard deviation estimated as IQR / 1.349.
 
-    A quarter of the targets may be outliers, of any size. Where half of the targets are equal, so
-    that the range is 0, it is that of the distinct ones.
+    A quarter of the targets may be outliers of any size. If half of the targets are equal, so that
+    the interquartile range is 0, that of the distinct targets is used.
     """
     first, third = np.quantile(targets, [0.25, 0.75])
     if first == third:
@@ -157,7 +156,7 @@ def target_bandwidth(targets: np.ndarray) -> float:
     return float(third - first) / NORMAL_IQR / 4
 
 
-# A tile stays in the cache of a core.
+# A tile fits into the cache of a core.
 TILE_ENTRIES = 2**22
 TILE_ROWS = 256
 
@@ -181,9 +180,7 @@ TERMS: dict[str, Terms] = {"expected_accuracy": accuracy_terms, "log_likelihood"
 
 
 def weighted_terms(terms: Terms, log_q: np.ndarray, weights: np.ndarray | None) -> Any:
-    """Return the terms of some rows and the factors of their gradient, times the weights of the
-    rows, if they have any.
-    """
+    """Return the terms of some rows and the factors of their gradient, times any row weights."""
     term, factor = terms(log_q)
     if weights is None:
         return term, factor
@@ -192,26 +189,25 @@ def weighted_terms(terms: Terms, log_q: np.ndarray, weights: np.ndarray | None) 
 
 
 def tile_height(entries_per_row: int) -> int:
-    """Return how many rows a tile has."""
+    """Return the number of rows of a tile."""
     return max(1, min(TILE_ROWS, TILE_ENTRIES // entries_per_row))
 
 
 def among_all(
     Z: np.ndarray, pair_weights: PairWeights, terms: Terms, share: slice = slice(None)
 ) -> Value:
-    """Return the objective, and its gradient with respect to Z, where every other row is a possible
-    neighbour.
+    """Return the objective and its gradient with respect to Z, with all other rows as neighbours.
 
     Parameters
     ----------
     Z : array of shape (n, m)
-        Embedded rows, best about their mean: distances are formed from products.
+        Embedded rows, preferably centred, since distances are computed from products.
     pair_weights : PairWeights
         The weights w_ij, and those of the rows.
     terms : {accuracy_terms, likelihood_terms}
         f or g.
     share : slice, default=slice(None)
-        Which tiles are added up: `slice(s, None, t)` for s in 0 .. t - 1 are t shares of the sum.
+        Which tiles are summed: `slice(s, None, t)` for s in 0 .. t - 1 are t shares of the sum.
 
     Returns
     -------
@@ -220,7 +216,7 @@ def among_all(
 
     Notes
     -----
-    O(n^2 m) time, O(n m) memory and a tile for every thread.
+    O(n^2 m) time, O(n m) memory and a tile per thread.
     """
     order = pair_weights.order
     Z, sorted_weights = Z[order], pair_weights.subset(order)
@@ -234,7 +230,7 @@ def among_all(
         for rows, columns in tiles:
             i, j = np.arange(rows.start, rows.stop), np.arange(columns.start, columns.stop)
             z = with_ones[rows]
-            P = np.matmul(z, operand, out=buffer[: len(z)])  # logits, then exp of them
+            P = np.matmul(z, operand, out=buffer[: len(z)])  # logits, then their exponentials
             P[i - rows.start, i] = -np.inf
             R = P[:, columns].copy()
             log_w = sorted_weights.log_weights(i[:, None], j[None], Z.dtype)
@@ -262,9 +258,10 @@ def among_all(
 
 
 def factors(Z: np.ndarray, row_weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return `(Z, 1)`, shape (n, m + 1), and `(2Z, log v - |z|^2)'`, shape (m + 1, n): the softmax
-    of a row of their product, `|z_i|^2 + log v_j - ||z_i - z_j||^2`, is p, whose weights of the
-    rows are v, 1 by default.
+    """Return `(Z, 1)`, shape (n, m + 1), and `(2Z, log v - |z|^2)'`, shape (m + 1, n).
+
+    The softmax of a row of their product, `|z_i|^2 + log v_j - ||z_i - z_j||^2`, is p. The row
+    weights v are 1 by default.
     """
     squares = (Z * Z).sum(axis=1, keepdims=True)
     operand = np.hstack([2 * Z, -squares]).T
@@ -274,9 +271,9 @@ def factors(Z: np.ndarray, row_weights: np.ndarray | None = None) -> tuple[np.nd
 
 
 def exponentiate(logits: np.ndarray) -> np.ndarray:
-    """Turn every row of logits into exp(logits - top), in place, and return top, shape (b, 1).
+    """Replace every row of logits by exp(logits - top), in place, and return top, shape (b, 1).
 
-    Nothing falls below exp(-60), 1e-26: products of smaller numbers become subnormal, which is ten
+    Values are at least exp(-60), 1e-26: products of smaller numbers become subnormal, which is ten
     times slower.
     """
     top = logits.max(axis=1, keepdims=True)
@@ -286,35 +283,34 @@ def exponentiate(logits: np.ndarray) -> np.ndarray:
     return top
 
 
-# Stochastic neighbours among a few candidates of every row: what `among_all` computes,
-# estimated in O(n).
+# Stochastic neighbours among a few candidates of every row: an estimate of `among_all` in O(n).
 
-# Below, a weight changes no sum; and subnormal numbers make products ten times slower.
+# A smaller weight changes no sum, and subnormal numbers make products ten times slower.
 NEGLIGIBLE = 1e-30
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The possible neighbours of every row: the nearest, and some rows that stand for all the
+    """The possible neighbours of every row: its nearest rows, and some rows that represent all
     others.
 
-    The nearest alone would mislead a descent: whatever is not listed may come near at no cost. So
-    row i chooses among its near rows, each for itself, and the far rows, each for `(n - 1 - k) / s`
-    others, k near and s far ones (without those that are near, and i itself). Where rows have
-    weights, a far one stands for so many of its own weight: of far rows that are drawn evenly, the
-    sums over rows are right in the mean, whatever the weights.
+    The nearest rows alone would mislead a descent, since unlisted rows could come close at no cost.
+    Row i therefore draws its neighbour among its k near rows, each with its own weight, and s far
+    rows, each representing `(n - 1 - k) / s` others (far rows that are near, or i itself, are
+    excluded). If rows have weights, a far row represents that many of its own weight. If far rows
+    are drawn uniformly, the sums over rows are unbiased, whatever the weights.
 
     Attributes
     ----------
     near : ndarray of shape (b, k)
-        Numbers of rows; a row's own number stands for none. The first b rows are the anchors, those
-        that choose.
+        Row indices, padded with the row's own index. The first b rows are the anchors, which draw
+        neighbours.
     far : ndarray of shape (s,)
-        Numbers of different rows, drawn from all.
+        Indices of distinct rows, drawn from all.
     n_rows : int
-        n, also where rows are absent that no anchor lists.
+        n, including rows that are absent because no anchor lists them.
     rows : ndarray, default=None
-        The numbers, among all rows, of those that are present; None for all.
+        The indices, among all rows, of those that are present; None for all.
     """
 
     near: np.ndarray
@@ -326,12 +322,11 @@ class Candidates:
     def of_anchors(
         cls, anchors: np.ndarray, near: np.ndarray, far: np.ndarray, n_rows: int
     ) -> Candidates:
-        """Return the candidates of some anchors, as positions among the rows that these need,
-        themselves first.
+        """Return the candidates of some anchors, as positions among the rows needed, anchors first.
 
-        The objectives are sums over anchors: what the parts of a partition yield adds up to the
-        value and the gradient of the whole. `near` lists the near rows of the anchors, by their
-        numbers among all rows.
+        Objectives are sums over anchors, so the results of the parts of a partition add up to the
+        value and the gradient of the whole. `near` lists the near rows of the anchors by their
+        indices among all rows.
         """
         position = np.zeros(n_rows, dtype=np.intp)
         position[near], position[far], position[anchors] = 1, 1, 0
@@ -341,8 +336,9 @@ class Candidates:
 
 
 def with_same_class(near: np.ndarray, same: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return lists of near rows, and beside them the nearest row of the same class, or the row
-    itself.
+    """Return lists of near rows with an additional column, the nearest row of the same class.
+
+    Where it does not exist, the column has the row itself.
     """
     return np.column_stack([near, np.where((near == same[:, None]).any(axis=1), own, same)])
 
@@ -350,7 +346,7 @@ def with_same_class(near: np.ndarray, same: np.ndarray, own: np.ndarray) -> np.n
 def among_candidates(
     Z: np.ndarray, candidates: Candidates, pair_weights: PairWeights, terms: Terms
 ) -> Value:
-    """Return the objective and its gradient as `among_all` does, estimated from the candidates.
+    """Return the objective and its gradient like `among_all`, estimated from the candidates.
 
     Parameters
     ----------
@@ -358,11 +354,11 @@ def among_candidates(
         All rows, or those of `Candidates.of_anchors`.
     candidates : Candidates
     pair_weights, terms
-        As for `among_all`, for the rows of Z.
+        See `among_all`, for the rows of Z.
 
     Notes
     -----
-    O(b (k + s) m) time for b anchors, O(b k + n m) memory and a tile for every thread.
+    O(b (k + s) m) time for b anchors, O(b k + n m) memory and a tile per thread.
     """
 
     def weigh(logits: np.ndarray, i: np.ndarray, columns: np.ndarray) -> Value:
@@ -385,10 +381,11 @@ def among_candidates(
 def mass_among_candidates(
     Z: np.ndarray, candidates: Candidates, row_weights: np.ndarray | None = None
 ) -> Value:
-    """Return `sum_i sum_j v_i v_j exp(-||z_i - z_j||^2)` over anchors i and all other rows j, by
-    candidates; its gradient. The weights v of the rows are 1 by default.
+    """Return `sum_i sum_j v_i v_j exp(-||z_i - z_j||^2)` over anchors i and all others j, from
+    candidates.
 
-    As in `exponentiate`, no term falls below exp(-60).
+    The gradient is the second result. The row weights v are 1 by default. As in `exponentiate`, no
+    term is below exp(-60).
     """
     offsets = (Z * Z).sum(axis=1)
     if row_weights is not None:
@@ -411,8 +408,8 @@ def _over_candidates(
     """Return a sum over the anchors and their candidates, and its gradient with respect to Z.
 
     `weigh` takes logits (b, k + s), the anchors (b, 1) and the candidates of the columns. The
-    logits are those of `factors`, or -inf. It returns the sum of what is added up, and G of
-    the pairs, its derivatives with respect to their squared distances.
+    logits are those of `factors`, or -inf. It returns a partial sum and G, its derivatives with
+    respect to the squared distances of the pairs.
     """
     near, far = candidates.near, candidates.far
     (b, k), s, n = near.shape, len(far), len(Z)
@@ -429,7 +426,7 @@ def _over_candidates(
             i, j, z = np.arange(rows.start, rows.stop)[:, None], near[rows], with_ones[rows]
             logits = np.hstack([np.matmul(operand.T[j], z[:, :, None])[..., 0], z @ far_operand])
             logits[:, :k][j == i] = -np.inf
-            # Far rows that are near rows, or the row itself, are left out; the rest stand for all
+            # Far rows that are near rows, or the row itself, are excluded; the rest represent all
             # others.
             positions = np.hstack([far_position[j], far_position[i]])
             anchor, listed = np.nonzero(positions >= 0)
@@ -452,7 +449,7 @@ def _over_candidates(
     value = sum(part[0] for part in parts)
     from_columns = sum((part[1] for part in parts), np.zeros(far_ones.shape))
     gradient[far] += from_columns[:, -1:] * Z[far] - from_columns[:, :-1]
-    ends = k * np.minimum(np.arange(n + 1), b)  # a row that is no anchor lists none
+    ends = k * np.minimum(np.arange(n + 1), b)  # a row that is not an anchor lists none
     graph = csr_array((near_weights.ravel(), near.ravel(), ends), shape=(n, n))
     products = sum(parallel_map(lambda graph: graph @ Z, [graph, graph.T], b * k))
     degrees = np.bincount(near.ravel(), near_weights.ravel(), minlength=n).astype(np.float64)

@@ -1,19 +1,20 @@
-"""t-distributed NCA (Min, van der Maaten, Yuan, Bonner and Zhang, ICML 2010) as a function of the
-embedded rows Z: NCA's log-likelihood with the weights of a Student-t distribution.
+"""t-distributed NCA (Min, van der Maaten, Yuan, Bonner and Zhang, ICML 2010) as a function of Z.
+
+It is NCA's log-likelihood with the weights of a Student-t distribution:
 
     log q_i = log sum_j w_ij k_ij - log sum_(j != i) k_ij        k_ij = 1 / (1 + ||z_i - z_j||^2)
 
-In a plane there is little room at moderate distances, and much of it far away. Among Gaussian
-weights a row that lies far from its class costs the square of the distance, so that such rows draw
-classes together; here it costs twice the logarithm.
+A plane has little room at moderate distances and much far away. With Gaussian weights, the loss of
+a row far from its class is the squared distance, so such rows pull classes together; here it is
+twice the logarithm of the distance.
 
-With d_ij the squared distance, the derivative of k_ij is -k_ij^2. So the first term has the
-derivatives `G_ij = -w_ij k_ij^2 / sum_l w_il k_il` with respect to d_ij, the second the same with
-w_ij = 1, and from G follows the gradient: `2 sum_j G_ij (z_i - z_j)` with respect to z_i, and minus
-these terms with respect to z_j.
+With d_ij the squared distance, the derivative of k_ij is -k_ij^2. The first term thus has the
+derivatives `G_ij = -w_ij k_ij^2 / sum_l w_il k_il` with respect to d_ij, and the second the same
+with w_ij = 1. The gradient is `2 sum_j G_ij (z_i - z_j)` with respect to z_i, and minus these terms
+with respect to z_j.
 
-Each of the two is a sum over anchors Z, with the gradients with respect to these and to the others
-Y, which may be the same rows.
+Each of the two terms is a sum over anchors Z, with gradients with respect to these and to the
+others Y, which may be the same rows.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from scipy.sparse import csr_array
 from .._blocks import parallel_map, row_blocks, shares
 from .stochastic import tile_height
 
-Gradients = tuple[float, np.ndarray, np.ndarray]  # the value, and those of anchors and others
+Gradients = tuple[float, np.ndarray, np.ndarray]  # value, gradients of anchors and others
 
 
 def log_similarity(Z: np.ndarray, Y: np.ndarray, W: csr_array) -> Gradients:
@@ -36,7 +37,7 @@ def log_similarity(Z: np.ndarray, Y: np.ndarray, W: csr_array) -> Gradients:
     ----------
     Z, Y : ndarray of shape (b, m) and (n, m)
     W : csr_array of shape (b, n)
-        Which rows are right neighbours, and by how much; a row without any is left out.
+        The target neighbours and their weights; a row without any is left out.
 
     Notes
     -----
@@ -55,16 +56,16 @@ def log_similarity(Z: np.ndarray, Y: np.ndarray, W: csr_array) -> Gradients:
 def log_mass(Z: np.ndarray, Y: np.ndarray, *, own: bool = False) -> Gradients:
     """Return `sum_i log sum_j k_ij` over the rows z_i of Z and y_j of Y, and its gradients.
 
-    If these are the same rows, a row is not its `own` neighbour.
+    If these are the same rows, set `own`: a row is then not its own neighbour.
 
     Parameters
     ----------
     Z, Y : ndarray of shape (b, m) and (n, m)
-        Best about their mean: distances are formed from products.
+        Preferably centred, since distances are computed from products.
 
     Notes
     -----
-    O(b n m) time, O((b + n) m) memory and a tile for every thread.
+    O(b n m) time, O((b + n) m) memory and a tile per thread.
     """
     with_ones, others = (np.hstack([X, np.ones_like(X[:, :1])]) for X in (Z, Y))
     squares = np.sum(Z * Z, axis=1, keepdims=True) + 1

@@ -1,11 +1,11 @@
-"""Matrices in, directions out; rows, labels and graphs are unknown here.
+"""Solvers from matrices to directions; they know neither rows nor labels nor graphs.
 
-* `criteria`: trace difference, ratio trace, trace ratio of dense matrices, the criteria of
-  discriminant embedding, and what a solve returns, a frozen `SpectralResult` with a diagnosis.
+* `criteria`: trace difference, ratio trace and trace ratio of dense matrices, the criteria of
+  discriminant embedding. A solve returns a frozen `SpectralResult` with a diagnosis.
 * `sparse_eigen`: the smallest eigenpairs of a large sparse matrix, orthogonal to the constant
   vector.
 
-Nothing is regularized silently: what is chosen is an attribute of the method.
+Nothing is regularized silently: any choice is an attribute of the method.
 """
 
 from .criteria import (

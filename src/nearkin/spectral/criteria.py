@@ -1,4 +1,4 @@
-"""Matrices in, directions out: the three criteria of discriminant embedding.
+"""The three criteria of discriminant embedding, from matrices to directions.
 
 Given a symmetric A and a positive semi-definite B, find V (d, m):
 
@@ -12,9 +12,9 @@ ratio trace       min tr((V'BV)^-1 V'AV)   V'BV = I    A v = lambda B v  LPP, RC
 trace ratio       max tr(V'AV)/tr(V'BV)    V'V = I     Newton on rho     NMMP
 ================  =======================  ==========  ================  ========================
 
-The last two are different problems with different answers, though papers mix them up. This module
-knows no rows, no labels and no graph. Every solve returns a frozen `SpectralResult` with a
-diagnosis; nothing is regularized silently.
+The last two are different problems with different solutions, though papers often confuse them. This
+module knows neither rows nor labels nor graphs. Every solve returns a frozen `SpectralResult` with
+a diagnosis; nothing is regularized silently.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from .._blocks import require_memory
 from .._messages import warn_user
 from ..linalg import eigh, svd
 
-ZERO = 1e-10  # |lambda| <= ZERO max |lambda| is rounding, not information
-SOLVED = 1e-6  # a backward error that is that of a solution
-EQUAL = 1e-6  # relative: eigenvalues closer than this are equal
-GRADED = 1e-5  # ratio of the columns of a matrix from which its small eigenvalues need QR iteration
-LEAST_WITHIN = 1e-4  # share of the scatter of a direction, to set its scale by
+ZERO = 1e-10  # |lambda| <= ZERO max |lambda| is a rounding error
+SOLVED = 1e-6  # maximum backward error of a solution
+EQUAL = 1e-6  # relative: eigenvalues closer than this count as equal
+GRADED = 1e-5  # ratio of column sizes from which small eigenvalues of a matrix need QR iteration
+LEAST_WITHIN = 1e-4  # share of a direction's scatter; below, its scale is not set by S_w
 
 
 class Status(enum.Enum):
-    """How a solve ended; all but the first two are worth a warning, and say what to do."""
+    """How a solve ended; all but the first two deserve a warning, whose text says what to do."""
 
     OPTIMAL = "the optimum was found"
     UNBOUNDED = "the trace ratio has no finite optimum: tr V'BV = 0 for the V that was found"
@@ -66,24 +66,24 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class SpectralResult:
-    """Directions, and how far they may be trusted.
+    """Directions and their diagnosis.
 
     Attributes
     ----------
     vectors : array of shape (d, m)
-        One direction a column, best first.
+        One direction per column, best first.
     values : array of shape (q,), q >= m
-        Eigenvalues in the order of the columns; all of them where they were computed
+        Eigenvalues in the order of the columns; all of them if they were computed
         (`trace_difference`).
     objective : float
         Value of the criterion at `vectors`.
     rank : int
-        Dimension in which the problem has content (trace difference: d; otherwise the rank of B).
+        Effective dimension of the problem (trace difference: d; otherwise the rank of B).
     requested : int
-        The n_components that was requested.
+        The requested n_components.
     status : Status
     n_iter : int
-        Eigen-decompositions of the iteration; 1 where there is none.
+        Number of eigendecompositions of an iteration, else 1.
     residual : float
         Largest `||A v - lambda B v|| / ((||A|| + |lambda| ||B||) ||v||)` over the directions.
     gap : float
@@ -101,7 +101,7 @@ class SpectralResult:
     gap: float = 0.0
 
     def leading(self, n_components: int) -> SpectralResult:
-        """Return the first directions, as if so many had been requested of an eigenproblem."""
+        """Return the first directions, as if that many had been requested of an eigenproblem."""
         m = min(n_components, self.vectors.shape[1])
         values = self.values[:m]
         status = Status.OPTIMAL if self.status is Status.RANK_DEFICIENT else self.status
@@ -115,7 +115,7 @@ class SpectralResult:
         )
 
     def warn(self) -> None:
-        """Issue the warning that the status calls for, if any."""
+        """Issue the warning for the status, if any."""
         if self.status in (Status.OPTIMAL, Status.UNBOUNDED):
             return
         unfinished = self.status in (Status.NOT_CONVERGED, Status.UNRESOLVED)
@@ -130,14 +130,14 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
     Parameters
     ----------
     A : array of shape (d, d) or LinearOperator
-        Symmetric, indefinite or not. An operator is solved by Lanczos.
+        Symmetric, possibly indefinite. An operator is solved by Lanczos iterations.
     n_components : int or None
         m; None returns all d vectors.
 
     Returns
     -------
     SpectralResult
-        `values` ascending: the whole spectrum from the dense solver, m of it from Lanczos.
+        `values` ascending: the whole spectrum from the dense solver, m values from Lanczos.
     """
     d = A.shape[0]
     m = d if n_components is None else n_components
@@ -147,9 +147,9 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
         # below the spectral norm
         size = norm(A @ np.random.default_rng(0).standard_normal((d, 8))) / np.sqrt(8 * d)
     else:
-        # In units that differ widely A is graded. Graded downwards, QR iteration finds small
-        # eigenvalues to as many digits as large ones, which no solver of SciPy does in the order of
-        # the features.
+        # If the units of features differ widely, A is graded. If it is graded downwards, QR
+        # iteration finds small eigenvalues to as many digits as large ones. No solver of SciPy does
+        # so in the given order of the features.
         unit = np.abs(A).max(axis=0)
         order = np.argsort(-unit, kind="stable")
         graded = np.any((unit > 0) & (unit < GRADED * unit.max()))
@@ -162,24 +162,24 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     """Minimize tr((V'BV)^-1 V'AV), with V'BV = I.
 
     V are the eigenvectors of A v = lambda B v with the smallest eigenvalues. To maximize a quotient
-    A/B instead, see `generalized_eigh`.
+    A/B, see `generalized_eigh`.
 
     Parameters
     ----------
     A : array of shape (d, d)
         Symmetric.
     B : array of shape (d, d)
-        Positive semi-definite. Where B vanishes the quotient is infinite or 0/0, so its null space
+        Positive semi-definite. Where B vanishes, the quotient is infinite or 0/0, so its null space
         is left out: V lies in the range of B. The rank of B is decided (relative 1e-10) after
-        scaling B to unit diagonal, so that the units of the features, to which the problem is
-        indifferent, do not decide it.
+        scaling B to unit diagonal. It thus does not depend on the units of the features, like the
+        problem itself.
     n_components : int or None
         m; None takes the rank of B.
 
     Returns
     -------
     SpectralResult
-        `values` ascending; RANK_DEFICIENT, with fewer columns, when m exceeds the rank of B.
+        `values` ascending; RANK_DEFICIENT, with fewer columns, if m exceeds the rank of B.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     rank = whitening.shape[1]
     if rank == 0:
         raise ValueError("B is zero: the graph behind it has no edge between rows that differ.")
-    # of all vectors that differ by null vectors of B, the shortest
+    # the shortest of all vectors that differ by null vectors of B
     whitening -= N @ (N.T @ whitening)
     requested = rank if n_components is None else n_components
     m = min(requested, rank)
@@ -198,7 +198,7 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     values = -values
     V = whitening @ E
     R = A @ V - B @ V * values
-    R -= N @ (N.T @ R)  # of the problem in the range of B: A need not vanish where B does
+    R -= N @ (N.T @ R)  # of the problem in the range of B, since A need not vanish where B does
     size = norm(A) + np.abs(values).max() * norm(B)
     return eigen_result(V, values, R, size, rank, requested)
 
@@ -209,9 +209,10 @@ def generalized_eigh(
     """Maximize tr((V'(S_w + S_b)V)^-1 V'S_b V).
 
     V are the eigenvectors of S_b v = lambda S_w v with the largest eigenvalues. The values are the
-    shares `lambda / (1 + lambda)` of S_b in the scatter of a direction: 1 where S_w vanishes and
-    lambda is infinite, which comes first. Directions in which both vanish (0/0) are left out. Of
-    equal shares the direction of most scatter for its length comes first.
+    shares `lambda / (1 + lambda)` of S_b in the scatter of a direction. Directions in which S_w
+    vanishes and lambda is infinite have the share 1 and come first; those in which both vanish
+    (0/0) are left out. Among equal shares, the direction of largest scatter for unit length comes
+    first.
 
     Parameters
     ----------
@@ -224,7 +225,7 @@ def generalized_eigh(
     -------
     SpectralResult
         `values`: the shares v'S_b v / v'(S_w + S_b)v, descending, in [0, 1]; V'(S_w + S_b)V = I.
-        RANK_DEFICIENT, with fewer columns, when m exceeds the rank; FLAT when S_b vanishes.
+        RANK_DEFICIENT, with fewer columns, if m exceeds the rank; FLAT if S_b vanishes.
 
     Raises
     ------
@@ -245,20 +246,21 @@ def generalized_eigh(
 
 
 def unit_within_scatter(result: SpectralResult) -> SpectralResult:
-    """Scale the directions of `generalized_eigh` so that v'S_w v = 1, with a limit.
+    """Scale the directions of `generalized_eigh` such that v'S_w v = 1, with a limit.
 
-    Where S_w (nearly) vanishes, less than 1e-4 of the scatter, v'(S_w + S_b)v = 10^4: the direction
-    counts for a hundred times one without between-class scatter, instead of for everything.
+    Where S_w (nearly) vanishes, being less than 1e-4 of the scatter, v'(S_w + S_b)v = 10^4. Such a
+    direction then counts a hundred times as much as one without between-class scatter, instead of
+    dominating everything.
     """
     within = np.maximum(1 - result.values, LEAST_WITHIN)
     return replace(result, vectors=result.vectors / np.sqrt(within))
 
 
 def largest_scatter_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return V with the columns of equal values turned: orthogonal, the shortest first.
+    """Return V with the columns of equal values rotated to be orthogonal, the shortest first.
 
-    For V'BV = I: v'Bv is the same for all of them, so the shortest is the direction of most scatter
-    for its length. Otherwise rounding would choose among them.
+    If V'BV = I, v'Bv is the same for all of them, so the shortest column has the largest scatter
+    for unit length. Otherwise rounding would decide their order.
     """
     V = V.copy()
     ends = np.flatnonzero(np.abs(np.diff(values)) > EQUAL * np.maximum(np.abs(values[1:]), 1.0)) + 1
@@ -271,8 +273,8 @@ def largest_scatter_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
 def shrunk(S: np.ndarray, T: np.ndarray, amount: float) -> np.ndarray:
     """Return (1 - s) S + s (tr S / r) TT' for the amount s.
 
-    Orthonormal columns T (d, r) span the range of S. The trace stays, and so do the eigenvectors in
-    the range; with s = 1 all directions in it count alike.
+    T (d, r) is an orthonormal basis of the range of S. Trace and eigenvectors in the range are
+    preserved; with s = 1, all directions in it count alike.
     """
     return (1 - amount) * S + amount * np.trace(S) / T.shape[1] * (T @ T.T)
 
@@ -284,15 +286,16 @@ def trace_ratio(
 
     Let f(rho) be the sum of the m largest eigenvalues of A - rho B. f is convex and decreasing, and
     the optimum is its root. With V the eigenvectors at rho, Newton's step is `rho <- tr(V'AV) /
-    tr(V'BV)`: it rises monotonically and converges quadratically (Wang et al., CVPR 2007; Ngo,
-    Bellalij and Saad, SIAM Review 54, 2012), about 6 decompositions where the bisection of Nie,
+    tr(V'BV)`. It increases monotonically and converges quadratically (Wang et al., CVPR 2007; Ngo,
+    Bellalij and Saad, SIAM Review 54, 2012), in about 6 decompositions where the bisection of Nie,
     Xiang and Zhang (NMMP, Table 1) needs 35.
 
-    When m <= d - rank(B) ("case 2") V fits into the null space of B. The paper maximizes tr(V'AV)
-    there, as the ratio becomes infinite. For a scatter A that is so. Its eq. 9 allows any symmetric
-    A, however, and case 2 has a gap: where the largest tr(V'AV) in the null space is negative, the
-    ratio falls to minus infinity there and has a finite optimum elsewhere. It is the root of f as
-    before: f is at least 0 at tr A / tr B, the mean ratio over all V, and negative for large rho.
+    If m <= d - rank(B) ("case 2"), V fits into the null space of B. The paper then maximizes
+    tr(V'AV) there, as the ratio becomes infinite. This holds if A is a scatter. Its eq. 9 allows
+    any symmetric A, however, and then case 2 has a gap: if the largest tr(V'AV) in the null space
+    is negative, the ratio tends to minus infinity there and has a finite optimum elsewhere. This is
+    the root of f as before: f is at least 0 at tr A / tr B, the mean ratio over all V, and negative
+    for large rho.
 
     Parameters
     ----------
@@ -304,18 +307,18 @@ def trace_ratio(
     n_components : int
         m.
     tol : float
-        Stop when `f(rho) <= tol (|tr V'AV| + |rho| tr V'BV)`: relative, because for m = d - rank(B)
-        + 1 the optimum can be enormous.
+        Stop when `f(rho) <= tol (|tr V'AV| + |rho| tr V'BV)`. The criterion is relative, because
+        the optimum can be enormous for m = d - rank(B) + 1.
     max_iter : int
-        Decompositions allowed.
+        Maximum number of decompositions.
 
     Returns
     -------
     SpectralResult
         `values`: eigenvalues of A - rho B, descending (case 2: of A in the null space of B);
-        `objective`: rho, in case 2 infinite, of the sign of tr V'AV. UNBOUNDED in case 2, FLAT when
-        A is zero in the directions found, RANK_DEFICIENT (with d columns) when m > d, NOT_CONVERGED
-        when `max_iter` was reached.
+        `objective`: rho, in case 2 infinite with the sign of tr V'AV. UNBOUNDED in case 2, FLAT if
+        A is zero in the directions found, RANK_DEFICIENT (with d columns) if m > d, NOT_CONVERGED
+        if `max_iter` was reached.
 
     Raises
     ------
@@ -328,7 +331,7 @@ def trace_ratio(
     if not A.any():
         V = eigh(B)[1][:, :m]
         return SpectralResult(V, np.zeros(m), 0.0, rank, requested, Status.FLAT)
-    if m <= N.shape[1]:  # case 2: the m directions of largest tr V'AV where B vanishes
+    if m <= N.shape[1]:  # case 2: the m directions of largest tr V'AV in the null space of B
         values, E = _largest(N.T @ A @ N, m)
         trace, zero = values.sum(), ZERO * norm(A)
         if trace >= -zero or rank == 0:
@@ -361,7 +364,7 @@ def range_basis(S: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis (d, r) of the range of a positive semi-definite S.
 
     Its rank is decided (relative 1e-10) after scaling S to unit diagonal. The basis is the identity
-    where r = d, and exactly 0 where the diagonal is.
+    if r = d, and exactly 0 where the diagonal is.
     """
     varies = np.flatnonzero(np.diag(S) > 0)
     N = _null_space(S[np.ix_(varies, varies)])
@@ -384,20 +387,20 @@ def _whitening(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _null_space(B: np.ndarray) -> np.ndarray:
-    """Return the null space of `_whitening`; where it is empty, in a fraction of the time."""
+    """Return the null space as from `_whitening`; faster if it is empty."""
     if _rank_of_psd(eigvalsh(_unit_diagonal(B)[0])) == len(B):
         return np.empty((len(B), 0))
     return _whitening(B)[1]
 
 
 def _unit_diagonal(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return B in units in which its diagonal is 1, where it is not 0, and the units."""
+    """Return B scaled to unit diagonal (except for zeros), and the units."""
     unit = np.sqrt(np.where(np.diag(B) > 0, np.diag(B), 1.0))
     return B / np.outer(unit, unit), unit
 
 
 def _rank_of_psd(eigenvalues: np.ndarray) -> int:
-    """Return how many ascending eigenvalues of B are not zero; refuse negative ones."""
+    """Return the number of nonzero ascending eigenvalues of B; raise an error for negative ones."""
     smallest, largest = eigenvalues[0], eigenvalues[-1]
     if smallest < -1e-6 * max(largest, -smallest):
         raise ValueError(
@@ -418,7 +421,7 @@ def eigen_result(
 ) -> SpectralResult:
     """Return the result of one eigenproblem: the objective is the sum of the eigenvalues of V.
 
-    Its residual is the backward error, the largest `||r|| / (size ||v||)` over the columns `r = A v
+    The residual is the backward error, the largest `||r|| / (size ||v||)` over the columns `r = A v
     - lambda B v` of R; `size` is the norm `||A|| + |lambda| ||B||`.
     """
     m = V.shape[1]
@@ -431,10 +434,10 @@ def eigen_result(
 
 
 def choose_solver(d: int, m: int) -> str:
-    """Return which eigensolver finds m extreme pairs of a symmetric d x d matrix.
+    """Return the eigensolver for m extreme eigenpairs of a symmetric d x d matrix.
 
-    * "dense" (LAPACK, finds every multiplicity) up to d = 1,000, or when more than one pair in
-      twenty is requested;
+    * "dense" (LAPACK, finds all multiplicities) up to d = 1,000, or if more than one pair in twenty
+      is requested;
     * "lanczos" (ARPACK, checked by a second start) otherwise.
     """
     return "lanczos" if d > 1000 and m <= d // 20 else "dense"
@@ -452,10 +455,10 @@ def _largest(A: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
 def lanczos_largest(A: LinearOperator, m: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the m largest eigenvalues of A, descending, with their vectors.
 
-    A single Krylov sequence sees one vector of a repeated eigenvalue, with tiny residuals. So the
-    answer is checked: the found directions are pushed below the rest of the spectrum, and whatever
-    a second start then finds above the smallest of the m is exchanged for it. Where ARPACK gives
-    up, the matrix is formed and solved by LAPACK.
+    A single Krylov sequence finds only one vector of a repeated eigenvalue, with a tiny residual.
+    The result is therefore checked: the vectors found are shifted below the rest of the spectrum,
+    and anything larger than the smallest of the m that a second start finds replaces it. If ARPACK
+    fails, the matrix is formed and solved by LAPACK.
     """
     starts = np.random.default_rng(0)
     d = A.shape[0]

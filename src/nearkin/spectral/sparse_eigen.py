@@ -1,17 +1,16 @@
-"""The smallest eigenpairs of a large sparse symmetric matrix, orthogonal to a given vector (the
-constant one).
+"""The smallest eigenpairs of a large sparse symmetric matrix, orthogonal to a given vector.
 
-The smallest eigenvalues of a graph Laplacian, with or without a signed cost of labels added, are
-close together, which has two consequences:
+The smallest eigenvalues of a graph Laplacian, with or without a signed cost of labels, are close
+together, which has two consequences:
 
-* A factorization at a shift near 0 fills in (a minute and a gigabyte for 12,000 rows of a 20-NN
-  graph), and finds the wrong end where the matrix is indefinite. Lanczos on the largest end of `s I
-  - M` needs products only, but many steps, and their orthogonalization costs ten times as much as
-  the products. So it runs on a polynomial of that matrix which separates the sought eigenvalues:
-  more products for each of fewer steps.
-* A Krylov sequence finds a repeated eigenvalue once, with a tiny residual; above all the 0 of every
-  connected component. So the known null space is written down, not computed, and the rest is
-  checked from random vectors.
+* A factorization at a shift near 0 has fill-in (a minute and a gigabyte for 12,000 rows of a 20-NN
+  graph), and finds the wrong end of the spectrum if the matrix is indefinite. Lanczos at the
+  largest end of `s I - M` only needs products, but many steps, whose orthogonalization costs ten
+  times as much as the products. It is therefore applied to a polynomial of that matrix which
+  separates the wanted eigenvalues: fewer steps with more products each.
+* A Krylov sequence finds a repeated eigenvalue only once, with a tiny residual; in particular the 0
+  of every connected component. The known null space is therefore constructed instead of computed,
+  and the rest is checked from random vectors.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or 
 STILL_DENSE = (
     8000  # rows up to which it may, in a minute, where the iteration has left some unsolved
 )
-TOL = 1e-8  # of Lanczos, relative to a bound of the largest eigenvalue
+TOL = 1e-8  # of Lanczos, relative to a bound on the largest eigenvalue
 NULL = 1e-14  # relative residual of a null vector
-RESTARTS = 100  # of Lanczos; what is then missing is left to the iteration of the subspace
-EXTRA, FILTERINGS, ROUNDS = 8, 4, 20  # random vectors that search for missed pairs; rounds at most
+RESTARTS = 100  # of Lanczos; what is then missing is left to the subspace iteration
+EXTRA, FILTERINGS, ROUNDS = 8, 4, 20  # random vectors to find missed pairs; rounds at most
 
 Product = Callable[[np.ndarray], np.ndarray]  # of a vector, or of columns
 Pairs = tuple[np.ndarray, np.ndarray]  # eigenvalues, ascending, and vectors as columns
@@ -49,36 +48,36 @@ def smallest_eigenpairs(
 ) -> SpectralResult:
     """Minimize tr V'MV subject to V'V = I and V'q = 0: the smallest eigenpairs of PMP, P = I - qq'.
 
-    Up to 2,000 rows (8,000 for a matrix that is not sparse) by LAPACK, beyond by Lanczos without
+    Up to 2,000 rows (8,000 for a matrix that is not sparse) LAPACK is used, beyond Lanczos without
     any factorization.
 
     Parameters
     ----------
     M : csr_array of shape (n, n)
-        Symmetric, definite or not.
+        Symmetric, possibly indefinite.
     n_pairs : int
         m; at most n - 1 exist.
     null : csr_array of shape (n, J), optional
         Likely null vectors of M: orthonormal columns without common rows, such as the scaled
         indicators of a graph's connected components. Those that M does not map to 0 (1e-14) are
-        ignored. Combinations of the others that are orthogonal to q are eigenvectors of value 0 and
-        need no iteration.
+        ignored. Combinations of the others that are orthogonal to q are eigenvectors with
+        eigenvalue 0 and need no iteration.
     excluded : array of shape (n,), optional
-        q, not 0, of any length; by default all ones.
+        q, nonzero, of any length; by default all ones.
     start : array of shape (n,), optional
-        Where Lanczos begins: the sum of the vectors of a similar problem saves some of its steps.
+        Initial vector of Lanczos: the sum of the vectors of a similar problem saves some steps.
 
     Returns
     -------
     SpectralResult
-        `values` ascending; `residual` relative to the largest column of M, which is at most its
-        norm; UNRESOLVED where it exceeds 1e-6 (LAPACK has then been tried up to 8,000 rows),
-        RANK_DEFICIENT, with n - 1 columns, where more pairs were requested. A residual is that of a
-        pair: it does not show whether another pair is smaller.
+        `values` ascending. `residual` is relative to the largest column norm of M, which is at most
+        its norm. UNRESOLVED if it exceeds 1e-6 (LAPACK has then been tried up to 8,000 rows);
+        RANK_DEFICIENT, with n - 1 columns, if more pairs were requested. The residual of a pair
+        does not show whether another pair has a smaller eigenvalue.
 
     Notes
     -----
-    Memory: O(nnz(M) + n m), and O(n^2) up to 2,000 rows or where more than one pair in twenty is
+    Memory: O(nnz(M) + n m), and O(n^2) up to 2,000 rows or if more than one pair in twenty is
     requested.
     """
     n = M.shape[0]
@@ -107,9 +106,7 @@ def smallest_eigenpairs(
 
 
 def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralResult:
-    """Minimize tr B'HB subject to B'B = I by LAPACK, and return V = QB for orthonormal Q as the
-    vectors.
-    """
+    """Minimize tr B'HB subject to B'B = I by LAPACK; return the vectors V = QB."""
     values, B = eigh(H, subset_by_index=(0, min(n_pairs, len(H)) - 1))
     R = Q @ (H @ B - B * values)
     size = np.linalg.norm(H, axis=0).max()
@@ -119,7 +116,7 @@ def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralRes
 def _dense(M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarray | None) -> Pairs:
     n = M.shape[0]
     require_memory(3 * 8 * n * n, f"The dense eigenproblem of {n} rows", "ask for fewer components")
-    above = 2 * np.abs(M).sum(axis=1).max()  # the eigenvalue that q gets, above all others
+    above = 2 * np.abs(M).sum(axis=1).max()  # the eigenvalue of q, above all others
     A = M.toarray()
     A -= np.outer(q, q @ A)
     A -= np.outer(A @ q, q)
@@ -145,7 +142,7 @@ def _sparse(
             X = X - null @ (T - np.multiply.outer(w, w @ T))
         return X - np.multiply.outer(q, q @ X)
 
-    # at least the largest eigenvalue: what is removed comes last
+    # at least the largest eigenvalue, so that what is removed comes last
     shift = np.abs(M).sum(axis=1).max()
 
     def A(X: np.ndarray) -> np.ndarray:
@@ -156,7 +153,7 @@ def _sparse(
     n_other = min(m, n - max(n_null, 1))
     V, values = zeros, np.zeros(zeros.shape[1])
     if n_other > 0:
-        # waking threads for each vector costs more
+        # waking threads for each vector would cost more
         with thread_pools().limit(limits=1, user_api="blas"):
             others = _largest(A, project, project(start), n_other, rng)
             other_values, E = eigh(others.T @ (M @ others))
@@ -171,10 +168,10 @@ def _largest(
     """Return an orthonormal basis (n, m) of the m largest eigenpairs of A >= 0 in the range of a
     projection.
 
-    Lanczos finds one vector of a repeated eigenvalue, or of many that differ in their last digits
-    only, with tiny residuals. So some random vectors orthogonal to V are filtered, too; where the
-    space of both has larger Ritz values, pairs were missed, and the space is iterated with the
-    filter F until it has no larger ones.
+    Lanczos finds only one vector of a repeated eigenvalue, or of many that only differ in their
+    last digits, with tiny residuals. Therefore some random vectors orthogonal to V are filtered,
+    too. If the span of both has larger Ritz values, pairs were missed, and the subspace is iterated
+    with the filter F until there are no larger ones.
     """
     n = len(start)
     F = _chebyshev_filter(A, m, start)
@@ -207,12 +204,12 @@ def _ritz(A: Product, S: np.ndarray, m: int) -> tuple[np.ndarray, float]:
 
 
 def _chebyshev_filter(A: Product, m: int, start: np.ndarray) -> Product:
-    """Return T_d(2 A / b - 1), which has the m largest eigenpairs of A >= 0 as its own, far from
-    the others.
+    """Return T_d(2 A / b - 1), which amplifies the m largest eigenpairs of A >= 0.
 
-    The Chebyshev polynomial T_d stays within 1 on [0, b] and grows fast, and monotonically, above.
-    b lies below the m-th Ritz value of a rough iteration, which is at most the m-th eigenvalue; d
-    is such that the largest becomes about 1e5, so that rounding stays 1e-11 of the smallest.
+    The Chebyshev polynomial T_d is bounded by 1 on [0, b] and grows fast, and monotonically, above.
+    b is below the m-th Ritz value of a rough iteration, which is at most the m-th eigenvalue. d is
+    chosen such that the largest value becomes about 1e5, so that rounding stays 1e-11 of the
+    smallest.
     """
     try:
         options = {"tol": 0.1, "v0": start, "maxiter": RESTARTS, "return_eigenvectors": False}

@@ -1,10 +1,10 @@
-"""Tables as people have them: a data frame in, rows of numbers or a prediction out.
+"""Raw data frames as input; numeric rows or predictions as output.
 
-`cells` reads a table as numbers and texts; `numbers` and `columns` decide what each column becomes,
-`gaps` what becomes of missing cells, and `encoder` makes rows of numbers of all; `bins` makes
-features of these in which a linear map can bend, `members` learns such maps, `votes` predicts by
-mapped rows, and `predictors` do all of it. `held_out` says how far to trust them, and `issues`
-finds rows to look at.
+`cells` reads a table as numbers and texts. `numbers` and `columns` decide what each column becomes,
+`gaps` handles missing cells, and `encoder` combines these into numeric rows. `bins` makes features
+that let a linear map bend, `members` learns such maps, `votes` predicts from mapped rows, and
+`predictors` combines all of this. `held_out` quantifies how far predictions can be trusted, and
+`issues` finds suspicious rows.
 """
 
 from .bins import (

@@ -1,5 +1,6 @@
-"""Tables to features in which a linear map can bend: bins of numbers, indicators of categories; and
-what such a map makes of each column.
+"""Features in which a linear map can bend: bins of numbers and indicators of categories.
+
+The resulting functions of each column are `Curve` and `Levels`.
 """
 
 from __future__ import annotations
@@ -41,20 +42,19 @@ _CELLS: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite"
 
 
 class Curve(NamedTuple):
-    """What linear maps of the encoded features make of a column: functions that are linear between
-    the edges.
+    """A column under linear maps of the encoded features: functions that are linear between edges.
 
     Attributes
     ----------
     column : int
-        The column of the table, counted from 0.
+        The index of the table's column.
     edges : ndarray of shape (T + 1,)
     values : ndarray of shape (m, T + 1)
         At the edges, 0 at the first.
     missing : ndarray of shape (m,) or None
-        For a missing value, where the column held some.
+        For a missing value, if the column had some.
     cycle : {"year", "week", "day"} or None
-        Of the sine or the cosine of a date: on which circle.
+        The circle, for the sine or the cosine of a date.
     """
 
     column: int
@@ -65,8 +65,9 @@ class Curve(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """The bins of a column of numbers: their edges, ascending, and what a missing one becomes: a
-    feature of its own, or the median.
+    """The bins of a column of numbers: ascending edges, and the encoding of missing values.
+
+    A missing value has a feature of its own, or counts as the median.
     """
 
     edges: np.ndarray
@@ -75,7 +76,7 @@ class Bins(NamedTuple):
 
     @classmethod
     def learn(cls, x: np.ndarray, n_bins: int, y: np.ndarray | None) -> Self:
-        """Return the bins of numbers, at quantiles or, where y is given, of a tree."""
+        """Return the bins of numbers, at quantiles or, if y is given, from a tree."""
         known = ~np.isnan(x)
         has_missing, x = not known.all(), x[known]
         edges = np.unique(x)
@@ -103,7 +104,7 @@ class Bins(NamedTuple):
     def transform(self, x: np.ndarray) -> np.ndarray:
         """Return the features of numbers, (n, width)."""
         missing = np.isnan(x)
-        # beside a feature of its own the first edge, if there is one
+        # for a missing value with a feature of its own: the first edge, if there is one
         known = np.where(missing, self.edges[:1].sum() if self.has_missing else self.median, x)
         with np.errstate(over="ignore"):
             bins = np.clip((known[:, None] - self.edges[:-1]) / np.diff(self.edges), 0, 1)
@@ -114,46 +115,46 @@ class Bins(NamedTuple):
 class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Encode every number by how far it reaches through each bin of its column.
 
-    The edges `b_0 < b_1 < ... < b_T` of a column make T features of it (equation 1 of [1]_),
+    The edges `b_0 < b_1 < ... < b_T` of a column define T features (equation 1 of [1]_),
 
         e_t(x) = min(max((x - b_(t-1)) / (b_t - b_(t-1)), 0), 1),    t = 1, ..., T:
 
-    1 for the bins below x, a part for the bin of x, 0 above. A linear map of these features is any
-    continuous function of x that is linear between the edges: a distance, or a logistic regression,
-    after the encoding can bend. Beyond `b_0` and `b_T` the function is constant, so that an outlier
-    is as far away as the last value of the training rows.
+    1 for the bins below x, a fraction for the bin of x, 0 above. A linear map of these features can
+    be any continuous function of x that is linear between the edges, so a distance or a logistic
+    regression on the encoding can bend. Beyond `b_0` and `b_T` the function is constant, so an
+    outlier is no farther away than the extreme training rows.
 
     Parameters
     ----------
     n_bins : int, default=16
-        Bins of a column, at most. A column of no more than `n_bins + 1` distinct values gets an
-        edge at each of them; a constant one gets no bins, and no features.
+        Maximum number of bins per column. A column of at most `n_bins + 1` distinct values gets an
+        edge at each of them; a constant column gets no bins and no features.
     strategy : {"quantile", "tree"}, default="quantile"
-        Where the edges are: at quantiles, those that coincide taken once; or at the thresholds of a
-        decision tree that predicts y from the column, with at most `n_bins` leaves of at least 1 %
-        of the rows and 5 rows. It looks at y: fit it inside the folds.
+        Places the edges at quantiles, without duplicates, or at the thresholds of a decision tree
+        that predicts y from the column, with at most `n_bins` leaves of at least 1 % of the rows
+        and 5 rows. The tree uses y: fit it inside the folds.
 
     Attributes
     ----------
     edges_ : list of ndarray
         The edges of each column, ascending.
     has_missing_ : ndarray of shape (p,)
-        Whether a column held missing values. It then has one more feature, 1 for a missing value,
-        whose other features are 0. In a column without, a missing value of new rows is encoded as
-        the median.
+        Whether a column had missing values. It then has an additional feature, 1 for a missing
+        value, whose other features are 0. In other columns, a missing value of new rows is encoded
+        as the median.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Raises
     ------
     ValueError
-        For infinite values; and by "tree" without y.
+        For infinite values; and for "tree" without y.
 
     Notes
     -----
-    Cost: O(n log n) for each column to fit, O(n T) to transform. The features of a column are 0 to
-    1, whatever its unit: no scaling is needed before. The paper lets the first and last bin run on
-    beyond their edges, here they stop.
+    Cost: O(n log n) to fit each column, O(n T) to transform it. Features lie between 0 and 1,
+    whatever the unit of the column, so no scaling is needed. In the paper the first and last bins
+    extend beyond their edges; here they do not.
 
     References
     ----------
@@ -183,12 +184,12 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the edges.
+        """Find the bin edges.
 
         Parameters
         ----------
         X : array of shape (n, p)
-            Numbers; NaN is a missing value.
+            Numbers; NaN for missing values.
         y : array of shape (n,), default=None
             Classes, or real numbers, for "tree".
 
@@ -219,8 +220,8 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the features, those of a column beside one another, shape (n, sum of T), float32
-        if X is.
+        """Return the features, shape (n, sum of T), those of a column side by side; float32 if X
+        is.
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False, **_CELLS)
@@ -238,7 +239,7 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return np.array(names, dtype=object)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was learned as lists of numbers and truth values, which JSON can hold."""
+        """Return the state as lists of numbers and booleans, which JSON can hold."""
         check_is_fitted(self)
         return {
             "edges": [edges.tolist() for edges in self.edges_],
@@ -248,9 +249,7 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], n_columns: int) -> Self:
-        """Return the encoder of a state that `to_dict` wrote; raise an error where it is none of so
-        many columns.
-        """
+        """Return an encoder of so many columns from `to_dict`; raise an error if invalid."""
         edges = [np.array(edges, dtype=np.float64) for edges in state["edges"]]
         missing, medians = np.array(state["missing"]), np.array(state["medians"], dtype=float)
         fits = missing.dtype == bool and np.isfinite(medians).all()
@@ -264,7 +263,7 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return encoder
 
     def curves(self, directions: Any) -> list[Curve]:
-        """Return what linear maps of the encoded features are as functions of each column.
+        """Return linear maps of the encoded features as functions of each column.
 
         Parameters
         ----------
@@ -274,7 +273,7 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         Returns
         -------
         list of p Curve
-            A row of numbers x_1, ..., x_p is mapped to the sum of their curves, each at its x_j.
+            A row of numbers x_1, ..., x_p is mapped to the sum of these curves, each at its x_j.
         """
         check_is_fitted(self)
         directions = check_array(directions, dtype=np.float64, input_name="directions")
@@ -295,13 +294,13 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
 # Whole tables: every column becomes a block of features.
 
-SMALLEST = 1e-6  # deviation of a feature that varies
-FARTHEST = 4.0  # standard deviations at which a standardized number ends
+SMALLEST = 1e-6  # of the deviation of a feature that varies
+FARTHEST = 4.0  # clipping of a standardized number, in standard deviations
 
 
 def is_table(X: Any) -> bool:
-    """Return whether X has columns of different kinds: a data frame, or an array that holds other
-    than numbers.
+    """Return whether X has columns of different kinds: a data frame, or an array of other than
+    numbers.
     """
     if hasattr(X, "to_pandas") or (hasattr(X, "iloc") and hasattr(X, "columns")):
         return True
@@ -309,18 +308,18 @@ def is_table(X: Any) -> bool:
 
 
 class Levels(NamedTuple):
-    """Where linear maps of the encoded features put the values of a category.
+    """Where linear maps of the encoded features place the values of a category.
 
     Attributes
     ----------
     column : int
-        The column of the table, counted from 0.
+        The index of the table's column.
     names : list of str
-        The values, and "(missing)" where cells were missing.
+        The values, and "(missing)" if cells were missing.
     values : ndarray of shape (m, number of values)
-        About their mean over the training rows.
+        Centred at their mean over the training rows.
     ordered : bool
-        Whether the values have an order of their own, as months do.
+        Whether the values have a natural order, like months.
     """
 
     column: int
@@ -333,7 +332,7 @@ Curves = dict[str, Curve | Levels]  # by the names of columns
 
 
 def features_of(encoder: TableEncoder) -> list[Feature]:
-    """Return what the features are that a fitted encoder makes."""
+    """Return the features that a fitted encoder makes."""
     names = getattr(encoder, "feature_names_in_", [f"x{j}" for j in range(encoder.n_features_in_)])
     place = {name: j for j, name in enumerate(names)}
     found = [
@@ -345,14 +344,16 @@ def features_of(encoder: TableEncoder) -> list[Feature]:
     return [*found, *(Feature(name, found[at].column) for at, name in missing)]
 
 
-# What a column becomes, before its features are standardized, is a block. It takes the columns `at`
-# of the encoded table, and its features have some `places` among those of all blocks.
+# A block encodes one column, before standardization. It reads the columns `at` of the encoded
+# table, and its features have the `places` among those of all blocks.
 
 
 @dataclass
 class NumberBlock:
-    """A number: its place in each of its bins and, unless it has two values at most, itself, in
-    standard deviations about its mean up to 4.
+    """A number: its position in each of its bins and, unless it has at most two values, the number
+    itself.
+
+    The number is standardized and clipped at 4 standard deviations.
     """
 
     name: str
@@ -362,11 +363,11 @@ class NumberBlock:
     cycle: str | None
     places: list[int] = field(default_factory=list)
     centre: float = 0.0
-    rate: float = 0.0  # 1 over the deviation; 0 where its square is lost
+    rate: float = 0.0  # 1 over the deviation; 0 if its square vanishes
 
     @property
     def is_standardized(self) -> bool:
-        """Return whether the number itself is a feature, too."""
+        """Return whether the standardized number is a feature, too."""
         return len(self.bins.edges) > 2
 
     def learn(self, x: np.ndarray) -> None:
@@ -384,11 +385,11 @@ class NumberBlock:
         return np.column_stack([bins, np.nan_to_num(z)])
 
     def curve(self, directions: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> Curve | None:
-        """Return what directions make of the number; None where no value was known."""
+        """Return directions as functions of the number, or None if no value was known."""
         edges = self.bins.edges
         if len(edges) == 0:
             return None
-        if self.is_standardized:  # it also bends where the standardized number ends
+        if self.is_standardized:  # it also bends where the standardized number is clipped
             reach = FARTHEST / self.rate if self.rate else np.inf
             ends = self.centre + np.array([-reach, reach])
             edges = np.union1d(edges, ends[(edges[0] < ends) & (ends < edges[-1])])
@@ -400,7 +401,7 @@ class NumberBlock:
 
 @dataclass
 class CategoryBlock:
-    """A category: an indicator of each value, of two values the first alone."""
+    """A category: an indicator of each value, or of the first alone if there are two."""
 
     name: str
     column: int
@@ -418,7 +419,7 @@ class CategoryBlock:
         return indicators[:, : self.width]
 
     def curve(self, directions: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> Levels:
-        """Return where directions put the values."""
+        """Return where directions place the values."""
         indicators = self.transform(np.eye(len(self.at)))
         values = directions @ ((indicators - mean) * scale).T
         return Levels(self.column, self.levels, values)
@@ -427,11 +428,12 @@ class CategoryBlock:
 class BinnedEncoder(TransformerMixin, BaseEstimator):
     """Encode every column of a table as a group of standardized features.
 
-    A number becomes its place in each of its bins (`PiecewiseLinearEncoder`) and, beside them, the
-    standardized number, which ends at 4 standard deviations; missing ones have a feature of their
-    own. A category stays an indicator of each value, one of two. So a linear map of the features
-    bends with every column. All features have the variance 1 / sqrt(k), for the k features of their
-    column: many bins or values do not outweigh one feature, nor are they as weak as one.
+    A number becomes its position in each of its bins (`PiecewiseLinearEncoder`) and the
+    standardized number, clipped at 4 standard deviations; missing numbers have a feature of their
+    own. A category becomes an indicator of each value, or one indicator for two values. A linear
+    map of the features can thus bend along every column. Each feature is scaled to the variance 1 /
+    sqrt(k), where k is the number of features of its column: many bins or values neither outweigh a
+    single feature nor count as little as one.
 
     Parameters
     ----------
@@ -441,15 +443,15 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     groups_ : ndarray of shape (n_features_out,)
-        The column of the table, counted from 0, that each feature is of.
+        The index of the table's column for each feature.
     number_names_ : list of str
-        What the numbers are called: as a `TableEncoder` calls them, or "x0", "x1", ...
+        The names of the numbers, from a `TableEncoder`, or "x0", "x1", ...
     piecewise_ : PiecewiseLinearEncoder or None
-        Of the numbers, if there are any.
+        The encoder of the numbers, if there are any.
 
     Notes
     -----
-    Cost: O(n log n) for each number to fit, O(n) for each feature to transform.
+    Cost: O(n log n) to fit each number, O(n) to transform each feature.
     """
 
     def __init__(self, n_bins: int = 8) -> None:
@@ -463,17 +465,17 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n, p)
-            Numbers, NaN where one is missing.
+            Numbers; NaN for missing values.
         y : ignored
         features : sequence of p Feature, optional
-            Which features are of one column, where X is an encoded table: `features_of` its
-            encoder. Without them each is a number.
+            For an encoded table, `features_of` its encoder, which says which features belong to the
+            same column. Without them, each feature is a number.
 
         Raises
         ------
         ValueError
-            If X does not vary, or by so much or little that squares are lost, or `features` are not
-            p.
+            If X does not vary, or so much or so little that squares overflow or vanish, or if there
+            are not p `features`.
         """
         if features is not None and len(features) != X.shape[1]:
             expected, remedy = f"the {X.shape[1]} columns of X", "take features_of(encoder)"
@@ -505,8 +507,9 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def _set_blocks(self, features: Sequence[Feature]) -> None:
-        """Set the blocks, and the places of their features: bins first, then the numbers
-        themselves, then the values of categories.
+        """Set the blocks and the places of their features.
+
+        Bins come first, then the standardized numbers, then the values of categories.
         """
         bins = iter(self.piecewise_._columns if self.piecewise_ is not None else ())
         numbers, categories = list[NumberBlock](), dict[int, CategoryBlock]()
@@ -529,7 +532,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         self.groups_ = np.array([block.column for block in owners], dtype=int)
 
     def _raw(self, X: np.ndarray) -> np.ndarray:
-        """Return the features before they are standardized."""
+        """Return the features before standardization."""
         raw = np.empty((len(X), len(self.groups_)))
         for block in self._blocks:
             raw[:, block.places] = block.transform(X[:, block.at])
@@ -544,7 +547,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         return out
 
     def curves(self, directions: np.ndarray) -> Curves:
-        """Return what linear maps of the features are as functions of each column.
+        """Return linear maps of the features as functions of each column.
 
         Parameters
         ----------
@@ -554,8 +557,8 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         dict of str to Curve or Levels
-            By the names of numbers, a `Curve`, whose edges span those of `fit`. By those of
-            categories, `Levels`. None of a column without a value.
+            By name: a `Curve` for each number, whose edges span the numbers of `fit`, and `Levels`
+            for each category. Columns without a known value are omitted.
         """
         check_is_fitted(self)
         curves = Curves()
@@ -566,7 +569,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         return curves
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was learned as lists of numbers and truth values, which JSON can hold."""
+        """Return the state as lists of numbers and booleans, which JSON can hold."""
         check_is_fitted(self)
         return {
             "n_bins": self.n_bins,
@@ -579,8 +582,8 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], features: Sequence[Feature]) -> Self:
-        """Return the encoder of a state that `to_dict` wrote, for these features; raise an error
-        where it is none.
+        """Return an encoder of these features from the result of `to_dict`; raise an error if
+        invalid.
         """
         encoder = cls(state["n_bins"])
         encoder.number_names_ = [feature.name for feature in features if not feature.is_level]
@@ -608,7 +611,7 @@ class Encodings:
     ----------
     encoders : list of BinnedEncoder
     groups_ : ndarray of shape (n_features_out,)
-        The column of the table, counted from 0, that each feature is of.
+        The index of the table's column for each feature.
     """
 
     def __init__(self, encoders: Sequence[Any]) -> None:
@@ -617,7 +620,7 @@ class Encodings:
 
     @property
     def names(self) -> list[str]:
-        """Return how each encoding takes numbers."""
+        """Return the name of each encoding, which says how it encodes numbers."""
         if self.is_sparse:
             return ["as they are"]
         bins = [encoder.n_bins for encoder in self.encoders]
@@ -625,7 +628,7 @@ class Encodings:
 
     @property
     def is_sparse(self) -> bool:
-        """Return whether they take sparse rows."""
+        """Return whether the encodings take sparse rows."""
         return isinstance(self.encoders[0], SparseEncoder)
 
     def transform(self, X: Any) -> Any:
@@ -640,8 +643,8 @@ class Encodings:
         return np.split(A, np.cumsum(widths)[:-1], axis=1)
 
     def curves(self, directions: np.ndarray) -> Curves:
-        """Return what linear maps of the features are as functions of each column: the sums of the
-        curves of all encodings.
+        """Return linear maps of the features as functions of each column, summed over the
+        encodings.
         """
         found = Curves()
         for encoder, part in zip(self.encoders, self.split(directions), strict=True):
@@ -650,20 +653,22 @@ class Encodings:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was learned as lists of numbers and truth values, which JSON can hold."""
+        """Return the state as lists of numbers and booleans, which JSON can hold."""
         return {"encodings": [encoder.to_dict() for encoder in self.encoders]}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], features: Sequence[Feature]) -> Self:
-        """Return the encodings of a state that `to_dict` wrote, or of one that a `BinnedEncoder`
-        wrote, for these features; raise an error where it is none.
+        """Return encodings of these features from the result of `to_dict`; raise an error if
+        invalid.
+
+        The state may also be that of a single `BinnedEncoder`.
         """
         states = state.get("encodings", [state])
         return cls([BinnedEncoder.from_dict(one, features) for one in states])
 
 
 def added(one: Any, other: Any) -> Any:
-    """Return the sum of two curves of a column, or of the places of its categories."""
+    """Return the sum of two curves of a column, or of two placements of its categories."""
     if isinstance(one, Levels):
         return one._replace(values=one.values + other.values)
     edges = np.union1d(one.edges, other.edges)
@@ -676,11 +681,10 @@ def added(one: Any, other: Any) -> Any:
 
 
 class SparseEncoder(StandardScaler):
-    """Scale the columns of sparse rows, each of them a number, to a variance of 1; zeros stay
-    zeros.
+    """Scale the columns of sparse rows to a variance of 1 without centring.
 
-    Of a `BinnedEncoder` it has `groups_`, `fit`, `transform` and `curves`. The columns have no
-    bins, and so no curves: a map of them is linear.
+    It has `groups_`, `fit`, `transform` and `curves` like a `BinnedEncoder`. Every column is a
+    number without bins, so maps of it are linear and there are no curves.
     """
 
     def __init__(self) -> None:
@@ -697,12 +701,13 @@ class SparseEncoder(StandardScaler):
         return canonical_csr(super().transform(X).astype(np.float32))
 
     def curves(self, directions: np.ndarray) -> Curves:
-        """Return none."""
+        """Return an empty dict."""
         return {}
 
 
 HOURS = range(0, 24, 3)
-# Of each cycle the name of its places, their names, and their days since 1970-01-01, a Thursday
+# For each cycle: the name of its positions, their labels, and their days since 1970-01-01, a
+# Thursday
 PLACES = {
     "year": (
         "month",
@@ -716,15 +721,14 @@ PLACES = {
     ),
     "day": ("time of day", [f"{hour}:00" for hour in HOURS], np.array(HOURS) / 24),
 }
-BEYOND = 0.1  # how far a sine may lie outside those of the rows
+BEYOND = 0.1  # how far a sine may lie outside the range of the rows
 
 
 def with_seasons(curves: Curves) -> Curves:
-    """Return curves in which the sine and the cosine of a date are one: the places of months,
-    weekdays or hours.
+    """Return curves in which sine and cosine of a date are merged into months, weekdays or hours.
 
-    Those that the rows do not reach are left out, as far as the ranges of sine and cosine tell;
-    where fewer than two are left, sine and cosine stay. The places are about their mean.
+    Positions that the rows do not reach are left out, as far as the ranges of sine and cosine show
+    it. If fewer than two remain, sine and cosine are kept. Values are centred at their mean.
     """
     circles = defaultdict[Any, list[Curve]](list)
     for curve in curves.values():
@@ -741,7 +745,7 @@ def with_seasons(curves: Curves) -> Curves:
 
 
 def _places(circle: list[Curve], cycle: str) -> Levels | None:
-    """Return the places of a cycle that the rows reach; None where fewer than two are known."""
+    """Return the values at the positions of a cycle that rows reach, or None if fewer than two."""
     if len(circle) < 2:
         return None
     _, names, days = PLACES[cycle]

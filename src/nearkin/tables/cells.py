@@ -1,5 +1,5 @@
-"""A table as numbers and distinct texts, from a data frame, an array, or whatever reads files; and
-which of its columns say nothing about a row.
+"""A table as numbers and distinct texts, read from a data frame, an array, or a file reader; and
+which of its columns carry no information.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ SECONDS_A_DAY = 86400
 
 @dataclass(frozen=True)
 class Text:
-    """A column of text: its distinct values, and for each row the position of its value, -1 where
-    the cell is missing.
+    """A column of text: its distinct values, and for each row the index of its value.
 
-    With `is_category` its values are categories, even if they look like numbers or dates. Rows may
-    have weights.
+    The index is -1 for a missing cell. With `is_category`, values are categories even if they look
+    like numbers or dates. Rows may have weights.
     """
 
     values: Sequence[str]
@@ -42,12 +41,10 @@ class Text:
 
     def spread(self, of_values: Any, of_missing: Any) -> np.ndarray:
         """Return for every row what belongs to its value."""
-        return np.append(of_values, of_missing)[self.codes]  # the code -1 takes the last
+        return np.append(of_values, of_missing)[self.codes]  # the code -1 selects the last
 
     def replaced(self, values: Iterable[str | None]) -> Text:
-        """Return the column with others in place of its values, equal ones once; None for a missing
-        cell.
-        """
+        """Return the column with values replaced, equal ones merged; None is a missing cell."""
         known: dict[str | None, int] = {None: -1}  # new values are numbered from 0
         codes = [known.setdefault(value, len(known) - 1) for value in values]
         names: Any = list(known)[1:]
@@ -55,20 +52,20 @@ class Text:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Return how many rows have each value."""
+        """Return the number of rows with each value."""
         return np.bincount(self.codes + 1, minlength=len(self.values) + 1)[1:]
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Return the share of the rows with each value; of rows with weights, of these."""
+        """Return the (weighted) share of the rows with each value."""
         if self.weights is None:
             return self.counts / len(self.codes)
         sums = np.bincount(self.codes + 1, self.weights, minlength=len(self.values) + 1)[1:]
-        return (sums / self.weights.sum()).round(12)  # equal sums in another order are equal
+        return (sums / self.weights.sum()).round(12)  # makes sums independent of their order
 
     @property
     def missing_share(self) -> float:
-        """Return the share of the rows whose cell is missing."""
+        """Return the (weighted) share of the rows whose cell is missing."""
         if self.weights is None:
             return self.n_missing / len(self.codes)
         missing = self.weights[self.codes < 0].sum() / self.weights.sum()
@@ -76,7 +73,7 @@ class Text:
 
     @property
     def n_missing(self) -> int:
-        """Return how many cells are missing."""
+        """Return the number of missing cells."""
         return len(self.codes) - int(self.counts.sum())
 
 
@@ -87,13 +84,13 @@ class Cells:
     Attributes
     ----------
     names : list of str
-        Of all columns.
+        Names of all columns.
     numbers : ndarray of shape (n, q), or csr_array
-        Columns of numbers, NaN where a cell is missing. `TableEncoder` uses up their memory.
+        Columns of numbers, NaN for missing cells. `TableEncoder` overwrites their memory.
     number_names : list of q str
     text : dict of str to Text
     place : callable
-        Returns where a row (counted from 0) is found, for messages.
+        Returns the location of a row (counted from 0), for messages.
     """
 
     names: list[str]
@@ -109,18 +106,19 @@ class Cells:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Return the places of the columns of numbers."""
+        """Return the positions of the columns of numbers."""
         return {name: place for place, name in enumerate(self.number_names)}
 
     @cached_property
     def known(self) -> set[str]:
-        """Return the names of the columns that are there."""
+        """Return the names of the columns."""
         return {*self.number_names, *self.text}
 
     @cached_property
     def ends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the smallest and the largest number of every dense column, NaN of one without any,
-        and whether cells are missing.
+        """Return minimum and maximum of every dense column, and whether cells are missing.
+
+        Minimum and maximum are NaN if no number is known.
         """
         low, high = self.numbers.min(axis=0), self.numbers.max(axis=0)
         missing = np.isnan(low)
@@ -130,15 +128,15 @@ class Cells:
         return low, high, missing
 
     def renamed(self, names: Sequence[str]) -> Cells:
-        """Return the same cells with other names of all columns."""
+        """Return the same cells with new names of all columns."""
         new = dict(zip(self.names, names, strict=True))
         text = {new[name]: column for name, column in self.text.items()}
         numbers = [new[name] for name in self.number_names]
         return replace(self, names=list(names), number_names=numbers, text=text)
 
     def in_place(self, names: Sequence[str], width: int) -> Any:
-        """Return some columns of numbers and then zeros, in the memory of all of them, which grows
-        where it must.
+        """Return some columns of numbers followed by zeros, in the memory of all, extended if
+        needed.
         """
         X, kept = self.numbers, np.array([self.positions[name] for name in names], dtype=int)
         n_rows, before = X.shape
@@ -155,7 +153,7 @@ class Cells:
         old, new = (
             X.reshape(-1)[: n_rows * size].reshape(n_rows, size) for size in (before, width)
         )
-        # in the order in which no row is overwritten before it was read
+        # in an order in which no row is overwritten before it is read
         for block in row_blocks(n_rows, max(before, width), 2**18)[:: 1 if width <= before else -1]:
             new[block, : len(kept)] = old[block][:, kept]
             new[block, len(kept) :] = 0
@@ -163,15 +161,16 @@ class Cells:
 
 
 def read_cells(X: Any) -> tuple[Cells, bool]:
-    """Return the cells of a data frame or an array, and whether its columns have names; refuse
-    infinite ones.
+    """Return the cells of a data frame or an array, and whether its columns have names.
+
+    Infinite numbers raise an error.
     """
     refuse_foreign(X)
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
     named = hasattr(X, "iloc") and hasattr(X, "columns")
     if not named:
         if not hasattr(X, "__array__") and not hasattr(X, "tocsr"):
-            # rows that are no array: numbers among text stay numbers
+            # sequences of rows: numbers among text stay numbers
             found = np.asarray(X)
             X = np.array(X, dtype=object) if found.dtype.kind in "US" else found
         X = check_array(X, dtype=None, ensure_all_finite=False)
@@ -218,7 +217,7 @@ def _frame(X: Any) -> Cells:
 
 
 def _column(series: Any, name: str) -> np.ndarray | Text:
-    """Return a pandas series as floats, or as text; dates in ISO form."""
+    """Return a pandas series as floats or as text; dates in ISO format."""
     from pandas import CategoricalDtype, PeriodDtype, factorize
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
@@ -240,7 +239,7 @@ def _column(series: Any, name: str) -> np.ndarray | Text:
         series = series.dt.to_timestamp()
     try:
         codes, values = factorize(series)
-    except TypeError:  # lists and the like: the first is named below
+    except TypeError:  # lists and the like; the first is named below
         codes, values = np.arange(len(series)), series
     if len(values) and all(isinstance(value, NUMBERS) for value in values):
         return Text([], codes).spread([_as_float(value) for value in values], np.nan)
@@ -256,7 +255,7 @@ def _as_float(value: Any) -> float:
 
 
 def _as_text(value: Any, name: str) -> str:
-    """Return a cell as text; a whole number without decimals, whatever its type."""
+    """Return a cell as text, a whole number of any type without decimals."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, datetime.date | datetime.time):
@@ -271,13 +270,13 @@ def _as_text(value: Any, name: str) -> str:
     )
 
 
-# Columns that say nothing about a row but which one it is, or nothing at all.
+# Columns that only identify rows, or carry no information.
 
-MIN_ROWS = 20  # in fewer, anything may look like anything
-NEARLY_ALL = 0.9  # of the rows have a value of their own: an identifier
+MIN_ROWS = 20  # with fewer, patterns may occur by chance
+NEARLY_ALL = 0.9  # share of rows with a unique value, from which on text is an identifier
 MAX_TEXT = 500
-# Last words of names, as in "patient_id", "orderNo", "KEY"; a column of them numbers the rows if
-# its values differ.
+# Last words of names, as in "patient_id", "orderNo", "KEY"; such a column numbers the rows if its
+# values differ.
 ID_WORDS = "id|uuid|guid|index|idx|nr|no|number|key|code|serial"
 GROUP_WORDS = (
     "patient|subject|person|participant|user|customer|client|speaker|author|donor|session|site"
@@ -293,12 +292,12 @@ NEARLY_DIFFERS = "text that differs in nearly every row"
 UNREAD = "text that differs, and looks like numbers"
 LONG = f"text of more than {MAX_TEXT} characters"
 EVEN = "every value occurs as often as the others"
-# in the order in which they are said
+# in the order of reporting
 REASONS = (COUNTER, CONSTANT, EMPTY, NAMED, DIFFERS, NEARLY_DIFFERS, UNREAD, LONG, EVEN)
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words of a name such as "patientId", in lower case; an empty one where there are
+    """Return the words of a name such as "patientId" in lower case; one empty word if there are
     none.
     """
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
@@ -306,14 +305,12 @@ def words_of(name: str) -> list[str]:
 
 
 def says_id(name: str) -> bool:
-    """Tell whether a name is that of an identifier, such as "userId"."""
+    """Return whether a name denotes an identifier, such as "userId"."""
     return re.fullmatch(ID_WORDS, words_of(name)[-1]) is not None
 
 
 def says_group(name: str) -> bool:
-    """Tell whether a name is that of groups of rows, such as "patient", "Patient ID" or
-    "store_id".
-    """
+    """Return whether a name denotes groups of rows: "patient", "Patient ID" or "store_id"."""
     words = words_of(name)
     named = any(re.fullmatch(GROUP_WORDS, word) for word in words)
     known = rf"{GROUP_WORDS}|{ID_WORDS}|name"
@@ -321,13 +318,14 @@ def says_group(name: str) -> bool:
 
 
 def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
-    """Return the columns of numbers that are constant or empty, or, if asked for, identify the
-    rows, and why.
+    """Return the columns of numbers to leave out, and why.
+
+    They are constant or empty or, with `identifiers`, identify the rows.
     """
     X, names, n_rows = cells.numbers, cells.number_names, cells.n_rows
     if issparse(X):  # sparse columns are all kept if any of them varies
         varies = np.full(X.shape[1], X.shape[1] > 0 and (X.max(axis=0) - X.min(axis=0)).nnz > 0)
-    else:  # a column varies by a missing value alone, too
+    else:  # a column also varies if only some values are missing
         low, high, missing = cells.ends
         varies = ~np.isnan(low) & ((low != high) | missing)
     same = np.flatnonzero(~varies)
@@ -341,15 +339,15 @@ def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
             many = len(known) >= MIN_ROWS and len(distinct) > NEARLY_ALL * len(known)
             if many and (distinct == np.rint(distinct)).all():
                 found[name] = NAMED
-    # numbers of the rows: whole steps of one size, in any order; among few rows only the index
-    # without a name that pandas writes, 0, 1, ... or 1, 2, ...
+    # A column numbers the rows if it has steps of equal size, in any order. With few rows, only an
+    # unnamed index as written by pandas counts: 0, 1, ... or 1, 2, ...
     if n_rows < MIN_ROWS:
         for at, name in enumerate(names):
             nameless = name.startswith(("Unnamed: ", "__index_level_"))
             if nameless and X[0, at] in (0, 1) and (np.diff(X[:, at]) == 1).all():
                 found[name] = COUNTER
         return found
-    # divided before, so that no difference overflows
+    # divided first, so that no difference overflows
     steps = high.astype(float) / (n_rows - 1) - low.astype(float) / (n_rows - 1)
     whole = np.abs(steps - np.rint(steps)) < 1e-9 * np.maximum(steps, 1)
     for at in np.flatnonzero(~missing & (steps >= 0.999) & whole).tolist():
@@ -359,9 +357,7 @@ def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
 
 
 def differs(n_values: int, n_known: int, n_rows: int) -> str | None:
-    """Return why text identifies the rows, by the number of its values and of its cells; None where
-    it does not.
-    """
+    """Return why text identifies the rows, given its number of values and cells, or None."""
     if n_values == n_rows:
         return DIFFERS
     return NEARLY_DIFFERS if n_known >= MIN_ROWS and n_values > NEARLY_ALL * n_known else None

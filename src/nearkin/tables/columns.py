@@ -1,9 +1,7 @@
-"""What the columns of a table become: a number, a date, a column for each category, or the
-frequency of a category.
+"""Kinds of columns: a number, a date, an indicator per category, or the frequency of a category.
 
-Each kind of column learns itself from text, or rejects it, knows the names of the features that it
-makes, and writes them for any table that has the column. It is plain state, so that a saved model
-can hold it.
+Each kind learns from text or rejects it, names its features, and writes them for any table that has
+the column. It is plain data that a saved model can hold.
 """
 
 from __future__ import annotations
@@ -61,8 +59,8 @@ from .numbers import (
 
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
-DAYS, FREQUENCY = "days since 1970", "frequency"  # of a name: "day (days since 1970)"
-# Who names marks of missing cells names all of them: the usual ones no longer count then.
+DAYS, FREQUENCY = "days since 1970", "frequency"  # in names: "day (days since 1970)"
+# With marks given by the user, the usual marks of missing cells are not used.
 BY_MISSING = "all other marks by --missing, in Python by missing_values"
 SENTINEL = f"may mark missing cells (name it and {BY_MISSING})"
 MOSTLY_LIMITS = (
@@ -77,9 +75,9 @@ READ_AS = {
     DURATION: "read as durations, in days",
     RANGE: "read as ranges, each by its middle",
 }
-# What a spreadsheet or a program writes where there is no number; compared without regard to case.
-# The last lines: keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non
-# disponible, non communiqué, non renseigné, sans objet; sin datos, no disponible.
+# What spreadsheets and programs write in place of a number, case-insensitively. The last lines:
+# keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non disponible, non
+# communiqué, non renseigné, sans objet; sin datos, no disponible.
 _MARKS = (
     "na|n/a|n.a.|nan|-nan|null|none|nil|<na>|?|-|--|.|..|\u2013|\u2014|"
     "#n/a|#na|#n/a n/a|#div/0!|#value!|#ref!|#name?|#num!|#null!|"
@@ -101,7 +99,7 @@ class Rules:
 
     @property
     def missing_numbers(self) -> list[float]:
-        """Return those of the texts that count as missing which are numbers."""
+        """Return the missing-value marks that are numbers."""
         found = []
         for text in self.missing_values or ():
             with suppress(ValueError):
@@ -109,10 +107,10 @@ class Rules:
         return found
 
     def cleaned(self, text: Text, *, numeric: bool) -> Text:
-        """Return text without spaces around it, missing where nothing, or a value that counts as
-        missing, is left.
+        """Return text stripped of surrounding spaces.
 
-        So do the usual marks among numbers and dates, unless others were given.
+        It is missing if empty, or if it is a mark of missing values: among numbers and dates also
+        the usual marks, unless others were given.
         """
         missing = {"", *(self.missing_values or ())}
         marks = MARKS_OF_MISSING if numeric and self.missing_values is None else set[str]()
@@ -121,17 +119,15 @@ class Rules:
         return text if kept == list(text.values) else text.replaced(kept)
 
 
-Given = np.ndarray | Text  # the cells that a column is written from
+Given = np.ndarray | Text  # the cells from which a column is written
 
 
 class RejectColumn(ValueError):  # noqa: N818 - nobody's error
-    """Text of a column is not what a kind of column holds."""
+    """Text of a column does not fit a kind of column."""
 
 
 class MisreadError(ValueError):
-    """Text of a row that is not what was learned from its column: what it is, its row, and what was
-    learned.
-    """
+    """Text of a row does not fit what was learned: what it is, its row, and what was learned."""
 
 
 @dataclass(frozen=True)
@@ -142,11 +138,11 @@ class Learned:
     ----------
     column : Column or None
     numbers : ndarray of shape (n,) or (0,)
-        Of columns of numbers and dates, what every row holds, NaN where a cell is missing.
+        For columns of numbers and dates, the value of every row, NaN for missing cells.
     how : str
-        Of these an example, and how it was read; "" of plain numbers.
+        An example of these and how it was read; "" for plain numbers.
     notes : list of (what, item)
-        What is said of it.
+        Remarks on the column.
     reason : str
         Why there is no column.
     """
@@ -159,17 +155,17 @@ class Learned:
 
 
 class Feature(NamedTuple):
-    """What a feature of encoded rows is.
+    """A feature of encoded rows.
 
     Attributes
     ----------
     name : str
     column : int
-        The column of the table that it is of, counted from 0.
+        The index of its column in the table.
     level : str or None
-        The value of a category that a row has, or has not: 1 or 0; None for a number.
+        The value of a category that it indicates (1 or 0); None for a number.
     cycle : {"year", "week", "day"} or None
-        Of the sine or the cosine of a date: on which circle.
+        The circle, for the sine or the cosine of a date.
     is_share : bool
         Whether it is the share of the training rows that have the value of a category.
     """
@@ -182,13 +178,15 @@ class Feature(NamedTuple):
 
     @property
     def is_level(self) -> bool:
-        """Say whether it indicates the value of a category."""
+        """Return whether it indicates a value of a category."""
         return self.level is not None
 
     @property
     def column_name(self) -> str:
-        """Return the name of the column, where this feature stands for the whole of it: a category,
-        its frequency, the days of a date; else that of the feature.
+        """Return the name of the column if the feature represents all of it, else that of the
+        feature.
+
+        A category, its frequency, and the days of a date represent their column.
         """
         if self.is_level:
             return self.name.removesuffix(f"={self.level}")
@@ -200,22 +198,22 @@ class Column:
     """A column that is kept."""
 
     kind: ClassVar[str]
-    may_miss: ClassVar[bool] = False  # its first feature is NaN where a cell is missing
+    may_miss: ClassVar[bool] = False  # its first feature is NaN for a missing cell
     ordered: ClassVar[bool] = True
     name: str
 
     @property
     def features(self) -> list[Feature]:
-        """Return the features that it becomes, as those of the first column of a table."""
+        """Return its features, as if it were the first column of a table."""
         return [Feature(self.name)]
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the features that it becomes."""
+        """Return the names of its features."""
         return [feature.name for feature in self.features]
 
     def scalars(self, given: Given) -> np.ndarray:
-        """Return a number for each row: where not `ordered` one that only tells values apart.
+        """Return a number for each row; unless `ordered`, it only distinguishes values.
 
         Text that cannot be read raises a `MisreadError`.
         """
@@ -227,9 +225,9 @@ class Column:
         Returns
         -------
         unknown : str
-            Values that were not there to learn from.
+            Values not seen in training.
         all_new : bool
-            Whether none of the values was.
+            Whether no value was seen in training.
         """
         out[:, 0] = self.scalars(given)
         return "", False
@@ -239,8 +237,9 @@ class Column:
         return {"kind": self.kind, **asdict(self)}
 
     def _read(self, given: Given, read: Callable[[list[str]], np.ndarray], what: str) -> np.ndarray:
-        """Return what each row's text is read as, NaN where it is missing, shape (n, q); refuse
-        text that cannot be read, and numbers in its place.
+        """Return each row's text as read, NaN if missing, shape (n, q).
+
+        Unreadable text, and numbers in place of text, raise an error.
         """
         if not isinstance(given, Text):
             known = ~np.isnan(given)
@@ -261,14 +260,14 @@ class Column:
 class NumberColumn(Column):
     """Numbers, as they are.
 
-    Of text by a decimal mark and a unit: "%", a currency, or "" for none; of text of one of `FORMS`
-    by the rules of that form, see `learn_quantities`.
+    Text is read with a decimal mark and a unit: "%", a currency, or "" for none. Text in one of
+    `FORMS` is read by the rules of that form, see `learn_quantities`.
     """
 
     kind, may_miss = "number", True
     decimal: str = "."
     unit: str = ""
-    plain: bool = False  # came as a number, not as text
+    plain: bool = False  # a number originally, not text
     form: str = PLAIN  # or one of `FORMS`
 
     def __post_init__(self) -> None:
@@ -284,8 +283,10 @@ class NumberColumn(Column):
         rules: Rules,
         learn: Callable[..., Numbers | None] = learn_numbers,
     ) -> Learned:
-        """Return what text is that is a number in all rows: in one style of spreadsheets, or by
-        `learn_quantities` with a unit, as a duration or as a range.
+        """Learn text that is a number in all rows.
+
+        It has one spreadsheet format or, by `learn_quantities`, is a quantity with a unit, a
+        duration or a range.
         """
         found = learn(text.values, rules.decimal, text.counts)
         if found is None:
@@ -295,7 +296,7 @@ class NumberColumn(Column):
         return Learned(column, text.spread(found.numbers, np.nan), found.how, notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return kind and state; without a form as before there were any, so that every version
+        """Return kind and state; without a form, as before forms existed, so that every version
         reads it.
         """
         state = super().to_dict()
@@ -322,8 +323,8 @@ class NumberColumn(Column):
         return self._read(given, read, what)[:, 0]
 
 
-# Text that is a date, a date and a time, or a time of day: as days, and as places in year, week and
-# day.
+# Text that is a date, a date and time, or a time of day: as days, and as positions in year, week
+# and day.
 
 TIME = (
     r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}(?:[.,]\d+)?))?(?:\s?(?P<half>[aApP])\.?[mM]\.?)?"
@@ -344,17 +345,16 @@ YEAR_AT_FRONT = re.compile(rf"{DATES[YEAR_FIRST]}(?!\d)")
 TIME_OF_DAY = "time of day"
 LAYOUTS = (*DATES, TIME_OF_DAY)
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
-YEARLY_FROM = 60  # days that the dates span
-WEEKLY_FROM = 5  # days of the week that occur
-LONGEST_DATE = 60  # characters of a date
+YEARLY_FROM = 60  # minimum span of the dates, in days
+WEEKLY_FROM = 5  # minimum number of weekdays that occur
+LONGEST_DATE = 60  # maximum number of characters
 
 
 def read_days(values: list[str], layout: str) -> np.ndarray:
-    """Return for each value the days since 1970 in UTC, and by its own clock, shape (n, 2); NaN
-    where it is no date.
+    """Return the days since 1970 for each value, in UTC and by its own clock, shape (n, 2).
 
-    A date with the year first, which is never ambiguous, is read in every layout of dates. Each day
-    and each time of the day is read once.
+    They are NaN for other text. A date with the year first, which is unambiguous, is read in every
+    layout of dates. Each distinct day and time of day is parsed once.
     """
     day, time = cache(lambda text: _day(text, layout)), cache(_time)
     clock, ahead = np.full(len(values), np.nan), np.zeros(len(values))
@@ -368,7 +368,7 @@ def read_days(values: list[str], layout: str) -> np.ndarray:
 
 
 def _day(text: str, layout: str) -> float:
-    """Return the days since 1970, 0 for a time of day, NaN where text is no date of the layout."""
+    """Return the days since 1970, 0 for a time of day, NaN if text is not a date of the layout."""
     if layout == TIME_OF_DAY:
         return np.nan if text else 0
     found = re.fullmatch(DATES[layout], text) or re.fullmatch(DATES[YEAR_FIRST], text)
@@ -376,7 +376,7 @@ def _day(text: str, layout: str) -> float:
         return np.nan
     year, month = int(found["y"]), found["m"]
     if len(found["y"]) == 2:
-        year += 1900 if year >= 69 else 2000  # as POSIX does
+        year += 1900 if year >= 69 else 2000  # as in POSIX
     number = int(month) if month.isdigit() else 1 + MONTHS.index(month[:3].lower())
     try:
         return datetime.date(year, number, int(found["d"] or 1)).toordinal() - EPOCH
@@ -385,9 +385,7 @@ def _day(text: str, layout: str) -> float:
 
 
 def _time(text: str) -> tuple[float, float]:
-    """Return a time as a part of the day, NaN where it is none, and how far its zone is ahead of
-    UTC.
-    """
+    """Return a time as a fraction of the day, or NaN, and the offset of its zone from UTC."""
     if not text:
         return 0.0, 0.0
     found = re.fullmatch(TIME + ZONE, text)
@@ -404,8 +402,9 @@ def _time(text: str) -> tuple[float, float]:
 
 
 def circular(days: np.ndarray, cycle: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return sine and cosine of the place on a circle, rounded: equal days of different weeks have
-    equal places.
+    """Return sine and cosine of the position on a circle, rounded.
+
+    Equal days of different weeks thus have equal positions.
     """
     angle = 2 * np.pi * days / CYCLES[cycle]
     return np.sin(angle).round(9), np.cos(angle).round(9)
@@ -413,8 +412,9 @@ def circular(days: np.ndarray, cycle: str) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class DateColumn(Column):
-    """Dates: days since 1970, but for times of day, and sine and cosine on circles. A missing date
-    is 0 on these.
+    """Dates: days since 1970 (except for times of day), and sine and cosine on circles.
+
+    A missing date is 0 on the circles.
     """
 
     kind = "date"
@@ -426,19 +426,19 @@ class DateColumn(Column):
 
     @classmethod
     def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
-        """Return what text is that is a date in all rows, in one layout, or with the year first.
+        """Learn text that is a date in all rows, in one layout or with the year first.
 
-        Where both orders of day and month fit every value, slashes have the month first, but the
-        day among numbers with a decimal comma; points and hyphens have the day first.
+        If both orders of day and month fit every value, slashes have the month first (the day,
+        among numbers with a decimal comma); points and hyphens have the day first.
         """
         values, fitting = list(text.values), dict[str, np.ndarray]()
         for layout in LAYOUTS if may_hold(values, LONGEST_DATE) else ():
-            # the first values soon tell where a layout does not fit
+            # a few values usually show that a layout does not fit
             if np.isfinite(read_days(values[:10], layout)).all():
                 days = read_days(values, layout)
                 if np.isfinite(days).all():
                     fitting[layout] = days
-                    if layout != DAY_FIRST:  # which alone leaves another question
+                    if layout != DAY_FIRST:  # only this layout leaves another ambiguity
                         break
         if not fitting:
             raise RejectColumn
@@ -453,7 +453,7 @@ class DateColumn(Column):
         what, cycles = "read as times of day", ["day"]
         if layout != TIME_OF_DAY:
             dates = np.floor(clock).astype(int).astype("M8[D]")
-            # the first days of months, whose weekdays mean nothing
+            # first days of months, whose weekdays carry no information
             firsts = (dates.astype("M8[M]").astype("M8[D]") == dates).all()
             several = len(np.unique(dates.astype(int) % 7)) >= WEEKLY_FROM
             needed = np.ptp(clock) > YEARLY_FROM, several and not firsts, np.ptp(clock % 1) > 1e-9
@@ -462,14 +462,14 @@ class DateColumn(Column):
         iso = list(map(bool, map(YEAR_AT_FRONT.match, values)))
         other = layout != YEAR_FIRST and any(iso)
         how = f"{shown(values[iso.index(False) if other else 0])}{how}"
-        if other:  # it is read in every layout
+        if other:  # which is read in every layout
             how += f"; {shown(values[iso.index(True)])}, {YEAR_FIRST}"
         column = cls(name, layout, tuple(cycles))
         return Learned(column, text.spread(days, np.nan), how, [(what, f"{name} ({how})")])
 
     @property
     def may_miss(self) -> bool:  # type: ignore[override]
-        """Return whether it has days, which are NaN where a cell is missing."""
+        """Return whether it has days, which are NaN for missing cells."""
         return self.layout != TIME_OF_DAY
 
     @property
@@ -494,7 +494,7 @@ class DateColumn(Column):
         return self._days(given)[0]
 
     def _days(self, given: Given) -> np.ndarray:
-        """Return the days in UTC and by the clock of the place."""
+        """Return the days in UTC and in local time."""
         what = "dates"
         if isinstance(given, Text) and self.layout.endswith("first"):
             what = f"dates ({self.layout})"
@@ -504,9 +504,7 @@ class DateColumn(Column):
 
 @dataclass(frozen=True)
 class CategoryColumn(Column):
-    """Categories, sorted: a column of zeros and ones for each; one more for missing cells, if there
-    were any.
-    """
+    """Sorted categories: an indicator for each; one more for missing cells, if there were any."""
 
     kind, ordered = "category", False
     values: tuple[str, ...]
@@ -517,8 +515,8 @@ class CategoryColumn(Column):
 
     @classmethod
     def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
-        """Return categories, or shares where they are too many; any text will do."""
-        # numbers get here as a categorical type, or where their units differ
+        """Learn categories, or frequencies if there are too many; any text fits."""
+        # numbers get here as a categorical type, or if their units differ
         if all(read_number(value) is not None for value in text.values):
             text = text.replaced(map(without_decimals, text.values))
         n_rows, n_values, n_missing = len(text.codes), len(text.values), text.n_missing
@@ -559,7 +557,7 @@ class CategoryColumn(Column):
         return [Feature(f"{self.name}={value}", level=value) for value in values]
 
     def write(self, out: np.ndarray, given: Given) -> tuple[str, bool]:
-        """Write the ones."""
+        """Write the indicators."""
         text = self.text(given)
         known = {value: place for place, value in enumerate(self.values)}
         places = np.array([known.get(value, -1) for value in text.values], dtype=int)
@@ -572,7 +570,7 @@ class CategoryColumn(Column):
         return f"{quoted(names, 3)} in {self.name} ({n_rows})", bool(new.all())
 
     def _write(self, out: np.ndarray, text: Text, places: np.ndarray) -> None:
-        """Write what belongs to the values, which have these places among the known ones, or -1."""
+        """Write the features of the values, given their positions among the known ones (or -1)."""
         codes = text.spread(places, len(self.values) if self.missing else -1)
         rows = np.flatnonzero(codes >= 0)
         out[rows, codes[rows]] = 1
@@ -582,7 +580,7 @@ class CategoryColumn(Column):
         return self.text(given).codes
 
     def text(self, given: Given) -> Text:
-        """Return the column as text, numbers among whole ones without decimals."""
+        """Return the column as text, whole numbers without decimals."""
         if not isinstance(given, Text):
             numbers, codes = np.unique(given, return_inverse=True)
             values = [f"{value:.17g}" if value == value else None for value in numbers.tolist()]
@@ -594,7 +592,7 @@ class CategoryColumn(Column):
 
 @dataclass(frozen=True)
 class FrequencyColumn(CategoryColumn):
-    """The share of the rows of `fit` that have a category; 0 for one that was not there."""
+    """The share of the rows of `fit` that have a category; 0 for a new category."""
 
     kind = "frequency"
     shares: tuple[float, ...] = ()
@@ -615,20 +613,21 @@ class FrequencyColumn(CategoryColumn):
 
 
 def without_decimals(value: str) -> str:
-    """Return a whole number without decimals, other text as it is."""
+    """Return a whole number without decimals, and other text unchanged."""
     return value.split(".")[0] if NUMBER.fullmatch(value) else value
 
 
 def _misfit(name: str, text: Text, decimal: str) -> tuple[list[tuple[str, str]], bool]:
-    """Return notes on why a column, whose marks of missing cells are left out, stays text: of which
-    some values are numbers, or most are dates, quantities or lists; and whether most of its values
-    look like numbers.
+    """Return notes on why a column stays text, and whether most of its values look like numbers.
+
+    Marks of missing cells are already removed. Some values are numbers, or most are dates,
+    quantities or lists.
     """
     values, counts = list(text.values), text.counts
     if not values:
         return [], False
     numbers = [read_number(value) or read_number(value, ",") for value in values]
-    # digits with a leading 0, a code, fit as well
+    # digits with a leading 0, i.e. a code, fit as well
     fits = np.array(
         [
             number is not None or value.isdigit()
@@ -650,7 +649,7 @@ def _misfit(name: str, text: Text, decimal: str) -> tuple[list[tuple[str, str]],
     units = {found[1]: value for found, value in zip(numbers, values, strict=True) if found}
     if not fits.all() and (most or 2 * counts[fits].sum() > counts.sum()):
         odd = np.flatnonzero(~fits).tolist()
-        if what == "numbers":  # one with a limit would be read, but for the others
+        if what == "numbers":  # values with a limit would be read if the others allowed it
             odd = [at for at in odd if not is_number(values[at])] or odd
         reason = f"read as text because of cells that are no {what} (mend them, or name these and "
         named = f"{_forms([values[at] for at in odd], counts[odd])} in {name}"
@@ -665,9 +664,7 @@ def _misfit(name: str, text: Text, decimal: str) -> tuple[list[tuple[str, str]],
 
 
 def _forms(values: list[str], counts: np.ndarray) -> str:
-    """Return up to three values, of those that differ in their digits alone one, the form that most
-    rows have first.
-    """
+    """Return up to three values, one per pattern of digits, the most frequent pattern first."""
     examples, n_rows = dict[str, str](), Counter[str]()
     for value, count in zip(values, counts.tolist(), strict=True):
         form = re.sub(r"\d+", "0", value)
@@ -677,9 +674,9 @@ def _forms(values: list[str], counts: np.ndarray) -> str:
 
 
 def _lists_note(values: list[str]) -> str | None:
-    """Return an example of lists, and the remedy; None where values are none.
+    """Return an example of lists, with the remedy; None if the values are not lists.
 
-    In lists the same items occur again and again, together with others, and not always as many.
+    In lists, the same items recur in different combinations and numbers.
     """
     few = values[:LISTS]
     for separator in (",", ";", "|"):
@@ -705,7 +702,7 @@ def _marks_kept(text: Text, rules: Rules) -> list[str]:
 
 
 def learn_numeric(name: str, text: Text, rules: Rules) -> Learned:
-    """Return what the first kind of number or date that accepts some text has learned from it."""
+    """Return what the first kind of number or date that accepts the text has learned."""
     text = rules.cleaned(text, numeric=True)
     for learn in (
         NumberColumn.learn,
@@ -718,8 +715,9 @@ def learn_numeric(name: str, text: Text, rules: Rules) -> Learned:
 
 
 def target_numbers(name: str, y: np.ndarray, decimal: str = ".") -> tuple[np.ndarray, list[str]]:
-    """Return the numbers that a target of text holds in all rows, as columns of features are read,
-    and a remark on how; reject dates, truth values, and what is no number.
+    """Return a text target as numbers, read like columns of features, and a remark on how.
+
+    Dates, truth values, and other text raise an error.
     """
     texts, codes = np.unique(y.astype(str), return_inverse=True)
     learned = learn_numeric(name, Text(texts.tolist(), codes), Rules((), decimal=decimal))
@@ -730,7 +728,7 @@ def target_numbers(name: str, y: np.ndarray, decimal: str = ".") -> tuple[np.nda
 
 
 def learn_column(name: str, text: Text, rules: Rules) -> Learned:
-    """Return what the first kind of column that accepts some text has learned from it."""
+    """Return what the first kind of column that accepts the text has learned."""
     text = rules.cleaned(text, numeric=False)
     used = text.counts > 0
     if not used.all():
@@ -743,7 +741,7 @@ def learn_column(name: str, text: Text, rules: Rules) -> Learned:
         learned = learn_numeric(name, text, rules)
     except RejectColumn:
         return CategoryColumn.learn(name, text, rules)
-    # NaN differs from itself: a constant with gaps is kept
+    # with NaN this is false: a constant column with gaps is kept
     if learned.numbers.min() == learned.numbers.max():
         return replace(learned, column=None, notes=(), reason=CONSTANT)
     code = sentinel_note(learned.numbers, dates=isinstance(learned.column, DateColumn))
@@ -752,8 +750,9 @@ def learn_column(name: str, text: Text, rules: Rules) -> Learned:
 
 
 def learn_columns(cells: Cells, rules: Rules) -> dict[str, Learned]:
-    """Return what every column of a table has learned, those of text first; refuse infinite numbers
-    in text.
+    """Return what every column of a table has learned, text columns first.
+
+    Infinite numbers in text raise an error.
     """
     learned = dict[str, Learned]()
     for name in filter(cells.text.__contains__, cells.names):
@@ -771,7 +770,7 @@ def learn_columns(cells: Cells, rules: Rules) -> dict[str, Learned]:
             learned[name] = Learned(None, reason=useless[name])
             continue
         numbers, notes = np.empty(0), list[tuple[str, str]]()
-        if ends is not None:  # numbers that may stand for missing cells, or for days
+        if ends is not None:  # numbers that may stand for missing cells or days
             numbers = cells.numbers[:, at]
             if np.isin(ends[at], SENTINELS).any() and (code := sentinel_note(numbers)):
                 notes.append((SENTINEL, f"{name} ({code})"))
@@ -782,9 +781,7 @@ def learn_columns(cells: Cells, rules: Rules) -> dict[str, Learned]:
 
 
 def indicator_names(columns: Sequence[Column], features: Sequence[int]) -> list[str]:
-    """Return what the columns are called that say where features are missing, such as "age
-    (missing)".
-    """
+    """Return the names of the indicators of missing cells, such as "age (missing)"."""
     names = [column.name for column in columns for _ in column.names]
     return [f"{names[at]} {MISSING}" for at in features]
 
@@ -795,7 +792,7 @@ KINDS: dict[str, type[Column]] = {
 
 
 def column_from(state: dict[str, Any]) -> Column:
-    """Return the column of a state that `to_dict` wrote; raise an error where it is none."""
+    """Return a column from the result of `to_dict`; raise an error if invalid."""
     kind = KINDS[state["kind"]]
     given = {
         name: tuple(value) if type(value) is list else value
@@ -803,7 +800,7 @@ def column_from(state: dict[str, Any]) -> Column:
         if name != "kind"
     }
     if kind is NumberColumn:
-        given.setdefault("form", PLAIN)  # of a state that was written before there were forms
+        given.setdefault("form", PLAIN)  # of a state from before there were forms
     for name, hint in get_type_hints(kind).items():
         outer = get_origin(hint) or hint
         if outer is not ClassVar:

@@ -1,4 +1,4 @@
-"""Data frames as people have them as rows of numbers."""
+"""Encoding of raw data frames as rows of numbers."""
 
 from __future__ import annotations
 
@@ -29,96 +29,95 @@ from .numbers import DECIMAL_MARKS
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Encode a table as people have them, with text, dates and missing cells, as rows of numbers.
+    """Encode a raw table, with text, dates and missing cells, as rows of numbers.
 
-    What a column becomes is decided for the column as a whole:
+    The encoding is decided for each column as a whole:
 
-    - Numbers and truth values stay as they are; durations are counted in days.
-    - Text is numbers where all its values are: with thousands separators ("1,234.5", "1 234.5",
-      "1'234.5"), with one currency before or after ("€12.30", "12 USD"), with a percent sign
-      ("12.3%" is 0.123), in parentheses, which mean a minus ("(12.30)"), with the other decimal
-      mark ("12,5"), or truth values ("true"). Whole numbers that begin with 0, such as ZIP codes,
-      are categories.
-    - Text is also numbers where all its values have one unit ("72.1 kg", "1,163 sqft", "7/10";
-      units of one kind, such as "g" and "kg", are converted), where some have a limit or a mark
-      ("<0.1", "0.196*"), where they are durations ("3h 12min", "31:05:09", which become days), or
-      ranges that do not overlap ("10-19", which become their middle). What looks like these but may
-      be something else stays text, and a remark says so.
-    - Text is dates where all its values are, in one layout: "2024-03-12", which may also be among
-      those of another one, "12.03.2024", "03/12/2024", "12 Mar 2024", "Mar 12, 2024", each with an
-      optional time "10:30", "10:30:05", "10:30 PM", in ISO 8601 also with a zone. Where both orders
-      of day and month would fit, "/" has the month first (the day where `decimal=","`), "." and "-"
-      the day, and a remark says it. Columns of dates and times need no such reading. They become
-      the days since 1970 (in UTC), and sine and cosine of the place in the year (if they span more
-      than 60 days), in the week (if at least 5 weekdays occur) and in the day (if times of the day
-      differ). "10:30" alone is the place in the day.
-    - Other text, and columns of a categorical type, become a column of zeros and ones for each
-      value, spaces around it removed; a value that `fit` has not seen is zeros. With more than
+    - Numbers and booleans stay as they are; durations are converted to days.
+    - Text becomes numbers if all its values are numbers: with thousands separators ("1,234.5",
+      "1 234.5", "1'234.5"), with the same currency before or after ("€12.30", "12 USD"), with a
+      percent sign ("12.3%" is 0.123), in parentheses as a minus sign ("(12.30)"), with the other
+      decimal mark ("12,5"), or as truth values ("true"). Whole numbers that begin with 0, such as
+      ZIP codes, are categories.
+    - Text also becomes numbers if all its values have the same unit ("72.1 kg", "1,163 sqft",
+      "7/10"; units of one kind, such as "g" and "kg", are converted), if some have a limit or a
+      mark ("<0.1", "0.196*"), if they are durations ("3h 12min", "31:05:09", converted to days), or
+      ranges that do not overlap ("10-19", replaced by their middle). Text that looks like these but
+      may be something else stays text, with a remark.
+    - Text becomes dates if all its values are dates in one layout: "2024-03-12" (which may also
+      occur among those of another layout), "12.03.2024", "03/12/2024", "12 Mar 2024",
+      "Mar 12, 2024", each with an optional time "10:30", "10:30:05", "10:30 PM", and in ISO 8601 an
+      optional zone. If both orders of day and month are possible, "/" has the month first (the day
+      with `decimal=","`) and "." and "-" the day, with a remark. Columns of a date or time type are
+      not parsed. Dates become the days since 1970 (in UTC), and sine and cosine of the position in
+      the year (if they span more than 60 days), in the week (if at least 5 weekdays occur) and in
+      the day (if times of the day differ). "10:30" alone is the position in the day.
+    - Other text, and columns of a categorical type, become one column of zeros and ones per value,
+      stripped of surrounding spaces; a value not seen in `fit` is all zeros. With more than
       `max_categories` values they become one column: the share of the rows of `fit` that have the
-      value, 0 for one that was not there.
-    - Constant and empty columns are left out, text of more than 500 characters, and unless
-      `drop_identifiers` is False those that number the rows, that are named as identifiers
-      ("customer_id") and differ in nearly all rows, and text that does.
+      value, 0 for a new value.
+    - Constant and empty columns are left out, as is text of more than 500 characters. Unless
+      `drop_identifiers` is False, so are columns that number the rows, columns named as identifiers
+      ("customer_id") that differ in nearly all rows, and text that does.
 
-    A missing category is a category of its own, where `fit` has seen one. A missing date is at the
+    A missing category is a category of its own if `fit` has seen one. A missing date is at the
     centre of its circles.
 
     Parameters
     ----------
     missing : {"impute", "keep"}, default="impute"
-        What missing numbers and days become: the median of the column in `fit`; or NaN. Where `fit`
-        has seen 5 rows without a value and 5 with one, one more column says so, "age (missing)",
-        behind all others. Columns that are missing in the same rows share one, and there is at most
-        one for every 10 rows (`nearkin.tables.indicated_features`).
+        Missing numbers and days become the median of the column in `fit`, or NaN. If `fit` has seen
+        at least 5 missing and 5 known values, an indicator such as "age (missing)" is appended
+        after all other columns. Columns that are missing in the same rows share an indicator, and
+        there is at most one for every 10 rows (`nearkin.tables.indicated_features`).
     missing_values : sequence of str, optional
-        Texts that count as missing in every column, beside the empty cell. By default in columns
-        that otherwise hold numbers or dates those that are usual in spreadsheets: NA, N/A, n/a,
-        NaN, null, None, <NA>, ?, -, ., #N/A, #DIV/0!, #VALUE!, #REF! and the like, also k.A., n.v.,
-        n.d. and s/d. In a column of categories, where "None" and "NA" may well be values, only the
-        empty cell is missing then.
+        Texts that count as missing in every column, besides empty cells. By default, in columns
+        that otherwise hold numbers or dates, these are the usual marks of spreadsheets: NA, N/A,
+        n/a, NaN, null, None, <NA>, ?, -, ., #N/A, #DIV/0!, #VALUE!, #REF! and the like, also k.A.,
+        n.v., n.d. and s/d. In a column of categories, where "None" and "NA" may well be values,
+        only empty cells are missing by default.
     max_categories : int, default=100
-        Values of a column that become columns of their own.
+        Maximum number of values of a column that become columns of their own.
     decimal : {".", ","}, default="."
-        The decimal mark of text. The other one is taken for a column that could not be read by this
+        The decimal mark of text. The other one is used for a column that cannot be read with this
         one.
     drop_identifiers : bool, default=True
-        Whether to leave out what only tells rows apart.
+        Whether to leave out columns that only identify rows.
 
     Attributes
     ----------
     columns_ : list of Column
-        What is kept: name, kind ("number", "date", "category" or "frequency") and how it is
-        encoded. Columns of numbers come first, then the others, both in the order of the table.
+        The kept columns: name, kind ("number", "date", "category" or "frequency") and encoding.
+        Columns of numbers come first, then the others, both in the order of the table.
     dropped_ : dict of str to str
-        The columns that are left out, and why.
+        The columns that are left out, with the reason.
     remarks_ : list of str
-        What was done, in lines for a reader.
+        Human-readable remarks on the encoding.
     medians_ : ndarray
-        Of the features, missing values apart, where `missing="impute"`; 0 for categories.
+        Medians of the known values of each feature, with `missing="impute"`; 0 for categories.
     indicated_ : ndarray of int
-        The features that have a column which says where they were missing; none where
-        `missing="keep"`.
+        The features that have an indicator of missing values; none with `missing="keep"`.
     n_features_in_, feature_names_in_
-        As in scikit-learn; an array has no names, and its columns are called x0, x1, ...
+        As in scikit-learn; columns of an array are named x0, x1, ...
 
     Raises
     ------
     ValueError
-        For infinite numbers, for columns that lack in new rows, and for text there that is no
-        number, or no date, in a column of these. Columns may come in another order, and others may
-        be among them.
+        For infinite numbers; for columns missing from new rows; and for new text that is not a
+        number, or not a date, in a column of these. New rows may have columns in another order, and
+        additional ones.
 
     Notes
     -----
-    Cost: O(n p); a text that occurs often is read once. No labels are looked at, but medians and
-    shares are those of the rows of `fit`: fit it inside the folds, in a pipeline, or keep missing
-    numbers and impute these there.
+    Cost: O(n p); a text that occurs often is parsed once. Labels are not used, but medians and
+    shares depend on the rows of `fit`: fit the encoder inside the folds, in a pipeline, or keep
+    missing numbers and impute them there.
 
     References
     ----------
     .. [1] Patricio Cerda and Gaël Varoquaux, "Encoding high-cardinality string categorical
-       variables", IEEE Transactions on Knowledge and Data Engineering 34(3), 2022: why many
-       categories should not become as many columns.
+       variables", IEEE Transactions on Knowledge and Data Engineering 34(3), 2022 (on why many
+       categories should not become as many columns).
 
     Examples
     --------
@@ -166,24 +165,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def rules(self) -> Rules:
-        """Return the parameters that say how cells are read."""
+        """Return the parameters that define how cells are read."""
         missing = self.missing_values
         if missing is not None:
             missing = tuple(str(value).strip() for value in missing)
         return Rules(missing, self.max_categories, self.decimal, self.drop_identifiers)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn what the columns hold.
+        """Learn the contents of the columns.
 
         Parameters
         ----------
         X : data frame (pandas, polars or pyarrow) or array of shape (n, p)
         y : ignored
         sample_weight : array of shape (n,), default=None
-            At least 0: a row of weight 2 counts as two equal rows in the medians and in the shares
-            of the rows that have a value, one of weight 0 is absent, and only the ratios matter.
-            What kind of column each is, and which gaps have a column of their own, depends on how
-            many rows show it, whatever their weights.
+            At least 0. In the medians and in the shares of values, a row of weight 2 counts as two
+            equal rows and a row of weight 0 is left out; only the ratios matter. The kind of each
+            column, and which features have an indicator of missing cells, depend on the number of
+            rows, whatever their weights.
 
         Returns
         -------
@@ -202,7 +201,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         numbers = [name for name in cells.number_names if name in columns]
         texts = [name for name in cells.names if name in cells.text and name in columns]
         self.columns_: list[Column] = [columns[name] for name in (*numbers, *texts)]
-        self._n_plain = len(numbers)  # the first ones came as numbers
+        self._n_plain = len(numbers)  # these came as numbers
         left_out = [name for name in cells.names if name in learned and name not in columns]
         left_out.sort(key=lambda name: REASONS.index(learned[name].reason))
         self.dropped_ = {name: learned[name].reason for name in left_out}
@@ -243,7 +242,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
 
     def _learn_gaps(self, learned: dict[str, Learned], weights: np.ndarray | None) -> None:
-        """Learn the medians of features, and which of them get an indicator."""
+        """Learn the medians of features, and which features get an indicator."""
         self.medians_ = np.zeros(len(self._names))
         missing, gaps, start = dict[int, np.ndarray](), list[str](), 0
         for column in self.columns_:
@@ -260,24 +259,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.indicated_ = np.array(list(missing))[chosen]
 
     def transform(self, X: Any) -> Any:
-        """Return the rows as numbers, of shape (n, number of features), in float64; float32 stays
-        float32.
+        """Return rows of numbers, shape (n, number of features), float64, or float32 if X is.
 
         Parameters
         ----------
         X : data frame or array
-            With the columns that `fit` kept, by name; of an array, in the same order.
+            With the columns that `fit` kept, by name; for an array, in the same order.
         """
         return self.encode(X)[0]
 
     def encode(self, X: Any) -> tuple[Any, list[str]]:
-        """Return what `transform` returns, and remarks on values that `fit` has not seen."""
+        """Return the result of `transform`, and remarks on values not seen in `fit`."""
         check_is_fitted(self)
         cells = self._cells(X, reset=False)
-        # columns that came as numbers are moved in place, if all of them do so again
+        # columns that came as numbers are moved in place, if all of them are numbers again
         plain = [column.name for column in self.columns_[: self._n_plain]]
         n_plain = len(plain) if all(name in cells.positions for name in plain) else 0
-        # the others are copied first, as `in_place` uses up the memory of the numbers
+        # the others are copied first, since `in_place` overwrites the memory of the numbers
         given = [self.given(cells, column) for column in self.columns_[n_plain:]]
         n_names = len(self._names)
         out = cells.in_place(plain[:n_plain], n_names + len(self.indicated_))
@@ -305,24 +303,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return out, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
 
     def given(self, cells: Cells, column: Column) -> np.ndarray | Text:
-        """Return the cells that a column is written from, text as it is read."""
+        """Return the cells of a column for encoding; text as it is read."""
         if column.name in cells.text:
             return self.rules.cleaned(cells.text[column.name], numeric=column.ordered)
         return cells.numbers[:, cells.positions[column.name]].copy()
 
     @property
     def _names(self) -> list[str]:
-        """Return the names of the features, without those that say where cells are missing."""
+        """Return the names of the features, without the indicators of missing cells."""
         return [name for column in self.columns_ for name in column.names]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the features, such as "width", "colour=red", "day (year, sin)" and
-        "age (missing)".
+        """Return the names of the features.
+
+        Examples are "width", "colour=red", "day (year, sin)" and "age (missing)".
 
         Parameters
         ----------
         input_features : array of str, optional
-            Checked to be those of `fit`.
+            Must be those of `fit`.
         """
         check_is_fitted(self)
         _check_feature_names_in(self, input_features)
@@ -331,8 +330,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
 
     def _cells(self, X: Any, *, reset: bool) -> Cells:
-        """Return the cells of X, its columns named as in `fit`, and NaN in place of numbers that
-        count as missing; with `reset`, learn the names.
+        """Return the cells of X, with columns named as in `fit`.
+
+        Numbers that count as missing become NaN. With `reset`, the names are learned.
         """
         cells, named = (X, True) if isinstance(X, Cells) else read_cells(X)
         if reset:
@@ -361,8 +361,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return cells
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was learned as numbers, texts, lists and dicts, which JSON can hold;
-        `remarks_` are left out.
+        """Return the state as numbers, texts, lists and dicts, which JSON can hold, without
+        `remarks_`.
         """
         check_is_fitted(self)
         given = self.rules.missing_values
@@ -380,7 +380,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Self:
-        """Return the encoder of a state that `to_dict` wrote; raise an error where it is none."""
+        """Return an encoder from the result of `to_dict`; raise an error if invalid."""
         encoder = cls(**state["parameters"])
         encoder._check_parameters()
         named = {type(name) for name in (*state["numbers"], *(state["names"] or []))} <= {str}

@@ -1,4 +1,4 @@
-"""Missing cells: which columns say where they are, and what fills them."""
+"""Missing cells: which columns get an indicator, and imputation."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from sklearn.impute import SimpleImputer
 
 from .._messages import counted, note
 
-LEAST_ROWS = 5  # in which a column is missing, and in which it is not
+LEAST_ROWS = 5  # that are missing, and that are known
 ROWS_PER_INDICATOR = 10
 
 
 def indicated_features(missing: np.ndarray) -> np.ndarray:
-    """Return which columns get an indicator, ascending.
+    """Return which columns get an indicator of missing cells, ascending.
 
-    One that is missing in at least 5 rows and known in at least 5: of fewer nothing can be learned.
-    Of columns that are missing in the same rows the first. And at most one indicator for every 10
-    rows, those of largest variance: where the columns with gaps are more than the rows, most
-    distances would be distances between gaps.
+    These are columns with at least 5 missing and 5 known cells, as fewer teach nothing. Among
+    columns that are missing in the same rows, only the first counts. There is at most one indicator
+    for every 10 rows, and those of largest variance are kept: if there were more indicators than
+    rows, most distances would be distances between gaps.
 
     Parameters
     ----------
@@ -46,41 +46,41 @@ def indicated_features(missing: np.ndarray) -> np.ndarray:
     packed = np.packbits(missing[:, often], axis=0)
     distinct = often[np.unique(packed, axis=1, return_index=True)[1]] if len(often) else often
     distinct = np.sort(distinct)
-    rarest = np.minimum(counts, n - counts)[distinct]  # the variance grows with it
+    rarest = np.minimum(counts, n - counts)[distinct]  # the variance increases with it
     most_varied = np.argsort(-rarest, kind="stable")[: n // ROWS_PER_INDICATOR]
     return np.sort(distinct[most_varied])
 
 
 def median_known(numbers: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Return the median of the numbers that are not missing, (n,); of weights that of copies: the
-    mean of the two in the middle where these differ.
+    """Return the median of the known numbers, (n,); with weights, that of copies.
+
+    If the two middle copies differ, it is their mean.
     """
     if weights is None:
         return float(np.nanmedian(numbers))
     known = np.flatnonzero(~np.isnan(numbers))
     order = known[np.argsort(numbers[known], kind="stable")]
     below = np.cumsum(weights[order])
-    middle = below[-1] / 2 * (1 + np.array([-1e-12, 1e-12]))  # a half is met but for rounding
+    middle = below[-1] / 2 * (1 + np.array([-1e-12, 1e-12]))  # a half, up to rounding
     return float(numbers[order[np.searchsorted(below, middle)]].mean())
 
 
 def missing_cells(X: Any) -> np.ndarray:
-    """Return how many cells of each feature are missing: NaN; sparse rows have none."""
+    """Return the number of missing cells (NaN) of each feature; sparse rows have none."""
     return np.zeros(X.shape[1], dtype=int) if issparse(X) else np.isnan(X).sum(axis=0)
 
 
 class Imputer(SimpleImputer):
-    """Fills missing cells with the median of their column, and appends indicators: 1 where a cell
-    was missing, else 0.
+    """Fills missing cells with the median of their column and appends indicators of missing cells.
 
-    Columns get one as `indicated_features` says, of the rows of `fit`.
+    `indicated_features` of the rows of `fit` decides which columns get an indicator.
     """
 
     def __init__(self) -> None:
         super().__init__(strategy="median", add_indicator=True, keep_empty_features=True)
 
     def fit(self, X: Any, y: Any = None, sample_weight: np.ndarray | None = None) -> Imputer:
-        """Learn medians, by the weights of rows, and which columns get an indicator."""
+        """Learn weighted medians, and which columns get an indicator."""
         super().fit(X, y)
         if sample_weight is not None:
             known = np.flatnonzero(~np.isnan(X).all(axis=0))
@@ -90,13 +90,11 @@ class Imputer(SimpleImputer):
 
 
 def filled(X: Any) -> Any:
-    """Return X as it is where no cell is missing, else filled by its own medians, with an indicator
-    of every column that has one.
-    """
+    """Return X unchanged if no cell is missing, else filled with its medians, plus indicators."""
     gaps = np.flatnonzero(missing_cells(X))
     if len(gaps) == 0:
         return X
-    # of the columns with gaps alone: medians of all would take long
+    # only of the columns with gaps: medians of all columns would take long
     medians = SimpleImputer(strategy="median", keep_empty_features=True)
     out = np.hstack([X, np.isnan(X[:, gaps])], dtype=X.dtype)
     out[:, gaps] = medians.fit_transform(X[:, gaps])
@@ -104,9 +102,7 @@ def filled(X: Any) -> Any:
 
 
 def filled_note(X: Any, names: Any, done: str = "filled by the median") -> list[str]:
-    """Return a remark on the features with missing cells, and what is done with them; none without
-    any.
-    """
+    """Return a remark on features with missing cells and their treatment, or none."""
     gaps = [
         f"{name} ({counted(count, 'row')})"
         for name, count in zip(names, missing_cells(X), strict=True)

@@ -1,9 +1,8 @@
-"""What held-out rows say: which labels a row may have, how far a number may be off, and whether a
-row, or a whole table, is like those that were learned from.
+"""Uncertainty from held-out rows: prediction sets and intervals, familiarity, drift.
 
-A held-out row has a vote of maps that have not seen it (`held_out_votes_` of a predictor), its own
-label or number, and its distances to the other held-out rows. All below are free functions of such
-arrays; `HeldOutRows` holds the arrays, and what is found of them once.
+A held-out row has votes by maps that have not seen it (`held_out_votes_` of a predictor), its own
+label or number, and its distances to the other held-out rows. The functions below take such arrays;
+`HeldOutRows` holds the arrays and caches results.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ from .._validation import check_number
 from .columns import Feature
 
 # Split-conformal prediction (Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World",
-# 2005): what holds for a share of the held-out rows holds for about that share of new ones.
+# 2005): what holds for a share of the held-out rows holds for about that share of new rows.
 
-ROUNDING = 1e-9  # (n + 1) level is a whole number, or not, whatever the last bit says
+ROUNDING = 1e-9  # tolerance for (n + 1) level being a whole number
 
 
 def check_coverage(coverage: Any) -> float:
-    """Return a share of rows that are to be covered; raise an error where it is none."""
+    """Return the share of rows to be covered; raise an error if it is invalid."""
     if not 0 < check_number(coverage, "coverage", 0) < 1:
         raise ValueError(f"coverage must be between 0 and 1, such as 0.9 for 90 %, got {coverage}.")
     return float(coverage)
 
 
 def check_levels(q: Any) -> np.ndarray:
-    """Return the levels of quantiles, shape (k,); raise an error where they are none."""
+    """Return the levels of quantiles, shape (k,); raise an error if they are invalid."""
     try:
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
     except (TypeError, ValueError):
@@ -50,16 +49,16 @@ def check_levels(q: Any) -> np.ndarray:
 
 
 def conformal_quantile(scores: np.ndarray, level: float, weights: np.ndarray) -> float:
-    """Return the least score that reaches a level among held-out rows and a new one.
+    """Return the smallest score that reaches a level among held-out rows and a new one.
 
-    It is the smallest t with sum_(s_i <= t) w_i >= level (1 + sum_i w_i): of equal weights the
-    score of rank ceil((n + 1) level) of n. The new row counts 1, and as if its score were infinite:
-    where the held-out rows are too few for the level, t is infinite.
+    It is the smallest t with sum_(s_i <= t) w_i >= level (1 + sum_i w_i), for equal weights the
+    score of rank ceil((n + 1) level) of n. The new row has weight 1 and counts as if its score were
+    infinite, so t is infinite if there are too few held-out rows for the level.
 
     Parameters
     ----------
     scores, weights : ndarray of shape (n,)
-        Weights of 1 in the mean.
+        Weights of mean 1.
     level : float
         Between 0 and 1.
     """
@@ -69,11 +68,12 @@ def conformal_quantile(scores: np.ndarray, level: float, weights: np.ndarray) ->
 
 
 def label_scores(votes: np.ndarray, *, allow_empty: bool = False) -> np.ndarray:
-    """Return how unlikely each label is, (n, n_classes): 1 - p_c; 0 for the most probable one.
+    """Return the nonconformity score of each label, (n, n_classes).
 
-    With `allow_empty` the most probable label has 1 - p_c, too (Sadinle, Lei and Wasserman, "Least
-    Ambiguous Set-Valued Classifiers With Bounded Error Levels", 2019). Sets of the labels up to a
-    threshold are the smallest of their coverage; with the 0, the smallest that are never empty.
+    It is 1 - p_c, but 0 for the most probable label unless `allow_empty` is set (Sadinle, Lei and
+    Wasserman, "Least Ambiguous Set-Valued Classifiers With Bounded Error Levels", 2019). Sets of
+    the labels up to a threshold are the smallest of their coverage; with the 0, the smallest that
+    are never empty.
     """
     if allow_empty:
         return 1 - votes
@@ -83,18 +83,18 @@ def label_scores(votes: np.ndarray, *, allow_empty: bool = False) -> np.ndarray:
 def label_thresholds(
     scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, coverage: float, *, by_class: bool
 ) -> np.ndarray:
-    """Return up to which score each label is in a set, (n_classes,).
+    """Return the largest score at which each label is in a set, (n_classes,).
 
     Parameters
     ----------
     scores : ndarray of shape (n, n_classes)
         Of the held-out rows.
     labels : ndarray of int of shape (n,)
-        The classes that these have.
+        Their classes.
     weights : ndarray of shape (n,)
     coverage : float
     by_class : bool
-        By the rows of each class alone; infinite for a class of too few rows.
+        Whether to use the rows of each class alone; infinite for a class with too few rows.
     """
     own = scores[np.arange(len(labels)), labels]
     n_classes = scores.shape[1]
@@ -108,38 +108,39 @@ def label_thresholds(
     return thresholds
 
 
-# The distribution of a number: the prediction plus the errors of held-out rows, those nearby most.
-# Not the numbers of rows nearby: in a space that was learned from them, rows are too near to those
-# with equal numbers, and what holds for training rows does not hold for new ones.
+# The distribution of a number: the prediction plus the errors of held-out rows, nearby ones most.
+# The numbers of nearby rows would not do: in a space learned from them, rows are too close to rows
+# with equal numbers, so what holds for training rows does not hold for new ones.
 
-LEVELS = np.arange(0.05, 0.96, 0.05)  # whose pinball losses choose
-NEIGHBORS = (15, 30, 60, 120, 240)  # of a bandwidth; and all rows alike
-CHOOSING = 500  # rows, at most, whose losses choose
+LEVELS = np.arange(0.05, 0.96, 0.05)  # whose pinball losses are compared
+NEIGHBORS = (15, 30, 60, 120, 240)  # ranks that define a bandwidth; besides, equal weights
+CHOOSING = 500  # maximum number of rows whose losses are compared
 
 
 def pinball_loss(y: np.ndarray, quantiles: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return the mean over q of the losses of quantiles (n, len(q)) for numbers y, shape (n,)."""
+    """Return the losses of quantiles (n, len(q)) for numbers y, averaged over q, shape (n,)."""
     error = y[:, None] - quantiles
     return np.maximum(q * error, (q - 1) * error).mean(axis=1)
 
 
 def local_weights(D2: np.ndarray, weights: np.ndarray, n_neighbors: int | None) -> np.ndarray:
-    """Return w_j exp(-d_ij^2 / b_i^2) for squared distances (n, n_h), where b_i is the distance of
-    the nearest row of that rank; or w_j for every row within reach, where it is None.
+    """Return w_j exp(-d_ij^2 / b_i^2) for squared distances (n, n_h).
 
-    An infinite distance is that of a row to itself: it has no weight.
+    b_i is the distance to the nearest row of the given rank. If it is None, the weight is w_j for
+    every row at a finite distance. A row has an infinite distance to itself, and thus no weight.
     """
     if n_neighbors is None:
         return np.where(np.isfinite(D2), weights, 0.0)
     k = min(n_neighbors, D2.shape[1] - 1) - 1
     bandwidth = np.partition(D2, k, axis=1)[:, k : k + 1]
-    with np.errstate(over="ignore"):  # of more equal rows than k the others have no weight
+    with np.errstate(over="ignore"):  # with more than k equal rows, the others have no weight
         return weights * np.exp(-D2 / np.maximum(bandwidth, np.finfo(np.float64).tiny))
 
 
 def weighted_quantiles(W: np.ndarray, values: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return quantiles of values, (m,) or (n, m), that have the weights W (n, m), shape (n,
-    len(q)): the least value up to which the weights are a share q of all.
+    """Return quantiles of values, (m,) or (n, m), with weights W (n, m), shape (n, len(q)).
+
+    A quantile is the smallest value up to which the weights are a share q of all.
     """
     order = np.atleast_2d(np.argsort(values, axis=-1, kind="stable"))
     reached = np.cumsum(np.take_along_axis(W, order, axis=1), axis=1)
@@ -149,19 +150,20 @@ def weighted_quantiles(W: np.ndarray, values: np.ndarray, q: np.ndarray) -> np.n
     return np.take_along_axis(np.atleast_2d(values), np.take_along_axis(order, ranks, axis=1), 1)
 
 
-# How familiar a row is: its distance to the nearest rows, in columns that no label has weighted.
+# Familiarity: the distance to the nearest rows, in columns that were not weighted by labels.
 
 NEAREST = 5
-VARIES = 1e-12  # a smaller deviation, relative to the mean, is rounding
-MOST_DEVIATIONS = 1e6  # from the mean: squares of more are lost
-UNFAMILIAR = 0.01  # a row of this familiarity, or less
-CHANCE = 0.025  # of so many of them, at either of two levels, where no row is unlike the others
+VARIES = 1e-12  # smaller deviations, relative to the mean, are rounding errors
+MOST_DEVIATIONS = 1e6  # from the mean; beyond, squares lose precision
+UNFAMILIAR = 0.01  # at most; a row of this familiarity is unfamiliar
+CHANCE = 0.025  # at each of two levels, of so many unfamiliar rows by chance
 
 
 @dataclass(frozen=True)
 class CellScaler:
-    """The scale of each column of encoded rows, by a sample of them: standard deviations about the
-    mean; of sparse rows, about 0.
+    """The scale of each column of encoded rows, learned from a sample.
+
+    It is the standard deviation about the mean; for sparse rows, about 0.
 
     Attributes
     ----------
@@ -186,7 +188,7 @@ class CellScaler:
         return cls(mean, rate)
 
     def transform(self, cells: Any) -> Any:
-        """Return scaled rows, at most MOST_DEVIATIONS out; a missing cell is at the mean."""
+        """Return scaled rows, clipped at MOST_DEVIATIONS; missing cells are at the mean."""
         with np.errstate(over="ignore"):
             if issparse(cells):
                 scaled = (cells.astype(np.float64) @ diags_array(self.rate)).tocsr()
@@ -197,43 +199,43 @@ class CellScaler:
 
 
 def mean_nearest(D: np.ndarray) -> np.ndarray:
-    """Return the mean of the 5 smallest of distances (n, n_h), or of all but one of fewer, shape
-    (n,): as many are left to a row among them.
+    """Return the mean of the 5 smallest of distances (n, n_h), shape (n,).
 
-    Rounded, so that rows that are equally far stay so.
+    If there are fewer, one is left out, as for a row that is among them. Means are rounded, so that
+    equal ones stay equal.
     """
     k = min(NEAREST, D.shape[1] - 1)
     return np.round(np.partition(D, k - 1, axis=1)[:, :k].mean(axis=1), 6)
 
 
-# Whether a table has moved: two-sample tests, corrected for their number (Holm 1979).
+# Drift of a table: two-sample tests, corrected for their number (Holm 1979).
 
-# Of adjusted p-values. Of exact ones the smallest would be below 0.05 in just 5 % of the tables
-# that have not moved, and these are approximate: half of it keeps the promise of 5 %.
+# For adjusted p-values. With exact p-values, the smallest would be below 0.05 in 5 % of the tables
+# without drift. These are approximate, so half of that keeps the false alarm rate at 5 %.
 LEVEL = 0.025
-EXACT = 100  # rows: of more, the exact distribution takes long and says the same
-LEAST_EXPECTED = 5.0  # rows of a level for the chi-squared approximation; rarer ones are pooled
+EXACT = 100  # with more rows, the exact distribution takes long and gives the same
+LEAST_EXPECTED = 5.0  # rows per level for the chi-squared approximation; rarer levels are pooled
 
 
 @dataclass(frozen=True)
 class Drift:
     """Whether new rows look like the training rows.
 
-    All p-values are adjusted together by Holm's method. An alarm needs one of at most 0.025: where
-    nothing has moved, its chance is well below 5 %.
+    All p-values are adjusted together by Holm's method. An alarm requires one of at most 0.025;
+    without drift, its probability is well below 5 %.
 
     Attributes
     ----------
     has_drifted : bool
         Whether any p-value is at most 0.025.
     familiarity : float
-        The p-value of the test of all columns together: whether the rows are less familiar than
-        more training rows would be, whose familiarities are uniform.
+        The p-value of a test of all columns together: whether the rows are less familiar than
+        further training rows would be, whose familiarities are uniformly distributed.
     columns : dict of str to float
-        The p-value of each column, the smallest first; of a date also those of its places in the
-        year, the week and the day, such as "visit (week, sin)". Of a number, whether its known
-        values or the share of its missing ones have moved; of a category, the shares of its values
-        or, of a category of many values, how frequent they were in training.
+        The p-value of each column, the smallest first. A date is also tested for its position in
+        the year, the week and the day, such as "visit (week, sin)". A number is tested for its
+        known values and its share of missing ones; a category for the shares of its values or, if
+        it has many values, for how frequent they were in training.
     moved : list of str
         The columns with a p-value of at most 0.025.
     """
@@ -245,8 +247,9 @@ class Drift:
 
 
 def same_distribution(x: np.ndarray, y: np.ndarray, alternative: str = "two-sided") -> float:
-    """Return the p-value of the two-sample Kolmogorov-Smirnov test, 1 where a sample is empty; of
-    the alternative "greater", that y has larger values.
+    """Return the p-value of the two-sample Kolmogorov-Smirnov test, 1 if a sample is empty.
+
+    The alternative "greater" is that y has larger values.
     """
     if not len(x) or not len(y):
         return 1.0
@@ -255,15 +258,15 @@ def same_distribution(x: np.ndarray, y: np.ndarray, alternative: str = "two-side
 
 
 def same_shares(counts: np.ndarray, others: Any = (0, 0)) -> float:
-    """Return the p-value of a test that two samples have equal shares of every level.
+    """Return the p-value of a test that two samples have equal shares of all levels.
 
     Parameters
     ----------
     counts : ndarray of shape (2, number of levels)
-        Levels of fewer than 5 expected rows in a sample are pooled. Fisher's exact test of two
-        levels, the chi-squared test of more; 1 for one.
+        Levels with fewer than 5 expected rows in a sample are pooled. Two levels are tested by
+        Fisher's exact test, more by the chi-squared test; for one level the result is 1.
     others : pair of int
-        Rows of other levels, which the first sample has not made known: rare ones, too.
+        Rows of levels unknown from the first sample, which count as rare.
     """
     sizes = counts.sum(axis=1) + others
     if not sizes.all():
@@ -277,17 +280,17 @@ def same_shares(counts: np.ndarray, others: Any = (0, 0)) -> float:
 
 
 def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
-    """Return the p-value of a test that new rows have values as frequent as the training rows have.
+    """Return the p-value of a test that new rows have values as frequent as those of training rows.
 
-    How many training rows have a value depends on chance, and each has its own value at least once,
-    where new ones may have none of the known values. So it is tested by the Kolmogorov-Smirnov test
-    whether new rows have values of larger counts than c + sqrt(c) + 1, or of smaller ones than c -
-    sqrt(c) - 1, where training rows have c: one row and a standard deviation of c off.
+    The number of training rows with a value is random, and includes each row itself, while new rows
+    may have no known value. The Kolmogorov-Smirnov test therefore checks whether new rows have
+    values of larger counts than c + sqrt(c) + 1, or of smaller ones than c - sqrt(c) - 1, where
+    training rows have c: a margin of one row and one standard deviation of c.
 
     Parameters
     ----------
     before, after : ndarray
-        How many training rows have the value of each training row, and of each new row.
+        Number of training rows with the value of each training row, and of each new row.
     """
     slack = np.sqrt(before) + 1
     larger = same_distribution(before + slack, after, "greater")
@@ -296,7 +299,7 @@ def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
 
 
 class ColumnTest(NamedTuple):
-    """A column, and the p-value of a test of it."""
+    """A column and the p-value of a test of it."""
 
     column: str
     p_value: float
@@ -305,8 +308,9 @@ class ColumnTest(NamedTuple):
 def column_tests(
     before: Any, after: Any, features: Sequence[Feature], n_rows: int
 ) -> Iterator[ColumnTest]:
-    """Yield the p-values of tests, two for each number and one for each category, of encoded rows
-    before and after; `n_rows` were those of training.
+    """Yield the p-values of tests of encoded rows, two for each number and one for each category.
+
+    `before` are some of the `n_rows` training rows, `after` are new rows.
     """
     if issparse(before):
         before, after = before.tocsc(), after.tocsc()
@@ -331,12 +335,12 @@ def column_tests(
             yield ColumnTest(feature.column_name, same_shares(counts))
     for places in levels.values():
         counts = np.array([X[:, places].sum(axis=0) for X in (before, after)]).round().astype(int)
-        # rows of a value that `fit` has not seen have none of the levels
+        # rows of values unseen in `fit` have none of the levels
         others = np.array([before.shape[0], after.shape[0]]) - counts.sum(axis=1)
         yield ColumnTest(features[places[0]].column_name, same_shares(counts, others))
 
 
-# All of it for the held-out rows of one predictor.
+# All of this for the held-out rows of one predictor.
 
 
 @dataclass(frozen=True)
@@ -346,22 +350,22 @@ class HeldOutRows:
     Attributes
     ----------
     places : ndarray of int of shape (n_h,)
-        Which of the rows that vote they are; n_h is at most about 2,000.
+        Their indices among the voting rows; n_h is at most about 2,000.
     cells : ndarray or csr_array of shape (n_h, p)
         The rows as `TableEncoder(missing="keep")` encodes them.
     Z : ndarray of shape (n_h, m)
         The rows in the learned space.
     targets : ndarray of shape (n_h,)
-        The positions of their classes, or their numbers.
+        Their class codes or numbers.
     votes : ndarray of shape (n_h, n_classes) or (n_h,)
     features : sequence of p Feature
-        What the cells are.
+        Of the cells.
     weights : ndarray of shape (n_h,)
-        1 in the mean.
+        Of mean 1.
     folds : ndarray of int of shape (n_h,)
         Equal for rows that were held out together, counted from 0.
     n_rows : int
-        Of training.
+        Number of training rows.
     """
 
     places: np.ndarray
@@ -375,35 +379,32 @@ class HeldOutRows:
     n_rows: int
 
     def rows_of_folds(self) -> list[np.ndarray]:
-        """Return which of the rows that vote were held out together, of each fold."""
+        """Return, for each fold, the indices of its held-out rows among the voting rows."""
         return [self.places[self.folds == fold] for fold in range(self.folds.max() + 1)]
 
     def label_sets(
         self, votes: np.ndarray, coverage: float, *, by_class: bool, allow_empty: bool
     ) -> np.ndarray:
-        """Return which labels are in the sets of rows with votes (n, n_classes), bool of the same
-        shape.
-        """
+        """Return which labels are in the prediction sets for votes (n, n_classes), as booleans."""
         own = label_scores(self.votes, allow_empty=allow_empty)
         thresholds = label_thresholds(own, self.targets, self.weights, coverage, by_class=by_class)
         return label_scores(votes, allow_empty=allow_empty) <= thresholds
 
     def quantiles(self, Z: np.ndarray, predicted: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Return quantiles of the numbers of embedded rows (n, m), of shape (n, len(q)); of levels
-        q that ascend, ascending.
+        """Return quantiles for embedded rows (n, m), of shape (n, len(q)), for ascending levels q.
 
-        An error is added to what is predicted as its held-out row was, without the rows of its fold
-        (Barber, Candes, Ramdas and Tibshirani, "Predictive Inference with the Jackknife+", 2021):
-        what all rows predict may be far from that, where a few numbers are huge. Each level is
-        moved by the conformal quantile of what the held-out numbers lie above it: a quantile below
-        the median downwards, the others upwards (Romano, Patterson and Candes, "Conformalized
-        Quantile Regression", 2019).
+        Each error is added to a prediction made like that of its held-out row, without the rows of
+        its fold (Barber, Candes, Ramdas and Tibshirani, "Predictive Inference with the Jackknife+",
+        2021): the prediction by all rows may differ a lot if a few numbers are huge. Each level is
+        then shifted by the conformal quantile of the amount by which held-out numbers exceed it, a
+        quantile below the median downwards and the others upwards (Romano, Patterson and Candes,
+        "Conformalized Quantile Regression", 2019).
 
         Parameters
         ----------
         Z : ndarray of shape (n, m)
         predicted : ndarray of shape (n, number of folds)
-            By the rows that are not in the fold.
+            By the rows outside the fold.
         q : ndarray
         """
         out = np.empty((len(Z), len(q)))
@@ -414,7 +415,7 @@ class HeldOutRows:
         return np.sort(out + self._shifts(q), axis=1)
 
     def _shifts(self, q: np.ndarray) -> np.ndarray:
-        """Return by how much each level is moved; found once for the same levels."""
+        """Return the shift of each level, cached for the same levels."""
         levels = tuple(q.tolist())
         if levels not in self._known_shifts:
             own = self._own_quantiles(np.arange(len(self.Z)), self._n_neighbors, q)
@@ -438,7 +439,7 @@ class HeldOutRows:
 
     @cached_property
     def _n_neighbors(self) -> int | None:
-        """Return the rank of the bandwidth that has the least held-out pinball loss."""
+        """Return the rank of the bandwidth with the smallest held-out pinball loss."""
         rows = np.argsort(self.votes)[:: -(-len(self.Z) // CHOOSING)]
         weights, errors = self.weights[rows], self._errors[rows]
         losses = {
@@ -450,7 +451,7 @@ class HeldOutRows:
     def _own_quantiles(
         self, rows: np.ndarray, n_neighbors: int | None, q: np.ndarray
     ) -> np.ndarray:
-        """Return quantiles of the errors of some of the held-out rows, by those of all others."""
+        """Return quantiles of the errors of some held-out rows, from those of all others."""
         D2 = euclidean_distances(self.Z[rows], self.Z, squared=True)
         D2[np.arange(len(rows)), rows] = np.inf
         return weighted_quantiles(local_weights(D2, self.weights, n_neighbors), self._errors, q)
@@ -465,8 +466,9 @@ class HeldOutRows:
 
     @property
     def _as_new(self) -> Any:
-        """Return the cells as they would be if the rows were new: the training rows that have the
-        value of a row are counted without it.
+        """Return the cells as if the rows were new.
+
+        Training rows that have the value of a row are counted without the row itself.
         """
         shares = [at for at, feature in enumerate(self.features) if feature.is_share]
         if not shares or issparse(self.cells):  # a TableEncoder makes dense rows
@@ -477,13 +479,13 @@ class HeldOutRows:
 
     @cached_property
     def _own_distances(self) -> np.ndarray:
-        """Return how far each held-out row is from the nearest others, shape (n_h,)."""
+        """Return the distance of each held-out row to the nearest others, shape (n_h,)."""
         D = euclidean_distances(self._scaler.transform(self._as_new), self._scaled)
         np.fill_diagonal(D, np.inf)
         return mean_nearest(D)
 
     def _distances(self, cells: Any) -> np.ndarray:
-        """Return how far encoded rows are from the nearest held-out rows, shape (n,)."""
+        """Return the distance of encoded rows to the nearest held-out rows, shape (n,)."""
         blocks = row_blocks(cells.shape[0], len(self.places))
         scaled = self._scaler.transform(cells)
         return np.concatenate(
@@ -491,8 +493,10 @@ class HeldOutRows:
         )
 
     def familiarity(self, cells: Any) -> np.ndarray:
-        """Return the p-values of encoded rows (n, p), shape (n,): (1 + sum_(d_i >= d) w_i) / (1 +
-        sum_i w_i), of the distances d_i of the held-out rows.
+        """Return the p-values of encoded rows (n, p), shape (n,).
+
+        They are (1 + sum_(d_i >= d) w_i) / (1 + sum_i w_i), with the distances d_i of the held-out
+        rows.
         """
         order = np.argsort(self._own_distances)
         nearer = np.append(0.0, np.cumsum(self.weights[order]))
@@ -501,14 +505,14 @@ class HeldOutRows:
         return (1 + (total - nearer[at])) / (1 + total)
 
     def unfamiliar(self, familiarity: np.ndarray) -> np.ndarray:
-        """Return which rows to call unfamiliar, the least familiar first; none where chance
-        explains as many.
+        """Return the rows to report as unfamiliar, the least familiar first.
 
-        They are those of a familiarity of at most 0.01, if these are too many, or else those that
-        are farther than every held-out row. Of n rows that are exchangeable with n_h held-out ones,
-        the number with a p-value of at most k / (n_h + 1) has the beta-binomial distribution of n
-        draws with the parameters k and n_h + 1 - k. It is too large with a chance of at most 2.5 %,
-        so with 5 % at any of the two levels. Weights of rows do not count in it.
+        These are the rows with a familiarity of at most 0.01, if there are more than chance
+        explains, or else those farther than every held-out row, likewise. Among n rows exchangeable
+        with n_h held-out ones, the number with a p-value of at most k / (n_h + 1) has the
+        beta-binomial distribution of n draws with the parameters k and n_h + 1 - k. It is too large
+        with a probability of at most 2.5 %, so at either of the two levels with 5 %. Row weights
+        are ignored here.
 
         Parameters
         ----------
@@ -526,11 +530,12 @@ class HeldOutRows:
         return np.empty(0, dtype=int)
 
     def drift(self, cells: Any) -> Drift:
-        """Return whether encoded rows (n, p) look like the held-out rows; all of these count
-        alike.
+        """Return whether encoded rows (n, p) look like the held-out rows, which have equal weights
+        here.
         """
         tests = list(column_tests(self.cells, cells, self.features, self.n_rows))
-        # one-sided: training rows among the new ones find themselves, which is no drift
+        # one-sided: new rows that are training rows have themselves as neighbours, which is not
+        # drift
         of_rows = same_distribution(self._own_distances, self._distances(cells), "greater")
         adjusted = holm([of_rows, *(test.p_value for test in tests)])
         columns: dict[str, float] = {}
@@ -541,7 +546,7 @@ class HeldOutRows:
         return Drift(min(adjusted) <= LEVEL, adjusted[0], columns, moved)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return what a saved model keeps of the rows, beside the rows that vote."""
+        """Return the state of the rows for a saved model, besides the voting rows."""
         arrays = {
             "held_out_places": self.places,
             "held_out_votes": self.votes,
@@ -562,9 +567,10 @@ class HeldOutRows:
         answers: np.ndarray,
         n_classes: int | None,
     ) -> HeldOutRows:
-        """Return the rows of arrays that `to_arrays` wrote, for all rows that vote, (n, m), and the
-        positions of their classes or, where `n_classes` is None, their numbers, (n,); raise an
-        error where they do not fit.
+        """Return the rows from the result of `to_arrays`; raise an error if they do not fit.
+
+        The arguments include all voting rows, (n, m), and their class codes or, if `n_classes` is
+        None, their numbers, (n,).
         """
         places, votes = arrays["held_out_places"], arrays["held_out_votes"]
         weights, folds, n = arrays["held_out_weights"], arrays["held_out_folds"], len(places)
@@ -585,7 +591,7 @@ class HeldOutRows:
             folds.shape == (n,)
             and folds.dtype.kind in "iu"
             and np.array_equal(np.unique(folds), np.arange(len(np.unique(folds))))
-            and np.bincount(folds).max() < len(voters),  # the others predict
+            and np.bincount(folds).max() < len(voters),  # other folds vote
         ]
         if not all(fits):
             raise ValueError("its held-out rows")

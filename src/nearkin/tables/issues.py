@@ -1,4 +1,4 @@
-"""Rows to look at: labels that are probably wrong, contradictory twins, far rows."""
+"""Rows to check: labels that are probably wrong, contradictory twins, outliers."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from .encoder import TableEncoder
 from .gaps import filled
 from .predictors import NCAClassifier, TrainTest
 
-ROUNDS = 2  # of fits of up to 2,000 rows: in the second, doubtful rows count less
+ROUNDS = 2  # of fits for up to 2,000 rows: in the second, doubtful rows have less weight
 LEAST_WEIGHT = 0.02  # of a doubtful row
-CROSS_FITS = 3  # folds of more rows
+CROSS_FITS = 3  # folds, for more rows
 FOLDS = 5  # of each of these fits
-SURE_SHARE = 0.5  # of the rows, by whose votes the share of wrong labels is estimated
-FLOOR = 0.05  # of the probability of the given label, in shares of a wrong label
-LEAST_WRONG = 0.1  # labels, where no sure vote contradicts one
-MOST_RANDOM = 0.9  # labels, as a share of those that would be wrong if all were drawn at random
-MIN_LISTED, MAX_LISTED = 100, 1000  # rows whose neighbours are found
-FEW_CLASSES = 20  # which are never too many
-MOST_ALONE = 0.25  # of many whole numbers, as a share of them, that a single row has
+SURE_SHARE = 0.5  # the rows whose votes are surest; they give the share of wrong labels
+FLOOR = 0.05  # of the probability of the given label, relative to that of a wrong label
+LEAST_WRONG = 0.1  # labels, if no sure vote contradicts one
+MOST_RANDOM = 0.9  # labels, relative to the share that is wrong if all are drawn at random
+MIN_LISTED, MAX_LISTED = 100, 1000  # rows for which neighbours are found
+FEW_CLASSES = 20  # classes, never too many
+MOST_ALONE = 0.25  # share of many whole numbers that occur in a single row
 
 Progress = Callable[[int, int], None]
 
@@ -49,7 +49,7 @@ class FarRows:
     rows : ndarray of int of shape (r,)
         The farthest first.
     ratios : ndarray of shape (r,)
-        The distance to the fifth nearest other row, over its median.
+        The distance to the fifth nearest other row, divided by the median of this distance.
     columns : ndarray of int of shape (r,)
         The column of the table in which the row differs most from these five.
     """
@@ -61,33 +61,33 @@ class FarRows:
 
 @dataclass(frozen=True, eq=False)
 class LabelIssues:
-    """What `label_issues` has found in a table of n rows with a label, of C classes.
+    """Result of `label_issues` for n labelled rows of C classes.
 
     Attributes
     ----------
     classes : ndarray of shape (C,)
     rows : ndarray of int of shape (n,)
-        The numbers of the rows, from 0: first the one whose label is most probably wrong.
+        Row indices, by descending probability that the label is wrong.
     labels, predicted : ndarray of shape (n,)
-        In this order the given label, and that with the largest held-out vote.
+        In the same order, the given label and the one with the largest held-out vote.
     probabilities : ndarray of shape (n,)
-        That the given label is wrong; descending but for ties.
+        The probability that the given label is wrong; descending except for ties.
     votes : ndarray of shape (n, C)
         The held-out votes; NaN for rows that are `alone`.
     neighbors : ndarray of int of shape (n_listed, n_neighbors)
-        For the first rows, as many as are probably wrong, but between 100 and 1,000, the numbers of
-        their nearest rows in the learned space, without themselves; with groups of other groups.
+        For the first rows (as many as are probably wrong, but between 100 and 1,000), the indices
+        of their nearest other rows in the learned space; with groups, of rows in other groups.
     neighbor_labels : ndarray of shape (n_listed, n_neighbors)
     flip_rate : float
         The estimated share of wrong labels.
     alone : ndarray of int
-        Rows that no other row (of another group) shares the label with: nothing votes for it. Their
+        Rows whose label no other row (of another group) has, so that nothing votes for it. Their
         probability is the flip rate.
     twins : list of ndarray of int
-        Rows that are equal in all features but not in their labels, a group each; first those in
-        which the fewest rows contradict the most.
+        Groups of rows with equal features but different labels, ordered: first those in which the
+        fewest rows contradict the most.
     far : FarRows
-        Whether they have a label or not.
+        Outliers among all rows, labelled or not.
     """
 
     classes: np.ndarray
@@ -119,14 +119,13 @@ class LabelIssues:
 
     @property
     def n_issues(self) -> int:
-        """Return the expected number of wrong labels, rounded: so many of the first rows are worth
-        a look.
-        """
+        """Return the expected number of wrong labels, i.e. how many of the first rows to check."""
         return round(float(self.probabilities.sum()))
 
     def to_frame(self) -> Any:
-        """Return the ranking as a pandas DataFrame with the columns row, label, predicted,
-        probability and expected.
+        """Return the ranking as a pandas DataFrame.
+
+        The columns are row, label, predicted, probability and expected.
         """
         import pandas as pd
 
@@ -153,37 +152,38 @@ def label_issues(
 ) -> LabelIssues:
     r"""Rank the rows of a table by how probably their label is wrong.
 
-    Every row is labelled by maps and votes of `NCAClassifier` that have not seen it, and the lower
-    the vote V for its given label, the earlier it comes. The probability is that of a label which
-    was replaced at random: with the probability e, by each other of C classes alike. The votes are
-    taken for the distribution of the labels as given, so that the true one, t, has
+    Every row is predicted by maps and votes of `NCAClassifier` that have not seen it. Rows are
+    ranked by the vote V for their given label, the lowest first. The probability assumes that a
+    label was replaced at random with probability e, by each other of C classes alike, and that the
+    votes are the distribution of the given labels. The true label t then has
 
     .. math:: P(t = y) = q = \frac{V - e/(C-1)}{1 - e - e/(C-1)}, \quad
        P(\text{wrong} \mid y) = \frac{(1 - q) \, e/(C-1)}{q \, (1 - e) + (1 - q) \, e/(C-1)},
 
-    where q is at least a twentieth of e / (C - 1): votes are not that exact. If fewer than n e
-    labels are then expected to be wrong, the odds of all rows are multiplied by one number, such
-    that so many are. The share e is that of the rows whose label is another one than the vote's
-    among the half with the surest votes: it assumes that classes do not overlap there [1]_. Where
-    they overlap everywhere, it comes out too large.
+    where q is at least a twentieth of e / (C - 1), since votes are not more accurate than that. If
+    fewer than n e labels are then expected to be wrong, the odds of all rows are multiplied by a
+    common factor that makes it n e. The share e is estimated as the share of rows whose label
+    differs from the predicted one, among the half with the surest votes. This assumes that classes
+    do not overlap there [1]_; if they overlap everywhere, e is too large.
 
     Parameters
     ----------
     X : data frame (pandas, polars or pyarrow), array or sparse matrix of shape (n, p)
     y : str, or array of shape (n,)
-        The labels, or the name of their column in a data frame. Rows without one (None, NaN) are
-        left out of the ranking.
+        The labels, or the name of their column in a data frame. Rows without a label (None, NaN)
+        are left out of the ranking.
     groups : array of shape (n,), default=None
-        Groups of rows that belong together, such as those of one patient: a row is labelled by rows
-        of other groups.
+        Groups of rows that belong together, such as those of one patient. Each row is predicted by
+        rows of other groups.
     n_neighbors : int, default=5
-        How many of the nearest rows are named.
+        Number of nearest rows to list.
     features : sequence of p Feature, default=None
-        Where X was encoded by `TableEncoder(missing="keep")`: `nearkin.tables.features_of` it.
+        `nearkin.tables.features_of` the encoder, if X was encoded by
+        `TableEncoder(missing="keep")`.
     random_state : int, RandomState or None, default=0
-        Seed of the folds, and of what else is drawn for more than 2,000 rows.
+        Seed of the folds, and of other random choices for more than 2,000 rows.
     progress : callable, default=None
-        Called as `progress(fits that are done, fits in all)`.
+        Called as `progress(number of fits done, number of all fits)`.
 
     Returns
     -------
@@ -192,25 +192,25 @@ def label_issues(
     Raises
     ------
     ValueError
-        If labels are numbers to predict (real ones, or more than 20 whole ones of which a single
-        row has more than a quarter), mix strings and numbers, form a single class, or more classes
-        than half the rows, and for what `NCAClassifier.fit` refuses.
+        If labels are a regression target (real numbers, or more than 20 whole ones of which more
+        than a quarter occur in a single row), mix strings and numbers, form a single class, or more
+        classes than half the rows; also for invalid input of `NCAClassifier.fit`.
 
     Notes
     -----
-    Up to 2,000 rows: the held-out votes of two fits are averaged, with other folds; in the second
-    every row has the weight of the first vote for its label, at least .02. More rows: three folds,
-    each labelled by a fit to the others. So it takes two or three times as long as
-    `NCAClassifier.fit`.
+    Up to 2,000 rows, the held-out votes of two fits with different folds are averaged; in the
+    second fit, every row is weighted by the first vote for its label, at least .02. With more rows
+    there are three folds, each predicted by a fit to the others. It thus takes two or three times
+    as long as `NCAClassifier.fit`.
 
-    Identical rows are not kept together: a copy of a row with the same label speaks for that label.
-    Give `groups` where copies mean nothing.
+    Identical rows are not kept together: a copy of a row with the same label supports that label.
+    Use `groups` if copies carry no information.
 
     References
     ----------
     .. [1] Curtis G. Northcutt, Lu Jiang and Isaac L. Chuang, "Confident Learning: Estimating
-       Uncertainty in Dataset Labels", Journal of Artificial Intelligence Research 70, 2021: noise
-       by classes, estimated from confident rows.
+       Uncertainty in Dataset Labels", Journal of Artificial Intelligence Research 70, 2021
+       (class-conditional noise, estimated from confident rows).
 
     Examples
     --------
@@ -271,7 +271,7 @@ def label_issues(
 
 
 def _with_labels(X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return rows and labels, where these may be a column."""
+    """Return rows and labels; the labels may be a column of X."""
     if not isinstance(y, str):
         return X, column_or_1d(np.asarray(y), warn=True)
     if hasattr(X, "to_pandas"):  # polars, pyarrow
@@ -284,7 +284,7 @@ def _with_labels(X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 
 def no_classes(labels: np.ndarray) -> str | None:
-    """Return why labels cannot be looked at as classes, with the remedy; None where they can."""
+    """Return why labels cannot be treated as classes, with the remedy; None if they can."""
     if labels.dtype == object and any(isinstance(label, str) for label in labels):
         labels = labels.astype(str)
     values, sizes = np.unique(labels, return_counts=True)
@@ -304,13 +304,14 @@ def no_classes(labels: np.ndarray) -> str | None:
     return None
 
 
-# Held-out votes for every row, and the rows that are near it.
+# Held-out votes for every row, and its nearest rows.
 
 
 @dataclass(frozen=True)
 class Voted:
-    """Votes (r, C) for some rows, by rows that were held out of their maps; and a function of rows
-    and k that returns their k nearest other rows.
+    """Votes (r, C) for some rows by held-out maps, and a function for their nearest other rows.
+
+    The function takes rows and k.
     """
 
     rows: np.ndarray
@@ -326,7 +327,7 @@ def _by_members(
     random_state: Any,
     progress: Progress | None,
 ) -> Voted:
-    """Return the mean of the held-out votes of several fits to all rows."""
+    """Return the held-out votes of several fits to all rows, averaged."""
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     total, weights = np.zeros((len(y), y.max() + 1)), None
     for done in range(1, ROUNDS + 1):
@@ -344,7 +345,8 @@ def _by_members(
     def neighbors(queries: np.ndarray, k: int) -> np.ndarray:
         return _nearest_others(model, X[queries], k, own, own[queries])
 
-    # nothing votes for a class that is in no training part, or for rows that were never held out
+    # nothing votes for a class missing from all training parts, or for rows that were never held
+    # out
     voted = np.concatenate([test[np.isin(y[test], y[train])] for train, test in folds])
     return Voted(voted, total[voted] / ROUNDS, neighbors)
 
@@ -357,7 +359,7 @@ def _by_folds(
     random_state: Any,
     progress: Progress | None,
 ) -> Voted:
-    """Return the votes of fits to all folds but that of a row."""
+    """Return the votes of fits to all other folds."""
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     folds, fits = _folds(X, y, groups, CROSS_FITS, rng), []
     fold_of, votes = np.full(len(y), 0), np.full((len(y), y.max() + 1), np.nan)
@@ -377,7 +379,7 @@ def _by_folds(
             at = np.flatnonzero(fold_of[queries] == number)
             if len(at):
                 rows = queries[at]
-                # a row that is alone in its class is a training row of its own fold
+                # a row that is alone in its class is in the training part of its own fold
                 out[at] = train[_nearest_others(fits[number], X[rows], k, train, rows)]
         return out
 
@@ -388,8 +390,9 @@ def _by_folds(
 def _nearest_others(
     model: NCAClassifier, X: Any, k: int, own: np.ndarray, own_of_queries: np.ndarray
 ) -> np.ndarray:
-    """Return the k training rows that are nearest to each of some rows and have another number in
-    `own` than these; where there are fewer, then those that have the same.
+    """Return the k training rows nearest to each of some rows, with a different number in `own`.
+
+    If there are too few, rows with the same number follow.
     """
     n_found = min(len(own), k + np.unique(own, return_counts=True)[1].max())
     found = model.kneighbors(X, n_found, return_distance=False)
@@ -400,7 +403,7 @@ def _nearest_others(
 def _folds(
     X: Any, y: np.ndarray, groups: np.ndarray | None, n_splits: int, rng: np.random.Generator
 ) -> list[TrainTest]:
-    """Return folds with about the same share of every class: drawn, or such as split no group."""
+    """Return stratified folds: random ones, or ones that keep groups together."""
     if groups is None:
         return inner_folds(filled(X), y, n_splits, rng)
     splitter = StratifiedGroupKFold(min(n_splits, groups.max() + 1))
@@ -408,8 +411,9 @@ def _folds(
 
 
 def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the probability that each label is wrong, and the share of wrong labels: see
-    `label_issues`.
+    """Return the probability that each label is wrong, and the share of wrong labels.
+
+    See `label_issues`.
 
     Parameters
     ----------
@@ -422,7 +426,7 @@ def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, floa
     V, y = votes[rows], codes[rows]
     disputed = (V.argmax(axis=1) != y)[np.argsort(-V.max(axis=1), kind="stable")]
     e = disputed[: max(1, round(SURE_SHARE * len(y)))].mean()
-    # labels drawn at random are right once in C
+    # random labels are correct once in C
     e = float(np.clip(e, LEAST_WRONG / len(y), MOST_RANDOM * (1 - 1 / votes.shape[1])))
     of_one = e / (votes.shape[1] - 1)
     q = (V[np.arange(len(y)), y] - of_one) / (1 - e - of_one)
@@ -436,8 +440,9 @@ def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, floa
 
 
 def contradictory_twins(X: Any, y: np.ndarray) -> list[np.ndarray]:
-    """Return groups of rows that are equal in all features, and not all of one class: first those
-    in which the fewest rows contradict the most.
+    """Return groups of rows with equal features that are not all of one class.
+
+    Groups in which the fewest rows contradict the most come first.
     """
     twins = identical_rows(filled(X))
     order = np.argsort(twins, kind="stable")
@@ -451,7 +456,7 @@ def contradictory_twins(X: Any, y: np.ndarray) -> list[np.ndarray]:
     return sorted(groups, key=contradicting)
 
 
-# Rows far from all others.
+# Outliers.
 
 FAR_NEIGHBORS = 5
 FEWEST_ROWS = 20
@@ -460,14 +465,14 @@ COMPARED_ROWS = 10_000
 
 
 def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
-    """Return rows whose fifth nearest other row is far: of the logarithms of these distances those
-    beyond three interquartile ranges above the third quartile, "far out" by Tukey (1977), and at
-    least twice that quartile.
+    """Return rows whose fifth nearest other row is far.
 
-    Distances are those of the table, with numbers in standard deviations and values of a category 0
-    or 1, not those of a learned space, to which columns that do not tell classes apart mean
-    nothing. Of more than 10,000 rows these are compared with so many that are drawn, and those that
-    are far then with all. Sparse rows are not looked at, nor fewer than 20.
+    "Far" means that the logarithm of this distance is beyond three interquartile ranges above the
+    third quartile ("far out", Tukey 1977), and the distance at least twice that quartile. Distances
+    are those of the table, with numbers in standard deviations and categories as 0 or 1, not those
+    of a learned space, which ignores columns that do not separate the classes. With more than
+    10,000 rows, they are compared with that many random rows, and the far ones then with all.
+    Sparse rows, and fewer than 20 rows, are not examined.
     """
     nothing = FarRows(np.empty(0, dtype=int), np.empty(0), np.empty(0, dtype=int))
     n, p = X.shape
@@ -480,13 +485,13 @@ def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
         Z = filled(X).astype(np.float64)
         units = Z.std(axis=0)
         units[levels] = 1
-        units[p:] = 1  # what says where a cell was missing
+        units[p:] = 1  # the indicators of missing cells
         Z = (Z - Z.mean(axis=0)) / np.where(units > 0, units, 1)
     Z = Z[:, np.isfinite(Z).all(axis=0)]
     of_column = np.append(columns, columns[gaps])
 
     def nearest(rows: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return distances to the fifth nearest of some others, and the numbers of all five."""
+        """Return distances to the fifth nearest of the others, and the indices of all five."""
         index, k = EXACT.index(Z[others], FAR_NEIGHBORS + 1), FAR_NEIGHBORS + 1
         distances, found = np.empty(len(rows)), np.empty((len(rows), FAR_NEIGHBORS), dtype=int)
         for block in row_blocks(len(rows), k):

@@ -1,5 +1,7 @@
-"""Maps of encoded tables: members on inner folds follow one path of penalties, choose the penalty
-and the vote by their held-out rows, and are merged into one map.
+"""Maps of encoded tables.
+
+Members on inner folds follow one path of penalties, choose the penalty and the vote by their
+held-out rows, and are merged into one map.
 """
 
 from __future__ import annotations
@@ -24,26 +26,26 @@ from ..linalg import eigh, row_signs, svd
 from ..objectives.kernel_regression import Loss, prediction_loss
 from .votes import Expert, HeldOut, Part, Prediction, SoftVote, experts
 
-# descending: the first maps are quick and rough
+# descending: the first maps are cheap and rough
 ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
-WORSE = 1.02  # of the lowest held-out loss: the path ends there
-# of the norm of the init: a map that the penalty has shrunk so far is no init for the next
+WORSE = 1.02  # relative to the lowest held-out loss: where the path ends
+# relative to the norm of the init: a map shrunk below this by the penalty is not the next init
 COLLAPSED = 0.2
-# Of the axes of a map: which are short, in lengths of the longest; with how many of these a descent
-# begins; and how long one is that is added.
+# For the axes of a map: the length below which they are short, relative to the longest; the number
+# of short ones with which a descent starts; and the length of an added one.
 SHORT, SPARE, ADDED = 0.03, 6, 0.01
 MAX_ITER, TOL = 12, 1e-4  # a map that is stopped early has overfitted less
-# of the stochastic descent: steps of a round, up to how many rows; rows of a step
+# of stochastic descent: steps per round and up to how many rows; anchors and rows per step
 STEPS, STEPS_UP_TO, ANCHORS, ROWS = 300, 10_000, 256, 4096
-MOST_VOTERS = 10_000  # for the rows that are held out, after each round of it
-# variance of the embedded rows, in units in which a vote falls by the factor e from 0 to 1
+MOST_VOTERS = 10_000  # for the held-out rows, after each round of stochastic descent
+# variance of the embedded rows, in units in which a vote falls by a factor of e from 0 to 1
 FLAT = 1e-4
-STEP = 0.03  # first length of a step, in norms of the map
+STEP = 0.03  # the first step length, relative to the norm of the map
 
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded rows with what is to be predicted.
+    """Encoded rows and their targets.
 
     Attributes
     ----------
@@ -51,10 +53,10 @@ class LabelledRows:
     Y : ndarray of shape (n, q), float32
         Standardized numbers, or indicators of classes.
     groups : ndarray of shape (r,)
-        Numbers of the columns that have features, from 0: equal for features of one column.
+        Column codes from 0, equal for features of the same column.
     loss : squared_error or log_loss
     weights : ndarray of shape (n,) or None
-        Of the rows, 1 in the mean: how much their losses count, and their votes.
+        Weights of the rows, of mean 1, for their losses and their votes.
     """
 
     X: np.ndarray
@@ -65,7 +67,7 @@ class LabelledRows:
 
     @classmethod
     def of(cls, encoder: Any, X: Any, Y: np.ndarray, loss: Loss, weights: Any = None) -> Self:
-        """Return the rows of a table as an encoder encodes them."""
+        """Return the rows of a table, encoded."""
         groups = np.unique(encoder.groups_, return_inverse=True)[1]
         return cls(encoder.transform(X), Y.astype(np.float32), groups, loss, weights)
 
@@ -79,8 +81,9 @@ class LabelledRows:
 
 
 def start_of(X: Any, m: int) -> tuple[float, np.ndarray]:
-    """Return the typical distance of neighbouring rows, and a map (at most m, r) of rows in this
-    unit, with which a descent begins: to their first principal components.
+    """Return the typical distance of neighbouring rows, and an init: PCA of rows in this unit.
+
+    The init has shape (at most m, r).
     """
     rows = UnitRows.of(X, dtype=np.float32, n_rows=UNIT_ROWS)
     B = directions("pca", rows.X, min(m, X.shape[0] - 1))
@@ -88,8 +91,9 @@ def start_of(X: Any, m: int) -> tuple[float, np.ndarray]:
 
 
 class Member:
-    """A map that is learned from the training part of a fold, and judged by the votes for its test
-    part. The descent begins with `init`, a map of rows in a `unit`.
+    """A map learned from the training part of a fold and evaluated by the votes for its test part.
+
+    The descent starts from `init`, a map of rows in units of `unit`.
     """
 
     def __init__(
@@ -105,7 +109,7 @@ class Member:
         self.B = self.init = init
 
     def descend(self, alpha: float) -> np.ndarray:
-        """Go on to the map for a penalty; return it as a map of the features."""
+        """Continue the descent with a penalty; return the map of the features."""
         n, rows = len(self.training), self.training
 
         def loss(B: np.ndarray) -> tuple[float, np.ndarray]:
@@ -122,15 +126,13 @@ class Member:
         return (self.B / self.unit).astype(np.float32)
 
     def embedded(self, A: np.ndarray) -> Part:
-        """Return the test part and the training part in the learned space, and what the latter
-        votes about.
-        """
+        """Return test and training part in the learned space, and the targets of the latter."""
         rows = self.training
         return self.queries @ A.T, rows.X @ A.T, rows.Y, rows.weights
 
 
 class PathPoint(NamedTuple):
-    """A penalty on the path: the maps of the members, and the held-out loss of their best votes."""
+    """A penalty on the path, the members' maps, and the held-out loss of their best votes."""
 
     alpha: float
     maps: Sequence[np.ndarray]
@@ -141,26 +143,26 @@ class PathPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class LearnedMap:
-    """A map of encoded rows, and how rows that it has not seen are voted for.
+    """A map of encoded rows, with votes for held-out rows.
 
     Attributes
     ----------
     components : ndarray of shape (at most m times members, r)
-        The map whose metric is the mean of the members', or what stochastic gradient made of it.
+        The map whose metric is the mean of the members', or its refinement by stochastic gradient.
     held_out : HeldOut
-        Rows that were held out, in the learned spaces of the members, or in that of stochastic
-        gradient before its half round on all rows.
+        Held-out rows in the learned spaces of the members, or in that of stochastic gradient before
+        its last half round on all rows.
     temperature : float
-        The best one of their votes by squared distances, those of NCA's objective.
+        The best temperature of votes by squared distances, those of NCA's objective.
     alpha : float
     scores : dict of float to float
         Minus the mean held-out loss of every penalty.
     unit : float
         The typical distance of neighbouring rows.
     init : ndarray of shape (at most m, r)
-        With which the descents began, of rows in this unit.
+        The start of the descents, for rows in this unit.
     n_voters : float
-        How many rows voted for one that was held out, in the mean.
+        Mean number of rows that voted for a held-out row.
     status : Status
         CONVERGED, STOPPED or INTERRUPTED.
     distance : {"auto", "squared", "plain"}
@@ -180,7 +182,7 @@ class LearnedMap:
 
     @cached_property
     def experts(self) -> list[Prediction]:
-        """Return what may vote in its space, and what it predicts for the held-out rows."""
+        """Return the experts in its space, with their predictions for the held-out rows."""
         return experts(self.held_out, self.distance, self.temperature)
 
 
@@ -195,12 +197,12 @@ def member_path(
 ) -> LearnedMap:
     """Learn a map for each fold and penalty; choose the penalty by the votes for held-out rows.
 
-    Every descent begins with the map of the penalty before. The penalty with the lowest mean
-    held-out loss of votes by squared distances, at their best temperature, is taken; the path ends
-    where that rises.
+    Every descent starts from the map of the previous penalty. The penalty with the lowest mean
+    held-out loss is chosen, for votes by squared distances at their best temperature; the path ends
+    when this loss rises.
 
-    After each penalty `stop` is called with a function that returns what there is to be found so
-    far; True ends the path, and so does an interrupt, once there is something.
+    After each penalty, `stop` is called with a function that returns the result so far. The path
+    ends if it returns True, or at an interrupt once there is a result.
     """
     learned_from = np.unique(np.concatenate([train for train, _ in folds]))
     unit, init = start_of(rows.X[learned_from], m)
@@ -246,15 +248,14 @@ def member_path(
 
 
 def merged(maps: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the map whose metric is the mean of those of some maps, along its principal
-    directions.
-    """
+    """Return the map whose metric is the mean of those of some maps, along its principal axes."""
     return along_own_axes(np.vstack(maps) / len(maps) ** 0.5).astype(np.float32)
 
 
 def along_own_axes(A: np.ndarray) -> np.ndarray:
-    """Return a map whose metric is the same, and whose rows are orthogonal, the longest first,
-    without those of no length; of a map that is 0, all.
+    """Return a map with the same metric, whose rows are orthogonal, the longest first.
+
+    Rows of zero length are dropped, unless the map is 0.
     """
     _, s, Vt = svd(A.astype(np.float64), full_matrices=False)
     kept = s >= 1e-6 * s[0]
@@ -262,11 +263,10 @@ def along_own_axes(A: np.ndarray) -> np.ndarray:
 
 
 def with_room(A: np.ndarray, init: np.ndarray) -> np.ndarray:
-    """Return a map along its own axes, from which a descent begins: the long ones, and 6 short ones
-    that may grow, but not more in all than `init` has.
+    """Return a map along its own axes, with room to grow, as the start of a descent.
 
-    Where it has fewer short ones, the first rows of `init`, shortened, stand in. More would only
-    take time.
+    It has the long axes and 6 short ones, in total at most as many as `init`. Missing short ones
+    are replaced by the first rows of `init`, shortened. More would only take time.
     """
     A = along_own_axes(A)
     lengths, of_init = np.linalg.norm(A, axis=1), np.linalg.norm(init, axis=1, keepdims=True)
@@ -283,11 +283,12 @@ def refined(
     alphas: Sequence[float],
     rng: np.random.Generator,
 ) -> LearnedMap:
-    """Go on with the members' map by stochastic gradient on all rows but those held out, one round
-    for each penalty, until the loss of the held-out rows rises; then half a round on all rows. An
-    interrupt ends it there, once there is a round.
+    """Refine the members' map by stochastic gradient on all rows except held-out ones.
 
-    A step draws rows, of which the first 256 are predicted by the others: of n rows
+    There is one round for each penalty, until the held-out loss rises, then half a round on all
+    rows. An interrupt ends it there, once a round is complete.
+
+    A step draws rows, of which the first 256 are predicted by the others. For n rows, these are
 
         max(4096, sqrt(250 n))    in    300 max(1, n / 10000)^(1/4)    steps of a round.
     """
@@ -301,7 +302,7 @@ def refined(
         return HeldOut([part], tested.Y, tested.loss, tested.weights)
 
     def descend(A: np.ndarray, alpha: float, among: np.ndarray, first: int = 0) -> np.ndarray:
-        """Take a round's steps from the first on, by some of the rows."""
+        """Take the steps of a round from `first` on, with some of the rows."""
         n = len(among)
         n_drawn = min(n, max(ROWS, int((250 * n) ** 0.5)))
         n_anchors = min(ANCHORS, n_drawn)
@@ -372,14 +373,15 @@ class VotingSpace:
 
     @classmethod
     def of(cls, encoder: Any, found: LearnedMap, shares: np.ndarray, X: Any) -> Self:
-        """Return the space of a map, scaled so that the squared distance is the exponent of its
-        votes, times the share of these in a prediction.
+        """Return the space of a map, scaled such that squared distances are the exponents of its
+        votes.
 
-        Distances in several such spaces, side by side, are their means by share.
+        They are also multiplied by the share of these votes in a prediction. Distances in several
+        such spaces, side by side, are thus means weighted by share.
         """
         kept = [(one.predictor, s) for one, s in zip(found.experts, shares, strict=True) if s > 0]
         total = sum(share for _, share in kept)
-        # The held-out rows had fewer voters: the more there are, the nearer are those that count.
+        # The held-out rows had fewer voters; the more voters, the closer the ones that count.
         nearer = (found.n_voters / X.shape[0]) ** 0.5
         experts, logs = [], 0.0
         for predictor, share in kept:
@@ -406,11 +408,10 @@ class VotingSpace:
 
 
 def along_principal_axes(Z: np.ndarray) -> np.ndarray:
-    """Return the rotation (m', m) of embedded rows to their principal axes, the longest first; the
-    last are left out.
+    """Return the rotation (m', m) of embedded rows to their principal axes, the longest first.
 
-    Rows lie apart by at most FLAT, the variance along all of these: votes do not notice. One axis
-    stays where no column matters.
+    The last axes are dropped if the total variance along them is at most FLAT, which does not
+    affect votes. One axis is kept if no column matters.
     """
     variance, axes = eigh(np.cov(Z, rowvar=False, bias=True).reshape(Z.shape[1], -1))
     n_flat = np.count_nonzero(np.cumsum(variance)[:-1] < FLAT)

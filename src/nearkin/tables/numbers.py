@@ -1,7 +1,7 @@
-"""Text that is a number: in the styles of spreadsheets, with units, limits and marks, as durations
+"""Text that is a number: in the formats of spreadsheets, with units, limits and marks, as durations
 and ranges; and numbers that may stand for something else.
 
-What a style leaves open, the decimal mark and the unit, is learned for a column as a whole.
+The decimal mark and the unit are inferred for a column as a whole.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ CURRENCY = rf"(?:US|CA|C|AU|A|NZ|HK|R)?\$|[€£¥₹₽₩₺₪฿₫]|{CODES}
 _BARE = re.compile(r"[+-]?(?:\d*\.?\d*(?:e[+-]?\d+)?|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
 TRUTH = {"true": 1.0, "false": 0.0}
 TRUTH_UNIT = "truth value"
-DECIMAL_MARKS = {".": ",", ",": "."}  # the decimal mark, and what groups thousands then
-EITHER = ".,"  # each number has one of them, and it is clear which
+DECIMAL_MARKS = {".": ",", ",": "."}  # decimal mark and thousands separator
+EITHER = ".,"  # each number uses one of them, unambiguously
 
-# What a column of text that is numbers holds: numbers alone, or one of the forms with more than
+# The form of a column of text that is numbers: plain numbers, or one of the forms with more than
 # digits.
 PLAIN, QUANTITY, DURATION, RANGE = "", "quantity", "duration", "range"
 FORMS = (QUANTITY, DURATION, RANGE)
-LONGEST = 40  # characters of a quantity, a duration or a range
-MOST_UNITS = 5  # that a column of quantities may mix, if it is to look like one
-SAMPLE = 100  # values by which it is recognized what a column looks like
+LONGEST = 40  # maximum length of a quantity, a duration or a range
+MOST_UNITS = 5  # maximum number of units in a column that looks like quantities
+SAMPLE = 100  # values that determine what a column looks like
 
 
 class Numbers(NamedTuple):
-    """What the values of a column are: a number for each, with which others are read alike."""
+    """The values of a column as numbers, and how others are read in the same way."""
 
     numbers: np.ndarray
     form: str
@@ -50,7 +50,7 @@ class Numbers(NamedTuple):
     how: str  # an example, and how it was read
 
 
-# Numbers in one of the styles of spreadsheets: "12.3%", "€12.30", "1,234.5", "12,5", "(12.30)".
+# Numbers in the formats of spreadsheets: "12.3%", "€12.30", "1,234.5", "12,5", "(12.30)".
 
 
 @cache
@@ -72,9 +72,10 @@ def _pattern(decimal: str) -> re.Pattern[str]:
 
 
 def read_number(text: str, decimal: str = ".") -> tuple[float, str] | None:
-    """Return a number and its unit, "%", a currency or ""; None where the text is no number.
+    """Return a number and its unit ("%", a currency or ""), or None if the text is not a number.
 
-    By `EITHER` mark "12.5" and "12,5" are the same number, and "1,234", which may be two, is none.
+    With the mark `EITHER`, "12.5" and "12,5" are the same number, and "1,234" is ambiguous, so
+    None.
     """
     if decimal == EITHER:
         numbers = {read_number(text, mark) for mark in DECIMAL_MARKS} - {None}
@@ -102,8 +103,9 @@ def _read_plain(value: str, decimal: str, unit: str) -> float:
 
 
 def learn_numbers(values: Sequence[str], decimal: str, counts: Any = None) -> Numbers | None:
-    """Return the numbers that all of some values are, with one unit, however many rows have each;
-    None where they do not agree.
+    """Return the numbers if all values are numbers of one unit, else None.
+
+    `counts` is ignored.
     """
     if values and all(value.lower() in TRUTH for value in values):
         numbers = [TRUTH[value.lower()] for value in values]
@@ -119,10 +121,9 @@ def learn_numbers(values: Sequence[str], decimal: str, counts: Any = None) -> Nu
 def _by_one_mark(
     values: Sequence[str], decimal: str, read: Callable[[str, str], Any]
 ) -> tuple[list[Any], str]:
-    """Return what all values are by one decimal mark, of the same unit, and the mark; none where
-    they do not agree.
+    """Return all values read with one decimal mark and one unit, and the mark; empty if impossible.
 
-    The other mark is tried where the values are no numbers by the usual one, and then either.
+    The other mark is tried if the values are not numbers with the usual one, then either.
     """
     for mark in (decimal, DECIMAL_MARKS[decimal], EITHER):
         found: list[Any] = []
@@ -137,20 +138,20 @@ def _by_one_mark(
 
 
 def _mark_note(values: Sequence[str], mark: str) -> str:
-    """Return how commas were read, unless they group thousands or there are none."""
+    """Return how commas were read, unless they are thousands separators or do not occur."""
     if mark == EITHER:
         return ", decimal points and commas"
     has_commas = mark == "," and any("," in value for value in values)
     return ", decimal comma" if has_commas else ""
 
 
-# Text that holds numbers in more than digits: "72.1 kg", "<0.1", "0.196*", "7/10", "3h 12min",
-# "31:05:09", "10-19". A column is read where all its values share one of these forms. What others
-# look like, `looks_like` says.
+# Text with more than digits: "72.1 kg", "<0.1", "0.196*", "7/10", "3h 12min", "31:05:09", "10-19".
+# A column is read if all its values have the same of these forms. For others, `looks_like` says
+# what they look like.
 
 
 def may_hold(values: Sequence[str], longest: int) -> bool:
-    """Return whether the first values are short and have digits: the others are worth a look."""
+    """Return whether the first values are short and have digits, so that all should be examined."""
     few = values[:10]
     fits = [len(value) <= longest and any(map(str.isdigit, value)) for value in few]
     return bool(few) and all(fits)
@@ -174,7 +175,7 @@ LIMITS = ("<", ">", "≤", "≥", "<=", ">=")
 _OUT_OF = re.compile(r"(?:/|of|out of) ?(\d+)")
 _HALVES_OF_A_DAY = {"am", "pm", "a.m.", "p.m."}
 
-# Units of one kind, which differ by a factor. Of bytes the prefixes are the decimal ones.
+# Units of one kind, which differ by a factor. Prefixes of bytes are decimal.
 _PREFIXES = {
     **{"n": 1e-9, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "c": 1e-2, "d": 0.1, "": 1.0},
     **{"h": 1e2, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12},
@@ -182,7 +183,7 @@ _PREFIXES = {
 
 
 def _kind(units: str, prefixes: str, **more: float) -> dict[str, float]:
-    """Return units of a kind, with each of these prefixes and without one, and others."""
+    """Return the units of a kind, with each of the prefixes and without, and further units."""
     prefixed = {
         prefix + unit: _PREFIXES[prefix] for unit in units.split() for prefix in ("", *prefixes)
     }
@@ -208,7 +209,7 @@ _MULTIPLES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "bn": 1e9}
 
 
 class _Cell(NamedTuple):
-    """A number with what stands around it."""
+    """A number and the text around it."""
 
     number: float
     currency: str  # or "%"
@@ -219,7 +220,7 @@ class _Cell(NamedTuple):
 
 
 def _read_cell(text: str, decimal: str) -> _Cell | None:
-    """Return a number with what stands around it; None where a text is none."""
+    """Return a number and the text around it, or None if the text is not a number."""
     found = _LIMITED.fullmatch(text) if len(text) <= LONGEST else None
     if found is None:
         return None
@@ -237,7 +238,7 @@ def _read_cell(text: str, decimal: str) -> _Cell | None:
 
 
 def _unit_name(unit: str) -> str:
-    """Return a unit in one spelling: "years" is "year", "m²" is "m2"."""
+    """Return a unit in a canonical spelling: "years" becomes "year", "m²" becomes "m2"."""
     unit = unit.strip().removesuffix(".").replace("²", "2").replace("³", "3")
     unit = re.sub(r"\^(?=[23])", "", unit)
     return unit[:-1] if len(unit) > 2 and unit.endswith("s") and unit.isalpha() else unit
@@ -264,9 +265,7 @@ def _learn_measured(values: Sequence[str], counts: np.ndarray, decimal: str) -> 
 
 
 def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
-    """Return the unit in which all cells can be read; None where there is none, or where they may
-    be something else.
-    """
+    """Return the unit in which all cells can be read, or None if it is missing or ambiguous."""
     if _mostly_limits(cells, counts):
         return None
     currency, units = cells[0].currency, {cell.unit for cell in cells}
@@ -284,7 +283,7 @@ def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
     if out_of := _OUT_OF.fullmatch(unit):
         most = int(out_of[1])
         if not 2 <= most <= 1000 or max(numbers) > most or min(numbers) < 0:
-            return None  # a month and a year, or a day and a month
+            return None  # month and year, or day and month
     coded = unit.isalpha() and (len(unit) == 1 or unit.isupper())
     coded = coded and all(cell.glued and cell.number.is_integer() for cell in cells)
     if coded and differs(len(cells), int(counts.sum()), int(counts.sum())):
@@ -293,19 +292,18 @@ def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
 
 
 def _mostly_limits(cells: list[_Cell], counts: np.ndarray) -> bool:
-    """Return whether more than half of the rows with a value have a bound, whose number is not
-    known.
-    """
+    """Return whether more than half of the rows with a value only have a bound."""
     limited = np.array([cell.limit in LIMITS for cell in cells])
     return bool(counts[limited].sum() > counts.sum() / 2)
 
 
 def limits_note(values: Sequence[str], counts: np.ndarray, decimal: str) -> str | None:
-    """Return the most frequent of the limits that keep a column of numbers text, and what to write
-    in its place; None where they do not.
+    """Return the most frequent limit that keeps a column of numbers as text, and a replacement.
+
+    None if limits are not the reason.
     """
     cells, _ = _by_one_mark(values, decimal, _read_cell)
-    # where all are limits, such as "<50" and ">=50", they are categories
+    # if all are limits, such as "<50" and ">=50", they are categories
     if (
         not cells
         or all(cell.limit in LIMITS for cell in cells)
@@ -323,13 +321,13 @@ def limits_note(values: Sequence[str], counts: np.ndarray, decimal: str) -> str 
 
 
 def is_number(value: str) -> bool:
-    """Return whether text is a number by itself, maybe with a limit or a mark such as "<0.1"."""
+    """Return whether text alone is a number, possibly with a limit or a mark such as "<0.1"."""
     cells = (_read_cell(value, mark) for mark in DECIMAL_MARKS)
     return any(cell is not None and not cell.unit for cell in cells)
 
 
 def _read_quantity(value: str, decimal: str, unit: str) -> float:
-    """Return a number in a unit, NaN where text has another one that cannot be converted."""
+    """Return a number in a unit, or NaN if it cannot be converted to it."""
     cell = _read_cell(value, decimal)
     return np.nan if cell is None else _converted(cell, unit)
 
@@ -347,7 +345,7 @@ def _converted(cell: _Cell, unit: str) -> float:
     return np.nan
 
 
-# Durations, in days as those of data frames.
+# Durations, in days as in data frames.
 
 _DAY, _YEAR = 86400.0, 365.2425 * 86400
 _LENGTHS = {
@@ -364,11 +362,11 @@ _SECONDS = {name: length for names, length in _LENGTHS.items() for name in names
 _PART = re.compile(r"(\d+(?:[.,]\d+)?)\s?([^\W\d_]+)\.?(?:,? (?:and |und |et )?|,)?")
 _CLOCK = re.compile(r"(?:(\d+) days?,? )?(\d+):([0-5]\d)(?::([0-5]\d(?:[.,]\d+)?))?")
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
-_HOURS_FIRST, _MINUTES_FIRST = "h:min", "min:s"  # what two numbers with a colon are
+_HOURS_FIRST, _MINUTES_FIRST = "h:min", "min:s"  # what two numbers with a colon mean
 
 
 def _learn_durations(values: Sequence[str], counts: np.ndarray, decimal: str) -> Numbers | None:
-    """Return durations; those of one unit alone are quantities, and times of the day dates."""
+    """Return durations. Those of a single unit are quantities, and times of day are dates."""
     if any(np.isnan(_read_duration(value, decimal, _HOURS_FIRST)) for value in values):
         return None
     clocks = [_CLOCK.fullmatch(value) for value in values]
@@ -379,7 +377,7 @@ def _learn_durations(values: Sequence[str], counts: np.ndarray, decimal: str) ->
     if not any(clocks) and not several:
         words = {word.lower() for found in parts for _, word in found}
         if words <= {"m", "d", "s", "y", "w"}:
-            return None  # one letter alone may be another unit
+            return None  # a single letter may be another unit
     how = shown(values[0])
     if unit == _MINUTES_FIRST:
         how += ", two numbers are minutes and seconds"
@@ -389,7 +387,7 @@ def _learn_durations(values: Sequence[str], counts: np.ndarray, decimal: str) ->
 
 
 def _read_duration(value: str, decimal: str, unit: str) -> float:
-    """Return a duration in days, NaN where text is none."""
+    """Return a duration in days, or NaN if the text is not one."""
     sign = -1.0 if value.startswith(("-", "\u2212")) else 1.0
     text = value.lstrip("+-\u2212 ")
     if clock := _CLOCK.fullmatch(text):
@@ -405,7 +403,7 @@ def _read_duration(value: str, decimal: str, unit: str) -> float:
         days, hours, minutes, seconds = (float(part or 0) for part in iso.groups())
         return sign * (days + hours / 24 + minutes / 1440 + seconds / 86400)
     seconds, end = 0.0, 0
-    smallest = np.inf  # of the units so far, which become smaller and smaller
+    smallest = np.inf  # of the units so far, which must decrease
     for part in _PART.finditer(text):
         size = _SECONDS.get(part[2].lower(), np.nan)
         if part.start() != end or not size < smallest:
@@ -418,7 +416,7 @@ def _read_duration(value: str, decimal: str, unit: str) -> float:
     return sign * seconds / 86400 if end and not rest else np.nan
 
 
-# Ranges: a number is in the middle, and at the limit of one that is open.
+# Ranges: the number is the middle, or the limit of an open range.
 
 _NUMBER = r"[-+\u2212]?[€£¥$]?[\d.,]*\d[kKM]?"
 _CLOSED = re.compile(
@@ -434,7 +432,7 @@ _OPEN = re.compile(
 
 
 class _Range(NamedTuple):
-    """A range; one that is open has its limit on both sides, and so has a single number."""
+    """A range; an open range and a single number have the same limit on both sides."""
 
     low: float
     high: float
@@ -443,14 +441,14 @@ class _Range(NamedTuple):
 
 
 def _limit(text: str, decimal: str) -> float:
-    """Return a limit such as "$10K", NaN where text is none."""
+    """Return a limit such as "$10K", or NaN if the text is not one."""
     factor = _MULTIPLES.get(text[-1], 1.0)
     found = read_number(text if factor == 1.0 else text[:-1], decimal)
     return found[0] * factor if found else np.nan
 
 
 def _range(text: str, decimal: str) -> _Range | None:
-    """Return a range with its unit; None where text is none."""
+    """Return a range and its unit, or None if the text is not one."""
     if len(text) > LONGEST:
         return None
     found = _CLOSED.fullmatch(text)
@@ -467,15 +465,13 @@ def _range(text: str, decimal: str) -> _Range | None:
 
 
 def _read_middle(value: str, decimal: str, unit: str) -> float:
-    """Return the middle of a range in a unit, or without one; NaN where text is none."""
+    """Return the middle of a range in a unit (or without one), or NaN if the text is not one."""
     ends = _range(value, decimal)
     return (ends.low + ends.high) / 2 if ends and ends.unit in ("", unit) else np.nan
 
 
 def _learn_ranges(values: Sequence[str], counts: np.ndarray, decimal: str) -> Numbers | None:
-    """Return ranges that do not overlap and have several rows each, as bins of a number do; codes
-    are not like that.
-    """
+    """Return ranges that do not overlap and have several rows each, like bins and unlike codes."""
     found = list[_Range]()
     for value in values:
         ends = _range(value, decimal)
@@ -495,7 +491,7 @@ def _learn_ranges(values: Sequence[str], counts: np.ndarray, decimal: str) -> Nu
     return Numbers(np.array(middles), RANGE, decimal, units.pop() if units else "", example)
 
 
-# How the values of a column are read alike, once it is known what they are.
+# Reading the values of a column alike, once its form is known.
 
 READERS = {
     PLAIN: _read_plain,
@@ -506,16 +502,12 @@ READERS = {
 
 
 def read_numbers(values: Sequence[str], form: str, decimal: str, unit: str) -> np.ndarray:
-    """Return a number for each value, read as those of a column were, NaN where that is not
-    possible.
-    """
+    """Return a number for each value, read in a known form, NaN if that is not possible."""
     return np.array([READERS[form](value, decimal, unit) for value in values], dtype=float)
 
 
 def learn_quantities(values: Sequence[str], decimal: str, counts: np.ndarray) -> Numbers | None:
-    """Return what all of some values are, each of which so many rows have; None where they share no
-    form.
-    """
+    """Return a column of quantities, durations or ranges, or None if its values share no form."""
     if not may_hold(values, LONGEST):
         return None
     for learn in (_learn_measured, _learn_durations, _learn_ranges):
@@ -524,7 +516,7 @@ def learn_quantities(values: Sequence[str], decimal: str, counts: np.ndarray) ->
     return None
 
 
-# What a column looks like that is not read.
+# What an unread column looks like.
 
 _MONTH = re.compile(r"(?:0?[1-9]|1[0-2])/(?:19|20)\d\d")
 # 120/80, 30 x 40 cm, 5'11"
@@ -532,7 +524,7 @@ _PAIR = re.compile(rf"\d+(?:[.,]\d+)?\s?[/x\u00d7'\u2032]\s?\d+(?:[.,]\d+)?\s?(?
 
 
 def looks_like(values: Sequence[str], decimal: str) -> str | None:
-    """Return what most of some values look like, and the remedy; None where they are words."""
+    """Return what most values look like, with the remedy; None if they are words."""
     few = values[:SAMPLE]
 
     def is_closed(value: str) -> bool:
@@ -579,12 +571,12 @@ def looks_like(values: Sequence[str], decimal: str) -> str | None:
     return f"numbers with and without a unit, {several} (write it in all)"
 
 
-# Numbers that may stand for something else: marks of missing cells such as -999, and a
-# spreadsheet's day numbers. They are named, and stay as they are: what they mean is known to
-# whoever wrote them.
+# Numbers that may stand for something else: codes of missing cells such as -999, and a
+# spreadsheet's day numbers. They are reported but not changed, since only the author of the table
+# knows their meaning.
 
 _NINES = [int("9" * n_digits) for n_digits in range(2, 10)]
-# Of numbers: nines, and the ends of types; -9 among positive numbers.
+# Repeated nines, and the limits of integer types; -9 among positive numbers.
 SENTINELS = np.array(
     [*_NINES, *(-nines for nines in _NINES), -9, -32768, -(2**31), 2**31 - 1, 1e20, -1e20],
     dtype=float,
@@ -603,9 +595,9 @@ SPREADSHEET = datetime.date(1899, 12, 30)
 
 
 def sentinel_note(values: np.ndarray, *, dates: bool = False) -> str | None:
-    """Return e.g. "-999 in 12 rows" of a number that may mark missing cells; None where none does.
+    """Return e.g. "-999 in 12 rows" for a number that may mark missing cells, or None.
 
-    It is one of some codes, the smallest or the largest number of a column, and farther from the
+    It is one of some codes, is the smallest or largest number of a column, and is farther from the
     others than these are from each other.
     """
     codes = DATE_CODES if dates else SENTINELS
@@ -624,8 +616,9 @@ def sentinel_note(values: np.ndarray, *, dates: bool = False) -> str | None:
 
 
 def day_number_note(name: str, low: float, high: float) -> str | None:
-    """Return e.g. "45351 would be 2024-02-29" where a column of numbers is called a date and may
-    hold such days.
+    """Return e.g. "45351 would be 2024-02-29" for numbers that may be days.
+
+    The column must be named like a date.
     """
     if not FIRST_DAY <= low <= high <= LAST_DAY or not any(
         map(DATE_WORDS.fullmatch, words_of(name))

@@ -1,4 +1,4 @@
-"""Nearest neighbours for tables: encoded columns, NCA's map, the vote of all rows."""
+"""Nearest neighbours for tables: encoded columns, NCA's map, and a vote of all rows."""
 
 from __future__ import annotations
 
@@ -58,29 +58,30 @@ from .held_out import Drift, HeldOutRows, check_coverage, check_levels
 from .members import ALPHAS, LabelledRows, LearnedMap, VotingSpace, member_path, refined
 from .votes import DISTANCES, Mixture, mixed, mixture_from
 
-# What the predictors for tables share: encoded columns, a map by members, the vote of all rows.
+# Shared by the predictors for tables: encoded columns, a map from members, a vote of all rows.
 
 TrainTest = tuple[np.ndarray, np.ndarray]
 
-# of the encodings that are mixed, the first one first: it finds the penalty for all
+# of the encodings that are mixed; the first one finds the penalty for all
 BINS = (8, 1, 32)
-MIXED_ROWS = 200_000  # of more, the first encoding alone is learned
-BEFORE = 3.2  # times that penalty: where the others begin
+MIXED_ROWS = 200_000  # with more rows, only the first encoding is learned
+BEFORE = 3.2  # times that penalty: the start of the other encodings
 ROUNDS = 5  # of stochastic descent, at most
-EFFECT_ROWS = 20_000  # rows, at most, by which the effect of a column is measured
+EFFECT_ROWS = 20_000  # maximum number of rows to measure the effect of a column
 FEWEST = 4  # rows: two to learn from, in each of two folds
 
 
 def n_held(rows: Sized) -> int:
-    """Return how many of many rows are held out, until half a round of steps ends the fit."""
+    """Return how many of many rows are held out until the last half round of steps."""
     return min(MAX_ROWS, len(rows) // 5)
 
 
 class TablePredictor(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
-    """What the two predictors share; each defines `_loss`, `fit`, `_learn_targets` and
-    `_encode_targets`.
+    """Base of the two predictors.
+
+    A subclass defines `_loss`, `fit`, `_learn_targets` and `_encode_targets`.
     """
 
     _loss: Loss
@@ -107,7 +108,7 @@ class TablePredictor(
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         tags.input_tags.sparse = tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = []  # the number of rows decides
+        tags.transformer_tags.preserves_dtype = []  # depends on the number of rows
         return tags
 
     @property
@@ -122,8 +123,10 @@ class TablePredictor(
         features: Sequence[Feature] | None = None,
         folds: Sequence[TrainTest] | None = None,
     ) -> Self:
-        """Learn from a table, or from an array of these features, with members on these folds; an
-        interrupt keeps the best so far, if there is one.
+        """Learn from a table, or from an array with the given features, with members on the given
+        folds.
+
+        An interrupt keeps the best result so far, if there is one.
         """
         task = FitTask(self, X, y, None)
         X, y, weights = self._validated(X, y, sample_weight)
@@ -146,9 +149,10 @@ class TablePredictor(
     def _learn_maps(
         self, X: Any, codes: np.ndarray, folds: Sequence[TrainTest] | None, task: FitTask
     ) -> tuple[list[LearnedMap], list[LearnedMap], Sequence[TrainTest], Status]:
-        """Return a map of each encoding by the members, what stochastic gradient on many rows has
-        made of these, the folds, and how it ended; an encoding after the first that is not finished
-        is left out.
+        """Return the members' map of each encoding, its refinement on many rows, the folds and the
+        status.
+
+        The refinement is by stochastic gradient. Unfinished encodings after the first are left out.
         """
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         alphas: Sequence[float] = ALPHAS
@@ -170,7 +174,7 @@ class TablePredictor(
         try:
             for encoder in self.encoder_.encoders:
                 rows = LabelledRows.of(encoder, X, self._Y, self._loss, self._weights)
-                if not final:  # the same rows for all encodings, whose votes are mixed by them
+                if not final:  # the same rows for all encodings, whose votes are mixed on them
                     members = self._folds(rows.X, codes) if folds is None else folds
                     one_fold = len(members) == 1
                     held = members[0][1] if one_fold else rng.permutation(len(rows))[: n_held(rows)]
@@ -201,8 +205,9 @@ class TablePredictor(
         before: Sequence[LearnedMap],
         rng: np.random.Generator,
     ) -> LearnedMap:
-        """Return what stochastic gradient on many rows makes of an encoding's map; after that of
-        another encoding it takes the same penalty.
+        """Return the map of an encoding, refined by stochastic gradient on many rows.
+
+        Encodings after the first take the penalty of the first.
         """
         penalties = [found.alpha / 3**step for step in range(ROUNDS)]
         if before or not isinstance(self.alpha, str):
@@ -213,22 +218,22 @@ class TablePredictor(
             return replace(found, status=Status.INTERRUPTED)
 
     def _folds(self, encoded: Any, codes: np.ndarray) -> list[TrainTest]:
-        """Return the folds of the members; of more than 2,000 rows one, of about as many to learn
-        from, and of others that are held out.
+        """Return the folds of the members.
+
+        With more than 2,000 rows there is one fold, with about that many training rows and separate
+        held-out rows.
         """
         n = len(codes)
         if n <= MAX_ROWS:
             return inner_folds(encoded, codes, self.n_members)
         held = sample_rows(encoded, codes, n_held(codes))
-        if len(held) > n // 2:  # many small classes, of which it holds all rows
+        if len(held) > n // 2:  # many small classes, all of whose rows would be held out
             return inner_folds(encoded, codes)[:1]
         rest = np.setdiff1d(np.arange(n), held)
         return [(rest[sample_rows(encoded[rest], codes[rest], MAX_ROWS)], held)]
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray | None]:
-        """Check all that `fit` was given; return rows, targets and weights of those whose weight is
-        not 0.
-        """
+        """Check the input of `fit`; return rows, targets and weights where the weight is not 0."""
         for name, least in (("n_components", 1), ("n_members", 2)):
             check_integer(getattr(self, name), name, least)
         if self.n_bins != "auto":
@@ -258,7 +263,7 @@ class TablePredictor(
         return X, y, weights
 
     def _numbers(self, X: Any, sparse: bool, **options: Any) -> Any:
-        """Return an array of numbers, where sparse ones may come without missing ones."""
+        """Return an array of numbers; sparse ones must not have missing values."""
         refuse_sparse_gaps(X)
         return canonical_csr(
             validated(
@@ -274,7 +279,7 @@ class TablePredictor(
     def _learn_encoding(
         self, X: Any, features: Sequence[Feature] | None, weights: np.ndarray | None
     ) -> Any:
-        """Learn how a table becomes an array, and how that is encoded; return the array."""
+        """Learn how a table becomes an array and how that is encoded; return the array."""
         self._table, given = None, features
         if is_table(X):
             self._table = TableEncoder(missing="keep", drop_identifiers=False)
@@ -284,7 +289,7 @@ class TablePredictor(
             if hasattr(self._table, "feature_names_in_"):
                 self.feature_names_in_ = self._table.feature_names_in_
             X, features = self._table.transform(X), features_of(self._table)
-        self.__dict__.pop("_held_out", None)  # of a fit before
+        self.__dict__.pop("_held_out", None)  # from an earlier fit
         self._n_columns = self.n_features_in_
         if given is not None:
             self._n_columns = 1 + max(feature.column for feature in given)
@@ -295,7 +300,7 @@ class TablePredictor(
             if not isinstance(self.n_bins, str):
                 bins = (self.n_bins,)
             encoders = [BinnedEncoder(n_bins).fit(X, features=features) for n_bins in bins]
-            # where numbers have few values, more bins are the same bins
+            # for numbers with few values, more bins are the same bins
             widths = [len(encoder.groups_) for encoder in encoders]
             self.encoder_ = Encodings(
                 [encoders[widths.index(width)] for width in dict.fromkeys(widths)]
@@ -304,19 +309,21 @@ class TablePredictor(
 
     @abstractmethod
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Check the targets of the training rows, and learn their classes or their unit; return
-        them as `_encode_targets` does, and the class of each row as a number, 0 for all in a
-        regression.
+        """Check the targets of the training rows and learn their classes or their unit.
+
+        Returns the encoded targets (see `_encode_targets`) and the class code of each row, 0 for
+        all rows in a regression.
         """
 
     @abstractmethod
     def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
-        """Return what the training rows vote for, shape (n, q): indicators of the classes of which
-        `targets` are the numbers, or standardized numbers.
+        """Return what the training rows vote for, shape (n, q).
+
+        These are indicators of the class codes in `targets`, or standardized numbers.
         """
 
     def _set_maps(self, learned: Sequence[LearnedMap], X: Any) -> Self:
-        """Set what was learned of each encoding, and how the votes in their spaces are mixed."""
+        """Set the learned encodings, and the mixture of the votes in their spaces."""
         dtype = np.float64 if len(self._Y) <= FLOAT64_ROWS else np.float32
         _, shares = mixed([one.experts for one in learned], learned[0].held_out)
         spaces = [
@@ -336,7 +343,7 @@ class TablePredictor(
         return self
 
     def _effects(self, X: Any) -> np.ndarray:
-        """Return how far each column moves the rows about their mean, shape (n_columns,)."""
+        """Return the root mean square displacement of rows by each column, shape (n_columns,)."""
         if issparse(X):
             encoded = self.encoder_.transform(X)
             return norm(self.components_, axis=0) * mean_variance_axis(encoded, axis=0)[1] ** 0.5
@@ -350,8 +357,10 @@ class TablePredictor(
 
     @property
     def encoding_shares_(self) -> dict[str, float]:
-        """Return the share of each encoding in a prediction, the largest first, by how it takes
-        numbers: "8 bins", "straight lines", "32 bins"; of sparse rows "as they are".
+        """Return the share of each encoding in a prediction, the largest first.
+
+        The names say how numbers are encoded: "8 bins", "straight lines", "32 bins"; "as they are"
+        for sparse rows.
         """
         check_is_fitted(self, ["vote_", "encoder_"])
         shares = defaultdict[tuple[int, int], float](float)
@@ -360,7 +369,7 @@ class TablePredictor(
         return dict(zip(self.encoder_.names, shares.values(), strict=True))
 
     def _set_held_out(self, learned: Sequence[LearnedMap], folds: Sequence[TrainTest]) -> Self:
-        """Set what the votes of the members say of the rows that they have not seen."""
+        """Set the members' votes for rows that they have not seen."""
         votes, _ = mixed([one.experts for one in learned], learned[0].held_out)
         self.held_out_rows_ = self._rows[np.concatenate([test for _, test in folds])]
         self._held_out_folds = np.repeat(np.arange(len(folds)), [len(test) for _, test in folds])
@@ -368,8 +377,9 @@ class TablePredictor(
         return self
 
     def _keep_held_out(self, cells: Any, features: Sequence[Feature] | None) -> None:
-        """Keep what `predict_set`, `predict_quantiles`, `familiarity` and `drift` need of the
-        held-out rows, given all rows as numbers.
+        """Store what `predict_set`, `predict_quantiles`, `familiarity` and `drift` need.
+
+        This is taken from the held-out rows; `cells` are all rows as numbers.
         """
         if features is None:
             if self._table is not None:
@@ -392,21 +402,22 @@ class TablePredictor(
 
     @abstractmethod
     def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
-        """Return what `_encode_targets` was given: the numbers of classes, or numbers."""
+        """Return the input of `_encode_targets`: class codes or numbers."""
 
     @property
     def held_out(self) -> HeldOutRows | None:
-        """Return what is known of the held-out rows, for new rows that are encoded and mapped
-        already; None before `fit`, and of a model that was saved by version 0.2.
+        """Return the held-out rows, for use with new rows that are already encoded and mapped.
+
+        None before `fit`, and for models saved by version 0.2.
         """
         return getattr(self, "_held_out", None)
 
     def familiarity(self, X: Any) -> np.ndarray:
-        """Return how familiar each row is: the share of training rows that are at least as far from
-        the others.
+        """Return how familiar each row is: the share of training rows that are at least as
+        isolated.
 
-        A small value says that the row is unlike those that were learned from, and that its
-        prediction should not be relied upon, however sure it is.
+        A small value means that the row is unlike the training rows, and that its prediction should
+        not be trusted, however certain it is.
 
         Parameters
         ----------
@@ -415,18 +426,18 @@ class TablePredictor(
         Returns
         -------
         ndarray of shape (n,)
-            In (0, 1]: conformal p-values, (1 + number of held-out rows that are at least as far) /
-            (1 + n_held_out), by weights where `fit` was given some. The distance of a row is the
-            mean of those to the 5 nearest held-out rows, without the row itself, with every column
-            in standard deviations, categories as indicators: not in the learned space, which
-            forgets what does not tell the known classes apart.
+            In (0, 1]: conformal p-values, (1 + number of held-out rows at least as far) / (1 +
+            n_held_out), weighted if `fit` had weights. The distance of a row is the mean distance
+            to its 5 nearest held-out rows, excluding itself, with columns in standard deviations
+            and categories as indicators. The learned space is not used, since it ignores what does
+            not separate the known classes.
 
         Notes
         -----
-        Of rows that are exchangeable with the training rows, a share of about a, or less where
-        distances are equal, has a value of at most a. The frequency of a held-out row's value in a
-        category of many values is counted without the row, as that of a new row is. A missing
-        number counts as the mean. Columns that did not vary in training are not looked at.
+        Among rows exchangeable with the training rows, a share of about a (or less, if distances
+        are equal) has a value of at most a. For a category of many values, the frequency of a
+        held-out row's value is counted without the row, like that of a new row. A missing number
+        counts as the mean. Columns that did not vary in training are ignored.
 
         Cost: O(n n_held_out p), with n_held_out at most about 2,000.
         """
@@ -434,8 +445,8 @@ class TablePredictor(
         return self._held_out.familiarity(self._cells(X))
 
     def drift(self, X: Any) -> Drift:
-        """Say whether new rows, as a whole, still look like the training rows, and which columns
-        have moved.
+        """Test whether new rows as a whole look like the training rows, and which columns have
+        moved.
 
         Parameters
         ----------
@@ -445,31 +456,31 @@ class TablePredictor(
         Returns
         -------
         Drift
-            `has_drifted`, with a chance of at most 5 % where nothing has; the names of the columns
-            that have `moved`; p-values of all `columns` and of the rows' `familiarity`, adjusted by
+            `has_drifted`, with a false alarm rate of at most 5 %; the names of the columns that
+            have `moved`; p-values of all `columns` and of the rows' `familiarity`, adjusted by
             Holm's method.
 
         Notes
         -----
-        Each number is compared with the held-out rows, at most about 2,000, by the two-sample
-        Kolmogorov-Smirnov test, and its share of missing cells by Fisher's exact test; shares of
-        categories by the chi-squared test, where rare values and new ones count together. Of a
-        category of more than 100 values it is tested by the one-sided Kolmogorov-Smirnov test
-        whether new rows have values that were more frequent in training, or less, than chance
-        explains: a name or an identifier that nearly every row has for itself tells nothing.
-        Familiarities are compared with those of the held-out rows by the one-sided test, too: rows
-        that are more familiar than new ones, such as the training rows themselves, are no drift.
-        Weights of rows do not count. The tests know nothing of the targets, nor whether a
-        prediction suffers. Many rows make small moves significant.
+        Every column is compared with the held-out rows, at most about 2,000. For a number, a
+        two-sample Kolmogorov-Smirnov test compares the values, and Fisher's exact test the share of
+        missing cells. For a category, a chi-squared test compares the shares of the values, with
+        rare and new values pooled. For a category of more than 100 values, one-sided
+        Kolmogorov-Smirnov tests check whether new rows have values that were more frequent in
+        training, or less, than chance explains; a name or an identifier that is unique to nearly
+        every row carries no information. Familiarities are compared by a one-sided test, too: rows
+        more familiar than new ones, such as the training rows themselves, are not drift. Row
+        weights are ignored. The tests do not use the targets and do not show whether predictions
+        suffer. With many rows, small changes are significant.
 
-        Cost: that of `familiarity`, and O(p (n + n_held_out) log(n + n_held_out)).
+        Cost: that of `familiarity`, plus O(p (n + n_held_out) log(n + n_held_out)).
         """
         check_is_fitted(self, "_held_out")
         return self._held_out.drift(self._cells(X))
 
     def _decode_votes(self, votes: np.ndarray) -> np.ndarray:
-        """Return votes (n, q) as predictions: probabilities of classes, or numbers in the unit of
-        the targets, shape (n,).
+        """Return votes (n, q) as predictions: class probabilities, or numbers in the unit of y,
+        (n,).
         """
         return votes
 
@@ -482,28 +493,27 @@ class TablePredictor(
         folds: Sequence[TrainTest] | None = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Learn from rows that a `TableEncoder` has encoded; all other methods take such rows then,
-        too.
+        """Learn from rows encoded by a `TableEncoder`; all other methods then take such rows, too.
 
         Parameters
         ----------
         X : array of shape (n, p)
-            NaN where a cell is missing: of `TableEncoder(missing="keep")`.
+            As encoded by `TableEncoder(missing="keep")`; NaN for missing cells.
         y : array of shape (n,)
-            As in `fit`.
+            See `fit`.
         features : sequence of p Feature, default=None
-            `nearkin.tables.features_of` the encoder: `feature_effects_` are those of its columns.
-            Without them each is a number.
+            `nearkin.tables.features_of` the encoder; `feature_effects_` then refers to its columns.
+            Without them, each feature is a number.
         folds : sequence of (training rows, test rows), default=None
-            Of the members, in place of `n_members` folds that are cut here: such as keep the rows
-            of a group together. They hold all rows, or of more than 2,000 about so many.
+            The folds of the members, used instead of `n_members` folds, e.g. to keep the rows of a
+            group together. They hold all rows, or about 2,000 if there are more.
         sample_weight : array of shape (n,), default=None
-            As in `fit`.
+            See `fit`.
         """
         return self._fit(X, y, sample_weight, features, folds)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return rows in the learned space.
+        """Map rows into the learned space.
 
         Parameters
         ----------
@@ -513,13 +523,13 @@ class TablePredictor(
         -------
         Z : ndarray of shape (n, m)
             The spaces of the encodings side by side, each along the principal axes of the training
-            rows, the longest first; up to 2,000 of these in float64, else in float32.
+            rows, the longest first; float64 for up to 2,000 training rows, else float32.
         """
         X = self._cells(X)
         return self.encoder_.transform(X) @ self.components_.T
 
     def _cells(self, X: Any) -> Any:
-        """Return rows as numbers, NaN where a cell is missing."""
+        """Return rows as numbers, NaN for missing cells."""
         check_is_fitted(self, "components_")
         refuse_foreign(X)
         if self._table is None:
@@ -527,33 +537,33 @@ class TablePredictor(
         return self._table.transform(X)
 
     def vote(self, Z: np.ndarray) -> np.ndarray:
-        """Return what all training rows vote for rows in the learned space, (n, m).
+        """Return the vote of all training rows for rows in the learned space, (n, m).
 
         Returns
         -------
         ndarray of shape (n, n_classes) or (n,)
-            The probability of every class, or numbers.
+            Class probabilities, or numbers.
         """
         return self._decode_votes(self.vote_.predict(Z, self._Z, self._Y, self._weights))
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
-        """Return what a saved model keeps of the map and the vote, but for the rows that vote.
+        """Return the state of the map and the vote for a saved model, without the voting rows.
 
         Returns
         -------
         arrays : dict of str to ndarray
-            "components", (m, r) of the features of the `Encodings`; for sparse rows (m, p) of these
-            as they are, with an "offset" (m,) of zeros; "effects", `feature_effects_`;
-            "class_weights" (n_classes,), where classes were weighted; and those of the held-out
-            rows, whose names begin with "held_out".
+            "components", (m, r) of the features of the `Encodings`, or for sparse rows (m, p) of
+            the unscaled rows, with an "offset" (m,) of zeros; "effects", `feature_effects_`;
+            "class_weights" (n_classes,), if classes were weighted; and those of the held-out rows,
+            whose names begin with "held_out".
         states : dict of str to dict
-            Of numbers and texts, which JSON can hold: "bins", of the `Encodings`, empty for sparse
-            rows, and "soft_vote", of the mixture.
+            Numbers and texts, which JSON can hold: "bins" of the `Encodings`, empty for sparse
+            rows, and "soft_vote" of the mixture.
         """
         check_is_fitted(self, "components_")
         arrays = {"components": self.components_, "effects": self.feature_effects_}
         bins: dict[str, Any] = {}
-        if self.encoder_.is_sparse:  # it scales, no more
+        if self.encoder_.is_sparse:  # it only scales
             arrays["components"] = self.components_ / self.encoder_.encoders[0].scale_
             arrays["offset"] = np.zeros(len(self.components_))
         else:
@@ -571,26 +581,27 @@ class TablePredictor(
         features: Sequence[Feature],
         classes: Any = None,
     ) -> Self:
-        """Return a predictor of encoded rows, by what `to_arrays` returned; raise an error where it
-        is none.
+        """Return a predictor of encoded rows from the result of `to_arrays`; raise an error if
+        invalid.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
-            Also "voters" (n, m), the training rows in the learned space, and "answers" (n,): the
-            positions of their classes, or their numbers.
+            Also "voters" (n, m), the training rows in the learned space, and "answers" (n,), their
+            class codes or numbers.
         states : dict of str to dict
-            As `to_arrays` returns them; those of other names are passed over.
+            As from `to_arrays`; other names are ignored.
         features : sequence of Feature
-            `nearkin.tables.features_of` what encodes the rows.
+            `nearkin.tables.features_of` the encoder of the rows.
         classes : list, default=None
-            Labels, sorted, of a classifier.
+            Sorted labels of a classifier.
 
         Notes
         -----
-        Of sparse rows it has no encoder: whoever keeps their affine map maps them, and it votes.
-        Rows vote alike, whatever their weights were: labels of a weighted classifier are those of
-        the largest probability times "class_weights".
+        For sparse rows the predictor has no encoder: the caller stores their affine map and maps
+        them, and the predictor votes. Row weights are not stored, so all rows have the same vote;
+        for a classifier with class weights, the label is that of the largest probability times
+        "class_weights".
         """
         predictor = cls()
         predictor._table = predictor._weights = None
@@ -602,7 +613,7 @@ class TablePredictor(
         if classes is not None:
             predictor.classes_ = np.array(classes)
         predictor._Y = predictor._encode_targets(arrays["answers"])
-        if "held_out_votes" in arrays:  # not in models of version 0.2
+        if "held_out_votes" in arrays:  # not in models saved by version 0.2
             predictor._held_out = HeldOutRows.from_arrays(
                 arrays,
                 features,
@@ -613,29 +624,29 @@ class TablePredictor(
         return predictor
 
     def curves(self) -> Curves:
-        """Return how each column moves a row in the learned space: functions that are linear
-        between edges, or levels.
+        """Return how each column moves a row in the learned space: piecewise linear functions, or
+        levels.
 
         Returns
         -------
         dict of str to Curve or Levels
-            By the names of the columns ("x0", "x1", ... of an array); a date becomes several
+            By the names of the columns ("x0", "x1", ... for an array). A date becomes several
             numbers, such as "day (days since 1970)" and "day (week, sin)", and a category of many
-            values one, "town (frequency)". All know their `column`. Of a number: `edges` (T + 1,),
-            `values` (m, T + 1), 0 at the first edge, and `missing` (m,), the place of a missing
-            value, where the column held some; the edges span the numbers of `fit`. Of a category:
-            `names` of its L values, among them "(missing)" where some were, and `values` (m, L),
-            about their mean over the training rows. None of sparse X.
+            values becomes one, "town (frequency)". Each entry has the index of its `column`. A
+            number has `edges` (T + 1,), which span the numbers of `fit`; `values` (m, T + 1), 0 at
+            the first edge; and `missing` (m,), the position of a missing value, if there were any.
+            A category has the `names` of its L values, including "(missing)" if there were missing
+            cells, and `values` (m, L), centred at their mean over the training rows. Empty for
+            sparse X.
         """
         check_is_fitted(self, "components_")
         return self.encoder_.curves(self.components_)
 
     def kneighbors(self, X: Any, n_neighbors: int = 5, *, return_distance: bool = True) -> Any:
-        """Return the nearest training rows in the learned space; of equal weights, they tend to
-        have the largest votes.
+        """Return the nearest training rows in the learned space.
 
-        Squared distances are the sums of those in the spaces of the encodings, which are scaled by
-        their shares of a prediction.
+        For equal weights, these tend to have the largest votes. Squared distances are sums over the
+        spaces of the encodings, scaled by their shares of a prediction.
 
         Parameters
         ----------
@@ -646,9 +657,9 @@ class TablePredictor(
         Returns
         -------
         distances : ndarray of shape (n, n_neighbors)
-            Ascending; not without `return_distance`.
+            Ascending; omitted without `return_distance`.
         rows : ndarray of int of shape (n, n_neighbors)
-            The numbers of rows of `fit`.
+            Row indices of `fit`.
         """
         queries = self.transform(X)
         k = check_integer(n_neighbors, "n_neighbors", 1, len(self._Z))
@@ -662,8 +673,7 @@ COMPARED = {"own_vote": True, "nested": False, "most_rows": 100_000}
 
 
 class NCAClassifier(ClassifierMixin, TablePredictor):
-    """Neighbourhood Components Analysis for tables: nearest neighbours that classify a data frame
-    as it is.
+    """Neighbourhood Components Analysis for tables: nearest neighbours that classify data frames.
 
     Columns of numbers, categories and dates, with missing values, become groups of features in
     which a linear map can bend: bins of a number, indicators of a category
@@ -672,130 +682,131 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
         1/n sum_i log q_i,    q_i = sum_(j in C_i) p_ij,    p_ij ~ exp(-||A x_i - A x_j||^2) (eq. 6)
 
-    minus `alpha / sqrt(n) ||A||^2 u^2`, with a norm that prefers few of the G columns of the table,
+    minus `alpha / sqrt(n) ||A||^2 u^2`, where u is the typical distance of neighbours, and the norm
+    favours few of the G columns of the table,
 
-        ||A||^2 = G^(-1/3) (sum_g ||A_g||^1.5)^(4/3),    A_g the features of column g,
+        ||A||^2 = G^(-1/3) (sum_g ||A_g||^1.5)^(4/3),    A_g the features of column g.
 
-    and u the typical distance of neighbours. The map is the mean, as a metric, of those of
-    `n_members` folds; the rows of the other folds choose alpha.
+    The map is the mean, as a metric, of those of `n_members` folds; the rows of the other folds
+    choose alpha.
 
-    So a map is learned for each of several encodings E: few bins, straight lines, many bins. In the
-    space of each, with the distances d_j, all rows vote at several temperatures T,
+    Such a map is learned for each of several encodings E: few bins, straight lines, many bins. In
+    the space of each, with distances d_j, all rows vote at several temperatures T,
 
         p_(E,T)(c) ~ sum_(j in C_c) exp(-d_j^2 / T)    or    sum_(j in C_c) exp(-2 d_j / sqrt(T)),
 
-    and a prediction is the mixture of these experts, `sum_(E,T) s_(E,T) p_(E,T)`, whose shares s
-    make the held-out rows most likely.
+    and a prediction is the mixture of these experts, `sum_(E,T) s_(E,T) p_(E,T)`. The shares s
+    maximize the likelihood of the held-out rows.
 
     Parameters
     ----------
     n_components : int, default=32
-        Dimensions of the map of a member, at most.
+        Maximum number of dimensions of a member's map.
     n_bins : int or "auto", default="auto"
-        Bins of a number, at most: see `nearkin.tables.PiecewiseLinearEncoder`. "auto" mixes the
-        encodings with 8 bins, 1 and 32; where numbers have so few values that some are the same,
-        fewer, and of more than 200,000 rows only the first. An integer takes one encoding.
+        Maximum number of bins of a number; see `nearkin.tables.PiecewiseLinearEncoder`. "auto"
+        mixes the encodings with 8 bins, 1 and 32, without those that coincide because numbers have
+        few values; with more than 200,000 rows it uses only the first. An integer uses one
+        encoding.
     alpha : float or "auto", default="auto"
-        Weight of the penalty. "auto" begins with 4.5 and goes on to 1.5, 0.5, 0.17, ..., 0.006,
-        every descent from the map before, until the held-out loss is 1.02 times the lowest; the
-        weight of that is taken. The other encodings begin one step before it.
+        Weight of the penalty. "auto" starts with 4.5 and continues with 1.5, 0.5, 0.17, ..., 0.006,
+        each descent starting from the previous map, until the held-out loss is 1.02 times the
+        lowest, whose weight is taken. The other encodings start one step before it.
     n_members : int, default=3
-        Folds, at least 2, of up to 2,000 rows; of more there is one member. The cost grows with
-        their number.
+        Number of folds, at least 2, for up to 2,000 rows; with more rows there is one member. The
+        cost grows with this number.
     distance : {"auto", "squared", "plain"}, default="auto"
-        In the vote: of two distances by the held-out loss, or one of them. A plain distance has the
-        longer tail.
+        The distance in the vote, squared or plain; "auto" chooses by the held-out loss. The plain
+        distance gives votes a longer tail.
     class_weight : dict of class to positive float, "balanced" or None, default=None
-        How much a row of each class counts, in the likelihood and in the vote; "balanced" is n /
-        (n_classes n_c). The probabilities are those of classes that are as frequent as the weights
-        make them.
+        Weight of the rows of each class, in the likelihood and in the vote; "balanced" is n /
+        (n_classes n_c). Probabilities then refer to the weighted class frequencies.
     random_state : int, RandomState or None, default=None
-        Seed of what is drawn for more than 2,000 rows; of fewer nothing is drawn.
+        Seed for more than 2,000 rows; with fewer rows nothing is random.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     components_ : ndarray of shape (m, n_features_encoded)
-        The maps of the encodings, below and beside one another: the map of an encoding takes its
-        features alone, and its rows are the principal axes of the training rows in its space, the
-        longest first. The scale of each is such that squared distances are the exponents of its
-        votes, at their mean temperature, times the share of these in a prediction.
+        The maps of the encodings as a block-diagonal matrix: each takes the features of its
+        encoding, and its rows are the principal axes of the training rows in its space, the longest
+        first. They are scaled such that squared distances are the exponents of the votes at their
+        mean temperature, times the share of these votes in a prediction.
     encoder_ : Encodings
-        What makes the features that the maps take of the numbers and indicators of a table, in the
-        order of the encodings' shares.
+        Computes the features of the maps from the numbers and indicators of a table, in the order
+        of the encodings' shares.
     encoding_shares_ : dict of str to float
         The share of each encoding in a prediction, by its name: "8 bins", "straight lines",
         "32 bins".
     vote_ : Mixture
-        The experts: temperature and distance of each, its axes, and its share of a prediction;
+        The experts, each with its temperature, distance, axes, and share of a prediction; see
         `nearkin.tables.votes`.
     temperature_, distance_ : float, str
         Those of the vote with the largest share; the distance is "squared" or "plain".
     alpha_ : float
-        The weight of the penalty in use for the first encoding.
+        The weight of the penalty for the first encoding.
     alpha_scores_ : dict of float to float
-        Minus the held-out loss of every penalty that was tried for it.
+        Minus the held-out loss of every penalty tried for it.
     feature_effects_ : ndarray of shape (`n_features_in_`,)
-        How far each column of the table moves the rows about their mean, as the root of the mean
-        square; 0 for columns that are left out.
+        How far each column of the table moves the rows about their mean, as a root mean square; 0
+        for columns that are left out.
     held_out_rows_ : ndarray of int of shape (n_held_out,)
-        The rows of `fit`, each of which was held out by one member; of more than 2,000 rows a
-        fifth, at most 2,000, which were held out until the last half round of steps.
+        Indices of the rows of `fit` that were held out, each by one member. With more than 2,000
+        rows, they are a fifth, at most 2,000, held out until the last half round of steps.
     held_out_votes_ : ndarray of shape (n_held_out, n_classes)
-        The votes of that member's training rows for them, or of all rows that were not held out, by
-        the penalty and the mixture that these votes chose.
+        The votes for these rows, by the training rows of their member or by all rows that were not
+        held out, with the penalty and the mixture that these votes chose.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     See Also
     --------
-    NCARegressor : For numbers.
+    NCARegressor : For real-valued targets.
     NCA : The map for a numeric array.
-    TableEncoder : Numbers from the columns of a table.
+    TableEncoder : Encodes the columns of a table as numbers.
 
     Notes
     -----
-    The inner folds are not drawn, and do not know which rows belong together: of grouped rows, such
-    as several of one patient, the penalty comes out too small. Nor is a weight of 2 the same as the
-    row twice, whose copies would be each other's nearest neighbours in the likelihood, and in
-    different folds.
+    The inner folds are deterministic and do not know which rows belong together: for grouped rows,
+    such as several of one patient, the penalty is chosen too small. A weight of 2 is not the same
+    as repeating the row, whose copies would be each other's nearest neighbours in the likelihood,
+    and in different folds.
 
     Sparse X is never made dense as a whole: each of its columns, such as an indicator of a category
-    or a count, is one feature over its deviation, without bins, and a column of its own in the
-    penalty.
+    or a count, is one feature divided by its standard deviation, without bins, and a column of its
+    own in the penalty.
 
     The shares of the experts are found by expectation maximization, 100 steps from equal shares,
-    which overfits less than the maximum; those below 0.04 become 0. An encoding that is left
-    without a share is dropped.
+    which overfits less than the maximum; shares below 0.04 are set to 0. An encoding without a
+    share is dropped.
 
-    An interrupt (Ctrl-C) leaves the best so far, the encodings that are learned, once there is one.
-    Callbacks of scikit-learn are called after each penalty of each encoding, and after its
-    stochastic gradient.
+    An interrupt (Ctrl-C) keeps the best result so far, i.e. the encodings already learned, once
+    there is one. Callbacks of scikit-learn are called after each penalty of each encoding, and
+    after its stochastic gradient.
 
-    More than 2,000 rows: a fifth, at most 2,000, are held out until the last half round, and choose
-    in place of the folds. A first map is learned from 2,000 of the others. Then stochastic gradient
-    (Adam with one scale for all entries) goes on with all n of these, in up to 5 rounds: the
-    penalty of the first map, then a third of it, and so on, until the held-out loss rises; a given
-    `alpha`, and the encodings after the first, take one round. A round has 300 max(1, n /
-    10000)^(1/4) steps, each of which draws max(4096, sqrt(250 n)) rows and predicts 256 of them by
-    the rest. The held-out rows then find the shares; half a round more is learned from all rows,
-    and all vote.
+    With more than 2,000 rows, a fifth, at most 2,000, are held out until the last half round, and
+    are used for the choices instead of the folds. A first map is learned from 2,000 of the other
+    rows. Stochastic gradient (Adam with one scale for all entries) continues with all n of these,
+    in up to 5 rounds: with the penalty of the first map, then a third of it, and so on, until the
+    held-out loss rises. With a given `alpha`, and for encodings after the first, there is one
+    round. A round has 300 max(1, n / 10000)^(1/4) steps, each of which draws max(4096, sqrt(250 n))
+    rows and predicts 256 of them from the rest. Finally the held-out rows determine the shares,
+    half a round of steps uses all rows, and all rows vote.
 
     Cost: O(s^2 m + s r m) for an iteration of each member, with s rows, at most 2,000, and r
     encoded features; up to 12 iterations for each of up to 7 penalties of each encoding. With more
-    than 2,000 rows, O(b r m) beside for each step, with the b rows that it draws, and O(n r m) for
-    the encoded rows. A prediction costs O(k n m) for each new row, with k experts, at most 25.
-    Computed in float32, the vote in float64 for up to 2,000 rows.
+    than 2,000 rows, additionally O(b r m) for each step with the b rows that it draws, and O(n r m)
+    for the encoded rows. A prediction costs O(k n m) for each new row, with k experts, at most 25.
+    Computations are in float32, the vote in float64 for up to 2,000 rows.
 
     References
     ----------
     .. [1] J. Goldberger, S. Roweis, G. Hinton and R. Salakhutdinov, "Neighbourhood Components
        Analysis", NIPS 2004.
     .. [2] Yury Gorishniy, Ivan Rubachev and Artem Babenko, "On Embeddings for Numerical Features in
-       Tabular Deep Learning", NeurIPS 2022: the bins.
+       Tabular Deep Learning", NeurIPS 2022 (bins).
     .. [3] Han-Jia Ye, Huai-Hong Yin, De-Chuan Zhan and Wei-Lun Chao, "Revisiting Nearest Neighbor
-       for Tabular Data: A Deep Tabular Baseline Two Decades Later", ICLR 2025: NCA on encoded
-       columns against trees.
+       for Tabular Data: A Deep Tabular Baseline Two Decades Later", ICLR 2025 (NCA on encoded
+       columns against trees).
 
     Examples
     --------
@@ -850,9 +861,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         y : array of shape (n,)
             Class labels, at least two classes.
         sample_weight : array of shape (n,), default=None
-            Not negative: how much each row counts, in the likelihood and in the vote, relative to
-            the others. Rows of weight 0 are left out. Multiplied with `class_weight`. The encoding
-            does not know of weights.
+            Nonnegative weights of the rows, relative to each other, in the likelihood and in the
+            vote; multiplied by `class_weight`. Rows of weight 0 are left out. The encoding ignores
+            weights.
 
         Returns
         -------
@@ -861,8 +872,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         return self._fit(X, y, sample_weight)
 
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the classes and their weights; return indicators of the classes, (n, n_classes),
-        and the class of each row as a number.
+        """Learn the classes and their weights.
+
+        Returns indicators of the classes, (n, n_classes), and the class code of each row.
         """
         self.classes_, codes = encode_labels(y)
         check_shared_labels(codes)
@@ -887,9 +899,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         return np.eye(len(self.classes_))[targets]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of every class, in the order of `classes_`, shape (n,
-        n_classes).
-        """
+        """Return class probabilities, shape (n, n_classes), in the order of `classes_`."""
         return self.vote(self.transform(X))
 
     def predict(self, X: Any) -> np.ndarray:
@@ -900,20 +910,20 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     def predict_set(
         self, X: Any, coverage: float = 0.9, *, by_class: bool = False, allow_empty: bool = False
     ) -> np.ndarray:
-        """Return the labels that a row may have: a set that holds the true one with a given chance.
+        """Predict a set of labels for every row, which contains the true label with a given
+        probability.
 
         Parameters
         ----------
         X : data frame, or array of shape (n, p)
         coverage : float, default=0.9
-            The share of rows whose set is to hold their label, between 0 and 1.
+            The share of rows whose set should contain their label, between 0 and 1.
         by_class : bool, default=False
-            Whether it is to be the share of the rows of every class. A class with too few held-out
-            rows, fewer than `coverage / (1 - coverage)`, is in all sets.
+            Whether the coverage should hold for the rows of every class. A class with fewer than
+            `coverage / (1 - coverage)` held-out rows is in all sets.
         allow_empty : bool, default=False
-            Whether a set may be empty, which says that no label is likely enough. Otherwise the
-            most probable label is in every set, and more rows than `coverage` are covered where
-            more than that are classified correctly.
+            Whether a set may be empty, if no label is likely enough. Otherwise every set contains
+            the most probable label, so the coverage is higher if the accuracy is.
 
         Returns
         -------
@@ -923,17 +933,17 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
         Notes
         -----
-        Split-conformal sets by the score 1 - p_c [1]_, 0 for the most probable label: the smallest
-        sets of their coverage that are never empty. The threshold is the score of rank
-        ceil((n + 1) coverage) among those of the n held-out rows for their labels, counted by
-        weights (`sample_weight`, `class_weight`) where `fit` was given some; of too few rows all
-        labels are in all sets.
+        Split-conformal sets with the score 1 - p_c [1]_, but 0 for the most probable label: the
+        smallest sets of their coverage that are never empty. The threshold is the score of rank
+        ceil((n + 1) coverage) among the scores of the n held-out rows for their true labels,
+        counted by weights (`sample_weight`, `class_weight`) if `fit` had some. With too few rows,
+        all labels are in all sets.
 
-        Promised is the share over all rows that are exchangeable with the training rows, not for
-        each row, nor where rows have moved (see `drift`). It is approximate: the held-out rows have
-        also chosen penalty and temperature, and were judged by the votes of one member (of more
-        than 2,000 rows: of a map that had not learned from them), with fewer rows, where new rows
-        are judged by all; the one makes sets a little too small, the other too large.
+        The coverage is guaranteed on average over all rows exchangeable with the training rows, not
+        for each row, nor after a shift (see `drift`). It is approximate. The held-out rows also
+        chose penalty and temperature, which makes sets slightly too small. They were predicted by
+        the votes of one member (with more than 2,000 rows: by a map that had not learned from
+        them), which had fewer rows than the votes for new rows; this makes sets too large.
 
         References
         ----------
@@ -947,16 +957,15 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         )
 
     def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
-        """Return the numbers of classes."""
+        """Return class codes."""
         return Y.argmax(axis=1)
 
 
 class NCARegressor(RegressorMixin, TablePredictor):
-    """Neighbourhood Components Analysis for tables: nearest neighbours that predict numbers from a
-    data frame as it is.
+    """Neighbourhood Components Analysis for tables: nearest neighbours that predict real numbers.
 
-    As `NCAClassifier`, with the leave-one-out error of the weighted mean, the loss of kernel
-    regression [1]_, in place of the log-likelihood:
+    It is `NCAClassifier` with the leave-one-out error of the weighted mean, the loss of kernel
+    regression [1]_, instead of the log-likelihood:
 
         1/n sum_i (y_i - y^_i)^2 / var(y),    y^_i = sum_j p_ij y_j,
 
@@ -974,7 +983,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
     feature_effects_
         See `NCAClassifier`.
     alpha_scores_ : dict of float to float
-        Minus the held-out squared error of every penalty that was tried, over the variance of y.
+        Minus the held-out squared error of every penalty tried, divided by the variance of y.
     held_out_rows_, held_out_votes_
         See `NCAClassifier`; the votes are numbers, of shape (n_held_out,).
     line_share_ : float
@@ -985,18 +994,17 @@ class NCARegressor(RegressorMixin, TablePredictor):
     See Also
     --------
     NCAClassifier : For classes.
-    MLKR : The map for a numeric array and numbers.
+    MLKR : The map for a numeric array.
 
     Notes
     -----
-    In the space of each encoding the mixture has one more expert than for classes, a line through
-    the nearest 150 rows: a ridge regression along the 10 principal directions of the space, with
-    weights exp(-d^2 / (c T)) at the best temperature T. The held-out rows choose c among 1, 2 and 5
-    and the ridge among 0.1 and 1. The shares of all experts minimize the held-out squared error,
-    and small ones are dropped, as for classes. Predictions never leave the range of the known
-    numbers.
+    In the space of each encoding, the mixture has an additional expert, a local line: a ridge
+    regression on the nearest 150 rows along the 10 principal directions of the space, with weights
+    exp(-d^2 / (c T)) at the best temperature T. The held-out rows choose c among 1, 2 and 5 and the
+    ridge among 0.1 and 1. The shares of all experts minimize the held-out squared error, and small
+    ones are dropped, as for classes. Predictions never leave the range of the known numbers.
 
-    Cost: as `NCAClassifier`.
+    Cost: that of `NCAClassifier`.
 
     References
     ----------
@@ -1024,7 +1032,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
         X : data frame (pandas, polars or pyarrow), array or sparse matrix of shape (n, p)
             At least 4 rows that are not all equal.
         y : array of shape (n,)
-            Numbers, not all equal.
+            Real numbers, not all equal.
         sample_weight : array of shape (n,), default=None
             See `NCAClassifier.fit`.
 
@@ -1044,7 +1052,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
         return self._encode_targets(y), np.zeros(len(y), dtype=int)
 
     def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
-        """Return the standardized numbers, and keep their mean and unit for `_decode_votes`."""
+        """Return the standardized numbers, and store their mean and unit for `_decode_votes`."""
         self._centre, self._unit = targets.mean(), targets.std()
         return ((targets - self._centre) / self._unit)[:, None]
 
@@ -1054,31 +1062,29 @@ class NCARegressor(RegressorMixin, TablePredictor):
         return self.vote_.line_share
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the mixture of weighted means of the numbers of all training rows, and of local
-        lines, shape (n,).
-        """
+        """Return the mixture of weighted means of training rows and of local lines, shape (n,)."""
         return self.vote(self.transform(X))
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """Return intervals that hold the number of a row with a given chance.
+        """Predict intervals that contain the number of a row with a given probability.
 
         Parameters
         ----------
         X : data frame, or array of shape (n, p)
         coverage : float, default=0.9
-            The share of rows whose number is to lie in their interval, between 0 and 1.
+            The share of rows whose interval should contain their number, between 0 and 1.
 
         Returns
         -------
         ndarray of shape (n, 2)
             The lower and the upper end: the quantiles (1 - coverage) / 2 and (1 + coverage) / 2 of
-            `predict_quantiles`, whose notes say what is promised.
+            `predict_quantiles`, whose notes say what is guaranteed.
         """
         tail = (1 - check_coverage(coverage)) / 2
         return self.predict_quantiles(X, [tail, 1 - tail])
 
     def predict_quantiles(self, X: Any, q: Any) -> np.ndarray:
-        """Return quantiles of the number of each row.
+        """Predict quantiles of the number of each row.
 
         Parameters
         ----------
@@ -1089,25 +1095,25 @@ class NCARegressor(RegressorMixin, TablePredictor):
         Returns
         -------
         ndarray of shape (n, k)
-            They ascend with q.
+            Ascending with q.
 
         Notes
         -----
-        Quantiles of predictions plus the errors of held-out rows. Each error is added to what the
-        training rows predict without those of its fold [2]_, not to `predict`: that is a mean, and
-        a few huge numbers may move it farther than the errors, even out of an interval. The errors
-        have the weights exp(-d^2 / b^2): d is the distance in the learned space, b that of the
-        held-out row of a rank from 15 to 240, or all rows weigh the same; the held-out pinball loss
-        chooses. The quantiles are calibrated [1]_: of n held-out rows, each with the errors of the
-        others, at most floor((n + 1) q) lie below a quantile q < 1/2, and at least
-        ceil((n + 1) q) do not lie above one of q >= 1/2. Of fewer rows than 1 / q - 1 a lower
-        quantile is minus infinity; likewise an upper one.
+        Quantiles are those of predictions plus errors of held-out rows. Each error is added to the
+        prediction by the training rows outside its fold [2]_, not to `predict`: that is a mean,
+        which a few huge numbers may move farther than the errors, even out of an interval. The
+        errors have the weights exp(-d^2 / b^2), where d is the distance in the learned space, and b
+        that of the held-out row of a rank from 15 to 240, or equal weights; the held-out pinball
+        loss chooses. The quantiles are calibrated [1]_: of n held-out rows, each with the errors of
+        the others, at most floor((n + 1) q) lie below a quantile q < 1/2, and at least ceil((n + 1)
+        q) do not lie above one of q >= 1/2. With fewer than 1 / q - 1 rows, a lower quantile is
+        minus infinity; likewise for an upper one.
 
-        Promised is the share over all rows that are exchangeable with the training rows, not for
-        each row, nor where rows have moved (see `drift`). It is approximate: the held-out rows have
-        also chosen penalty, temperature and b, and their errors are those of one member (of more
-        than 2,000 rows: of a map that had not learned from them), where new rows are predicted in
-        the final space. `sample_weight` of `fit` counts in all of it.
+        The coverage is guaranteed on average over all rows exchangeable with the training rows, not
+        for each row, nor after a shift (see `drift`). It is approximate: the held-out rows also
+        chose penalty, temperature and b, and their errors are those of one member (with more than
+        2,000 rows: of a map that had not learned from them), while new rows are predicted in the
+        final space. All of this accounts for the `sample_weight` of `fit`.
 
         Cost: O((n + n_held_out) n_held_out (m + k + log(n_held_out))), with n_held_out at most
         about 2,000, and a prediction for each fold.
@@ -1117,17 +1123,15 @@ class NCARegressor(RegressorMixin, TablePredictor):
         .. [1] Y. Romano, E. Patterson and E. Candes, "Conformalized Quantile Regression", NeurIPS
            2019.
         .. [2] R. F. Barber, E. J. Candes, A. Ramdas and R. J. Tibshirani, "Predictive Inference
-           with the Jackknife+", Annals of Statistics 49, 2021: CV+.
+           with the Jackknife+", Annals of Statistics 49, 2021 (CV+).
         """
         levels, order = np.unique(check_levels(q), return_inverse=True)
         check_is_fitted(self, "_held_out")
-        Z = np.asarray(self.transform(X))  # a data frame after set_output
+        Z = np.asarray(self.transform(X))  # may be a data frame after set_output
         return self.quantiles(Z, levels)[:, order]
 
     def quantiles(self, Z: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Return quantiles of the numbers of rows in the learned space, (n, m), for levels q that
-        ascend.
-        """
+        """Return quantiles for rows in the learned space, (n, m), for ascending levels q."""
         votes = []
         for fold in self._held_out.rows_of_folds():
             rest = np.setdiff1d(np.arange(len(self._Z)), fold)

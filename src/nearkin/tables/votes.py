@@ -1,5 +1,6 @@
-"""How embedded rows predict: a vote of all, by its temperature, and for numbers a line through the
-nearest. Rows that were held out choose among them.
+"""Prediction from embedded rows: votes of all at some temperature and, for numbers, local lines.
+
+Held-out rows choose among them.
 """
 
 from __future__ import annotations
@@ -22,33 +23,31 @@ from ..objectives.stochastic import TILE_ROWS, exponentiate
 
 TEMPERATURES = (0.016, 0.025, 0.04, 0.063, 0.1, 0.16, 0.25, 0.4, 0.63, 1.0, 1.6)
 DISTANCES = ("auto", "squared", "plain")
-NEAREST, DIRECTIONS = 150, 10  # of a local line
-# a tile stays in the second cache of a core, and is a matrix product of a good size
+NEAREST, DIRECTIONS = 150, 10  # for local lines
+# a tile fits into the L2 cache of a core, and is large enough for an efficient matrix product
 TILE_COLUMNS = 1024
 MANY_VOTERS, NEAREST_VOTERS = 50_000, 200
-SEARCHED_AT_ONCE = 8192  # rows that 256 queries are compared with
-# of local lines: their spreads over the temperature, and their penalties
+SEARCHED_AT_ONCE = 8192  # rows that 256 queries are compared with at a time
+# of local lines: spreads relative to the temperature, and ridge penalties
 WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
-# of a mixture: the temperatures of its votes, the steps of the search for its shares, and the
-# smallest share that is kept
+# of a mixture: temperatures of its votes, steps of the search for shares, smallest share kept
 MIXED_TEMPERATURES = (0.025, 0.1, 0.4, 1.6)
 EM_STEPS, SMALLEST_SHARE = 100, 0.04
 
-# The arguments of `predict`: queries, and the rows that vote for them, Z, what they vote about, Y,
-# and the weights of their votes, if they have any.
+# The arguments of `predict`: queries, voting rows Z, their targets Y, and their weights, if any.
 Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True)
 class SoftVote:
-    """How all rows predict: by weights `exp(-d^2 / T)`, or of the plain distance `exp(-2 d /
+    """Prediction by all rows, with weights `exp(-d^2 / T)` or, for plain distance, `exp(-2 d /
     sqrt(T))`.
 
     Attributes
     ----------
     temperature : float
     distance : "squared" or "plain"
-        Weights of the plain distance have a longer tail.
+        Plain distance gives weights with a longer tail.
     """
 
     temperature: float = 1.0
@@ -61,13 +60,14 @@ class SoftVote:
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return `sum_j p_j y_j` for embedded queries, float64 of shape (n_queries, q); p_j times
-        weights, if given.
+        """Return `sum_j p_j y_j` for embedded queries, float64 of shape (n_queries, q).
+
+        If weights are given, they multiply p_j.
         """
         return vote_at_once([self], queries, Z, Y, weights)[0]
 
     def logits(self, squares: np.ndarray) -> np.ndarray:
-        """Return the logarithms of the weights at squared distances, in a new array."""
+        """Return the logarithms of the weights at squared distances, as a new array."""
         if self.distance == "plain":
             logits = np.sqrt(squares)
             logits *= -2 / self.temperature**0.5
@@ -75,7 +75,7 @@ class SoftVote:
         return squares * squares.dtype.type(-1 / self.temperature)
 
     def rescaled(self, temperature: float) -> SoftVote:
-        """Return the same vote for rows that were divided by the root of a temperature."""
+        """Return the same vote for rows divided by the square root of a temperature."""
         return replace(self, temperature=self.temperature / temperature)
 
 
@@ -88,7 +88,7 @@ def vote_at_once(
 ) -> np.ndarray:
     """Return the predictions of several votes in one space, (n_votes, n_queries, q).
 
-    Of more than 50,000 rows the nearest 200 vote.
+    With more than 50,000 rows, the nearest 200 vote.
     """
     origin = Z.mean(axis=0)
     Q, Z = queries - origin, Z - origin
@@ -141,8 +141,8 @@ def vote_at_once(
 class LocalLines:
     """A line for each query, fitted to its nearest rows with the weights `exp(-d^2 / spread)`.
 
-    The slope along the 10 principal directions of all rows is a ridge regression of the nearest 150
-    rows' numbers.
+    The slope, along the 10 principal directions of all rows, is a ridge regression on the nearest
+    150 rows.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class LocalLines:
         return lines_at_once([self], queries, Z, Y, weights)[0]
 
     def rescaled(self, temperature: float) -> LocalLines:
-        """Return the same lines for rows that were divided by the root of a temperature."""
+        """Return the same lines for rows divided by the square root of a temperature."""
         return replace(self, spread=self.spread / temperature)
 
 
@@ -191,7 +191,8 @@ def lines_at_once(
             if weights is not None:
                 p *= weights[near][:, :, None]
             p /= p.sum(axis=1, keepdims=True)
-            # ridge regressions of Y on B, both about their weighted means; at the query it is 0
+            # ridge regressions of Y on B, both centred at their weighted means; at the query, B is
+            # 0
             origin = np.sum(p * along, axis=1, keepdims=True)
             centre = np.sum(p * Y[near], axis=1, keepdims=True)
             B = along - origin
@@ -209,15 +210,15 @@ def lines_at_once(
 
 @dataclass(frozen=True)
 class Expert:
-    """A vote, or local lines, along some axes of the learned space.
+    """A vote or local lines, along some axes of the learned space.
 
     Attributes
     ----------
     predictor : SoftVote or LocalLines
     axes : (int, int)
-        The first axis, and the one after the last.
+        The first axis, and one past the last.
     share : float
-        Of each prediction.
+        Of a prediction.
     """
 
     predictor: SoftVote | LocalLines
@@ -230,7 +231,7 @@ class Expert:
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return what the predictor says along these axes."""
+        """Return the prediction along these axes."""
         own = slice(*self.axes)
         return self.predictor.predict(queries[:, own], Z[:, own], Y, weights)
 
@@ -244,7 +245,7 @@ class Mixture:
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the mean of the experts' predictions by their shares, (n_queries, q)."""
+        """Return the experts' predictions, averaged with their shares, (n_queries, q)."""
         total = np.zeros((len(queries), Y.shape[1]))
         votes = defaultdict[tuple[int, int], dict[SoftVote, float]](dict)
         for expert in self.experts:
@@ -260,7 +261,7 @@ class Mixture:
 
     @classmethod
     def of(cls, spaces: Sequence[Sequence[Expert]]) -> Self:
-        """Return the mixture of experts whose spaces are put side by side."""
+        """Return the mixture of experts whose spaces are placed side by side."""
         experts, first = list[Expert](), 0
         for own in spaces:
             for expert in own:
@@ -271,7 +272,7 @@ class Mixture:
 
     @property
     def largest(self) -> SoftVote:
-        """Return the vote with the largest share; of lines alone, the one that they tend to."""
+        """Return the vote with the largest share; for lines alone, the vote that they approach."""
         shares = {
             one.predictor: one.share for one in self.experts if isinstance(one.predictor, SoftVote)
         }
@@ -284,14 +285,13 @@ class Mixture:
 
 
 def mixture_from(state: dict[str, Any], n_axes: int) -> Mixture:
-    """Return the mixture of which `dataclasses.asdict` made a state; raise an error where it is
-    none.
+    """Return the mixture from its `dataclasses.asdict`; raise an error if invalid.
 
-    Up to version 0.2 there was one map: a vote, or a vote and local lines, along all `n_axes`.
+    Up to version 0.2 there was one map, with a vote or a vote and local lines along all `n_axes`.
     """
     if "experts" in state:
         return Mixture(tuple(_expert(**expert) for expert in state["experts"]))
-    if "share" in state:  # one map: its vote and its lines, along all axes
+    if "share" in state:  # a single map: its vote and its lines, along all axes
         vote, lines, share = SoftVote(**state["vote"]), LocalLines(**state["lines"]), state["share"]
         shares = ((vote, 1 - share), (lines, share))
         return Mixture(tuple(Expert(one, (0, n_axes), its) for one, its in shares if its > 0))
@@ -304,19 +304,19 @@ def _expert(predictor: dict[str, Any], axes: Sequence[int], share: float) -> Exp
     return Expert(kind(**predictor), (first, end), share)
 
 
-# Rows that were held out choose the vote.
+# The choice of the vote by held-out rows.
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows that were held out, and what votes for them cost.
+    """Held-out rows, and the losses of votes for them.
 
     Attributes
     ----------
     parts : list of (queries, Z, Y, weights)
         Some of the rows, and those that vote for them: the arguments of `predict`.
     Y : ndarray of shape (n_held_out, q)
-        What is to be predicted.
+        Their targets.
     loss : squared_error or log_loss
     weights : ndarray of shape (n_held_out,) or None
         Of their losses.
@@ -328,17 +328,18 @@ class HeldOut:
     weights: np.ndarray | None = None
 
     def predict(self, vote: Any) -> np.ndarray:
-        """Return what a vote, or lines, predict for the rows, one part after another."""
+        """Return the predictions of a vote or of lines for the rows, part by part."""
         return np.concatenate([vote.predict(*part) for part in self.parts])
 
     def losses(self, predicted: np.ndarray) -> np.ndarray:
-        """Return the loss of the prediction of each row, times its weight over their mean."""
+        """Return the loss of each prediction, times the weight of its row over the mean weight."""
         losses = self.loss(predicted, self.Y)[0]
         return losses if self.weights is None else losses * self.weights / self.weights.mean()
 
     def best_vote(self, guess: float = 0.4) -> tuple[float, SoftVote]:
-        """Return the lowest mean loss of votes by squared distances, searched downhill from a
-        temperature, and the vote.
+        """Return the lowest mean loss of votes by squared distances, and its vote.
+
+        The temperature is searched downhill from a start.
         """
         losses: dict[int, float] = {}
 
@@ -356,15 +357,17 @@ class HeldOut:
 
 
 class Prediction(NamedTuple):
-    """What an expert predicts for the rows that were held out, (n_held_out, q)."""
+    """The prediction of an expert for the held-out rows, (n_held_out, q)."""
 
     predictor: SoftVote | LocalLines
     values: np.ndarray
 
 
 def experts(held_out: HeldOut, distance: str, temperature: float) -> list[Prediction]:
-    """Return what may be mixed: votes at some temperatures, by the given distance or both, and for
-    numbers the best local lines, whose spread the temperature sets.
+    """Return the experts that may be mixed.
+
+    These are votes at some temperatures, by the given distance or both, and for numbers the best
+    local lines, with spreads relative to the temperature.
     """
     tried = DISTANCES[1:] if distance == "auto" else (distance,)
     votes = [SoftVote(T, name) for name in tried for T in MIXED_TEMPERATURES]
@@ -381,8 +384,10 @@ def experts(held_out: HeldOut, distance: str, temperature: float) -> list[Predic
 def mixed(
     of_maps: Sequence[Sequence[Prediction]], held_out: HeldOut
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the best mixture of experts in the spaces of some maps: what it predicts for the rows
-    that were held out, (n_held_out, q), and the shares of the experts of each map.
+    """Return the best mixture of experts in the spaces of some maps.
+
+    Returns its prediction for the held-out rows, (n_held_out, q), and the shares of the experts of
+    each map.
     """
     predicted = np.array([expert.values for experts in of_maps for expert in experts])
     shares = mixture_shares(predicted, held_out)
@@ -391,11 +396,12 @@ def mixed(
 
 
 def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
-    """Return shares s >= 0 of experts, which sum to 1, with a low held-out loss of `sum_k s_k f_k`;
-    those below 0.04 are 0.
+    """Return shares s >= 0 of experts, with sum 1, that give a low held-out loss of `sum_k s_k
+    f_k`.
 
-    For classes by expectation maximization of the likelihood, which is stopped after 100 steps from
-    equal shares: it overfits less than the maximum. For numbers by least squares.
+    Shares below 0.04 are set to 0. For classes, expectation maximization of the likelihood is
+    stopped after 100 steps from equal shares, which overfits less than the maximum. For numbers, it
+    is a least-squares problem.
 
     Parameters
     ----------
@@ -406,7 +412,8 @@ def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
     if held_out.loss is squared_error:
         root = np.sqrt(weights / weights.sum())[:, None]
         errors = ((predicted - held_out.Y) * root).reshape(len(predicted), -1)
-        # with sum(s) = 1 the error of the mixture is that of the errors: a row holds the sum to 1
+        # with sum(s) = 1, the error of the mixture is that of the errors; an additional row
+        # enforces the sum
         firm = 1e3 * max(np.abs(errors).max(), 1.0)
         system = np.vstack([errors.T, np.full(len(errors), firm)])
         shares = nnls(system, np.append(np.zeros(errors.shape[1]), firm))[0]

@@ -1,4 +1,4 @@
-"""Embeddings in, better or shorter ones out: adapters, codes, and what is known of relevance."""
+"""Embeddings made shorter or more accurate: adapters, codes, matching, and relevance judgements."""
 
 from .adapter import EmbeddingAdapter
 from .codes import LARGEST

@@ -39,12 +39,14 @@ from .codes import QUANTIZERS, BinaryQuantizer, Int8Quantizer, Quantizer, itq_ro
 from .judgements import Labels, count_relevant
 from .start import CHOICE_ITER, STARTS, choose_start, plda, start_map
 
-# What the maps of embeddings share that are compared by cosines.
+# Shared by maps of embeddings that are compared by cosine.
 
 
 class UnitEmbedding(Embedding):
-    """An affine map of rows of unit length to rows of unit length: `Z ~ X/||X|| components_.T +
-    bias_`. Abstract.
+    """An affine map of rows of unit length to rows of unit length, `Z ~ X/||X|| components_.T +
+    bias_`.
+
+    Abstract.
     """
 
     components_: np.ndarray
@@ -52,19 +54,19 @@ class UnitEmbedding(Embedding):
     _needs_labels = True
 
     def embed(self, X: Any) -> Any:
-        """Map rows, and scale them to unit length.
+        """Map rows and scale them to unit length.
 
         Parameters
         ----------
         X : array of shape (n, p)
-            Under `sklearn.config_context(array_api_dispatch=True)` also a torch tensor, or another
-            array by the array API standard.
+            With `sklearn.config_context(array_api_dispatch=True)` also a torch tensor or any other
+            array that follows the array API standard.
 
         Returns
         -------
         array of shape (n, m)
-            Rows of unit length, so that products are cosines; float32 if X is float32 or float16,
-            of the library and on the device of X.
+            Rows of unit length, whose inner products are cosines, in the library and on the device
+            of X; float32 if X is float32 or float16.
         """
         check_is_fitted(self, "components_")
         xp = foreign_namespace(X)
@@ -81,7 +83,7 @@ class UnitEmbedding(Embedding):
         return self.embed(X)
 
     def compared(self, X: Any) -> np.ndarray:
-        """Return rows as a search compares them: `embed(X)`."""
+        """Return the rows as a search compares them, `embed(X)`."""
         return self.embed(X)
 
     @property
@@ -89,14 +91,14 @@ class UnitEmbedding(Embedding):
         return len(self.components_)
 
     def _unit_rows(self, X: Any) -> np.ndarray:
-        """Return valid rows, to be fitted to, in unit length."""
+        """Return validated rows for `fit`, scaled to unit length."""
         Z = unit_rows(validate_dense_rows(self, X, reset=True))
         check_directions(Z, "X")
         return Z
 
 
 def check_directions(Z: np.ndarray, name: str) -> None:
-    """Raise a ValueError where rows of unit length do not differ by more than their rounding."""
+    """Raise a ValueError if rows of unit length differ only by rounding."""
     if np.ptp(Z, axis=0).max() <= 10 * np.finfo(Z.dtype).eps:
         raise ValueError(
             f"{name} does not vary in direction (n_features = {Z.shape[1]}): its rows are "
@@ -107,31 +109,29 @@ def check_directions(Z: np.ndarray, name: str) -> None:
 # What an embedding adapter learns from: labels, pairs, triplets, or queries with relevant
 # documents.
 #
-# Each kind holds items, numbered from 0, with at least one query that has a relevant candidate. It
-# tells how rows that belong together scatter, and compares some of its items at a time. Where the
-# candidates `are_fixed`, queries alone are mapped.
-# Rows are of unit length, but for the mean that is subtracted.
+# Each kind holds items with indices from 0, and at least one query with a relevant candidate. It
+# computes the scatter of rows that belong together, and compares some of its items at a time. If
+# the candidates `are_fixed`, only queries are mapped. Rows are of unit length, except for the mean
+# that is subtracted.
 
-TOGETHER = (
-    8  # rows of a label that come in one batch: of many labels, each row has others of its own
-)
-# documents that the queries of a batch are compared with, where the relevant ones are fewer
+# rows per label in a batch: with many labels, each row should still have others of its own
+TOGETHER = 8
+# documents compared with the queries of a batch, if fewer are relevant
 CANDIDATES = 2048
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Rows of which two are relevant to each other as far as they share labels: |both| / |either|
-    of these.
+    """Rows with labels; the relevance of two rows is |both| / |either| of their labels.
 
     Attributes
     ----------
     X : array of shape (n, p)
     Y : csr_array of shape (n, n_labels)
-        1 for the labels of every row, at least one.
+        1 for the labels of every row, at least one per row.
     are_fixed : bool
     weights : array of shape (n,) or None
-        How many copies each row stands for, larger than 0; only the ratios count.
+        Number of copies that each row represents, greater than 0; only the ratios matter.
     """
 
     X: np.ndarray
@@ -143,8 +143,9 @@ class Labelled:
         return len(self.X)
 
     def within_covariance(self) -> np.ndarray:
-        """Return the covariance of rows that share a label about their mean; copies of a row add no
-        degree of freedom.
+        """Return the covariance of rows that share a label, about their mean.
+
+        Copies of a row add no degrees of freedom.
         """
         X, w, codes, n_labels = self.X, self.weights, self.Y.indices, self.Y.shape[1]
         if not self._is_single:
@@ -159,7 +160,7 @@ class Labelled:
         return total_scatter((X - means[codes]).astype(X.dtype), w) / dof
 
     def order(self, rng: np.random.Generator) -> np.ndarray:
-        """Return the rows shuffled, but for eight of a label that stay together."""
+        """Return the rows shuffled in groups of eight rows of the same label."""
         rows = rng.permutation(len(self))
         label = self._label[rows]
         rows = rows[np.argsort(label, kind="stable")]
@@ -169,8 +170,9 @@ class Labelled:
 
     @cached_property
     def _relative(self) -> np.ndarray | None:
-        """Weights with mean 1 over the rows that share a label with another one: the loss is the
-        mean over these.
+        """Weights of mean 1 over the rows that share a label with another row.
+
+        The loss is the mean over these rows.
         """
         if self.weights is None:
             return None
@@ -179,7 +181,7 @@ class Labelled:
 
     @property
     def _is_single(self) -> bool:
-        """Whether every row has one label."""
+        """Whether every row has exactly one label."""
         return self.Y.nnz == len(self)
 
     @cached_property
@@ -188,7 +190,7 @@ class Labelled:
         return self.Y.indices[self.Y.indptr[:-1]]
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return some rows, and the others as their candidates."""
+        """Return some rows, each with the others as candidates."""
         if self._is_single:
             W = self._label[items][:, None] == self._label[items]
         else:
@@ -202,15 +204,17 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Paired:
-    """Pairs of rows with a grade; rows of a batch that are no known pair are not relevant to each
-    other. A row that was judged unlike another one is a candidate of it in every batch.
+    """Graded pairs of rows.
+
+    Rows of a batch that do not form a known pair are not relevant to each other. If two rows were
+    judged not to belong together, each is a candidate of the other in every batch.
 
     Attributes
     ----------
     X : array of shape (n, p)
     pairs : int array of shape (n_pairs, 2)
     grades : array of shape (n_pairs,)
-        Larger than 0.
+        Greater than 0.
     are_fixed : bool
     negatives : int array of shape (n_negatives, 2)
         Pairs that do not belong together.
@@ -242,21 +246,23 @@ class Paired:
         return csr_array((np.ones(len(left)), (left, right)), shape=(n, n))
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return some pairs, and as candidates the rows of these; of a row also those unlike it."""
+        """Return some pairs, with their rows and, for each row, those judged unlike it as
+        candidates.
+        """
         rows = np.unique(self.pairs[items])
         W, U = self._graded[rows], self._unlike[rows]
         unlike = _drawn(np.setdiff1d(U.indices, rows), CANDIDATES, rng)
         if not len(unlike):
             return _mutual(self.X, self.are_fixed, rows, W[:, rows].toarray())
         candidates, offered = np.append(rows, unlike), _offered(len(rows), U, unlike)
-        np.fill_diagonal(offered, False)  # none of itself
+        np.fill_diagonal(offered, False)  # no row is its own candidate
         W = W[:, candidates].toarray().astype(self.X.dtype)
         return Comparison(self.X[rows], self.X[candidates], W, offered, self.are_fixed)
 
 
 @dataclass(frozen=True)
 class Triples:
-    """Row a is to be nearer to row b than to row c; a has no other candidates than these two.
+    """Row a should be closer to row b than to row c, which are its only candidates.
 
     Attributes
     ----------
@@ -273,11 +279,11 @@ class Triples:
         return len(self.triplets)
 
     def within_covariance(self) -> np.ndarray:
-        """Return the covariance of first and second rows about their mean."""
+        """Return the covariance of the first and second rows about their mean."""
         return _covariance_of_pairs(self.X, self.X, self.triplets[:, :2], np.ones(len(self)))
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return some triplets, and their candidates."""
+        """Return some triplets and their candidates."""
         anchors, near, far = self.triplets[items].T
         W, one = np.eye(len(items), 2 * len(items)), np.eye(len(items), dtype=bool)
         candidates = self.X[np.concatenate([near, far])]
@@ -286,17 +292,18 @@ class Triples:
 
 @dataclass(frozen=True)
 class Judged:
-    """Queries, and how relevant documents are to them; documents without a judgement are not.
+    """Queries and graded documents; documents without a judgement are not relevant.
 
-    In every batch the relevant documents of its queries are candidates of all of these, those that
-    were judged not relevant of their own query alone: another one might find them relevant.
+    In every batch, the relevant documents of its queries are candidates of all these queries.
+    Documents judged not relevant to a query are candidates of this query only, since others might
+    find them relevant.
 
     Attributes
     ----------
     queries : array of shape (n_queries, p)
     documents : array of shape (n_documents, p)
     relevance : csr_array of shape (n_queries, n_documents)
-        One larger than 0 a query at least; a stored 0 is what was judged not relevant.
+        At least one entry per query is greater than 0; a stored 0 was judged not relevant.
     are_fixed : bool
     """
 
@@ -314,7 +321,7 @@ class Judged:
         return _covariance_of_pairs(self.queries, self.documents, at, np.ones(len(at)))
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return some queries, and documents as their candidates."""
+        """Return some queries, with documents as candidates."""
         R, n = self.relevance[items], len(self.documents)
         documents, offered = np.arange(n), None
         if n > CANDIDATES:
@@ -334,13 +341,15 @@ Supervision = Labelled | Paired | Triples | Judged
 
 
 def _drawn(items: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Return items, or so many of them, drawn."""
+    """Return the items, or a random sample of `most` if there are more."""
     return items if len(items) <= most else rng.choice(items, most, replace=False)
 
 
 def _offered(n_for_all: int, judged: csr_array, unlike: np.ndarray) -> np.ndarray:
-    """Return which candidates a query has: the first ones, so many, and of those that are unlike
-    some query the ones for which a value is stored.
+    """Return which candidates each query has.
+
+    These are the first `n_for_all`, and of the `unlike` documents those for which it has a stored
+    value.
     """
     stored = csr_array((np.ones(judged.nnz), judged.indices, judged.indptr), shape=judged.shape)
     for_all = np.ones((judged.shape[0], n_for_all), dtype=bool)
@@ -354,7 +363,7 @@ def _mutual(
     W: np.ndarray,
     weights: np.ndarray | None = None,
 ) -> Comparison:
-    """Return some rows that are candidates of each other, none of itself."""
+    """Return some rows that are candidates of each other, but not of themselves."""
     W = W.astype(X.dtype)
     if not are_fixed:
         return Comparison(X[rows], None, W, weights=weights)
@@ -362,14 +371,14 @@ def _mutual(
 
 
 def _mean(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Return the (weighted) mean row, float64."""
+    """Return the (weighted) mean row in float64."""
     if weights is None:
         return X.mean(axis=0, dtype=np.float64)
     return np.einsum("i,ij->j", weights, X) / weights.sum()  # without a copy of X in float64
 
 
 def _covariance(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Return the mean of (x - m)(x - m)', of copies too where rows stand for some."""
+    """Return the mean of (x - m)(x - m)', over copies if there are weights."""
     return total_scatter(X, weights) / (len(X) if weights is None else weights.sum())
 
 
@@ -384,25 +393,25 @@ def _covariance_of_pairs(
     return S / (2 * weights.sum())
 
 
-# Labels and judgements that are given, as sparse matrices.
+# Labels and judgements as sparse matrices.
 
 SEVERAL = "0 and 1 for every label, as scikit-learn's MultiLabelBinarizer makes of lists of labels."
 
 
 def label_matrix(y: Any) -> csr_array:
-    """Return labels as a matrix of 0 and 1, (n, n_labels); rows of 0 have none.
+    """Return labels as a matrix of 0 and 1, (n, n_labels); unlabelled rows are 0.
 
     Raises
     ------
     ValueError
-        If no two rows share a label, or a single column leaves no two classes.
+        If no two rows share a label, or a single column does not define two classes.
     """
     refuse_foreign(y, "y")
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: give labels.")
     try:
         y = y if issparse(y) else np.asarray(y)
-    except ValueError as error:  # lists of different lengths
+    except ValueError as error:  # the lists have different lengths
         raise ValueError(f"y must be a label for every row, or {SEVERAL}") from error
     if y.ndim == 2 and y.shape[1] > 1:
         if y.dtype.kind in "US":
@@ -430,10 +439,10 @@ def label_matrix(y: Any) -> csr_array:
 
 
 def relevance_matrix(relevance: Any, shape: tuple[int, int]) -> csr_array:
-    """Return judgements as a matrix, (n_queries, n_documents), of at least 0.
+    """Return judgements as a nonnegative matrix (n_queries, n_documents).
 
-    They come as one, or as rows (query, document) or (query, document, grade). A stored 0 is what
-    was judged not relevant, which an absent one was not.
+    They are given as a matrix, or as rows (query, document) or (query, document, grade). A stored 0
+    was judged not relevant; an absent entry was not judged.
     """
     refuse_foreign(relevance, "relevance")
     if issparse(relevance):
@@ -474,7 +483,7 @@ def relevance_matrix(relevance: Any, shape: tuple[int, int]) -> csr_array:
 
 
 def check_grades(y: Any, n_pairs: int) -> np.ndarray:
-    """Return how much each pair belongs together, at least 0; None for 1 each."""
+    """Return the grades of the pairs, at least 0; None for 1 each."""
     if y is None:
         return np.ones(n_pairs)
     refuse_words(y, "y")
@@ -490,16 +499,16 @@ def check_grades(y: Any, n_pairs: int) -> np.ndarray:
     return grades
 
 
-# What an embedding adapter accepts, where it begins, and how it descends from there.
+# Validation, start and descent of an embedding adapter.
 
-BATCH = 512  # rows, pairs, triplets or queries a step
-FEWEST_STEPS = 5  # an iteration
-PASSES, ENOUGH_STEPS = 20, 10_000  # passes are fewer where these take more steps
+BATCH = 512  # rows, pairs, triplets or queries per step
+FEWEST_STEPS = 5  # per iteration
+PASSES, ENOUGH_STEPS = 20, 10_000  # fewer passes if these would take more steps
 FIRST_STEP = 0.1  # of the norm of the map
 
 
 def check_parameters(adapter: Any) -> None:
-    """Raise an error that names what is wrong."""
+    """Raise an error that names the invalid parameter."""
     check_choice(adapter.loss, "loss", ("auto", *LOSSES))
     check_choice(adapter.side, "side", ("both", "query"))
     check_choice(adapter.start, "start", ("auto", *STARTS))
@@ -519,13 +528,13 @@ def check_parameters(adapter: Any) -> None:
 
 
 def n_passes(n: int) -> int:
-    """Return the passes over n queries that `max_iter=None` takes."""
+    """Return the number of passes over n queries for `max_iter=None`."""
     n_batches = -(-n // BATCH)
     return min(PASSES, -(-ENOUGH_STEPS // n_batches))
 
 
 def nested_sizes(nested: Sequence[int] | None, m: int) -> list[int]:
-    """Return the sizes of a nested embedding in ascending order, m the last."""
+    """Return the sizes of a nested embedding in ascending order, m last."""
     nested = [] if nested is None else nested
     if not np.iterable(nested):
         raise TypeError(
@@ -535,90 +544,94 @@ def nested_sizes(nested: Sequence[int] | None, m: int) -> list[int]:
 
 
 class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
-    """A linear map after which the cosine of two embeddings says whether they belong together.
+    """A linear map after which the cosine of two embeddings shows whether they belong together.
 
-    A row x is scaled to unit length, mapped to z = A (x/||x|| - mean), scaled again. Row i draws
-    row j with probability
+    A row x is scaled to unit length, mapped to z = A (x/||x|| - mean), and scaled again. Row i
+    draws row j with probability
 
         p_ij = exp(cos(z_i, z_j) / T) / sum_{k != i} exp(cos(z_i, z_k) / T),
 
-    and A minimizes, over minibatches of candidates, for weights w_ij of what is relevant to what,
+    and A minimizes, over minibatches of candidates and with weights w_ij for the relevance of j to
+    i,
 
         - 1/n sum_i log sum_j w_ij p_ij                 "nca": NCA's g on cosines (Goldberger et
                                                         al. 2004, eq. 6)
         - 1/n sum_i sum_j w_ij log p_ij / sum_j w_ij    "contrastive" (Khosla et al. 2020, eq. 2)
 
-    plus `alpha / sqrt(n) ||A - A_0||^2`. The start A_0 is probabilistic LDA, with ||A_0||^2 = m:
-    with the within-class covariance S_w, W = S_w + tr(S_w) / p I, and B = S_t - S_w / 2, where a
-    half of S_w stands for differences between classes that are not known,
+    plus `alpha / sqrt(n) ||A - A_0||^2`. The start A_0 is probabilistic LDA, scaled to ||A_0||^2 =
+    m. With the within-class covariance S_w, W = S_w + tr(S_w) / p I, and B = S_t - S_w / 2, where
+    half of S_w accounts for differences between unknown classes,
 
-        V'W V = I,  V'B V = diag(psi),   A_0 ~ diag(psi / (1 + 2 psi))^(1/2) V' :
+        V'W V = I,  V'B V = diag(psi),   A_0 ~ diag(psi / (1 + 2 psi))^(1/2) V'.
 
-    for Gaussian classes z_i . z_j is the bilinear part of the log likelihood ratio of "same class"
-    against "different classes" (Ioffe 2006). It drops what training rows do not vary in, and what
-    does not separate their classes; `start` adds to it what other classes may need.
+    For Gaussian classes, z_i . z_j is the bilinear part of the log likelihood ratio of "same class"
+    against "different classes" (Ioffe 2006). This start drops directions in which training rows do
+    not vary, or which do not separate their classes; `start` adds to it what other classes may
+    need.
 
     Parameters
     ----------
     n_components : int or None, default=64
-        m; all p features where these are fewer, or with None.
+        m; all p features if it is None, or if p is smaller.
     loss : {"auto", "nca", "contrastive"}, default="auto"
-        "nca" wants some of the relevant rows near, "contrastive" all. "auto" takes the former for
-        labels, whose rows may form several groups, and the latter for pairs, triplets and
+        "nca" makes some of the relevant rows close, "contrastive" all of them. "auto" takes "nca"
+        for labels, whose rows may form several clusters, and "contrastive" for pairs, triplets and
         documents.
     temperature : float, default=0.1
-        T; of a smaller one only the most similar candidates count.
+        T; with a smaller T, only the most similar candidates count.
     side : {"both", "query"}, default="both"
-        "query" maps queries alone and leaves the other rows as they are, so that an index of
-        documents need not be made again: by a p x p map that starts as the identity and subtracts
-        no mean; n_components does not count.
+        "query" maps only queries and leaves the other rows unchanged, so that an index of documents
+        need not be rebuilt. The map is then p x p, starts as the identity and does not subtract a
+        mean; n_components is ignored.
     nested : sequence of int, default=None
-        Sizes m_1 < m_2 < ... < n_components: the mean of the losses over the leading m_1, m_2, ...,
-        n_components dimensions is minimized, so that each is a good embedding by itself (Kusupati
-        et al. 2022: Matryoshka).
+        Sizes m_1 < m_2 < ... < n_components. The mean of the losses over the leading m_1, m_2, ...,
+        n_components dimensions is minimized, so that each of these is a good embedding by itself
+        (Kusupati et al. 2022: Matryoshka).
     quantize : {"int8", "binary"}, default=None
-        What `transform` returns: codes of the rows, see `Int8Quantizer` and `BinaryQuantizer`.
+        `transform` returns codes of the rows; see `Int8Quantizer` and `BinaryQuantizer`.
     start : {"auto", "plda", "pca", "leading", "random"}, default="auto"
-        What A_0 has beside probabilistic LDA, A_l, whose row space has the projection Q:
+        What A_0 contains besides the map A_l of probabilistic LDA. With Q the projection onto the
+        row space of A_l:
 
-        - "plda": nothing, for classes that are all in training;
-        - "pca": A_l + .7 c U P, the principal directions P of the rows in the rotation U that is
-          nearest to A_l; c gives both parts one mean squared length on the rows;
+        - "plda": nothing, for use when all classes are in training;
+        - "pca": A_l + .7 c U P, with the principal directions P of the rows, and the rotation U for
+          which U P is closest to A_l; c gives both parts the same mean squared length on the rows;
         - "leading": A_l + .5 c R (I - Q), with the first m axes as R, for vectors whose first
           numbers are a good embedding by themselves (Matryoshka, LSA); c makes the mean squared
           length of R x / ||x|| 1;
         - "random": the same with m random orthonormal rows as R (Johnson and Lindenstrauss 1984).
 
-        "auto" chooses among them by held-out classes, on at most 2,000 rows with a label, by
-        short fits: the smallest loss of nDCG@10 against the best, in the part (classes in training
-        or not) where it is larger. Fewer than four classes leave none to hold out, then it is
-        "leading" or "random". With pairs, triplets, documents, or rows of several labels: "plda".
+        "auto" chooses among them with held-out classes, by short fits on at most 2,000 labelled
+        rows. It minimizes the larger of the two losses of nDCG@10 relative to the best start, for
+        classes in training and for others. With fewer than four classes, none can be held out, and
+        it takes "leading" or "random". With pairs, triplets, documents, or rows with several
+        labels, it takes "plda".
     alpha : float, default=0.25
-        Weight of the penalty that keeps A near its start; n are rows with a label, relevant pairs,
-        triplets, or queries.
+        Weight of the penalty that keeps A close to its start; n is the number of labelled rows,
+        relevant pairs, triplets, or queries.
     max_iter : int or None, default=None
-        Passes over these in batches of 512, of at least five steps each; None for 20, or as many as
-        take 10,000 steps where these are fewer (of more than 256,000). The steps shorten to 0
-        meanwhile.
+        Number of passes over these in batches of 512, each of at least five steps. None takes 20,
+        or fewer if 20 would take more than 10,000 steps (for n above 256,000). The step length
+        decreases to 0.
     random_state : int, RandomState instance or None, default=0
-        Draws the batches of more than 512, the random start, and the classes that "auto" holds out;
-        the same data and the same seed give the same map.
+        Seed of the batches (for n above 512), of the random start, and of the classes that "auto"
+        holds out. The same data and seed give the same map.
 
     Attributes
     ----------
     components_ : array of shape (m, p)
         A.
     bias_ : array of shape (m,)
-        Minus A mean: Z is `x/||x|| components_.T + bias_`, scaled to unit length.
+        -A mean: Z is `x/||x|| components_.T + bias_`, scaled to unit length.
     n_components_ : int
     loss_ : str
-        The loss that "auto" took.
+        The loss used.
     start_ : str
-        The start that "auto" took.
+        The start used.
     quantizer_ : Int8Quantizer, BinaryQuantizer or None
     n_iter_, loss_curve_
-        Passes made; mean of loss and penalty over the batches of every pass, the first that of the
-        first batch.
+        The number of passes, and the mean of loss plus penalty over the batches of every pass,
+        preceded by that of the first batch.
 
     See Also
     --------
@@ -626,12 +639,13 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     Notes
     -----
-    Only directions count, not the length of rows. What is learned from classes helps others less,
-    and may harm: measure with held-out classes, as `nearkin adapt` does. Rows without a label help,
-    in S_t and its principal directions: give those of an index as well.
+    Only the direction of rows matters, not their length. What is learned from some classes helps
+    others less, and may harm them: measure with held-out classes, as `nearkin adapt` does.
+    Unlabelled rows improve the estimate of S_t and its principal directions: include those of an
+    index.
 
-    Cost: O(n p^2 + p^3) once, then O(n p m + 512 n m) a pass; start="auto" adds four times O(p^3)
-    and a few seconds. The rows in unit length, another copy of X, and p x p numbers.
+    Cost: O(n p^2 + p^3) once, then O(n p m + 512 n m) per pass; start="auto" adds four times O(p^3)
+    and a few seconds. Memory is a copy of X, scaled to unit length, and p x p numbers.
 
     References
     ----------
@@ -680,28 +694,28 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the map from labels: rows that share one belong together.
+        """Learn the map from labels: rows that share a label belong together.
 
         Parameters
         ----------
         X : array of shape (n, p)
-            Embeddings; sparse ones are made dense.
+            Embeddings; sparse X is made dense.
         y : array of shape (n,), or of shape (n, n_labels)
-            A label for every row, -1, None or NaN for none; or 0 and 1 where rows have several
-            labels or none, as by scikit-learn's `MultiLabelBinarizer`, dense or sparse. Rows of
-            several are relevant to each other by the share that they have in common: `|both| /
-            |either|`.
+            A label for every row; -1, None or NaN for unlabelled rows. Or, if rows may have any
+            number of labels, a dense or sparse matrix of 0 and 1 as from scikit-learn's
+            `MultiLabelBinarizer`. Rows with several labels are relevant to each other by the share
+            of labels in common, `|both| / |either|`.
         sample_weight : array of shape (n,), default=None
-            c, at least 0: a row of weight 2 counts as two equal rows that are no candidates of each
-            other, one of weight 0 is absent, and only the ratios matter. Of mean 1,
+            c, at least 0. A row of weight 2 counts as two equal rows that are not candidates of
+            each other; a row of weight 0 is left out. Only the ratios matter. Scaled to mean 1,
 
                 p_ij = exp(cos(z_i, z_j) / T) / sum_{k != i} c_k exp(cos(z_i, z_k) / T),
                 - 1/n sum_i c_i log sum_j c_j w_ij p_ij                           "nca"
                 - 1/n sum_i c_i sum_j c_j w_ij log p_ij / sum_j c_j w_ij          "contrastive"
 
-            The start counts copies in its mean and in both covariances, rows without a label among
-            them, and so does the choice of a start. The n of the penalty, the degrees of freedom of
-            S_w, the batches and the codes of `quantize` count every row once.
+            The start counts copies in its mean and in both covariances, including those of
+            unlabelled rows, and so does the choice of a start. The n of the penalty, the degrees of
+            freedom of S_w, the batches and the codes of `quantize` count every row once.
 
         Returns
         -------
@@ -714,10 +728,10 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         Y = label_matrix(y)
         check_consistent_length(X, Y)
         has_label = np.diff(Y.indptr) > 0
-        # a slice copies nothing
+        # a slice avoids a copy
         known = slice(None) if has_label.all() else np.flatnonzero(has_label)
         labels = None
-        if Y.nnz == has_label.sum():  # none has several
+        if Y.nnz == has_label.sum():  # no row has several
             labels = np.full(len(X), -1)
             labels[has_label] = Y.indices
         of_known = None if weights is None else weights[known]
@@ -737,15 +751,17 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         Parameters
         ----------
         X : array of shape (n, p) or (n_pairs, 2, p)
-            Rows; or the two rows of each pair, of which equal ones count as one. Then there are no
-            `pairs`, and y may come second: `fit_pairs(X, y)`.
+            Rows; or, without `pairs`, the two rows of each pair, of which equal ones are merged. In
+            the second case y may come second: `fit_pairs(X, y)`.
         pairs : int array of shape (n_pairs, 2)
-            Numbers of two rows each, counted from 0. Either is a query, the other a candidate.
+            Indices of two rows each. Each row of a pair serves as a query, with the other as a
+            candidate.
         y : array of shape (n_pairs,), default=None
-            How much they belong together: 1 (the default), grades between, and 0 or -1 for not at
-            all; the grades of a row's pairs count relative to each other. Rows of a batch that are
-            no known pair count as unlike; one that does not belong to a row is among the
-            candidates of this in every batch that holds a relevant pair of it.
+            Grades: 1 (the default) for pairs that belong together, less for weaker ones, 0 or -1
+            for pairs that do not. The grades of a row's pairs count relative to each other. Rows of
+            a batch that do not form a known pair count as unrelated. If a row was judged not to
+            belong to another one, it is a candidate of that row in every batch that contains a
+            relevant pair of that row.
 
         Returns
         -------
@@ -765,15 +781,16 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     @with_callbacks
     def fit_triplets(self, X: Any, triplets: Any = None) -> Self:
-        """Learn the map from triplets: the first row is more like the second than like the third.
+        """Learn the map from triplets: the first row is more similar to the second than to the
+        third.
 
         Parameters
         ----------
         X : array of shape (n, p) or (n_triplets, 3, p)
-            Rows; or the three rows of each triplet, of which equal ones count as one, in place of
-            `triplets`.
+            Rows; or, without `triplets`, the three rows of each triplet, of which equal ones are
+            merged.
         triplets : int array of shape (n_triplets, 3)
-            Numbers of rows, counted from 0. With side="query" the first is the query.
+            Row indices. With side="query" the first is the query.
 
         Returns
         -------
@@ -788,20 +805,19 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     @with_callbacks
     def fit_relevance(self, queries: Any, documents: Any, relevance: Any) -> Self:
-        """Learn the map from queries and the documents that are relevant to them.
+        """Learn the map from queries and their relevant documents.
 
         Parameters
         ----------
         queries : array of shape (n_queries, p)
         documents : array of shape (n_documents, p)
         relevance : array of shape (n_judgements, 2 or 3), or sparse matrix
-            Number of the query, number of the document, both counted from 0, and how relevant it is
-            (default: 1); a sparse one is of shape (n_queries, n_documents). The grades of a query
-            count relative to each other: they are the distribution that its p_ij are to be near.
-            What is not larger than 0, such as a stored 0 of a sparse one, is judged not relevant:
-            it is always among the candidates of its query, while of what is not judged a part is
-            drawn for every batch, where there are more than 2,048 documents. Queries without a
-            relevant document do not count.
+            Index of the query, index of the document, and relevance (default: 1); or a sparse
+            matrix of shape (n_queries, n_documents). The grades of a query count relative to each
+            other, as the target distribution of its p_ij. Documents with a grade of at most 0, such
+            as a stored 0 of a sparse matrix, are judged not relevant: they are always candidates of
+            their query, while documents without a judgement are sampled for every batch if there
+            are more than 2,048 documents. Queries without a relevant document are ignored.
 
         Returns
         -------
@@ -826,32 +842,33 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         )
 
     def transform(self, X: Any) -> Any:
-        """Map rows, and quantize them where that is requested.
+        """Map rows, and quantize them if `quantize` is set.
 
         Parameters
         ----------
         X : array of shape (n, p)
-            With side="query" these are queries; documents stay as they are.
+            With side="query" these are queries; documents are left unchanged.
 
         Returns
         -------
         array of shape (n, m), or (n, ceil(m / 8)) of uint8 for "binary"
-            What `embed` returns, or codes of it.
+            The result of `embed`, or its codes.
         """
         check_is_fitted(self, "components_")
         if self.quantizer_ is None:
             return self.embed(X)
-        refuse_foreign(X)  # codes are NumPy's
+        refuse_foreign(X)  # codes are NumPy arrays
         return self.quantizer_.encode(self.embed(X))
 
     def compared(self, X: Any) -> np.ndarray:
-        """Return rows as a search compares them: `embed(X)`, or what its codes stand for."""
+        """Return the rows as a search compares them: `embed(X)`, or what its codes represent."""
         Z = self.transform(X)
         return Z if self.quantizer_ is None else self.quantizer_.decode(Z)
 
     def quantized(self, quantize: str, X: Any) -> Self:
-        """Return a copy of a fitted adapter whose codes are fitted to other rows; for "binary" it
-        is rotated.
+        """Return a copy of a fitted adapter with codes fitted to other rows.
+
+        For "binary", the map is rotated.
 
         Parameters
         ----------
@@ -865,7 +882,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         return adapter
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return what a saved adapter keeps: the map in float32, and the scale of int8 (else 1)."""
+        """Return the state of an adapter: the map in float32, and the scale of int8 (else 1)."""
         scale = self.quantizer_.scale if isinstance(self.quantizer_, Int8Quantizer) else 1.0
         return {
             "components": self.components_.astype(np.float32),
@@ -877,7 +894,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     def from_arrays(
         cls, arrays: dict[str, np.ndarray], *, side: str = "both", quantize: str | None = None
     ) -> Self:
-        """Return the fitted adapter of which `to_arrays` gave the arrays."""
+        """Return a fitted adapter from the arrays of `to_arrays`."""
         A = arrays["components"]
         adapter = cls(len(A), side=side, quantize=quantize)
         adapter.components_, adapter.bias_ = A, arrays["bias"]
@@ -890,7 +907,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         return adapter
 
     def _quantize(self, Z: np.ndarray, sizes: Sequence[int]) -> None:
-        """Fit codes to mapped rows, and rotate the map where these need it."""
+        """Fit codes to mapped rows, and rotate the map if the codes need it."""
         if self.quantize == "int8":
             self.quantizer_ = Int8Quantizer.fitted(Z)
             return
@@ -914,8 +931,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     ) -> Self:
         """Minimize the loss plus the penalty from the start, and quantize.
 
-        `supervision` says of rows that are centred, and of whether candidates are fixed, what is
-        known; X is centred in place. By `labels`, one a row or -1, a start can be chosen.
+        `supervision` takes the centred rows and whether candidates are fixed. X is centred in
+        place. A start can be chosen if `labels` has one class per row, or -1.
         """
         p, are_fixed = X.shape[1], self.side == "query"
         m = min(self.n_components or p, p)
@@ -967,7 +984,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     def _short_fits(
         self, known: Labels, starts: list[str], m: int, seed: int
     ) -> list[Callable[[np.ndarray], np.ndarray]]:
-        """Return maps that are learned from classes in few passes, one from each start."""
+        """Return maps learned from classes in few passes, one for each start."""
         weights = known.weights
         mean = _mean(known.X, weights)
         X, has_label = known.X - mean.astype(known.X.dtype), known.y >= 0
@@ -993,7 +1010,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         max_iter: int,
         on_iteration: Callable[[np.ndarray], bool] | None = None,
     ) -> DescentResult:
-        """Minimize the loss plus the penalty by Adam, in steps that shorten to 0."""
+        """Minimize the loss plus the penalty by Adam, with step lengths that decrease to 0."""
         rng, n = np.random.default_rng(seed), len(kind)
         n_batches = -(-n // BATCH)
         n_steps = max(n_batches, FEWEST_STEPS)
@@ -1009,7 +1026,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             away = A - start
             return value + weight * float(np.sum(away**2)), gradient + 2 * weight * away
 
-        with blas_in_one_thread():  # batches are small: a second thread would wait, not work
+        with blas_in_one_thread():  # batches are small: a second thread would only wait
             return adam(
                 estimate,
                 start,

@@ -1,4 +1,4 @@
-"""Embeddings as codes of a byte, or of a bit, a dimension; their scales are fitted with the map."""
+"""Embeddings as codes of one byte or one bit per dimension."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._blocks import blas_in_one_thread
 from ..linalg import svd
 
 LARGEST = 127  # of a code in int8
-# quantile of the absolute coordinates that becomes the largest code; beyond, they are clipped
+# Quantile of the absolute coordinates that becomes the largest code; larger ones are clipped.
 KEPT = 0.999
 ITQ_ROWS = 5_000
 ITQ_ITERATIONS = 30
@@ -22,15 +22,15 @@ ITQ_ITERATIONS = 30
 
 @dataclass(frozen=True)
 class Int8Quantizer:
-    """Coordinates rounded to -127, ..., 127 times one scale, so that products of codes are those of
-    rows.
+    """Coordinates rounded to -127, ..., 127 times a single scale.
 
-    NumPy's products of int8 overflow: cast codes to int32 or float32 first.
+    Inner products of codes approximate those of rows. NumPy's products of int8 overflow: cast codes
+    to int32 or float32 first.
 
     Attributes
     ----------
     scale : float
-        The absolute coordinate that becomes 127: the .999 quantile of the rows of the fit. Larger
+        The absolute coordinate that becomes 127: the .999 quantile over the rows of the fit. Larger
         ones are clipped.
     """
 
@@ -43,7 +43,7 @@ class Int8Quantizer:
 
     @staticmethod
     def n_bytes(m: int) -> int:
-        """Return the bytes of the codes of m coordinates: one for each."""
+        """Return the number of bytes of the codes of m coordinates, one each."""
         return m
 
     def encode(self, Z: np.ndarray) -> np.ndarray:
@@ -51,16 +51,16 @@ class Int8Quantizer:
         return np.clip(np.rint(Z * (LARGEST / self.scale)), -LARGEST, LARGEST).astype(np.int8)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """Return the rows that codes stand for, float32 of shape (n, m)."""
+        """Return the rows that codes represent, float32 of shape (n, m)."""
         return codes.astype(np.float32) * np.float32(self.scale / LARGEST)
 
 
 @dataclass(frozen=True)
 class BinaryQuantizer:
-    """Signs of the coordinates, eight a byte, after the rotation that costs them least
+    """Signs of the coordinates, eight per byte, after a rotation that preserves most
     (`itq_rotation`).
 
-    The Hamming distance of two codes orders rows as the cosine of their signs does.
+    The Hamming distance of two codes orders rows like the cosine of their signs.
 
     Attributes
     ----------
@@ -72,17 +72,18 @@ class BinaryQuantizer:
 
     @staticmethod
     def n_bytes(m: int) -> int:
-        """Return the bytes of the codes of m coordinates: one for eight."""
+        """Return the number of bytes of the codes of m coordinates, one per eight."""
         return -(-m // 8)
 
     def encode(self, Z: np.ndarray) -> np.ndarray:
-        """Return codes, uint8 of shape (n, ceil(m / 8)): the first coordinate is the highest bit;
-        the rest is 0.
+        """Return codes, uint8 of shape (n, ceil(m / 8)).
+
+        The first coordinate is the highest bit; unused bits are 0.
         """
         return np.packbits(Z > 0, axis=1)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """Return the signs that codes stand for, scaled to unit length, float32 of shape (n, m)."""
+        """Return the signs that codes represent, scaled to unit length, float32 of shape (n, m)."""
         bits = np.unpackbits(codes, axis=1, count=self.n_components)
         return (2 * bits.astype(np.float32) - 1) / np.float32(self.n_components**0.5)
 
@@ -92,32 +93,31 @@ QUANTIZERS = ("int8", "binary")
 
 
 def orthogonal_procrustes(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the R, (m, p), of orthonormal rows or columns that maximizes tr(Y'X R') for X (n, p)
-    and Y (n, m).
+    """Return the R (m, p) of orthonormal rows or columns that maximizes tr(Y'X R').
 
-    R = UV' for the singular value decomposition Y'X = U S V' (Schoenemann 1966). For m >= p, R
-    keeps lengths, and so minimizes ||Y - X R'||. For m < p its rows are the first of the rotation
-    that does so for Y filled up with 0, which is not the R of orthonormal rows that minimizes ||Y -
-    X R'||.
+    X is (n, p), Y is (n, m), and R = UV' for the singular value decomposition Y'X = U S V'
+    (Schoenemann 1966). For m >= p, R preserves lengths and thus minimizes ||Y - X R'||. For m < p,
+    its rows are the first of the rotation that does so for Y padded with 0, which is not the R of
+    orthonormal rows that minimizes ||Y - X R'||.
     """
     U, _, Vt = svd((Y.T @ X).astype(np.float64), full_matrices=False)
     return U @ Vt
 
 
 def itq_rotation(Z: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """Return the rotation R (m, m) of rows (n, m) that costs their signs least (ITQ, Gong and
-    Lazebnik 2011).
+    """Return the rotation R (m, m) of rows (n, m) that their signs approximate best.
 
-    A rotation changes no cosine of the rows themselves. ITQ alternates between the signs B of the
-    rotated rows and the rotation that minimizes ||B - Z R'||, an orthogonal Procrustes problem; it
-    begins with a random one. Each size of a nested embedding is rotated within itself.
+    This is ITQ (Gong and Lazebnik 2011). A rotation does not change the cosines of the rows.
+    Starting from a random rotation, ITQ alternates between the signs B of the rotated rows and the
+    rotation that minimizes ||B - Z R'||, an orthogonal Procrustes problem. Each size of a nested
+    embedding is rotated within itself.
     """
     Z = Z[:: -(-len(Z) // ITQ_ROWS)]
     parts = []
     for first, last in pairwise([0, *sizes]):
         X, m = Z[:, first:last], last - first
         R = np.linalg.qr(np.random.default_rng(0).normal(size=(m, m)))[0]
-        with blas_in_one_thread():  # small matrices, many times
+        with blas_in_one_thread():  # many operations on small matrices
             for _ in range(ITQ_ITERATIONS):
                 B = np.where(X @ R.T.astype(Z.dtype) > 0, 1, -1)
                 R = orthogonal_procrustes(X, B.astype(Z.dtype))

@@ -1,6 +1,4 @@
-"""What is known of vectors: labels, or which documents are relevant to which queries; and its
-honest splits.
-"""
+"""Relevance judgements of vectors, from labels or documents, and their held-out splits."""
 
 from __future__ import annotations
 
@@ -18,21 +16,21 @@ from ..graphs import joined_groups
 from .retrieval import DEPTH, Vectors, retrieval_scores
 
 FOLDS = 4
-FEWEST_CLASSES = 8  # of which some are held out as unseen
+FEWEST_CLASSES = 8  # with fewer classes, none are held out as unseen
 SEEN, UNSEEN, ALL = "seen classes", "unseen classes", "queries"
-EXPECTED = ("both", "known", "new")  # classes of the rows to come
+EXPECTED = ("both", "known", "new")  # classes of future rows
 
 
 @dataclass(frozen=True)
 class Split:
-    """A split of what is known.
+    """A split of the judgements.
 
     Attributes
     ----------
     train : Judgements
         What an adapter may learn from.
     queries, candidates : int arrays
-        Held-out queries, and what they are compared with, by number.
+        Indices of held-out queries, and of the rows they are compared with.
     parts : dict of str to bool array
         Which of these queries are scored together.
     """
@@ -44,11 +42,10 @@ class Split:
 
 
 def quarters(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return a quarter 0, ..., 3 for every row: groups stay together, and the quarters are of
-    nearly one size.
+    """Return a quarter 0, ..., 3 for every row; groups stay together.
 
-    The groups come by size, equal ones in a random order, each into the quarter of fewest rows so
-    far.
+    Groups are assigned in descending order of size, ties at random, each to the quarter of fewest
+    rows so far. The quarters thus have nearly the same size.
     """
     _, number = np.unique(groups, return_inverse=True)
     sizes = np.bincount(number)
@@ -64,9 +61,9 @@ def quarters(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def judged_matrix(
     rows: np.ndarray, columns: np.ndarray, grades: np.ndarray, shape: tuple[int, int]
 ) -> csr_array:
-    """Return grades as a matrix; of several for one place the largest.
+    """Return grades as a matrix, the largest if there are several for one entry.
 
-    A stored 0 is what was judged not relevant (0 and less), which an absent one was not.
+    A stored 0 was judged not relevant (a grade of at most 0); an absent entry was not judged.
     """
     order = np.argsort(-grades, kind="stable")
     places = rows[order].astype(np.int64) * shape[1] + columns[order]
@@ -75,17 +72,17 @@ def judged_matrix(
 
 
 def count_relevant(R: csr_array) -> np.ndarray:
-    """Return how many grades of every row are above 0."""
+    """Return the number of grades above 0 in every row."""
     return np.diff(np.append(0, np.cumsum(R.data > 0))[R.indptr])
 
 
 class Judgements(ABC):
-    """Queries, documents, and what is relevant to what.
+    """Queries, documents, and their relevance to each other.
 
     Attributes
     ----------
     own_rows : bool
-        Whether a held-out query is among its candidates, where it does not count.
+        Whether a held-out query is itself among the candidates; it is then ignored.
     """
 
     own_rows = False
@@ -96,12 +93,10 @@ class Judgements(ABC):
 
     @abstractmethod
     def splits(self, rng: np.random.Generator) -> Iterator[Split]:
-        """Yield splits of which no two hold out the same query."""
+        """Yield splits with disjoint held-out queries."""
 
     def usable_splits(self, rng: np.random.Generator) -> list[Split]:
-        """Return the splits; raise a ValueError where one has nothing to learn from, or no
-        queries.
-        """
+        """Return the splits; raise a ValueError if one has no queries, or nothing to learn from."""
         splits = list(self.splits(rng))
         for i, split in enumerate(splits):
             if not len(split.queries) or not split.train.can_be_fitted:
@@ -115,11 +110,11 @@ class Judgements(ABC):
     @property
     @abstractmethod
     def can_be_fitted(self) -> bool:
-        """Return whether an adapter can learn from what is known."""
+        """Return whether an adapter can be fitted."""
 
     @abstractmethod
     def fit(self, adapter: Any) -> Any:
-        """Return an adapter fitted to all that is known."""
+        """Return an adapter fitted to all judgements."""
 
     @abstractmethod
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:
@@ -127,49 +122,50 @@ class Judgements(ABC):
 
     @abstractmethod
     def gains(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """Return how relevant some documents are to each of some queries, both (q, k) -> (q, k) by
-        number.
-        """
+        """Return the relevance of documents (q, k) to queries, both given by index, (q, k)."""
 
     @abstractmethod
     def relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """Return which documents are relevant to which query, (q, d), both by number."""
+        """Return which documents are relevant to which query, (q, d), both given by index."""
 
     @abstractmethod
     def best_gains(
         self, queries: np.ndarray, candidates: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ten largest gains among candidates (q, 10), descending, and the numbers of
-        those above 0.
+        """Return the ten largest gains among the candidates, (q, 10), descending.
+
+        The second result is the number of gains above 0.
         """
 
     @property
     def median_relevant(self) -> float:
-        """Return how many rows half of the classes have at least; 0 where there are no classes."""
+        """Return the median number of rows per class; 0 if there are no classes."""
         return 0.0
 
     @abstractmethod
     def units(self, part: str) -> np.ndarray:
-        """Return for every query the group of those that depend on each other in a part."""
+        """Return for every query its group of dependent queries in a part."""
 
 
 @dataclass(frozen=True)
 class Labels(Judgements):
-    """Rows with a class each; those of one class are relevant to each other.
+    """Rows with one class each; rows of the same class are relevant to each other.
 
-    Over four splits each class is unseen once and each row held out once: split i trains on the
-    rows that are neither in the i-th quarter of rows nor in the i-th quarter of classes. All rows
-    outside the former quarter are candidates. Of fewer than eight classes none is held out.
+    Over four splits, each class is unseen once and each row held out once: split i trains on the
+    rows that are neither in the i-th quarter of the rows nor in the i-th quarter of the classes.
+    All rows outside the i-th quarter of the rows are candidates. With fewer than eight classes,
+    none are held out.
 
     Attributes
     ----------
     X : array of shape (n, p)
     y : int array of shape (n,)
-        Classes 0, 1, ..., -1 for none: such rows are trained on, and are no candidates.
+        Classes 0, 1, ..., and -1 for none: rows without a class are used for training, but not as
+        candidates.
     groups : int array of shape (n,)
-        Rows of one group, such as duplicates, are on one side of every split.
+        Rows of one group, such as duplicates, are on the same side of every split.
     weights : array of shape (n,) or None
-        How much each row counts where an adapter is fitted, and for the choice of its start.
+        Weights of the rows for fitting an adapter and choosing its start.
     """
 
     X: np.ndarray
@@ -183,10 +179,10 @@ class Labels(Judgements):
     def splits(
         self, rng: np.random.Generator, fewest_classes: int = FEWEST_CLASSES
     ) -> Iterator[Split]:
-        """Yield four splits, see above."""
+        """Yield four splits; see the class."""
         classes, quarter_of_row = rng.permutation(self.y.max() + 1), quarters(self.groups, rng)
         held_out = classes % FOLDS if len(classes) >= fewest_classes else np.full(len(classes), -1)
-        # the last one is that of rows without a class
+        # the last entry is for rows without a class
         quarter_of_class = np.append(held_out, -1)[self.y]
         known, splits = self.y >= 0, list[Split]()
         for i in range(FOLDS):
@@ -203,7 +199,7 @@ class Labels(Judgements):
         yield from splits
 
     def some(self, rows: np.ndarray) -> Self:
-        """Return some rows, with classes and groups numbered anew."""
+        """Return some rows, with classes and groups renumbered."""
         known = self.y[rows] >= 0
         y = np.full(len(rows), -1)
         y[known] = np.unique(self.y[rows][known], return_inverse=True)[1]
@@ -213,12 +209,12 @@ class Labels(Judgements):
 
     @property
     def median_relevant(self) -> float:
-        """Return how many rows half of the classes have at least."""
+        """Return the median number of rows per class."""
         return float(np.median(np.bincount(self.y[self.y >= 0])))
 
     @property
     def can_be_fitted(self) -> bool:
-        """Return whether there are two classes, and two rows of one, that differ."""
+        """Return whether there are two classes, and two distinct rows of one class."""
         sizes = np.bincount(self.y + 1)[1:]
         return len(sizes) > 1 and sizes.max() > 1 and len(np.unique(self.groups)) > FOLDS
 
@@ -233,39 +229,40 @@ class Labels(Judgements):
         return self.X, self.X
 
     def gains(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """Return how relevant documents are, (q, k)."""
+        """Return the relevance of documents, (q, k)."""
         return (self.y[documents] == self.y[queries][:, None]).astype(float)
 
     def relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """Return which documents are of the class of a query, (q, d)."""
+        """Return which documents are of the class of each query, (q, d)."""
         return self.y[queries][:, None] == self.y[documents]
 
     def best_gains(
         self, queries: np.ndarray, candidates: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ten largest gains, and the numbers of those above 0."""
+        """Return the ten largest gains, and the number of gains above 0."""
         n_relevant = np.bincount(self.y[candidates], minlength=self.y.max() + 1)[self.y[queries]]
         return (np.arange(10) < n_relevant[:, None]).astype(float), n_relevant
 
     def units(self, part: str) -> np.ndarray:
-        """Return the groups of queries that depend on each other."""
+        """Return the groups of dependent queries."""
         return self.y if part == UNSEEN else self.groups
 
 
 @dataclass(frozen=True)
 class Relevance(Judgements):
-    """Queries with judged documents; a quarter of the queries is held out at a time, all documents
-    are candidates.
+    """Queries with judged documents.
+
+    A quarter of the queries is held out at a time; all documents are candidates.
 
     Attributes
     ----------
     queries, documents : arrays of shape (n_queries, p) and (n_documents, p)
     R : csr_array of shape (n_queries, n_documents)
-        How relevant; a stored 0 is what was judged not relevant, an absent one is not known.
+        Grades; a stored 0 was judged not relevant, an absent entry was not judged.
     groups : int array of shape (n_queries,)
         Queries of one group are held out together.
     own_rows : bool
-        Whether queries and documents are the same rows, of which pairs belong together.
+        Whether queries and documents are the same rows, judged in pairs.
     """
 
     queries: np.ndarray
@@ -278,8 +275,9 @@ class Relevance(Judgements):
     def of_pairs(
         cls, X: np.ndarray, pairs: np.ndarray, grades: np.ndarray, groups: np.ndarray | None = None
     ) -> Self:
-        """Return rows of which pairs belong together, where their grade is above 0: such ones that
-        are connected, and those of one group, are one group.
+        """Return judgements of pairs of rows, which belong together if their grade is above 0.
+
+        Rows that are connected by such pairs, or belong to the same group, form one group.
         """
         n, (left, right) = len(X), np.vstack([pairs, pairs[:, ::-1]]).T
         R = judged_matrix(left, right, np.concatenate([grades, grades]), (n, n))
@@ -291,11 +289,11 @@ class Relevance(Judgements):
 
     @cached_property
     def n_relevant(self) -> np.ndarray:
-        """How many documents are relevant to every query."""
+        """Number of relevant documents of every query."""
         return count_relevant(self.R)
 
     def splits(self, rng: np.random.Generator) -> Iterator[Split]:
-        """Yield four splits, see above."""
+        """Yield four splits; see the class."""
         judged = self.n_relevant > 0
         quarter = np.full(len(judged), -1)
         quarter[judged] = quarters(self.groups[judged], rng)
@@ -306,8 +304,10 @@ class Relevance(Judgements):
             yield Split(self.some(train), held_out, np.arange(len(self.documents)), every)
 
     def some(self, queries: np.ndarray) -> Self:
-        """Return some queries; of pairs all rows, without those judgements in which another row
-        takes part that has a relevant one.
+        """Return the judgements of some queries.
+
+        For pairs, all rows are kept, but not the judgements that involve another row with a
+        relevant one.
         """
         if not self.own_rows:
             groups = np.unique(self.groups[queries], return_inverse=True)[1]
@@ -328,7 +328,7 @@ class Relevance(Judgements):
         """Return the adapter, fitted."""
         if self.own_rows:
             upper = triu(self.R, 1, format="coo")
-            # grades of an adapter, for which 0 and -1 are the same; 1 and -1 of learners of pairs
+            # adapters use grades, where 0 and -1 are the same; learners from pairs use 1 and -1
             y = np.where(upper.data > 0, upper.data, -1)
             return adapter.fit_pairs(X=self.queries, pairs=np.column_stack(upper.coords), y=y)
         return adapter.fit_relevance(self.queries, self.documents, self.R)
@@ -338,7 +338,7 @@ class Relevance(Judgements):
         return self.queries, self.documents
 
     def gains(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """Return how relevant documents are, (q, k)."""
+        """Return the relevance of documents, (q, k)."""
         return self.R[queries[:, None], documents].toarray()
 
     def relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
@@ -348,7 +348,7 @@ class Relevance(Judgements):
     def best_gains(
         self, queries: np.ndarray, candidates: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ten largest gains, and the numbers of those above 0."""
+        """Return the ten largest gains, and the number of gains above 0."""
         best = np.zeros((len(queries), 10))
         for place, q in enumerate(queries):
             largest = -np.sort(-self.R.data[self.R.indptr[q] : self.R.indptr[q + 1]])[:10]
@@ -356,21 +356,21 @@ class Relevance(Judgements):
         return best, self.n_relevant[queries]
 
     def units(self, part: str) -> np.ndarray:
-        """Return the groups of queries that depend on each other."""
+        """Return the groups of dependent queries."""
         return self.groups
 
 
 def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:
-    """Return the scores of the held-out queries of a split, (n_queries,) for each name."""
+    """Return the scores of the held-out queries of a split, an array (n_queries,) per name."""
     ranked = ranked_by(vectors, split, judgements)
     ideal, n_relevant = judgements.best_gains(split.queries, split.candidates)
     return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)
 
 
 def ranked_by(vectors: Vectors, split: Split, judgements: Judgements) -> np.ndarray:
-    """Return the numbers of the documents that the held-out queries of a split rank first.
+    """Return the indices of the documents that the held-out queries of a split rank first.
 
-    A query that is itself a candidate is not found.
+    A query that is itself a candidate is not returned.
     """
     ranked = split.candidates[vectors.ranked(DEPTH + judgements.own_rows)]
     if judgements.own_rows:

@@ -1,12 +1,12 @@
-"""Do two items belong together, and does a query have an answer at all? Probabilities that are
-calibrated, and thresholds whose precision is promised by held-out queries.
+"""Which items belong together, and which queries have no match: calibrated probabilities, and
+thresholds whose precision is guaranteed by held-out queries.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -46,23 +46,22 @@ from .judgements import (
     quarters,
 )
 
-# What is known of scores: the best candidates of held-out queries, right or wrong.
+# Scores of the best candidates of held-out queries, correct or not.
 
-CONFIDENCE = 0.95  # of the bound on a precision, one-sided
-IN_SEQUENCE, OF_ALL = 0.96, 0.99  # of two ways to pass, whose errors add up to 5 %
-THRESHOLDS = 200  # among which one is chosen: quantiles of the scores
-FEWEST_ACCEPTED = 20  # queries above a threshold that tells anything of its precision
-ERRORS_AT_FIRST = 2  # in the first test of a precision: with 0, one error would end the tests
+CONFIDENCE = 0.95  # one-sided, of the bound on a precision
+STARTS = np.array([1, 1 / 2, 1 / 4, 1 / 8])  # of the matches: where tests of a precision start
+THRESHOLDS = 200  # candidate thresholds: quantiles of the scores
+FEWEST_ACCEPTED = 20  # fewest queries above a threshold from which its precision is estimated
 NO_RULES = (
     "This %(name)s has no rules for it yet: call `fit`, `fit_relevance`, or `fit_pairs` with "
     "numbers of rows."
 )
-FOLDS_OF_CHOICE = 4  # of queries, by which isotonic regression and a logistic function are compared
+FOLDS_OF_CHOICE = 4  # of queries, to compare isotonic regression with a logistic function
 
 
 @dataclass(frozen=True)
 class ScoredMatches:
-    """Matches of held-out queries, each with a score.
+    """Matches of held-out queries and their scores.
 
     Attributes
     ----------
@@ -70,11 +69,11 @@ class ScoredMatches:
     right : bool array of shape (n,)
         Whether the match belongs to its query.
     answerable : bool array of shape (n,)
-        Whether there was a right candidate.
+        Whether the query has a correct candidate.
     weights : array of shape (n,)
-        0 for matches of which nothing but false answers is told.
+        0 for matches that only count as false answers.
     units : int array of shape (n,)
-        Groups of queries that depend on each other.
+        Groups of dependent queries.
     """
 
     scores: np.ndarray
@@ -86,15 +85,15 @@ class ScoredMatches:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The probability that a match is right, by its score s: g(sigmoid(slope s + intercept)).
+    """The probability that a match of score s is correct, g(sigmoid(slope s + intercept)).
 
     Attributes
     ----------
     slope, intercept : float
         Of a logistic regression of "right" on the score.
     knots : array of shape (2, k)
-        g is linear between these points, and constant outside: the identity, or isotonic regression
-        of "right" on what the logistic function gives.
+        g is linear between these points and constant outside: the identity, or isotonic regression
+        of "right" on the output of the logistic function.
     """
 
     slope: float
@@ -107,8 +106,10 @@ class Calibration:
 
     @classmethod
     def fitted(cls, matches: ScoredMatches) -> Self:
-        """Return the logistic function, or isotonic regression where its log loss is smaller on
-        held-out groups of queries.
+        """Return the logistic function, or isotonic regression if that has a smaller held-out log
+        loss.
+
+        Groups of dependent queries are held out together.
         """
         every = np.flatnonzero(matches.weights > 0)
         units = matches.units[every]
@@ -126,8 +127,8 @@ class Calibration:
 
     @classmethod
     def _logistic(cls, matches: ScoredMatches, rows: np.ndarray) -> Self:
-        # a right and a wrong match more, at either end: where all matches of the rows are right,
-        # none is certain
+        # One correct and one wrong match are added at either end: no match is certain, even if all
+        # matches of the rows are correct.
         s = matches.scores[rows]
         scores = np.append(s, [s.max(), s.min()])
         right = np.append(matches.right[rows], [True, False])
@@ -142,7 +143,7 @@ class Calibration:
     @classmethod
     def _isotonic(cls, matches: ScoredMatches, rows: np.ndarray) -> Self:
         line = cls._logistic(matches, rows)
-        most = 1 - 1 / (len(rows) + 2)  # as of n right matches and one wrong one
+        most = 1 - 1 / (len(rows) + 2)  # as for n correct matches and one wrong one
         g = IsotonicRegression(y_min=1 - most, y_max=most, out_of_bounds="clip")
         g.fit(line(matches.scores[rows]), matches.right[rows], matches.weights[rows])
         knots = np.array([g.X_thresholds_, g.y_thresholds_])
@@ -151,22 +152,22 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Promise:
-    """What a threshold promises.
+    """A threshold and its guarantees.
 
     Attributes
     ----------
     precision : float
-        That was requested.
+        The requested precision.
     threshold : float
         Matches of at least this score are accepted.
     expected : float
-        Share of right ones among accepted matches of held-out queries.
+        Share of correct matches among the accepted matches of held-out queries.
     bound : float
-        What that share is at least, with a confidence of 95 %, see `PrecisionCurve`.
+        Lower bound of that share, with a confidence of 95 %; see `PrecisionCurve`.
     recall : float
-        Share of the queries with an answer that are given a right one.
+        Share of the queries with an answer for which the correct one is accepted.
     false_answers : float
-        Share of the queries without an answer that are given one.
+        Share of the queries without an answer for which one is accepted.
     """
 
     precision: float
@@ -179,30 +180,28 @@ class Promise:
 
 @dataclass(frozen=True)
 class PrecisionCurve:
-    """Precision and recall of held-out queries by the threshold.
+    """Precision and recall of held-out queries as functions of the threshold.
 
-    A threshold that is chosen because its bound is high enough is chosen for its luck, too: of many
-    thresholds on the same queries one passes too often. `bound` counts that in. It is the largest
-    precision pi that passes in one of two ways:
+    If the threshold is chosen because its bound is high enough, chance is part of the choice: among
+    many thresholds on the same queries, one passes too often. `bound` accounts for this. It is the
+    largest precision pi that passes these tests (the fallback procedure of Wiens 2003):
 
-    * thresholds are tested from the highest one downwards, each by a pointwise bound of level 0.96
-      (`precision_bound`), and the first failure ends the tests;
-    * the lowest threshold is tested by itself, by a bound of level 0.99: where errors do not depend
-      on the score, few matches at the top show less than all.
+    * Thresholds are tested from the highest one downwards, each by a pointwise bound
+      (`precision_bound`).
+    * Tests start at four thresholds, which an eighth, a quarter, a half and all of the answerable
+      queries reach. Each start brings a quarter of the error probability of 5 %.
+    * A threshold that passes hands the error probability on to the next one. A failure ends the
+      tests until the next start.
 
-    Why no correction for the number of tests is needed (fixed-sequence testing): let t* be the
-    score at which the true precision of the matches above falls below pi. Promising a threshold
-    below t* takes passing the first one tested below, which is a single test. Thresholds are
-    quantiles of the scores, so that it is the number of accepted queries that is fixed beforehand,
-    not the score. Given how many queries are above t*, these are wrong with probability 1 - pi,
-    independently of each other, and those between with a larger one: the number of errors is at
-    least binomial, and the test as valid as that of a threshold that was fixed. It is assumed that
-    the precision falls below pi once, and does not rise again as more is accepted.
-
-    The sequence of pi starts at the fewest matches that would show it with two errors among them,
-    which does not depend on which ones are right. A larger pi starts later, and its start allows no
-    more errors. Where it passes wrongly, a smaller one passes its own first wrong test: that all pi
-    are tried at once costs nothing.
+    Then the probability that a threshold of too low a precision passes is at most 5 %. Let t* be
+    the score at which the true precision of the matches above falls below pi. A threshold below t*
+    only passes if the first one tested below t* passes, at most with the error probability of all
+    starts above t*, or one of the starts below t*, with its own. Thresholds are quantiles of the
+    scores, so the number of accepted queries is fixed in advance, not the score. Given the number
+    of queries above t*, these are wrong with probability 1 - pi, independently of each other, and
+    those between with a larger probability. The number of errors is thus at least binomial, and
+    each test is as valid as that of a fixed threshold. This assumes that the precision, once below
+    pi, does not rise again as more matches are accepted.
 
     Attributes
     ----------
@@ -214,6 +213,9 @@ class PrecisionCurve:
 
     References
     ----------
+    B. L. Wiens. A fixed sequence Bonferroni procedure for testing multiple endpoints.
+    Pharmaceutical Statistics 2 (2003), 211-215.
+
     A. N. Angelopoulos, S. Bates, E. J. Candes, M. I. Jordan and L. Lei. Learn then Test:
     calibrating predictive algorithms to achieve risk control. arXiv:2110.01052, 2021.
     """
@@ -229,32 +231,26 @@ class PrecisionCurve:
     def of(cls, matches: ScoredMatches) -> Self:
         """Return the curve of some matches, at quantiles of the scores of answerable queries."""
         answerable = matches.answerable
-        thresholds = np.unique(
-            np.quantile(matches.scores[answerable], np.linspace(0, 1, THRESHOLDS, endpoint=False))
-        )
-        flawless = replace(matches, right=np.ones_like(matches.right))
-        lines = []
-        for threshold in thresholds:
+        scores = np.sort(matches.scores[answerable])
+        n_queries = len(scores)
+        thresholds = np.unique(np.quantile(scores, np.arange(THRESHOLDS) / THRESHOLDS))
+        reached = n_queries - np.searchsorted(scores, thresholds)
+        starts = np.unique([np.flatnonzero(reached >= q * n_queries)[-1] for q in STARTS])
+        share = (1 - CONFIDENCE) / len(starts)
+        confidences = 1 - share * np.arange(1, len(starts) + 1)
+        expected, recall, false_answers = np.full((3, len(thresholds)), np.nan)
+        pointwise = np.empty((len(starts), len(thresholds)))
+        for i, threshold in enumerate(thresholds):
             accepted = matches.scores >= threshold
-            lines.append(
-                [
-                    *precision_bound(matches, accepted, IN_SEQUENCE),
-                    most_tested(precision_bound(flawless, accepted, IN_SEQUENCE)[1]),
-                    np.mean((accepted & matches.right)[answerable]),
-                    np.mean(accepted[~answerable]) if not answerable.all() else np.nan,
-                ]
-            )
-        expected, pointwise, tested, recall, false_answers = np.transpose(lines)
-        bound = sequential_bound(pointwise, tested)
-        every = matches.scores >= thresholds[0]
-        bound[0] = max(bound[0], precision_bound(matches, every, OF_ALL)[1])
-        n_queries = int(answerable.sum())
+            expected[i], pointwise[:, i] = precision_bound(matches, accepted, confidences)
+            recall[i] = np.mean((accepted & matches.right)[answerable])
+            if not answerable.all():
+                false_answers[i] = np.mean(accepted[~answerable])
+        bound = fallback_bound(pointwise, starts)
         return cls(thresholds, expected, bound, recall, false_answers, n_queries)
 
     def promise(self, precision: float) -> Promise | None:
-        """Return the lowest threshold whose bound is at least the precision; None where there is
-        none.
-        """
+        """Return the lowest threshold whose bound is at least the precision, or None."""
         kept = np.flatnonzero(self.bound >= precision)
         if not len(kept):
             return None
@@ -263,55 +259,49 @@ class PrecisionCurve:
         return Promise(precision, float(self.thresholds[i]), *(float(v[i]) for v in values))
 
 
-def sequential_bound(pointwise: np.ndarray, tested: np.ndarray) -> np.ndarray:
-    """Return the largest precision that passes its test at a threshold and at all higher ones, by
-    the pointwise bounds of ascending thresholds, and the largest precision that is tested at each.
+def fallback_bound(pointwise: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return the largest precision that passes at each threshold.
+
+    Parameters
+    ----------
+    pointwise : array of shape (s, k)
+        The pointwise bounds at ascending thresholds, for the error probability of 1, ..., s starts.
+    starts : int array of shape (s,)
+        Ascending indices of the thresholds at which tests start.
     """
-    # what was tested once is tested at all lower thresholds
-    tested = np.maximum.accumulate(tested[::-1])[::-1]
-    bound = np.minimum(pointwise, tested)
-    for i in range(len(bound)):
-        for higher in range(i + 1, len(bound)):
-            if tested[higher] < bound[i]:  # nor is it tested any higher
-                break
-            bound[i] = min(bound[i], pointwise[higher])
+    bound = np.zeros(pointwise.shape[1])
+    for start in starts:
+        passes = 1.0
+        for i in range(start, -1, -1):
+            n_starts = np.count_nonzero((starts >= i) & (starts <= start))
+            passes = min(passes, pointwise[n_starts - 1, i])
+            bound[i] = max(bound[i], passes)
     return bound
 
 
-def most_tested(flawless: float) -> float:
-    """Return the largest precision that is tested by so many matches, of which the bound is known
-    that they show where all are right: what they show with the errors of a first test.
-    """
-    if flawless == 0:
-        return 0.0
-    n = np.log(1 - IN_SEQUENCE) / np.log(flawless)  # n right matches show 0.04^(1/n)
-    if n <= ERRORS_AT_FIRST:
-        return 0.0
-    return float(betaincinv(n - ERRORS_AT_FIRST, ERRORS_AT_FIRST + 1, 1 - IN_SEQUENCE))
-
-
 def precision_bound(
-    matches: ScoredMatches, accepted: np.ndarray, confidence: float = CONFIDENCE
-) -> tuple[float, float]:
-    """Return the share of right matches among accepted ones, and its one-sided bound, for accepted
-    ones that were not chosen by it.
+    matches: ScoredMatches, accepted: np.ndarray, confidence: Any = CONFIDENCE
+) -> tuple[float, Any]:
+    """Return the share of correct matches among accepted ones, and its one-sided lower bound: an
+    array for an array of confidences.
 
-    The share P = sum w r / sum w of G groups of queries has the variance `G/(G - 1) sum_groups (sum
-    w (r - P))^2 / (sum w)^2`. The bound is that of Clopper and Pearson for the effective number of
-    matches, `P (1 - P) / variance`, at most so many as there are, times a factor for the G - 1
-    degrees of freedom (Korn and Graubard, Survey Methodology 24, 1998). A few groups without an
-    error do not show that there is none: the variance is at least that with one more group, of mean
-    size, half of it wrong. Few matches, and matches that are all wrong, promise nothing: 0.
+    The bound holds for accepted matches that were not chosen by it. The share P = sum w r / sum w
+    of G groups of queries has the variance `G/(G - 1) sum_groups (sum w (r - P))^2 / (sum w)^2`.
+    The bound is that of Clopper and Pearson for the effective number of matches, `P (1 - P) /
+    variance` (at most their actual number), times a factor for the G - 1 degrees of freedom (Korn
+    and Graubard, Survey Methodology 24, 1998). Since a few groups without an error do not show that
+    there is none, the variance is at least that with one more group of mean size, half of it wrong.
+    With few matches, or if all are wrong, the bound is 0.
     """
     rows = np.flatnonzero(accepted & (matches.weights > 0))
     if not len(rows):
         return np.nan, 0.0
     w, right, units = matches.weights[rows], matches.right[rows], matches.units[rows]
     total, wrong, G = w.sum(), w[~right].sum(), len(np.unique(units))
-    P = float(1 - wrong / total)  # of matches that are all right exactly 1
+    P = float(1 - wrong / total)  # exactly 1 if all matches are correct
     if G < 2 or len(rows) < FEWEST_ACCEPTED or P == 0:
         return P, 0.0
-    # of equal weights, how many; and a wrong match that was not met may be one of the heaviest
+    # the number of equal weights; an unseen wrong match may be one of the heaviest
     n = min(total**2 / (w @ w), total / matches.weights.max())
     ratio = ndtri(confidence) / stdtrit(G - 1, confidence)
     for unmet in (0.0, total / G):
@@ -319,28 +309,28 @@ def precision_bound(
         sums = np.append(np.bincount(units, w * (right - p)), unmet * (0.5 - p))
         variance = G / (G - 1) * sums @ sums / (total + unmet) ** 2
         if variance > 0:
-            n = min(n, p * (1 - p) / variance * ratio**2)
-    return P, float(betaincinv(n * P, n * (1 - P) + 1, 1 - confidence))
+            n = np.minimum(n, p * (1 - p) / variance * ratio**2)
+    return P, betaincinv(n * P, n * (1 - P) + 1, 1 - confidence)
 
 
-# The lists that a search returns for held-out queries, and what they say of a new list.
+# The lists that a search returns for held-out queries, and what they imply for a new list.
 
-LIST = 10  # candidates of a list
+LIST = 10  # candidates per list
 METRICS = ("auto", "cosine", "euclidean")
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
-OF_PAIRS = np.array([1.0, 0.0, 0.0, 0.0])  # the similarity alone is the score of a pair
+OF_PAIRS = np.array([1.0, 0.0, 0.0, 0.0])  # the score of a pair is the similarity alone
 
 
 @dataclass(frozen=True)
 class Space:
-    """Queries and candidates in a learned space, and as they were.
+    """Queries and candidates, in a learned space and in the original one.
 
     Attributes
     ----------
     Q, C : arrays of shape (q, m) and (c, m)
     X, Y : arrays of shape (q, p) and (c, p)
     metric : {"cosine", "euclidean"}
-        Of "cosine" all rows are of unit length.
+        With "cosine" all rows have unit length.
     """
 
     Q: np.ndarray
@@ -351,22 +341,22 @@ class Space:
 
     @classmethod
     def of(cls, Q: Any, C: Any, X: Any, Y: Any, metric: str) -> Self:
-        """Return rows as the metric compares them."""
+        """Return the rows, scaled as the metric needs them."""
         if metric == "cosine":
             Q, C, X, Y = map(unit_rows, (Q, C, X, Y))
         return cls(Q, C, X, Y, metric)
 
     def similarities(self, rows: slice) -> np.ndarray:
-        """Return the cosines of some queries and all candidates, or minus their distances, (q,
-        c).
-        """
+        """Return the cosines, or minus the distances, of some queries to all candidates, (q, c)."""
         if self.metric == "cosine":
             return self.Q[rows] @ self.C.T
         return -euclidean_distances(self.Q[rows], self.C)
 
     def features(self, rows: slice, listed: np.ndarray, S: np.ndarray) -> np.ndarray:
-        """Return what a list says of its first candidate: the similarity, the mean similarity of
-        the list, and both of the rows as they were, (q, 4).
+        """Return the features of the first candidate of each list, (q, 4).
+
+        These are its similarity and the mean similarity of the list, in the learned and in the
+        original space.
 
         Parameters
         ----------
@@ -375,7 +365,8 @@ class Space:
         listed : int array of shape (q, k)
             Candidates, the most similar one first.
         S : array of shape (q, k)
-            Their similarities; -inf for what is no candidate. A list of these alone has NaN.
+            Their similarities; -inf for rows that are not candidates. A list of only these gives
+            NaN.
         """
         X, Y = self.X[rows], self.Y[listed]
         if self.metric == "cosine":
@@ -389,7 +380,7 @@ class Space:
 
 
 def first_of(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ten candidates of largest similarity and these similarities, (q, 10)."""
+    """Return the ten candidates of largest similarity, and their similarities, (q, 10)."""
     k = min(LIST, S.shape[1])
     listed = np.argpartition(-S, k - 1, axis=1)[:, :k]
     listed = np.take_along_axis(
@@ -400,17 +391,18 @@ def first_of(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class HeldOutLists:
-    """What a search returns for held-out queries among the candidates, and without the relevant
-    ones among them, as if there were no answer.
+    """What a search returns for held-out queries, with and without their relevant candidates.
+
+    Without them, a query has no answer.
 
     Attributes
     ----------
     answered, unanswered : arrays of shape (q, 4)
-        `Space.features`; NaN where nothing but relevant candidates is left.
+        `Space.features`; NaN if all candidates are relevant.
     right : bool array of shape (q,)
-        Whether the first of the former is relevant.
+        Whether the first candidate is relevant, among all candidates.
     units : dict of str to int array of shape (q,)
-        By part of the queries, such as "unseen classes": groups of dependent queries, -1 for
+        For each part of the queries, such as "unseen classes": groups of dependent queries, -1 for
         queries of other parts.
     """
 
@@ -421,9 +413,9 @@ class HeldOutLists:
 
     @classmethod
     def of(cls, space: Space, split: Split, judgements: Judgements) -> Self:
-        """Return the lists of the held-out queries of a split; O(q c m)."""
+        """Return the lists of the held-out queries of a split, in O(q c m)."""
         answered, unanswered, right = [], [], []
-        # the rows of the lists are gathered, too
+        # includes the rows gathered for the lists
         entries = max(len(space.C), LIST * space.X.shape[1])
         for rows in row_blocks(len(space.Q), entries):
             S, queries = space.similarities(rows), split.queries[rows]
@@ -445,7 +437,7 @@ class HeldOutLists:
 
     @classmethod
     def together(cls, lists: list[HeldOutLists]) -> HeldOutLists:
-        """Return those of several splits; units of different parts get different numbers."""
+        """Return the lists of several splits, with distinct units for different parts."""
         units, n_units = dict[str, np.ndarray](), 0
         for part in lists[0].units:
             of_part = np.concatenate([one.units[part] for one in lists])
@@ -459,8 +451,9 @@ class HeldOutLists:
         )
 
     def parts(self, expect: str) -> list[str]:
-        """Return the parts of the queries that are of "known" classes, of "new" ones, or "both";
-        what is no class is expected in any case.
+        """Return the parts of the queries of "known" classes, of "new" ones, or "both".
+
+        Parts that are not defined by classes are always included.
         """
         if expect == "new" and UNSEEN not in self.units:
             raise ValueError(
@@ -472,9 +465,10 @@ class HeldOutLists:
     def matches(
         self, coefficients: np.ndarray, unanswerable: float, parts: Sequence[str]
     ) -> ScoredMatches:
-        """Return the matches of parts of the queries, scored by a sum of the features times
-        coefficients, where a share of the queries has no answer: of classes that training has not
-        seen, as those of an index without their class are, where such were held out.
+        """Return the matches of some parts of the queries; a share of these has no answer.
+
+        Scores are linear combinations of the features. Queries without an answer are of classes not
+        seen in training, if such were held out, like queries whose class is missing from an index.
         """
         units = np.max([self.units[part] for part in parts], axis=0)
         without_answer = self.units.get(UNSEEN, units)
@@ -491,8 +485,9 @@ class HeldOutLists:
         )
 
     def coefficients(self, parts: Sequence[str]) -> np.ndarray:
-        """Return those of a logistic regression of "right" on the features, where half of the
-        queries have no answer.
+        """Return the coefficients of a logistic regression of "right" on the features.
+
+        Half of the queries have no answer.
         """
         matches = self.matches(np.eye(4), 0.5, parts)  # every feature is a score
         F, right = matches.scores, matches.right
@@ -505,8 +500,7 @@ class HeldOutLists:
 
 @dataclass(frozen=True)
 class MatchRule:
-    """The score of a match, its probability, and what thresholds promise, for a part of the
-    queries.
+    """The score of a match, its probability, and its precision curve, for a part of the queries.
 
     Attributes
     ----------
@@ -524,13 +518,13 @@ class MatchRule:
     def fitted(
         cls, lists: HeldOutLists, parts: Sequence[str], unanswerable: float, *, of_pairs: bool
     ) -> Self:
-        """Return the rule of single pairs, whose score is their similarity, or that of lists."""
+        """Return the rule for single pairs (the score is the similarity) or the rule for lists."""
         coefficients = OF_PAIRS if of_pairs else lists.coefficients(parts)
         matches = lists.matches(coefficients, unanswerable, parts)
         return cls(coefficients, Calibration.fitted(matches), PrecisionCurve.of(matches))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return all numbers."""
+        """Return the state as arrays."""
         c, curve = self.calibration, self.curve
         return {
             "coefficients": self.coefficients,
@@ -550,7 +544,7 @@ class MatchRule:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
-        """Return the rule of which `to_arrays` gave the arrays."""
+        """Return a rule from the arrays of `to_arrays`."""
         slope, intercept = map(float, arrays["logistic"])
         thresholds, expected, bound, recall, false_answers = arrays["curve"]
         n_queries = int(arrays["n_queries"].item())
@@ -560,7 +554,7 @@ class MatchRule:
 
 @dataclass(frozen=True)
 class MatchRules:
-    """Rules for every part of the queries, and one for all.
+    """A rule for every part of the queries, and one for all queries.
 
     Attributes
     ----------
@@ -575,13 +569,15 @@ class MatchRules:
     def fitted(
         cls, lists: HeldOutLists, unanswerable: float, *, expect: str = "both", of_pairs: bool
     ) -> Self:
-        """Return the rules of the expected queries, of which a share has no answer."""
+        """Return the rules for the expected queries, of which a share has no answer."""
         parts = lists.parts(expect)
         rule = partial(MatchRule.fitted, lists, unanswerable=unanswerable, of_pairs=of_pairs)
         return cls({part: rule([part]) for part in parts}, rule(parts))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return all numbers, by names such as "unseen classes/knots"; "/knots" of all queries."""
+        """Return the state as arrays, named such as "unseen classes/knots"; "/knots" for all
+        queries.
+        """
         return {
             f"{part}/{name}": array
             for part, rule in (*self.parts.items(), ("", self.every))
@@ -590,7 +586,7 @@ class MatchRules:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
-        """Return the rules of which `to_arrays` gave the arrays."""
+        """Return rules from the arrays of `to_arrays`."""
         by_part: dict[str, dict[str, np.ndarray]] = {}
         for path, array in arrays.items():
             part, _, name = path.partition("/")
@@ -600,7 +596,7 @@ class MatchRules:
         return cls(rules, every)
 
     def promises(self, precision: float) -> dict[str, Promise]:
-        """Return what is promised for every part; raise a ValueError where one cannot be kept."""
+        """Return the promise for every part; raise a ValueError if there is none for some part."""
         found = {}
         for part, rule in self.parts.items():
             promise = rule.curve.promise(precision)
@@ -621,11 +617,11 @@ class MatchRules:
         return found
 
     def threshold(self, precision: float) -> float:
-        """Return the score from which on a precision is promised for every part."""
+        """Return the lowest score at which the precision is guaranteed for every part."""
         return max(promise.threshold for promise in self.promises(precision).values())
 
     def accept(self, features: np.ndarray, precision: float) -> np.ndarray:
-        """Return which matches every part accepts, (q,)."""
+        """Return which matches the rules of all parts accept, (q,)."""
         promises = self.promises(precision)
         return np.all(
             [features @ self.parts[p].coefficients >= promises[p].threshold for p in promises],
@@ -633,7 +629,7 @@ class MatchRules:
         )
 
     def probability(self, features: np.ndarray) -> np.ndarray:
-        """Return the probability that matches are right, (q,)."""
+        """Return the probability that each match is correct, (q,)."""
         return self.every.calibration(features @ self.every.coefficients)
 
 
@@ -644,11 +640,11 @@ class BestMatches:
     Attributes
     ----------
     rows : int array of shape (q,)
-        The number of the row of the index; -1 for none.
+        The index of the matching row; -1 for none.
     similarities : array of shape (q,)
-        Of the best candidate, accepted or not.
+        Similarity of the best candidate, whether accepted or not.
     probabilities : array of shape (q,)
-        That this candidate belongs to the query.
+        The probability that this candidate belongs to the query.
     """
 
     rows: np.ndarray
@@ -657,53 +653,56 @@ class BestMatches:
 
 
 class Matcher(BaseEstimator):
-    """Says whether two items belong together, and which queries have no match, by held-out rows.
+    """Predicts whether two items belong together, and which queries have no match.
 
-    A space is learned from a part of the rows, and the others are queries: the best candidate of
-    each is right or wrong. Over four splits every row is held out once, and, of eight classes or
-    more, every class is once a new one, which training has not seen. From these
+    The estimator learns a space from some of the rows, and the others serve as queries, whose best
+    candidates are correct or not. Over four splits every row is held out once. With eight classes
+    or more, every class is also held out once, as one not seen in training. From the held-out
+    queries it derives
 
-    * a probability is calibrated, of the similarity of two rows or of the list that a search
-      returns, by isotonic regression or a logistic function, whichever has the smaller log loss on
-      queries that it was not fitted to;
-    * the lowest threshold is found at which the precision of accepted matches is at least that
-      requested, with a confidence of 95 %: by the bound of Clopper and Pearson, corrected for
-      queries that depend on each other: equal rows, and those of a class where new classes are
-      expected. The confidence is that of the threshold that is chosen: thresholds are tested from
-      the highest one downwards, until one fails (Angelopoulos et al. 2021; see `PrecisionCurve` of
-      `nearkin.vectors`). Where no threshold promises it, an error says so.
+    * a calibrated probability, from the similarity of two rows or from the list that a search
+      returns: isotonic regression or a logistic function, whichever has the smaller held-out log
+      loss;
+    * the lowest threshold at which the precision of accepted matches is at least the requested one,
+      with a confidence of 95 %. The bound is that of Clopper and Pearson, corrected for dependent
+      queries: equal rows and, if new classes are expected, rows of the same class. The confidence
+      accounts for the choice of the threshold by the fallback procedure (Wiens 2003; see
+      `PrecisionCurve` of `nearkin.vectors`). If no threshold guarantees the precision, an error is
+      raised.
 
-    The score of a list is a logistic regression of its largest similarity, of the mean of its ten
-    largest, and of both among the rows as they were: a best candidate that stands alone may be
-    there by chance, and what an estimator has learned of known classes misleads it about new ones.
+    The score of a list is a logistic regression of its largest similarity and the mean of its ten
+    largest, both in the learned and in the original space. A best candidate far more similar than
+    the rest of its list may be a chance hit, and what an estimator has learned from known classes
+    misleads about new ones.
 
     Parameters
     ----------
     estimator : transformer, default=None
-        Learns the space, such as `EmbeddingAdapter` or `NCA`. None compares the rows as they are.
-        A `FrozenEstimator` stays as it is: fit to rows that it has not seen.
+        Learns the space, such as `EmbeddingAdapter` or `NCA`. None compares the original rows. A
+        `FrozenEstimator` is not fitted: call `fit` with rows that it has not seen.
     metric : {"auto", "cosine", "euclidean"}, default="auto"
-        How rows of the space are compared: by their cosine, or minus their Euclidean distance.
-        "auto" takes cosines for adapters, and for rows as they are.
+        How rows of the space are compared: by cosine, or by minus the Euclidean distance. "auto"
+        takes the cosine for adapters and for the original rows.
     expect : {"both", "known", "new"}, default="both"
-        What queries come: of classes that were seen in training, of new ones, or both, for each of
-        which a threshold then keeps its promise.
+        The classes of future queries: those seen in training, new ones, or both. With "both", a
+        threshold has the requested precision for either.
     unanswerable : float, default=0.0
-        Share of queries without an answer, in [0, 1). They are stood in for by held-out queries of
-        classes that training has not seen, or of all classes where none are held out, when their
-        relevant candidates are left out.
+        Expected share of queries without an answer, in [0, 1). They are simulated by leaving out
+        the relevant candidates of held-out queries, of classes not seen in training or, if none are
+        held out, of all classes.
     random_state : int, RandomState instance or None, default=0
-        Draws the splits.
+        Seed of the splits.
 
     Attributes
     ----------
     estimator_ : transformer or None
-        Fitted to all rows.
+        The estimator, fitted to all rows.
     pair_rules_, list_rules_ : MatchRules
-        Of single pairs, and of the lists of a search; not after `fit_pairs` of rows of both kinds.
+        Rules for single pairs, and for the lists of a search. Not available after `fit_pairs` with
+        rows of both kinds of pairs.
     threshold_ : float
-        Pairs of at least this similarity are predicted to belong together. After a fit that of a
-        probability of a half; of pairs of both kinds, see `fit_pairs`.
+        Pairs of at least this similarity are predicted to belong together. After `fit`, it is the
+        similarity at which the probability is one half. For pairs of both kinds, see `fit_pairs`.
 
     See Also
     --------
@@ -711,21 +710,20 @@ class Matcher(BaseEstimator):
 
     Notes
     -----
-    A promise holds for queries and an index like those that were held out. Where half of the
-    queries have no answer, and `unanswerable` says nothing of it, it breaks.
+    The guarantee holds for queries and an index like the held-out ones. If half of the queries have
+    no answer and `unanswerable` does not account for it, it does not hold.
 
-    The confidence is that of the whole procedure: were rows drawn, and a precision requested, again
-    and again, a promise that does not hold would be given in at most 5 % of all cases, those of a
-    refusal included. Of the promises that are *given*, more may be broken: where hardly any
-    threshold has the precision, nearly all requests are refused, and the few that are not owe it to
-    lucky queries. No test can exclude that. With `expect="both"` the 5 % are for known and for new
-    classes each.
+    The confidence refers to the whole procedure: if the rows were drawn and a precision requested
+    repeatedly, a wrong guarantee would be given in at most 5 % of all cases, including refusals.
+    Among the guarantees that are *given*, more may be wrong. If hardly any threshold has the
+    precision, nearly all requests are refused, and the few that are not owe it to chance. No test
+    can exclude that. With `expect="both"`, the 5 % apply to known and to new classes separately.
 
-    Calibrated probabilities take no part in it: they do not change the order of matches. The score
-    of a list does: its four coefficients are fitted to the queries that make the promise, which is
-    not counted in. `threshold`, of single pairs, has none.
+    Calibrated probabilities do not affect the guarantee, since they do not change the order of
+    matches. The score of a list does: its four coefficients are fitted to the same queries, which
+    the bound does not account for. `threshold`, for single pairs, has no coefficients.
 
-    Cost: four fits and one to all rows, and O(n^2 m) for the similarities, a block at a time.
+    Cost: four fits, one more on all rows, and O(n^2 m) for the similarities, in blocks.
 
     References
     ----------
@@ -771,14 +769,14 @@ class Matcher(BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from labelled rows: those of a class belong together.
+        """Learn from labelled rows: rows of the same class belong together.
 
         Parameters
         ----------
         X : array of shape (n, p)
         y : array of shape (n,)
-            Classes; -1, None or NaN for none. Rows without a class are for estimators that learn
-            from them, such as `EmbeddingAdapter`.
+            Class labels; -1, None or NaN for unlabelled rows, which are used by estimators that
+            learn from them, such as `EmbeddingAdapter`.
 
         Returns
         -------
@@ -798,22 +796,25 @@ class Matcher(BaseEstimator):
     def fit_pairs(self, X: Any, pairs: Any = None, y: Any = None) -> Self:
         """Learn from pairs of rows that belong together, and pairs that do not.
 
-        Given as numbers of rows, those that belong together are held out as queries, and searched
-        for among all rows. Given as rows, of both kinds, they are all that is known: `threshold_`
-        is then that of the largest accuracy on held-out pairs, a quarter at a time, by a metric
-        that is learned from the others; at last it is learned from all. Nothing is promised about
-        searches, and there is no probability. Pairs that are connected by shared rows are held out
-        together, unless more than half of them are: then held-out pairs share rows with others.
+        If pairs are given as row indices, those that belong together are held out as queries and
+        searched among all rows.
+
+        If they are given as rows, of both kinds, nothing is guaranteed about searches, and there is
+        no probability. A quarter of the pairs is held out at a time, and compared under a metric
+        learned from the others; `threshold_` has the largest accuracy on the held-out pairs. The
+        final metric is learned from all pairs. Pairs that are connected by shared rows are held out
+        together, unless this would put more than half of them in one group; then held-out pairs may
+        share rows with others.
 
         Parameters
         ----------
         X : array of shape (n, p) or (n_pairs, 2, p)
-            Rows; or the two rows of each pair. Then there are no `pairs`, and y may come second:
-            `fit_pairs(X, y)`.
+            Rows; or, without `pairs`, the two rows of each pair. In the second case y may come
+            second: `fit_pairs(X, y)`.
         pairs : int array of shape (n_pairs, 2)
-            Numbers of two rows each, counted from 0.
+            Indices of two rows each.
         y : array of shape (n_pairs,), default=None
-            How much they belong together, 0 or less for not; default: 1.
+            Grades; at most 0 for pairs that do not belong together. The default is 1.
 
         Returns
         -------
@@ -835,14 +836,14 @@ class Matcher(BaseEstimator):
         return self._calibrate(Relevance.of_pairs(X, pairs, grades, identical_rows(X)))
 
     def fit_relevance(self, queries: Any, documents: Any, relevance: Any) -> Self:
-        """Learn from queries and the documents that are relevant to them.
+        """Learn from queries and their relevant documents.
 
         Parameters
         ----------
         queries : array of shape (n_queries, p)
         documents : array of shape (n_documents, p)
         relevance : array of shape (n_judgements, 2 or 3), or sparse matrix
-            As in `EmbeddingAdapter.fit_relevance`.
+            See `EmbeddingAdapter.fit_relevance`.
 
         Returns
         -------
@@ -855,35 +856,35 @@ class Matcher(BaseEstimator):
 
     @classmethod
     def from_rules(cls, estimator: Any, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
-        """Return the matcher of a fitted estimator, or None, by rules that were saved."""
+        """Return the matcher of a fitted estimator (or None), with saved rules."""
         matcher = cls(None if estimator is None else FrozenEstimator(estimator))
         matcher._set_space(estimator)
         return matcher._set_rules(pair_rules, list_rules)
 
     def match_probability(self, X: Any, Y: Any) -> np.ndarray:
-        """Return the probability that rows belong together, pair by pair.
+        """Return the probability that rows belong together, for each pair.
 
         Parameters
         ----------
         X, Y : arrays of shape (n, p)
-            Queries, and what each is compared with.
+            Queries, and the row with which each is compared.
 
         Returns
         -------
         array of shape (n,)
-            Of a right match at this similarity, as held-out queries and their best candidates show
-            it.
+            The probability that a match of this similarity is correct, as calibrated on held-out
+            queries and their best candidates.
         """
         check_is_fitted(self, "pair_rules_", msg=NO_RULES)
         return self.pair_rules_.every.calibration(self._similarity(X, Y))
 
     def threshold(self, precision: float = 0.95) -> float:
-        """Return the least similarity of pairs at which a precision is promised.
+        """Return the lowest similarity of pairs at which a precision is guaranteed.
 
         Parameters
         ----------
         precision : float, default=0.95
-            Share of right ones among accepted matches: at least, with a confidence of 95 %.
+            Lower bound on the share of correct matches among accepted ones (95 % confidence).
 
         Returns
         -------
@@ -892,7 +893,7 @@ class Matcher(BaseEstimator):
         Raises
         ------
         ValueError
-            If the held-out queries cannot promise it.
+            If the held-out queries cannot guarantee it.
         """
         check_is_fitted(self, "pair_rules_", msg=NO_RULES)
         return self.pair_rules_.threshold(check_share(precision, "precision"))
@@ -904,10 +905,10 @@ class Matcher(BaseEstimator):
         ----------
         queries : array of shape (q, p)
         index : array of shape (n, p), default=None
-            None searches the queries among each other, such as for near duplicates.
+            None searches the queries among each other, e.g. for near duplicates.
         precision : float, default=0.95
-            Share of right ones among the matches, see `threshold`. What is not sure enough has
-            none.
+            Share of correct ones among the matches; see `threshold`. Queries whose best candidate
+            is not certain enough have no match.
 
         Returns
         -------
@@ -916,7 +917,7 @@ class Matcher(BaseEstimator):
         Raises
         ------
         ValueError
-            If the held-out queries cannot promise the precision.
+            If the held-out queries cannot guarantee the precision.
         """
         check_is_fitted(self, "list_rules_", msg=NO_RULES)
         check_share(precision, "precision")
@@ -933,7 +934,7 @@ class Matcher(BaseEstimator):
             np.where(accepted, listed[:, 0], -1), S[:, 0], self.list_rules_.probability(features)
         )
 
-    # Decisions about given pairs, as in metric-learn.
+    # Decisions for given pairs, as in metric-learn.
 
     def decision_function(self, pairs: Any) -> np.ndarray:
         """Return the similarity of the rows of each pair.
@@ -948,13 +949,12 @@ class Matcher(BaseEstimator):
             Cosines, or minus Euclidean distances.
         """
         pairs = validate_pairs(pairs)
-        with warnings.catch_warnings():  # rows of pairs are in no frame that could name features
+        with warnings.catch_warnings():  # the rows of pairs have no feature names
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             return self._similarity(pairs[:, 0], pairs[:, 1])
 
     def predict(self, pairs: Any) -> np.ndarray:
-        """Say which pairs belong together: 1 where the similarity is at least `threshold_`, else
-        -1.
+        """Predict 1 for pairs whose similarity is at least `threshold_`, else -1.
 
         Parameters
         ----------
@@ -974,14 +974,14 @@ class Matcher(BaseEstimator):
         ----------
         pairs : array of shape (n_pairs, 2, p)
         y : array of shape (n_pairs,)
-            1 for pairs that belong together, -1 for others; both kinds.
+            1 for pairs that belong together, -1 for others; both must occur.
         """
         pairs = validate_pairs(pairs)
         similar = check_both_kinds(y, len(pairs))
         return float(roc_auc_score(similar, self.decision_function(pairs)))
 
     def set_threshold(self, threshold: float) -> Self:
-        """Set the least similarity of pairs that `predict` takes for ones that belong together."""
+        """Set the lowest similarity at which `predict` takes pairs as belonging together."""
         self.threshold_ = check_number(threshold, "threshold", -np.inf)
         return self
 
@@ -994,19 +994,19 @@ class Matcher(BaseEstimator):
         min_rate: float | None = None,
         beta: float = 1.0,
     ) -> Self:
-        """Set the threshold of `predict` by labelled pairs.
+        """Set the threshold of `predict` from labelled pairs.
 
         Parameters
         ----------
         pairs : array of shape (n_pairs, 2, p)
-            Best ones that were not learned from.
+            Preferably pairs that were not used for learning.
         y : array of shape (n_pairs,)
-            1 for pairs that belong together, -1 for others; both kinds.
+            1 for pairs that belong together, -1 for others; both must occur.
         strategy : {"accuracy", "f_beta", "max_tpr", "max_tnr"}, default="accuracy"
-            What is as large as can be: the accuracy; the F score of `beta`; the rate of true
-            positives where that of true negatives is at least `min_rate`; or the other way round.
+            What is maximized: the accuracy; the F score with `beta`; the true positive rate subject
+            to a true negative rate of at least `min_rate`; or vice versa.
         min_rate : float, default=None
-            In [0, 1]; needed for the last two.
+            In [0, 1]; required for the last two.
         beta : float, default=1.0
             Weight of recall in the F score, at least 0; with 0 the score is the precision.
 
@@ -1027,7 +1027,7 @@ class Matcher(BaseEstimator):
         return self.set_threshold(best_threshold(similar, scores, strategy, min_rate, beta))
 
     def _calibrate(self, judgements: Judgements) -> Self:
-        """Hold queries out, four times, learn from the others, and at last from all."""
+        """Hold queries out four times and learn from the others; finally learn from all."""
         check_choice(self.metric, "metric", METRICS)
         check_choice(self.expect, "expect", EXPECTED)
         if check_number(self.unanswerable, "unanswerable", 0) >= 1:
@@ -1045,8 +1045,9 @@ class Matcher(BaseEstimator):
         return self._set_rules(rules(of_pairs=True), rules(of_pairs=False))
 
     def _cross_fit(self, X: np.ndarray, pairs: np.ndarray, similar: np.ndarray) -> Self:
-        """Hold pairs out, four times, learn from the others, and at last from all; set the
-        threshold by the similarities of held-out pairs.
+        """Hold pairs out four times and learn from the others; finally learn from all.
+
+        The threshold is set from the similarities of held-out pairs.
         """
         check_choice(self.metric, "metric", METRICS)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
@@ -1063,12 +1064,12 @@ class Matcher(BaseEstimator):
             self._set_space(self._learned_from_pairs(X, pairs[train], similar[train]))
             scores[test] = self._similarity(*X[pairs[test].T])
         self._set_space(self._learned_from_pairs(X, pairs, similar))
-        for name in ("pair_rules_", "list_rules_"):  # of an earlier fit
+        for name in ("pair_rules_", "list_rules_"):  # from an earlier fit
             self.__dict__.pop(name, None)
         return self.set_threshold(best_threshold(similar, scores, "accuracy", None, 1.0))
 
     def _learned_from_pairs(self, X: np.ndarray, pairs: np.ndarray, similar: np.ndarray) -> Any:
-        """Return the estimator, fitted to some pairs and the rows in them."""
+        """Return the estimator, fitted to some pairs and their rows."""
         if self.estimator is None or isinstance(self.estimator, FrozenEstimator):
             return self._learned(None)
         rows, numbers = np.unique(pairs, return_inverse=True)
@@ -1077,14 +1078,14 @@ class Matcher(BaseEstimator):
         )
 
     def _set_rules(self, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
-        """Set the rules, and the threshold of `predict` where the probability becomes a half."""
+        """Set the rules, and the threshold of `predict` at a probability of one half."""
         self.pair_rules_, self.list_rules_ = pair_rules, list_rules
         thresholds = pair_rules.every.curve.thresholds
         likely = pair_rules.every.calibration(thresholds) >= 0.5
         return self.set_threshold(thresholds[likely.argmax() if likely.any() else -1])
 
     def _learned(self, judgements: Judgements | None) -> Any:
-        """Return the estimator, fitted to what is known; None for rows as they are."""
+        """Return the estimator fitted to some judgements, or None for the original rows."""
         if isinstance(self.estimator, FrozenEstimator):
             return self.estimator.estimator
         if self.estimator is None or judgements is None:
@@ -1092,7 +1093,7 @@ class Matcher(BaseEstimator):
         return judgements.fit(clone(self.estimator))
 
     def _set_space(self, estimator: Any) -> None:
-        """Set the fitted estimator, and how rows are compared in its space."""
+        """Set the fitted estimator and the metric of its space."""
         if not (estimator is None or hasattr(estimator, "transform")):
             raise TypeError(f"estimator must have a transform, got {estimator!r}.")
         by_cosine = estimator is None or isinstance(estimator, UnitEmbedding)
@@ -1101,7 +1102,7 @@ class Matcher(BaseEstimator):
         self.metric_ = automatic if self.metric == "auto" else self.metric
 
     def _space(self, queries: Any, candidates: Any = None) -> Space:
-        """Return queries and candidates in the space of the estimator; None for the queries."""
+        """Return queries and candidates (None: the queries) in the space of the estimator."""
         X = Y = validate_dense_rows(self, queries, reset=False)
         if candidates is not None:
             Y = validate_dense_rows(self, candidates, reset=False)
@@ -1129,7 +1130,7 @@ class Matcher(BaseEstimator):
 
 
 def check_both_kinds(y: Any, n_pairs: int) -> np.ndarray:
-    """Return which pairs are similar: y is 1 for some, -1 for others."""
+    """Return which pairs are similar; y must contain both 1 and -1."""
     similar = check_pair_labels(y, n_pairs)
     if similar.all() or not similar.any():
         raise ValueError(
@@ -1140,8 +1141,9 @@ def check_both_kinds(y: Any, n_pairs: int) -> np.ndarray:
 
 
 def linked_pairs(pairs: np.ndarray, n: int) -> np.ndarray:
-    """Return the group of every pair of n rows: the connected component of its rows; if one of
-    these holds more than half of the pairs, only equal pairs are one group.
+    """Return the group of every pair of n rows: the connected component of its rows.
+
+    If a component contains more than half of the pairs, only equal pairs form a group.
     """
     graph = csr_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
     groups = connected_components(graph)[pairs[:, 0]]
@@ -1153,7 +1155,7 @@ def linked_pairs(pairs: np.ndarray, n: int) -> np.ndarray:
 def best_threshold(
     similar: np.ndarray, scores: np.ndarray, strategy: str, min_rate: float | None, beta: float
 ) -> float:
-    """Return the score from which on pairs are taken for similar, by a strategy of
+    """Return the score from which on pairs count as similar, for a strategy of
     `calibrate_threshold`.
     """
     if strategy == "f_beta":
@@ -1169,19 +1171,19 @@ def best_threshold(
         "max_tnr": np.where(true >= (min_rate or 0), 1 - false, -1),
     }[strategy]
     best = thresholds[np.argmax(value)]
-    # roc_curve begins with a threshold of inf, above all scores
+    # roc_curve starts with a threshold of inf, above all scores
     return float(best if np.isfinite(best) else np.nextafter(scores.max(), np.inf))
 
 
 def nearest_lists(space: Space, *, own: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the candidates of largest similarity and these similarities, (q, 10), largest first.
+    """Return the candidates of largest similarity, and their similarities, (q, 10), descending.
 
-    With `own` the queries are the candidates, and none of its own.
+    With `own`, the queries are the candidates, but not of themselves.
     """
     k = min(LIST + own, len(space.C))
     distances, listed = searcher("auto", len(space.C)).index(space.C, k)(space.Q, k)
     S = -distances
-    if space.metric == "cosine":  # as of held-out queries, to the last digit
+    if space.metric == "cosine":  # as for held-out queries, to the last digit
         blocks = row_blocks(len(listed), k * space.C.shape[1])
         S = np.concatenate(
             [np.einsum("qm,qkm->qk", space.Q[rows], space.C[listed[rows]]) for rows in blocks]
@@ -1196,7 +1198,7 @@ def nearest_lists(space: Space, *, own: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_share(value: Any, name: str) -> float:
-    """Return a number in (0, 1]; raise an error that names what is wrong."""
+    """Return a number in (0, 1], or raise an error that names the invalid argument."""
     if not 0 < check_number(value, name, 0) <= 1:
         raise ValueError(f"{name} must be above 0 and at most 1, got {value!r}.")
     return float(value)

@@ -1,5 +1,6 @@
-"""Embeddings of one model in the space of another, by an affine map that is chosen on held-out
-rows, so that an index need not be embedded again.
+"""Embeddings of one model mapped into the space of another, so that an index need not be rebuilt.
+
+The map is affine and chosen on held-out rows.
 """
 
 from __future__ import annotations
@@ -21,32 +22,32 @@ from .procrustes import target_rows
 from .retrieval import Vectors
 
 SIDES = ("query", "document")
-FEWEST = 80  # rows of which some are held out
+FEWEST = 80  # with fewer rows, none are held out
 MOST_HELD_OUT = 4_000
-# Settings are chosen by the first ranks: an index holds many more documents than the sample, and
-# its first ten are as near as the first few here.
+# Settings are chosen by the first ranks: an index holds many more documents than the sample, so its
+# first ten are as close as the first few here.
 CHOICE_DEPTH = 3
-CHOICE_QUERIES = 1_000  # on as many splits as it takes
+CHOICE_QUERIES = 1_000  # over as many splits as needed
 MOST_SPLITS = 8
-LABEL_RIDGE = 0.03  # relative to the mean eigenvalue of either scatter
+LABEL_RIDGE = 0.03  # relative to the mean eigenvalue of each scatter
 
-# Rows that are held out.
+# Held-out rows.
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The same items, embedded by the model whose rows are mapped, and by that of the target space.
+    """The same items embedded by two models: the one whose rows are mapped, and that of the target.
 
     Attributes
     ----------
     X : array of shape (n, p)
         Rows to be mapped, of unit length.
     Y : array of shape (n, m)
-        The same in the target space, of unit length.
+        The same items in the target space, of unit length.
     side : {"query", "document"}
         What is mapped: the new model's queries (X is new), or the old model's documents (Y is new).
     codes : int array of shape (n,) or None
-        Classes, -1 for none.
+        Class codes, -1 for none.
     """
 
     X: np.ndarray
@@ -63,8 +64,11 @@ class Sample:
         return Sample(self.X[rows], self.Y[rows], self.side, codes)
 
     def without_classes(self, rng: np.random.Generator) -> tuple[Sample, np.ndarray]:
-        """Return the rows without the labels of a quarter of the classes, drawn by lot, where there
-        are eight or more; and which classes these are, False for the last, which stands for none.
+        """Return the rows with the labels of a random quarter of the classes hidden, and which
+        these are.
+
+        With fewer than eight classes, none are hidden. The mask has a last entry, False, for rows
+        without a class.
         """
         assert self.codes is not None
         n_classes = self.codes.max() + 1
@@ -73,11 +77,11 @@ class Sample:
         return replace(self, codes=np.where(hidden[self.codes], -1, self.codes)), hidden
 
     def held_out(self, rng: np.random.Generator) -> tuple[Sample, Sample, Sample]:
-        """Return rows to learn from, documents, and queries, drawn by lot.
+        """Return rows to learn from, documents, and queries, drawn at random.
 
-        A half is held out, at most 4,000; of these a quarter are queries. The documents are not
-        learned from either: those of an index are hardly ever in a sample, and of rows that are, a
-        map knows where they belong.
+        Half of the rows are held out, at most 4,000; a quarter of these are queries. The documents
+        are not used for learning either: documents of an index are rarely in a sample, and a map
+        fits those that are.
         """
         rows, n_held_out = rng.permutation(len(self)), min(len(self) // 2, MOST_HELD_OUT)
         queries, documents, fit = np.split(rows, [n_held_out // 4, n_held_out])
@@ -92,26 +96,26 @@ class Search:
     queries: Sample
 
     def by_map(self, A: np.ndarray, b: np.ndarray, depth: int) -> np.ndarray:
-        """Return the first documents that each query finds through a map, (q, depth)."""
+        """Return the documents that each query ranks first after a map, (q, depth)."""
         D, Q = self.documents, self.queries
         if D.side == "query":
             return Vectors(affine_unit_rows(Q.X, A, b), D.Y).ranked(depth)
         return Vectors(Q.Y, affine_unit_rows(D.X, A, b)).ranked(depth)
 
     def by_model(self, which: str, depth: int) -> np.ndarray:
-        """Return those that it finds by the "new" model alone, or the "old" one."""
+        """Return the documents that each query ranks first with the "new" or "old" model alone."""
         space = "X" if (which == "new") == (self.documents.side == "query") else "Y"
         return Vectors(getattr(self.queries, space), getattr(self.documents, space)).ranked(depth)
 
     def has_label(self) -> np.ndarray:
-        """Return which queries have a label that a document has, too."""
+        """Return which queries share a label with some document."""
         q, d = self.queries.codes, self.documents.codes
         if q is None or d is None:
             return np.zeros(len(self.queries), bool)
         return (q >= 0) & np.isin(q, d)
 
     def same_label(self, ranked: np.ndarray) -> np.ndarray:
-        """Return which of the documents have the label of the query, (q, depth)."""
+        """Return which of the ranked documents have the label of the query, (q, depth)."""
         q, d = self.queries.codes, self.documents.codes
         assert q is not None
         assert d is not None
@@ -127,15 +131,15 @@ def shared(found: np.ndarray, true: np.ndarray) -> np.ndarray:
 
 
 class Setting(NamedTuple):
-    """What is chosen; see `Migration`."""
+    """A setting to choose; see `Migration`."""
 
     reverse: float
     alpha: float
     label_weight: float
 
 
-# What "auto" tries, and takes where there are too few rows to hold some out. Of settings that are
-# equally good the first is taken: the rotation.
+# What "auto" tries, and what it takes if there are too few rows to hold some out. Among equally
+# good settings, the first is taken: the rotation.
 TRIED: dict[str, tuple[list[float], list[float]]] = {
     "reverse": ([0.0, 0.5, 1.0], [0.0]),
     "alpha": ([np.inf, 0.1, 0.01], [0.1]),
@@ -145,14 +149,14 @@ TRIED: dict[str, tuple[list[float], list[float]]] = {
 
 @dataclass(frozen=True)
 class Moments:
-    """What all maps of a sample are solved from, in the eigenvectors of the two scatters.
+    """Moments from which all maps of a sample are solved, in the eigenvectors of the two scatters.
 
     Attributes
     ----------
     x, y : arrays of shape (p,) and (m,)
         Means.
     d, V : arrays of shape (p,) and (p, p)
-        X'X = V diag(d) V' for rows about their mean.
+        X'X = V diag(d) V' for centred rows.
     e, U : arrays of shape (m,) and (m, m)
         Y'Y = U diag(e) U'.
     C, B, H : arrays of shape (m, p)
@@ -171,7 +175,7 @@ class Moments:
 
     @classmethod
     def of(cls, sample: Sample) -> Self:
-        """Return those of a sample."""
+        """Return the moments of a sample."""
         X, Y = sample.X, sample.Y
         x, y = (Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
         S_x, S_y = np.zeros((len(x), len(x))), np.zeros((len(y), len(y)))
@@ -194,20 +198,20 @@ class Moments:
             )
             H = (sums_y / sizes).T @ sums_x
         left, _, right = svd(C, full_matrices=False)
-        R = left @ right  # the rotation of `Procrustes`, and its scale
+        R = left @ right  # the rotation of `Procrustes` and its scale
         B = (float(np.sum(C * R) / np.sum((R @ S_x) * R)) or 1.0) * R
         C, B, H = (U.T @ M @ V for M in (C, B, H))
         return cls(x, y, np.maximum(d, 0), V, np.maximum(e, 0), U, C, B, H)
 
     def solve(self, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-        """Return components and bias, float64."""
+        """Return components and bias in float64."""
         w, alpha, label_weight = setting
         d, e = self.d, self.e[:, None]
         A = self.B
         if alpha < np.inf:
             penalty = alpha * ((1 - w) * d.mean() + w * e.mean())
             divisor = (1 - w) * d + w * e + penalty
-            # no direction that the rows do not vary in
+            # leave out directions in which the rows do not vary
             varies = divisor > 1e-12 * divisor.max()
             A = np.divide(self.C + penalty * self.B, divisor, np.zeros_like(self.C), where=varies)
         b = (1 - w) * (self.y - self._turned(A) @ self.x)
@@ -220,65 +224,66 @@ class Moments:
         return self._turned(A), b
 
     def _turned(self, A: np.ndarray) -> np.ndarray:
-        """Return a map in the eigenvectors as one of features."""
+        """Return a map given in the eigenvectors as a map of the features."""
         return self.U @ A @ self.V.T
 
 
 class Migration(UnitEmbedding):
-    """The affine map of one model's embeddings into another's space, of a family between rotation,
-    least squares and class means; the member is chosen by the neighbours of held-out queries.
+    """An affine map of one model's embeddings into another model's space.
+
+    It belongs to a family between rotation, least squares and class means; the member is chosen by
+    the neighbours of held-out queries.
 
     Rows X (n, p) and Y (n, m) of the same items are scaled to unit length; x and y are their means,
-    X_c and Y_c the rows about these. With w for `reverse`, A minimizes
+    X_c and Y_c the centred rows. With w for `reverse`, A minimizes
 
         (1 - w) ||Y_c - X_c A'||^2 + w ||X_c - Y_c A||^2 + lambda ||A - B||^2,
 
-    where B is the scaled rotation of `Procrustes`, and lambda is `alpha` times the mean eigenvalue
-    of (1 - w) X_c'X_c and w Y_c'Y_c, added up. A row becomes A x_i + (1 - w)(y - A x), scaled to
+    where B is the scaled rotation of `Procrustes`, and lambda is `alpha` times the sum of the mean
+    eigenvalues of (1 - w) X_c'X_c and w Y_c'Y_c. A row becomes A x_i + (1 - w)(y - A x), scaled to
     unit length.
 
-    * w = 0 is the regression of Y on X, for alpha = 0 least squares: a mapped row comes near to
+    * w = 0 is the regression of Y on X, least squares for alpha = 0: a mapped row comes close to
       where the other model puts it. Mapped queries find what the old model would find; mapped
-      documents are found as by the new one.
+      documents are found as with the new one.
     * w = 1 is the regression of X on Y, read backwards: y_j'A x_i is the product of x_i with the
-      prediction of x_j from y_j, so that mapped queries find what the *new* model would find. A
-      constant would only prefer some documents for all queries, and there is none.
-    * alpha = inf is the rotation, which needs fewest rows.
+      prediction of x_j from y_j, so mapped queries find what the *new* model would find. There is
+      no constant, as it would only favour some documents for all queries.
+    * alpha = inf is the rotation, which needs the fewest rows.
 
-    All three are the same where the spaces differ by a rotation. In the eigenvectors X_c'X_c =
-    V diag(d) V' and Y_c'Y_c = U diag(e) U', the condition of first order, (1 - w) A X_c'X_c + w
-    Y_c'Y_c A + lambda A = Y_c'X_c + lambda B (a Sylvester equation: Kodirov et al. 2017), is
-    solved entry by entry,
+    All three agree if the spaces differ by a rotation. With the eigenvectors X_c'X_c = V diag(d) V'
+    and Y_c'Y_c = U diag(e) U', the first-order condition, (1 - w) A X_c'X_c + w Y_c'Y_c A + lambda
+    A = Y_c'X_c + lambda B (a Sylvester equation: Kodirov et al. 2017), is solved entry by entry,
 
         (U'A V)_ij = (U'(Y_c'X_c + lambda B) V)_ij / ((1 - w) d_j + w e_i + lambda),
 
-    so that all settings cost one eigendecomposition of either space.
+    so all settings together need one eigendecomposition per space.
 
-    With `labels` a term K is added to A, and -K x to the constant: y_j'K x_i is the regression of
+    With `labels`, a term K is added to A, and -K x to the constant: y_j'K x_i is the regression of
     "same class" on pairs of rows,
 
         K = (Y_c'Y_c + b I)^-1 Y_c'P X_c (X_c'X_c + a I)^-1,
 
-    P the projection to class means, which minimizes ||Y_c K X_c' - P||^2 + a ||Y_c K||^2 + b ||K
-    X_c'||^2 + a b ||K||^2 (Romera-Paredes and Torr 2015); a and b are .03 times the mean
+    where P is the projection onto class means. K minimizes ||Y_c K X_c' - P||^2 + a ||Y_c K||^2 + b
+    ||K X_c'||^2 + a b ||K||^2 (Romera-Paredes and Torr 2015); a and b are .03 times the mean
     eigenvalues. Its weight is `label_weight` times ||X_c A'|| / ||X_c K'||.
 
     Parameters
     ----------
     side : {"query", "document"}, default="query"
-        What is mapped: "query" maps queries of a new model into the index of an old one, X is the
-        new model. "document" maps the documents of an index by an old model into the space of the
-        new one, of which queries come as they are; X is the old model.
+        "query" maps queries of a new model (X) into the index of an old one. "document" maps the
+        documents of an index from an old model (X) into the space of the new one, whose queries are
+        not mapped.
     reverse : float in [0, 1] or "auto", default="auto"
-        w; "auto" tries 0, .5, and of queries 1.
+        w; "auto" tries 0, .5 and, for queries, 1.
     alpha : float or "auto", default="auto"
-        Penalty towards the rotation, at least 0, inf for the rotation; "auto" tries inf, .1 and
-        .01 on the rows that are not held out, and takes the same lambda for all.
+        Penalty towards the rotation, at least 0; inf is the rotation. "auto" tries inf, .1 and .01
+        on the rows that are not held out, and keeps the chosen lambda for the fit to all rows.
     label_weight : float or "auto", default="auto"
-        Weight of the labels, where these are given; "auto" tries 0, .1, .3 and 1.
-        Where all classes that will come are in the sample, 3 may be better.
+        Weight of the labels, if given; "auto" tries 0, .1, .3 and 1. If all future classes are in
+        the sample, 3 may be better.
     random_state : int, RandomState instance or None, default=0
-        Draws the rows that are held out.
+        Seed of the held-out rows.
 
     Attributes
     ----------
@@ -286,7 +291,7 @@ class Migration(UnitEmbedding):
         A, or A + K.
     bias_ : array of shape (m,)
     reverse_, alpha_, label_weight_ : float
-        The setting that was taken; `label_weight_` is 0 without labels.
+        The setting used; `label_weight_` is 0 without labels.
 
     See Also
     --------
@@ -295,19 +300,19 @@ class Migration(UnitEmbedding):
 
     Notes
     -----
-    Settings are chosen on half of the rows, at most 4,000, of which a quarter are queries and the
-    others documents, that the map does not learn from; for few rows repeatedly. Without labels, by
-    the share of the new model's three nearest documents among the three found: what embedding
-    everything again would find. With labels, by the share of these that have the query's label: the
-    mean of queries of classes whose labels are learned from, and of a quarter of the classes whose
-    labels are not. Then the map is learned from all rows. Of fewer than 80 rows reverse=0,
-    alpha=.1, label_weight=.3 are taken.
+    Settings are chosen on half of the rows, at most 4,000, from which the map does not learn: a
+    quarter of these are queries, the others documents. With few rows this is repeated. Without
+    labels, the criterion is the share of the new model's three nearest documents among the three
+    found, relative to embedding everything again. With labels, it is the share of the three found
+    that have the query's label, averaged over queries of classes whose labels are used for
+    learning, and of a quarter of the classes whose labels are not. Finally the map is learned from
+    all rows. With fewer than 80 rows, reverse=0, alpha=.1, label_weight=.3 are used.
 
-    Labels help queries of classes that are in the sample, and harm those of other classes, the more
-    the larger their weight.
+    Labels help queries of classes in the sample and harm those of other classes, the more so the
+    larger their weight.
 
     What the target space cannot express is lost. `nearkin.evaluation.evaluate_migration` and
-    `nearkin migrate` say how much.
+    `nearkin migrate` measure how much.
 
     Cost: O(n (p + m)^2 + p^3 + m^3), and a search for every setting that is tried.
 
@@ -354,7 +359,7 @@ class Migration(UnitEmbedding):
         return tags
 
     def fit(self, X: Any, y: Any, labels: Any = None) -> Self:
-        """Choose the setting, and learn the map from all rows.
+        """Choose the setting and learn the map from all rows.
 
         Parameters
         ----------
@@ -386,7 +391,7 @@ class Migration(UnitEmbedding):
         return self
 
     def _settings(self, n: int, *, has_labels: bool) -> list[Setting]:
-        """Return the settings among which is chosen for n rows."""
+        """Return the candidate settings for n rows."""
         values = []
         for name, tried in TRIED.items():
             given = getattr(self, name)
@@ -406,9 +411,7 @@ class Migration(UnitEmbedding):
         return [Setting(*one) for one in product(*values)]
 
     def _chosen(self, sample: Sample, settings: list[Setting]) -> Setting:
-        """Return the setting by which held-out queries find most of what they should, with its
-        penalty for all rows.
-        """
+        """Return the best setting on held-out queries, with its penalty adapted to all rows."""
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         scores, n_queries = np.zeros(len(settings)), 0
         for _ in range(MOST_SPLITS):
@@ -429,6 +432,6 @@ class Migration(UnitEmbedding):
             if n_queries >= CHOICE_QUERIES:
                 break
         chosen = settings[int(np.argmax(scores))]
-        if self.alpha == "auto":  # of more rows the same penalty is a smaller part of their scatter
+        if self.alpha == "auto":  # of the scatter of more rows, the same penalty is a smaller part
             return chosen._replace(alpha=chosen.alpha * len(fit) / len(sample))
         return chosen

@@ -1,6 +1,4 @@
-"""Embeddings of a new model in the space of an old one, so that an index of the old one need not be
-made again.
-"""
+"""Embeddings of a new model rotated into the space of an old one, whose index is kept."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from .codes import orthogonal_procrustes
 
 
 def target_rows(y: Any) -> np.ndarray:
-    """Return valid embeddings by the other model, in unit length."""
+    """Return validated embeddings of the other model, scaled to unit length."""
     refuse_foreign(y, "y")
     if y is None:
         raise ValueError(
@@ -24,15 +22,15 @@ def target_rows(y: Any) -> np.ndarray:
         )
     Y = check_array(widened(y), dtype=(np.float64, np.float32), ensure_2d=False, input_name="y")
     Y = unit_rows(Y.reshape(len(Y), -1))
-    # scikit-learn's checks fit one column, of which nothing is left but signs
+    # scikit-learn's checks use a single column, of which only signs are left
     if Y.shape[1] > 1:
         check_directions(Y, "y")
     return Y
 
 
 class Procrustes(UnitEmbedding):
-    """The rotation of one model's embeddings that comes nearest to another's, from a sample that
-    both have embedded.
+    """The rotation that best maps one model's embeddings to another's, from a sample embedded by
+    both.
 
     Rows X (n, p) of the new model and Y (n, m) of the old one are scaled to unit length; x and y
     are their means. A new row x_i becomes y + s R (x_i - x), scaled to unit length, where
@@ -40,18 +38,16 @@ class Procrustes(UnitEmbedding):
         R maximizes tr((Y - y)'(X - x) R'):    R = UV' for (Y - y)'(X - x) = U S V',
         s minimizes ||Y - y - s (X - x) R'||:  s = tr((Y - y)'(X - x) R') / ||(X - x) R'||^2
 
-    (Schoenemann 1966).
+    (Schoenemann 1966). The scale s is needed since rows of one model may spread less about their
+    mean than those of the other.
 
-    The scale s is there because rows of one model may spread less about their mean than those of
-    the other.
-
-    * m >= p: R has orthonormal columns and keeps all distances. Of all such R and all s > 0, these
-      minimize ||Y - y - s (X - x) R'||.
+    * m >= p: R has orthonormal columns and preserves all distances. Among all such R and all s > 0,
+      these minimize ||Y - y - s (X - x) R'||.
     * m < p: R has orthonormal rows and projects. It is the first m rows of the rotation Q (p, p)
-      that minimizes ||(Y - y, 0) - t (X - x) Q'||, with Y filled up by p - m columns of 0, whatever
-      t > 0: what R leaves out of X counts as an error. s is the best one for this R. Another
-      projection may come nearer to Y - y alone, as the length of (X - x) R' then depends on R; that
-      problem has no closed form, and is not solved here.
+      that minimizes ||(Y - y, 0) - t (X - x) Q'||, where Y is padded with p - m columns of 0, for
+      any t > 0: what R leaves out of X counts as an error. s is the best scale for this R. Another
+      projection may come closer to Y - y alone, as the length of (X - x) R' then depends on R; that
+      problem has no closed form and is not solved here.
 
     Parameters
     ----------
@@ -64,7 +60,7 @@ class Procrustes(UnitEmbedding):
     bias_ : array of shape (m,)
         y - s R x.
     scale_ : float
-        s; 1 where the new rows tell nothing of the old ones.
+        s; 1 if the new rows do not predict the old ones.
 
     See Also
     --------
@@ -73,8 +69,8 @@ class Procrustes(UnitEmbedding):
     Notes
     -----
     A rotation needs few rows: some hundred already determine the directions in which they vary.
-    Text that only the new model understands is placed, not understood: measure the neighbours of
-    held-out rows.
+    Text that only the new model represents well gains nothing in the old space: measure the
+    neighbours of held-out rows.
 
     Cost: O(n p m + p m min(p, m)).
 
@@ -108,9 +104,9 @@ class Procrustes(UnitEmbedding):
         Parameters
         ----------
         X : array of shape (n, p)
-            Embeddings by the new model; n >= 2.
+            Embeddings from the new model; n >= 2.
         y : array of shape (n, m)
-            Embeddings of the same texts or images by the old one.
+            Embeddings of the same texts or images from the old one.
 
         Returns
         -------

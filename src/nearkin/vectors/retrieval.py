@@ -1,6 +1,4 @@
-"""How well vectors retrieve: the most similar candidates of every query by cosine, and scores of
-their ranks.
-"""
+"""Retrieval by cosine: the most similar candidates of every query, and scores of their ranks."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ import numpy as np
 from .._blocks import unit_rows
 from ..neighbors import EXACT
 
-DEPTH = 100  # ranks that are looked at
-RESCORED = 10  # times as many candidates as ranks are found by codes, and ranked again
+DEPTH = 100  # ranks that are scored
+RESCORED = 10  # candidates found by codes per rank, then ranked again
 RETRIEVAL_SCORES = ("precision@1", "precision@10", "recall@100", "nDCG@10", "MAP", "MRR")
 
 
@@ -25,8 +23,8 @@ class Vectors:
     queries : array of shape (q, m)
     candidates : array of shape (c, m)
     codes : pair of arrays or None
-        Queries and candidates by which the first candidates are found, which are then ranked again
-        by the others.
+        Queries and candidates used to find the first candidates, which are then ranked again by the
+        vectors themselves.
     """
 
     queries: np.ndarray
@@ -34,7 +32,7 @@ class Vectors:
     codes: tuple[np.ndarray, np.ndarray] | None = None
 
     def ranked(self, depth: int) -> np.ndarray:
-        """Return the places of the most similar candidates, (q, depth), most similar first."""
+        """Return the indices of the most similar candidates, (q, depth), in descending order."""
         depth = min(depth, len(self.candidates))
         if self.codes is None:
             return _most_similar(self.queries, self.candidates, depth)
@@ -47,8 +45,9 @@ class Vectors:
 
 
 def _most_similar(Q: np.ndarray, C: np.ndarray, k: int) -> np.ndarray:
-    """Return the places of the k candidates of largest cosine: those of unit length that are
-    nearest.
+    """Return the indices of the k candidates of largest cosine.
+
+    For rows of unit length these are the nearest ones.
     """
     return EXACT.index(unit_rows(C.astype(np.float32)), k)(unit_rows(Q.astype(np.float32)), k)[1]
 
@@ -56,26 +55,26 @@ def _most_similar(Q: np.ndarray, C: np.ndarray, k: int) -> np.ndarray:
 def retrieval_scores(
     gains: np.ndarray, ideal: np.ndarray, n_relevant: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return the scores of every query by name, each in [0, 1].
+    """Return scores for every query, each in [0, 1].
 
     Parameters
     ----------
     gains : array of shape (q, depth)
-        How relevant the candidates of the first ranks are, 0 for not.
+        Relevance of the candidates of the first ranks, 0 if not relevant.
     ideal : array of shape (q, 10)
-        The largest gains that the candidates of a query hold, descending; 0 where there are fewer.
+        The largest gains among the candidates of a query, descending, padded with 0.
     n_relevant : array of shape (q,)
-        How many candidates are relevant, at least one.
+        Number of relevant candidates, at least one.
 
     Returns
     -------
     dict of str to ndarray
-        "precision@1", "precision@10": the share of relevant ones among the first ranks;
-        "recall@100": the share of the relevant ones that is found; "nDCG@10": `sum_r gain_r /
+        "precision@1", "precision@10": the share of relevant candidates among the first ranks;
+        "recall@100": the share of relevant candidates that are found; "nDCG@10": `sum_r gain_r /
         log2(1 + r)` over the first ten ranks r, relative to that of the ideal order (Jarvelin and
-        Kekalainen 2002); "MAP": the sum of the precisions at the ranks of relevant ones, relative
-        to the number of these; "MRR": 1 / rank of the first relevant one; both 0 below rank 100.
-        All are those of trec_eval.
+        Kekalainen 2002); "MAP": the sum of the precisions at the ranks of relevant candidates,
+        divided by their number; "MRR": 1 / rank of the first relevant candidate. For the last two,
+        ranks above 100 count 0. All scores are those of trec_eval.
     """
     relevant = gains > 0
     discount = 1 / np.log2(np.arange(2, 12))

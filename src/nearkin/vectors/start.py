@@ -1,6 +1,4 @@
-"""Where an embedding adapter begins: a map that labels determine, and what of the vectors it keeps
-beyond that for classes that come later.
-"""
+"""The start of an embedding adapter: a map from labels, and what it adds for future classes."""
 
 from __future__ import annotations
 
@@ -19,57 +17,57 @@ Map = Callable[[np.ndarray], np.ndarray]
 
 STARTS = ("plda", "pca", "leading", "random")
 ROUNDING = 1e-10  # of psi
-# of the within-class covariance that stands for differences between classes that are not known
+# share of the within-class covariance that accounts for differences between unknown classes
 UNKNOWN_SHARE = 0.5
-# Of what is added: root mean square of its length on training rows, relative to that of the map by
-# labels for principal components, to that of the rows for a map that depends on no data.
+# The root mean square length, on training rows, of what is added: for principal components relative
+# to that of the map from labels, for a data-independent map relative to that of the rows.
 PCA_WEIGHT, REST_WEIGHT = 0.7, 0.5
-CHOICE_ROWS = 2000  # on which a start is chosen, as many again without a label
-CHOICE_OF_CLASS = 25  # rows at least, as far as there are so many
-CHOICE_CLASSES = 4  # at least, of which one is held out at a time
-CHOICE_ITER = 8  # passes of the fits that are compared
+CHOICE_ROWS = 2000  # labelled rows on which a start is chosen, and as many unlabelled ones
+CHOICE_OF_CLASS = 25  # minimum number of rows per class, if it has so many
+CHOICE_CLASSES = 4  # minimum number, of which one is held out at a time
+CHOICE_ITER = 8  # passes of the short fits
 
 
 def plda(S_t: np.ndarray, S_w: np.ndarray, m: int) -> np.ndarray:
-    """Return a map (m, p) of norm sqrt(m) by probabilistic LDA, from the total and the within-class
-    covariance. The largest entry of a row is positive.
+    """Return a map (m, p) of norm sqrt(m) by probabilistic LDA, from the total and within-class
+    covariance.
 
-    Where B is nowhere positive, rows that belong together are no nearer than others, and all
-    directions weigh alike.
+    The largest entry of each row is positive. If B has no positive eigenvalue, rows that belong
+    together are no closer than others, and all directions get equal weight.
     """
     variance = np.trace(S_w) or np.trace(S_t)
     found = ratio_trace(UNKNOWN_SHARE * S_w - S_t, S_w + variance / len(S_w) * np.eye(len(S_w)), m)
     psi = np.where(-found.values > ROUNDING, -found.values, 0)
     A = (found.vectors * np.sqrt(psi / (1 + 2 * psi) if psi.any() else 1)).T
-    # The sign of a row is LAPACK's, and matters where a start adds rows that depend on no data.
+    # LAPACK's signs of rows are arbitrary, and matter if a start adds data-independent rows
     return A * row_signs(A) * (m / np.sum(A**2)) ** 0.5
 
 
 def start_map(
     A: np.ndarray, S_t: np.ndarray, mean: np.ndarray, start: str, seed: int
 ) -> np.ndarray:
-    """Return the start A_0 of `EmbeddingAdapter`, (m, p): the map A of `plda`, and what `start`
-    adds to it.
+    """Return the start A_0 of `EmbeddingAdapter`, (m, p): the map A of `plda` plus the part of
+    `start`.
 
-    S_t is the covariance of rows in unit length, and `mean` their mean.
+    S_t is the covariance of rows of unit length, and `mean` their mean.
     """
     m, p = A.shape
     if start == "plda":
         return A
     if start == "pca":
         P = eigh(S_t, subset_by_index=(p - m, p - 1))[1][:, ::-1].T
-        U, _, Vt = svd(A @ P.T)  # the rotation of P that is nearest to A
+        U, _, Vt = svd(A @ P.T)  # U Vt: the rotation of P closest to A
         length = np.trace(A @ S_t @ A.T) / np.trace(P @ S_t @ P.T)
         return A + PCA_WEIGHT * length**0.5 * (U @ Vt) @ P
     R = free_map(m, p, start, seed)
     length = np.trace(R @ S_t @ R.T) + np.sum((R @ mean) ** 2)
     _, s, Vt = svd(A, full_matrices=False)
-    Q = Vt[s > ROUNDING * s[0]]  # the rows of A span what these do
+    Q = Vt[s > ROUNDING * s[0]]  # a basis of the row space of A
     return A + REST_WEIGHT / max(length, ROUNDING) ** 0.5 * (R - (R @ Q.T) @ Q)
 
 
 def free_map(m: int, p: int, start: str, seed: int) -> np.ndarray:
-    """Return m orthonormal rows (m, p) that depend on no data: the first axes, or at random."""
+    """Return m data-independent orthonormal rows (m, p): the first axes, or random ones."""
     if start == "leading":
         return np.eye(m, p)
     return np.linalg.qr(np.random.default_rng(seed).standard_normal((p, m)))[0].T
@@ -83,32 +81,32 @@ def choose_start(
     fit: Callable[[Labels, list[str]], list[Map]],
     weights: np.ndarray | None = None,
 ) -> str:
-    """Return the start that serves classes in and outside training best, by held-out classes.
+    """Return the best start for classes in and outside training, using held-out classes.
 
     Parameters
     ----------
     X : array of shape (n, p)
-        Of unit length.
+        Rows of unit length.
     y : int array of shape (n,)
-        Classes 0, 1, ..., -1 for none.
+        Classes 0, 1, ..., and -1 for none.
     m, seed : int
     fit : callable
-        Of rows with classes and starts; returns the maps that are learned, of rows of unit length
-        to such.
+        Takes labelled rows and starts; returns the learned maps between rows of unit length.
     weights : array of shape (n,), optional
-        How much each row counts in the fits, and as a query in the mean score of a part; a row that
-        is found counts once.
+        Weight of each row in the fits, and as a query in the mean score of a part. A retrieved row
+        counts once.
 
     Returns
     -------
     str
-        Of the two maps that depend on no data the one that ranks rows of a class higher by itself.
-        Fewer than four classes leave none to hold out: then this one. Else that start, or
-        principal components, or none besides the labels: whichever is nearest to the best, in the
-        part (seen or unseen classes) where it is farther from it.
+        The candidates are principal components, no addition to the labels, and the data-independent
+        map that alone ranks rows of the same class higher. The start with the smallest regret is
+        taken: the distance to the best start, in the part (seen or unseen classes) where that is
+        larger. With fewer than four classes none can be held out, and the data-independent map is
+        taken.
     """
     rng = np.random.default_rng(seed)
-    # classes are numbered as they come, so that their names do not count
+    # classes are numbered by first occurrence, so their names do not matter
     first = np.unique(y, return_index=True)[1][int((y < 0).any()) :]
     y = np.append(np.argsort(np.argsort(first)), -1)[y]
     known = Labels(X, y, np.arange(len(y)), weights).some(_sample(y, rng))
@@ -121,7 +119,7 @@ def choose_start(
         return "plda"
 
     def scores(maps: list[Map]) -> np.ndarray:
-        """Return the mean score of maps, one for each split, by part of the queries."""
+        """Return the mean score of maps (one per split) for each part of the queries."""
         found = []
         for split, embed in zip(splits, maps, strict=True):
             vectors = Vectors(embed(known.X[split.queries]), embed(known.X[split.candidates]))
@@ -147,14 +145,15 @@ def choose_start(
 
 
 def least_regret(scores: np.ndarray) -> int:
-    """Return the row of scores (settings, parts) whose largest distance to the best of a part is
-    smallest.
+    """Return the row of scores (settings, parts) with the smallest regret.
+
+    The regret is the largest distance to the best score of a part.
     """
     return int(np.argmin((scores.max(axis=0) - scores).max(axis=1)))
 
 
 def _sample(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return rows by number, of some classes and without one."""
+    """Return row indices, of some classes and without a class."""
     order = rng.permutation(len(y))
     known, unlabelled = order[y[order] >= 0], order[y[order] < 0]
     n_classes = int(y.max()) + 1
