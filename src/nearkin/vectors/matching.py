@@ -188,8 +188,8 @@ class PrecisionCurve:
 
     * Thresholds are tested from the highest one downwards, each by a pointwise bound
       (`precision_bound`).
-    * Tests start at four thresholds, which a quarter, half, three quarters and all of the answerable
-      queries reach. Each start brings a quarter of the error probability of 5 %.
+    * Tests start at four thresholds, which a quarter, half, three quarters and all of the
+      answerable queries reach. Each start brings a quarter of the error probability of 5 %.
     * A threshold that passes hands the error probability on to the next one. A failure ends the
       tests until the next start.
 
