@@ -46,10 +46,9 @@ class Shares:
 def neighborhood_preservation(
     X: Any, Z: Any, n_neighbors: int = 10, *, rows: Any = None
 ) -> np.ndarray:
-    """Return the share of rows whose nearest neighbour stays among their K nearest, for K = 1, 2,
-    ....
+    """Return for every K the share of rows whose nearest neighbour stays among their K nearest.
 
-    This is figure 6 of Discriminative Projections. No labels are used.
+    K is 1, 2, ..., n_neighbors. This is figure 6 of Discriminative Projections. No labels are used.
 
     Parameters
     ----------
@@ -86,10 +85,10 @@ def neighborhood_preservation(
 
 
 def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) -> Shares:
-    """Return the share of rows with a row of their class among their K nearest, for K = 1, 2, ....
+    """Return for every K the share of rows with a row of their class among their K nearest.
 
-    This is the measure of figures 3 and 7 of Discriminative Projections, which mix both kinds of
-    rows.
+    K is 1, 2, ..., n_neighbors. This is the measure of figures 3 and 7 of Discriminative
+    Projections, which mix both kinds of rows.
 
     Parameters
     ----------
