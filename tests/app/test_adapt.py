@@ -71,7 +71,7 @@ class TestAdapt:
         adapter = adapted("--report", "a.html")
         text = capsys.readouterr().out
         for words in (
-            "240 vectors of 10 numbers",
+            "240 vectors of 10 dimensions",
             "Take adapter",
             "unseen - raw",
             "Adapter: a.safetensors",
@@ -83,9 +83,9 @@ class TestAdapt:
             for words in (adapter.name, "<svg", "precision@10", "nearkin adapt vectors")
         )
         # a ring, for seen and for unseen classes, and the precision of matches for both
-        assert page.count('id="chosen"') == page.count("least cosine of a match") == 2
+        assert page.count('id="chosen"') == page.count("minimum cosine of a match") == 2
         assert page.count("<svg") == 4
-        assert page.count(f"<!-- advised: {adapter.name} -->") == 2
+        assert page.count(f"<!-- recommended: {adapter.name} -->") == 2
         assert "#888888" not in page  # what is grey has the colour of the theme
         assert adapter.held_out["adapter"] > adapter.held_out["raw"]
         assert (
@@ -140,10 +140,10 @@ class TestAdapt:
         text = capsys.readouterr().out
         assert all(
             words in text
-            for words in ("adapter 4 int8", "10 numbers to 4, 4 bytes each", "precision@10")
+            for words in ("adapter 4 int8", "10 dimensions to 4, 4 bytes each", "precision@10")
         )
         assert "Which cosine of adapter 4 int8 is a match" in text
-        assert "no right one is counted in" not in text
+        assert "queries have no right one" not in text
 
     def test_queries_without_an_answer_raise_the_thresholds(self, adapted, capsys):
         thresholds = []
@@ -152,10 +152,10 @@ class TestAdapt:
             thresholds.append(adapter.pair_rules.every.curve.promise(0.8).threshold)
         assert adapter.unanswerable == 0.5
         assert thresholds[1] > thresholds[0]
-        assert "That 50 % of queries have no right one is counted in." in capsys.readouterr().out
+        assert "It is assumed that 50 % of queries have no right one." in capsys.readouterr().out
         capsys.readouterr()
         assert run("inspect", "a.safetensors") == 0
-        assert "That 50 % of queries have no right one" in capsys.readouterr().out
+        assert "It is assumed that 50 % of queries have no right one" in capsys.readouterr().out
 
     def test_noise_is_left_alone(self, capsys, folder):
         np.savez("noise.npz", X=X, y=RNG.permutation(LABELS))
@@ -219,7 +219,7 @@ class TestRefusals:
             ([], "one of --label COLUMN, --pairs FILE, --relevance FILE"),
             (
                 ["--label", "topic", "--pairs", "vectors.npz"],
-                "--label and --pairs each say what is known",
+                "--label and --pairs each say what to learn from",
             ),
             (["--label", "topik"], "did you mean 'topic'"),
             (["--label", "name"], "at least two classes need two rows each"),
@@ -251,13 +251,13 @@ class TestRefusals:
             )
             == 2
         )
-        assert "--take 'adapter 5' is none of the adapters" in capsys.readouterr().err
+        assert "--take 'adapter 5' is not an adapter" in capsys.readouterr().err
 
     def test_pairs_that_name_no_row(self, capsys):
         pd.DataFrame({"a": ["row 1"], "b": ["row x"]}).to_csv("pairs.csv", index=False)
         assert run("adapt", "vectors.parquet", "--id", "name", "--pairs", "pairs.csv") == 2
         assert (
-            "names 'row x', which the column --id of vectors does not hold"
+            "names 'row x', which the column --id of vectors does not contain"
             in capsys.readouterr().err
         )
 
@@ -272,7 +272,7 @@ class TestRefusals:
             "wide.npz", X=np.hstack([X, X]), feature_names=np.array([f"v{i}" for i in range(2 * P)])
         )
         assert run("transform", "a.safetensors", "wide.npz") == 2
-        assert "from which the adapter maps" in capsys.readouterr().err
+        assert "which the adapter needs" in capsys.readouterr().err
 
     def test_an_adapter_labels_nothing(self, adapted, capsys):
         adapted("--take", "adapter 4")

@@ -58,7 +58,7 @@ def test_ranking_verdict_and_picture(here, capsys):
     assert out.index("\nDNE ") < out.index("\n──", out.index("\nDNE ")) < out.index("\nmajority ")
     assert "The best reference, " in out
     assert re.search(
-        "large enough to show a true difference of about .* in four of five cases.", out
+        "large enough to detect a true difference of about .* with a power of 80%.", out
     )
     assert "Picture: table-nearkin.png" in out
     assert "compared: 14 fits in" in err  # progress stays out of standard output
@@ -105,7 +105,7 @@ def test_twins_are_kept_on_request(here, capsys, undrawn):
     (here / "twice.csv").write_text(CSV + CSV.partition("\n")[2])
     for options, said in (
         ([], "twins stay on one side"),
-        (["--keep-twins"], "they were split like others"),
+        (["--keep-twins"], "they were split like other rows"),
     ):
         assert main(["compare", "twice.csv", "--target", "kind", *QUICK, *options]) == 0
         assert (
@@ -121,15 +121,15 @@ def test_twins_are_kept_on_request(here, capsys, undrawn):
         (["table.csv", "--target", "kid"], "table.csv has no 'kid' (did you mean 'kind'?)"),
         (
             ["table.csv", "--target", "kind", "--methods", "PCA,NCB"],
-            "--methods knows no 'NCB': name some of raw k-NN, PCA, LDA",
+            "--methods does not know 'NCB': name some of raw k-NN, PCA, LDA",
         ),
         (
             ["table.csv", "--target", "kind", "--methods", ","],
-            "--methods knows no '': name some of",
+            "--methods does not know '': name some of",
         ),
         (
             ["table.csv", "--target", "kind", "--score", "r2"],
-            "--score r2 is none of a classification: give accuracy, b",
+            "--score r2 is not a score of classification: give accuracy, b",
         ),
         (["table.csv", "--target", "kind", "--json", "p.txt"], "the name must end in .json"),
         (["table.csv", "--target", "kind", "--picture", "p.jpg"], "the name must end in .png"),
@@ -279,4 +279,4 @@ def test_how_the_table_is_read(here, capsys, undrawn, options, code, says):
 def test_what_separates_no_fields(here, capsys, mark):
     with pytest.raises(SystemExit, match="2"):
         main(["compare", "table.csv", "--target", "kind", "--sep", mark])
-    assert "--sep: one of comma, semicolon, tab" in capsys.readouterr().err
+    assert "--sep: must be one of comma, semicolon, tab" in capsys.readouterr().err

@@ -111,7 +111,7 @@ def test_values_in_another_unit_are_said(here, capsys):
     new = pd.read_csv("new.csv")
     new.assign(height=new["height"] + 1e4 * (new.index < 3)).to_csv("far.csv", index=False)
     assert main(["predict", "m.safetensors", "far.csv", "-o", "out.csv"]) == 0
-    assert "far outside the rows learned from: height (3 rows)" in capsys.readouterr().err
+    assert "far outside the training rows: height (3 rows)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
@@ -297,7 +297,9 @@ def test_inspect(here, capsys, monkeypatch, undrawn):
     )
     assert "Held out: the 3-NN is right in" in out
     assert model.n_components == 29
-    assert "Vectors: 30 features to 29 coordinates; the file has " in out  # not: 1.0 times smaller
+    assert (
+        "Vectors: 30 features to 29 coordinates; the file takes " in out
+    )  # not: 1.0 times smaller
     table = out.partition("ignored)\n")[2].splitlines()
     assert "colour=red" in "".join(table[:4])  # what separates the dogs
     assert "more" not in "".join(table)
@@ -363,7 +365,7 @@ def test_page_and_json_hold_the_verdict(here, capsys, undrawn):
     ("arguments", "message"),
     [
         (["predict", "no.safetensors", "new.csv"], "no.safetensors cannot be read"),
-        (["predict", "new.csv", "new.csv"], "new.csv is no nearkin model"),
+        (["predict", "new.csv", "new.csv"], "new.csv is not a nearkin model"),
         (["predict", "m.safetensors", "no.csv"], "no.csv: no such file"),
         (["predict", "m.safetensors", "other.csv", "-o", "o.csv"], "may be 'Height' here), which the"),
         (["transform", "m.safetensors", "new.csv", "-o", "z.txt"], "must end in .csv or .parquet or .npz (-o)"),

@@ -171,7 +171,7 @@ def test_features_that_order_the_rows_are_not_called_useless():
     assert "is by another: rank correlation 0." in text
     assert "Do not use" not in text  # the order that it gives is worth something
     nothing = compare(np.random.default_rng(1).normal(size=(200, 3)), y, **few)
-    assert "these features did not help it to predict. Do not use" in Summary(nothing).verdict
+    assert "these features did not help it predict. Do not use" in Summary(nothing).verdict
 
 
 def test_a_model_that_no_constant_loses_to_is_not_set_ahead_of_worse_ones():
@@ -217,7 +217,7 @@ def test_a_rare_class_is_ranked_by_auc_and_the_reason_said():
     )
     assert found.score.name == "auc"
     assert any(
-        note.startswith("The largest class has 90% of the rows, so AUC ranks")
+        note.startswith("The largest class has 90% of the rows, so methods are ranked by AUC")
         for note in Summary(found).notes
     )
 
@@ -231,9 +231,9 @@ def test_who_ends_before_the_choice_is_named_with_the_reason():
     found = compare(X, y, methods=[], references=[], n_splits=5, n_repeats=1, refit=False)
     ahead = replace(found.raw, name="PCA", kind="method", score=found.raw.score + 0.031)
     text = Summary(replace(found, results=(ahead, *found.results))).verdict
-    assert "PCA ends before the automatic choice, by 3.1 points." in text
-    assert "in part the luckiest" in text
-    assert "ends before" not in Summary(found).verdict
+    assert "PCA ranks above the automatic choice, by 3.1 points." in text
+    assert "partly lucky" in text
+    assert "ranks above" not in Summary(found).verdict
 
 
 # New rows of nothing that is known
@@ -366,7 +366,7 @@ def test_an_interrupt_of_the_methods_that_follow_leaves_the_first_answer(
     ]
     assert main(["compare", "t.csv", "--target", "kind", *options]) == 130
     out = capsys.readouterr().out
-    assert "Interrupted: what is written now is the first answer." in out
+    assert "Interrupted: the first answer is written." in out
     assert out.count("\nmethod ") == 1
     names = {line["name"] for line in json.loads((tmp_path / "r.json").read_text())["ranking"]}
     assert names == {"automatic choice", "raw k-NN", "NCA tables", "LDA", "majority"}

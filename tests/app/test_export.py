@@ -155,7 +155,7 @@ def test_thresholds_are_exported(exported, quantize, capsys):
     with np.load(exported(adapter, "npz")) as arrays:
         np.testing.assert_allclose(arrays["precisions"], [*known])
         np.testing.assert_allclose(arrays["thresholds"], [*known.values()], rtol=1e-6)
-    assert f"90 % of best matches are right from a cosine of {known[0.9]:.4f} on" in (
+    assert f"90 % of best matches with a cosine of at least {known[0.9]:.4f} are right" in (
         capsys.readouterr().err
     )
     text = exported(adapter, "sql", "--table", "items").read_text()
@@ -231,18 +231,18 @@ def test_what_would_map_documents_is_refused_for_queries(exported, target, capsy
     exported(made(side="query"), target, *(["--table", "items"] if target == "sql" else []), code=2)
     assert "export to npz, onnx or torch" in capsys.readouterr().err
     exported(made(side="query"), "npz")
-    assert "adapt queries alone" in capsys.readouterr().err
+    assert "adapt queries only" in capsys.readouterr().err
 
 
 def test_documents_alone_are_mapped_by_a_migration(exported, capsys):
     """Queries are the new model's, and no index may map them."""
     adapter = made(side="document")
     exported(adapter, "faiss", code=2)
-    assert "an index of faiss would map queries, too" in capsys.readouterr().err
+    assert "an index of faiss would also map queries" in capsys.readouterr().err
     text = exported(adapter, "sql", "--table", "items").read_text()
     assert 'ORDER BY "embedding_adapted" <=> $1 LIMIT' in text
     assert 'INSERT INTO "items" ("embedding_adapted") VALUES ($1);' in text
-    assert "queries are the new model's, as they are" in capsys.readouterr().err
+    assert "queries of the new model stay as they are" in capsys.readouterr().err
 
 
 def test_a_dense_module_is_a_linear_map(exported, capsys):
@@ -254,7 +254,7 @@ def test_a_dense_module_is_a_linear_map(exported, capsys):
     arrays = load_file(folder / "model.safetensors")
     np.testing.assert_array_equal(arrays["linear.weight"], adapter.map.components_)
     np.testing.assert_array_equal(arrays["linear.bias"], adapter.map.bias_)
-    assert "between two modules Normalize" in capsys.readouterr().err
+    assert "between two Normalize modules" in capsys.readouterr().err
     exported(adapter, "torch", out="dense", code=2)
     assert "exists: name a new folder" in capsys.readouterr().err
 
@@ -322,9 +322,9 @@ def test_names_are_quoted_and_comments_stay_comments():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("", "v", None), "--table: '' is no name"),
+        (("", "v", None), "--table: '' is not a name"),
         (("a.b.c", "v", None), "too many dots"),
-        (("items", "v\n", None), "--column: 'v\\n' is no name"),
+        (("items", "v\n", None), "--column: 'v\\n' is not a name"),
         (("items", "v", "v"), "--into 'v' is the column of the vectors"),
         (("items", "v", "ä" * 27), "--into: 'items_ääää"),
         (("items", "v", "x" * 64), "--into: 'xxxx"),
@@ -337,10 +337,10 @@ def test_what_is_no_name_is_refused(given, message):
 
 def test_dimensions_that_pgvector_has_no_type_for(exported, capsys):
     assert "halfvec(2001)" in script(made(m=2001, p=2), "items")
-    with pytest.raises(TableError, match=r"at most 4,000 dimensions, and the adapter gives 4,001"):
+    with pytest.raises(TableError, match=r"at most 4,000 dimensions, but the adapter gives 4,001"):
         script(made(m=4001, p=2), "items")
     with pytest.raises(
-        TableError, match=r"at most 16,000 dimensions, and the adapter maps 16,001 to 1"
+        TableError, match=r"at most 16,000 dimensions, but the adapter maps 16,001 to 1"
     ):
         script(made(m=1, p=16_001), "items")
     exported(made(m=2001, p=2), "sql", "--table", "items")
@@ -350,7 +350,7 @@ def test_dimensions_that_pgvector_has_no_type_for(exported, capsys):
 @pytest.mark.parametrize(
     ("target", "options", "message"),
     [
-        ("sql", [], "name that by --table"),
+        ("sql", [], "name the table with --table"),
         ("npz", ["--table", "items"], "--table is for --to sql: leave it out with --to npz."),
         ("onnx", ["--into", "x"], "--into is for --to sql"),
     ],

@@ -189,7 +189,7 @@ def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeyp
         == 0
     )
     assert (
-        "learned from the 720 training rows, of which 100 evenly drawn vote"
+        "learned from the 720 training rows, of which 100 evenly spaced vote"
         in capsys.readouterr().out
     )
     model = load_model(here / "few.safetensors")
@@ -222,11 +222,11 @@ def test_the_predictor_for_tables_learns_from_a_sample(
     predictor = NCAClassifier(random_state=3).fit(X[drawn], y[drawn])
     accuracy = predictor.score(X[held_out], y[held_out])
     assert re.search(rf"^NCA tables +{100 * accuracy:.1f} .* all rows ", out, re.MULTILINE), out
-    sampled = "NCA tables learned from 150 of 720 training rows, evenly drawn."
+    sampled = "NCA tables learned from 150 of 720 training rows, evenly spaced."
     assert (sampled in out) == (most == 150)
     learned = "the 720 training rows, of which all 720 vote"
     if most == 150:
-        learned = "150 evenly drawn of the 720 training rows, which vote"
+        learned = "150 evenly spaced of the 720 training rows, which vote"
     assert f"new.safetensors, NCA tables, learned from {learned}" in out
     model = load_model(here / "new.safetensors")
     assert (model.method, model.n_rows, model.classes) == ("NCA tables", N, sorted(set(y)))
@@ -286,7 +286,7 @@ def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeyp
     out = capsys.readouterr().out
     assert "  DNE skipped: X is not to my taste." in out
     assert "nothing to compare" in out
-    assert "raw k-NN, since no method is shown to beat it" in out
+    assert "raw k-NN, as no method is shown to beat it" in out
     model = load_model(here / "raw.safetensors")
     assert model.is_raw
     assert model.arrays["voters"].shape == (720, 8)
@@ -299,7 +299,7 @@ def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeyp
         (RuntimeError("out of luck"), "out of luck"),
         (
             distributed.KilledWorker("task", None, 3),
-            "workers died again and again, most likely for want of memory",
+            "workers died repeatedly, most likely for lack of memory",
         ),
     ],
 )
@@ -481,8 +481,8 @@ def test_a_transform_that_is_interrupted_leaves_nothing(here, capsys, address, m
 
 def test_coordinates_are_kept_when_their_place_was_taken_meanwhile(here):
     message = (
-        r"short: what was written cannot be moved there .*: it is complete in "
-        r".*short\.part, rename it"
+        r"short: the output cannot be moved there .*: it is complete in "
+        r".*short\.part: rename that"
     )
     with pytest.raises(TableError, match=message), atomic_folder(here / "short"):
         (here / "short" / "of another").mkdir(parents=True)
@@ -504,7 +504,7 @@ def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
         write_folder(open_folder(Path("many")), Path("short"), Client(), lambda *rows: None, model)
     with pytest.raises(
         TableError,
-        match="nowhere is not there: every worker must see the folder, under the same path",
+        match="nowhere does not exist: every worker must see the folder under this path",
     ):
         write_file(
             part, here / "nowhere" / "a.parquet", mapping=model, begin=coordinates, names=FEATURES
@@ -520,21 +520,21 @@ COMPARE = ["compare", "many", "--target", "kind"]
         (["compare", "many", "--target", "kind"], "many is a folder: give a .csv, .parquet or .npz file, or"),
         (["predict", "m.safetensors", "many"], "or a folder of Parquet files and --dask"),
         (["transform", "m.safetensors", "many", "-o", "x.csv"], "or a folder of Parquet files and --dask"),
-        (["compare", "m.safetensors", "--target", "kind", "--dask"], "m.safetensors is no folder, and --dask takes"),
-        (["compare", "many", "--dask"], "many: say which column holds the classes or numbers by --target"),
+        (["compare", "m.safetensors", "--target", "kind", "--dask"], "m.safetensors is not a folder, but --dask needs"),
+        (["compare", "many", "--dask"], "many: name the column of classes or numbers with --target"),
         (["compare", "many", "--target", "kid", "--dask"], "did you mean 'kind'"),
-        ([*COMPARE, "--folds", "3", "--dask"], "without --dask only: --folds"),
-        ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "only: --task, --groups. A folder"),
-        ([*COMPARE, "--report", "r.html", "--dask"], "without --dask only: --report"),
-        ([*COMPARE, "--quick", "--score", "auc", "--json", "r.json", "--dask"], "only: --score, --json, --quick."),
-        ([*COMPARE, "--neighbors", "251", "--dask"], "--neighbors is 251, with --dask at most 250"),
+        ([*COMPARE, "--folds", "3", "--dask"], "--folds: not available with --dask"),
+        ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "--task, --groups: not available with --dask. Folders"),
+        ([*COMPARE, "--report", "r.html", "--dask"], "--report: not available with --dask"),
+        ([*COMPARE, "--quick", "--score", "auc", "--json", "r.json", "--dask"], "--score, --json, --quick: not available with --dask."),
+        ([*COMPARE, "--neighbors", "251", "--dask"], "--neighbors is 251, but --dask takes at most 250"),
         ([*COMPARE, "--save", "m.txt", "--dask"], "the name must end in .safetensors"),
-        (["transform", "m.safetensors", "many", "--dask"], "name a folder for them with -o"),
+        (["transform", "m.safetensors", "many", "--dask"], "name a new folder for them with -o"),
         (["transform", "m.safetensors", "many", "--dask", "-o", "many"], "many is read, and would be overwritten"),
         (["transform", "m.safetensors", "many", "--dask", "-o", "few"], "few exists: name a new folder with -o"),
         (["transform", "m.safetensors", "many", "--dask", "-o", "no/where"], "no folder can be made there"),
         (["transform", "m.safetensors", "few", "--dask", "-o", "out"], "few lacks 'e0', 'e1', 'e2'"),
-        (["transform", "m.safetensors", "text", "--dask", "-o", "out"], "'e3' hold text: leave it out"),
+        (["transform", "m.safetensors", "text", "--dask", "-o", "out"], "holds text in 'e3': leave it out"),
         (["compare", "few", "--target", "kind", "--dask"], "few has 4 rows, too few for one split (at least 500)"),
     ],
 )  # fmt: skip
@@ -580,7 +580,7 @@ def test_a_model_of_text_is_refused(here, capsys):
     capsys.readouterr()
     assert main(["transform", "w.safetensors", "many", "-o", "short", "--dask"]) == 2
     assert (
-        "the model learned from text in 'colour', and --dask reads numbers: give the files one by "
+        "the model learned from text in 'colour', but --dask only reads numbers: give the files one by "
         "one, without --dask" in capsys.readouterr().err
     )
 

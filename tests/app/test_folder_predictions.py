@@ -174,12 +174,12 @@ def test_a_worker_that_dies_loses_nothing(here):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("2.safetensors whole --dask --drift -o out", "without --dask only: --drift. Parquet files"),
-        ("2.safetensors whole --dask --sep ; --escape-formulas -o out", "only: --escape-formulas, --sep."),
-        ("2.safetensors whole --dask", "with --dask files are written: name a folder for them with -o"),
+        ("2.safetensors whole --dask --drift -o out", "--drift: not available with --dask. Parquet files"),
+        ("2.safetensors whole --dask --sep ; --escape-formulas -o out", "--escape-formulas, --sep: not available with --dask."),
+        ("2.safetensors whole --dask", "--dask writes files: name a new folder for them with -o"),
         ("0.safetensors whole --dask --coverage 0.9 -o out", "--coverage needs held-out rows, which only models of NCA"),
         ("0.safetensors whole --dask --id nam -o out", "did you mean 'name'"),
-        ("0.safetensors 0.safetensors --dask -o out", "0.safetensors is no folder, and --dask takes one"),
+        ("0.safetensors 0.safetensors --dask -o out", "0.safetensors is not a folder, but --dask needs one"),
     ],
 )  # fmt: skip
 def test_what_is_refused_is_named(here, capsys, line, message):

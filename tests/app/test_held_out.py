@@ -111,7 +111,7 @@ def test_npz_holds_sets_as_a_matrix(here):
 
 def test_too_small_a_table_for_a_coverage_is_said(here, capsys):
     assert set(predicted("--coverage", ".999")["labels"]) == {"high | low | middle"}
-    assert "needs 999 held-out rows, the model has 300: all sets" in capsys.readouterr().err
+    assert "needs 999 held-out rows, but the model has 300, so every set" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("coverage", ["0", "1", "90", "nan", "-.5", "much"])
@@ -132,7 +132,7 @@ def test_unfamiliar_rows_are_named(here, capsys):
     new.to_csv("new.csv", index=False)
     out = predicted()
     err = capsys.readouterr().err
-    assert " of 500 rows are unfamiliar: do not rely on " in err
+    assert " of 500 rows are unfamiliar, so do not rely on " in err
     np.testing.assert_allclose(out["familiarity"][strange], 1 / (N + 1), rtol=1e-5)
     named = (
         err.partition("least familiar first: ")[2].partition("\n")[0].split(" and ")[0].split(", ")
@@ -143,13 +143,13 @@ def test_unfamiliar_rows_are_named(here, capsys):
 def test_drift_is_said_with_its_columns(here, capsys):
     predicted("--drift", "-q")
     err = capsys.readouterr().err
-    assert "No drift is shown: the 500 new rows look like those learned from" in err
+    assert "No drift is shown: the 500 new rows look like the training rows" in err
     assert err.count("\n") == 1
     new = pd.read_csv("new.csv")
     new.assign(height=new["height"] + 0.7, colour="red").to_csv("new.csv", index=False)
     predicted("--drift", "-q")
     err = capsys.readouterr().err
-    assert err.startswith("Drift: the 500 new rows do not look like those learned from; 2 columns ")
+    assert err.startswith("Drift: the 500 new rows do not look like the training rows; 2 columns ")
     assert "'height' (p < 0.001)" in err
     assert "'colour' (p < 0.001)" in err
     assert "'depth'" not in err
@@ -191,7 +191,7 @@ def test_a_model_without_held_out_rows_is_refused(here, capsys, option):
     save_model(winner("PCA", table), here / "m.safetensors")
     assert main(["predict", "m.safetensors", "iris", *option]) == 2
     err = capsys.readouterr().err
-    assert "only models of NCA tables have, and this one is of PCA: make one with" in err
+    assert "only models of NCA tables have, but this is one of PCA: make one with" in err
     assert err.count("\n") == 1
 
 

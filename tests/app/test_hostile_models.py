@@ -141,9 +141,9 @@ def test_files_of_other_kinds(path, content):
 def test_what_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path, says in [
-        (tmp_path / "pipe", "is no file"),
-        (tmp_path, "is no file"),
-        (Path("/dev/zero"), "is no file"),
+        (tmp_path / "pipe", "is not a file"),
+        (tmp_path, "is not a file"),
+        (Path("/dev/zero"), "is not a file"),
         (tmp_path / "none", "cannot be read: No such file"),
     ]:
         refused(path, says)
@@ -159,9 +159,9 @@ def test_a_file_larger_than_memory(sound, path, monkeypatch):
     ("changes", "says"),
     [
         ({"format": 10}, "was written by a newer nearkin (format 10): install"),
-        ({"format": 4}, "is no nearkin model of this version (format 4): make it again"),
+        ({"format": 4}, "has a format that nearkin no longer reads (4): make it again"),
         ({"more": 1}, "unexpected keyword argument 'more'"),
-        ({"adapter": {}, "format": 1}, "is an adapter of vectors, which labels nothing"),
+        ({"adapter": {}, "format": 1}, "is an adapter of vectors, which does not predict"),
         ({"graph": {"n_neighbors": 5}}, "graph.rows"),
     ],
 )
@@ -195,5 +195,5 @@ def test_a_file_that_is_refused_ends_in_exit_code_2(sound, path, capsys):
         assert main(command) == 2
         out, err = capsys.readouterr()
         assert out == ""
-        assert err.startswith(f"nearkin: {path} is no nearkin model, or a damaged one")
+        assert err.startswith(f"nearkin: {path} is not a nearkin model, or is damaged")
         assert err.count("\n") == 1

@@ -251,15 +251,15 @@ REFUSED = {
     "broken bytes": (PLAIN.encode() + b"1,\x81\n", "save it in UTF-8"),
     "UTF-8 with a broken byte": (
         labelled("ä", "ö").encode() + b"1,\xff\n",
-        "byte 0xFF on line 26 is no UTF-8",
+        "byte 0xFF on line 26 is not UTF-8",
     ),
     "UTF-8 that is cut in a letter": (labelled("ä", "ö").encode()[:-2], "it may be damaged"),
     "NUL bytes": (PLAIN.encode().replace(b"red", b"r\0d"), "holds NUL characters"),
     "a NUL byte in a number": (PLAIN.replace(str(SIZES[3]), "1\0"), "holds NUL characters"),
     "a NUL byte in a name": (PLAIN.replace("size", "si\0ze"), "holds NUL characters"),
     "only NUL bytes": (b"\0" * 1000, "NUL characters"),
-    "UTF-16 cut in a letter": (PLAIN.encode("utf-16")[:-1], "is no UTF-16"),
-    "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "or UTF-16 without a mark"),
+    "UTF-16 cut in a letter": (PLAIN.encode("utf-16")[:-1], "is not UTF-16"),
+    "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "or UTF-16 without a byte order mark"),
     "random bytes": (RNG.bytes(5000), "save it in UTF-8"),
     "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "save it in UTF-8"),
     "a ZIP archive": (
@@ -268,22 +268,22 @@ REFUSED = {
     ),
     "a workbook of old": (
         b"\xd0\xcf\x11\xe0" + RNG.bytes(2000),
-        "is no text: save the sheet of a workbook as CSV",
+        "is not a text file: save the sheet of a workbook as CSV",
     ),
     "Parquet under another name": (
         b"PAR1" + RNG.bytes(2000),
-        "is no text: let its name end in .parquet",
+        "is not a text file: let its name end in .parquet",
     ),
     "JSON": ('[{"size": 1, "kind": "a"}]', "no 'kind'"),
     "a web page": ("<html><body>kind</body></html>", "no 'kind'"),
     "a comment above the header": ("# a, comment\n" + PLAIN, "no 'kind'"),
     "a title above the header": (
         "Results of May\n\n" + PLAIN,
-        "its first line, 'Results of May', is no header",
+        "its first line, 'Results of May', is not the header",
     ),
     "a title in a row of a sheet": (
         "Results,,\n,,\n" + csv(more=SIZES),
-        "is no header; that seems to be 'size,more,kind': delete the lines above it",
+        "is not the header; that seems to be 'size,more,kind': delete the lines above it",
     ),
     "lines that end as in no other file": (PLAIN.replace("\n", "\u2028"), "no 'kind'"),
     "an open quote": (PLAIN.replace("red", '"red', 1), "a quote is never closed"),
@@ -291,13 +291,13 @@ REFUSED = {
     "long rows": (PLAIN.replace("red", "red,red,red", 3), "Row #2: Expected 2 columns"),
     "a long row": (
         PLAIN + "1,red,red\n",
-        "no readable CSV file (CSV parse error: Row #26: Expected 2 columns, got 3",
+        "not a readable CSV file (CSV parse error: Row #26: Expected 2 columns, got 3",
     ),
     "one column": ("kind\n" + "\n".join(KINDS), "no feature columns"),
     "one row": ("\n".join(LINES[:2]), "1 row: too few rows"),
     "no rows": (LINES[0], "0 rows"),
     "two columns of one name": (PLAIN.replace("size,", "kind,", 1), "'kind' more than once"),
-    "a damaged archive of gzip": (gzip.compress(PLAIN.encode())[:-20], "no readable CSV file"),
+    "a damaged archive of gzip": (gzip.compress(PLAIN.encode())[:-20], "not a readable CSV file"),
     "all rows equal": (LINES[0] + "\n" + "\n".join([LINES[1]] * N), "one class, 'red'"),
     "all features equal": (
         "size,kind\n" + "".join(f"1,{kind}\n" for kind in KINDS),
@@ -311,9 +311,9 @@ REFUSED = {
         pd.DataFrame({"id": [f"row {i}" for i in INTEGERS], "kind": KINDS}).to_csv(index=False),
         "no feature columns",
     ),
-    "labels that are real numbers": (labelled(0.5, 1.5), "holds real numbers, no classes"),
-    "labels of 40 digits": (labelled(10**40, 10**40 + 1), "holds real numbers, no classes"),
-    "labels that are infinite": (labelled("inf", "1"), "holds real numbers, no classes"),
+    "labels that are real numbers": (labelled(0.5, 1.5), "holds real numbers, not classes"),
+    "labels of 40 digits": (labelled(10**40, 10**40 + 1), "holds real numbers, not classes"),
+    "labels that are infinite": (labelled("inf", "1"), "holds real numbers, not classes"),
     "labels that are dates": (
         labelled("2020-01-01", "2020-01-02"),
         "holds dates ('2020-01-01'): give classes",
@@ -361,7 +361,7 @@ def test_windows_1252_is_a_guess_that_is_said():
     write(labelled("ä", "€").encode("cp1252"))
     table = read("t.csv")
     assert sorted(set(table.y.tolist())) == ["ä", "€"]
-    assert table.notes == ["read as Windows-1252, because byte 0xE4 on line 2 is no UTF-8"]
+    assert table.notes == ["read as Windows-1252, because byte 0xE4 on line 2 is not UTF-8"]
 
 
 @pytest.mark.parametrize(
@@ -593,7 +593,7 @@ REFUSED_PARQUET = {
         labelled_arrow(pa.nulls(N)),
         "has 0 rows with a label in 'kind'",
     ),
-    "labels that are real numbers": (labelled_arrow(SIZES), "holds real numbers, no classes"),
+    "labels that are real numbers": (labelled_arrow(SIZES), "holds real numbers, not classes"),
     "lists of lists": (arrow(more=[[[1.0, 2.0]]] * N), "'more' (list<"),
     "lists of text": (arrow(more=[["a", "b"]] * N), "'more' (list<"),
     "empty lists": (
@@ -629,7 +629,7 @@ REFUSED_PARQUET = {
         ),
         "'day' (extension<",
     ),
-    "text that is not UTF-8": (arrow(more=BROKEN_TEXT), "no readable Parquet file"),
+    "text that is not UTF-8": (arrow(more=BROKEN_TEXT), "not a readable Parquet file"),
     "a time zone of no country": (
         arrow(more=pa.array(DAYS, pa.timestamp("ns", "Mars/Olympus"))),
         "Mars/Olympus",
@@ -760,7 +760,7 @@ def test_encrypted_parquet(plaintext_footer):
 )
 def test_what_is_only_called_parquet(folder, content):
     (folder / "t.parquet").write_bytes(content)
-    assert_clear(read("t.parquet"), "is no readable Parquet file")
+    assert_clear(read("t.parquet"), "is not a readable Parquet file")
 
 
 # NPZ
@@ -816,9 +816,9 @@ SOUND_NPZ = {
     "names": {"X": TWO, "feature_names": np.array([STRANGE["HTML"], STRANGE["emoji"]])},
 }
 REFUSED_NPZ = {
-    "objects": ({"X": TWO.astype(object)}, "no readable NPZ archive"),
-    "objects as labels": ({"kind": np.array([None] * N)}, "no readable NPZ archive"),
-    "objects as names": ({"feature_names": np.array([{}])}, "no readable NPZ archive"),
+    "objects": ({"X": TWO.astype(object)}, "not a readable NPZ archive"),
+    "objects as labels": ({"kind": np.array([None] * N)}, "not a readable NPZ archive"),
+    "objects as names": ({"feature_names": np.array([{}])}, "not a readable NPZ archive"),
     "complex": ({"X": 1j * TWO}, "holds 'complex128'"),
     "a structure": (
         {"X": np.zeros((N, 2), dtype=[("a", float), ("b", int)])},
@@ -862,7 +862,7 @@ REFUSED_SPARSE = {
     "fewer than no rows": ({"shape": [-N, 2]}, "negative"),
     "rows of 64 bits without a sign": (
         {"shape": np.array([2**64 - 1, 2], np.uint64)},
-        "is no readable sparse matrix",
+        "is not a readable sparse matrix",
     ),
     "half a row": ({"shape": [24.5, 2.0]}, "'shape' holds"),
     "a shape of NaN": ({"shape": [np.nan, 2]}, "'shape' holds"),
@@ -874,8 +874,8 @@ REFUSED_SPARSE = {
     ),
     "indices of real numbers": ({"indices": SPARSE.indices + 0.0}, "'indices' holds 'float64'"),
     "indices below 0": ({"indices": -1 - SPARSE.indices}, "indices must be >= 0"),
-    "indices too high": ({"indices": 2 + SPARSE.indices}, "is no readable sparse matrix"),
-    "pointers that fall": ({"indptr": SPARSE.indptr[::-1]}, "is no readable sparse matrix"),
+    "indices too high": ({"indices": 2 + SPARSE.indices}, "is not a readable sparse matrix"),
+    "pointers that fall": ({"indptr": SPARSE.indptr[::-1]}, "is not a readable sparse matrix"),
     "pointers too many": ({"indptr": np.zeros(10**6, int)}, "index pointer size"),
     "a matrix of data": ({"data": SPARSE.data[:, None]}, "'data' holds"),
     "complex": ({"data": 1j * SPARSE.data}, "holds 'complex128'"),
@@ -884,22 +884,22 @@ REFUSED_SPARSE = {
         {"data": [1e308] * 48, "indices": 0 * SPARSE.indices},
         "infinite values",
     ),
-    "a format of bytes": ({"format": b"\xff"}, "is no readable sparse matrix"),
+    "a format of bytes": ({"format": b"\xff"}, "is not a readable sparse matrix"),
     "a format of numbers": ({"format": [3, 4]}, "save 'csr' or 'csc'"),
-    "a format of 100,000 letters": ({"format": LONG}, "is no readable sparse matrix"),
+    "a format of 100,000 letters": ({"format": LONG}, "is not a readable sparse matrix"),
 }
 LYING_HEADERS = {
     "10**12 rows": (claiming("(1000000000000, 50)"), "does not fit into memory"),
     "10**9 columns": (claiming("(24, 1000000000)"), "does not fit into memory"),
     "no rows, 10**12 columns": (claiming("(0, 1000000000000)"), "(0, 1000000000000)"),
-    "-1 rows": (claiming("(-1, 5)"), "no readable NPZ archive"),
-    "twice the rows": (claiming("(48, 1)"), "no readable NPZ archive"),
-    "an expression": (claiming("(24, 10**9)"), "no readable NPZ archive"),
-    "objects": (claiming("(24, 1)", "'|O'"), "no readable NPZ archive"),
-    "brackets": (claiming("", header="(" * 100), "no readable NPZ archive"),
-    "4 GB": (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "no readable NPZ archive"),
-    "nothing": (b"", "no readable NPZ archive"),
-    "text": (b"1,2\n3,4\n", "no readable NPZ archive"),
+    "-1 rows": (claiming("(-1, 5)"), "not a readable NPZ archive"),
+    "twice the rows": (claiming("(48, 1)"), "not a readable NPZ archive"),
+    "an expression": (claiming("(24, 10**9)"), "not a readable NPZ archive"),
+    "objects": (claiming("(24, 1)", "'|O'"), "not a readable NPZ archive"),
+    "brackets": (claiming("", header="(" * 100), "not a readable NPZ archive"),
+    "4 GB": (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "not a readable NPZ archive"),
+    "nothing": (b"", "not a readable NPZ archive"),
+    "text": (b"1,2\n3,4\n", "not a readable NPZ archive"),
 }
 
 
@@ -960,7 +960,7 @@ def test_archives_in_archives(folder):
     npz()
     inner = (folder / "t.npz").read_bytes()
     archive(inner)
-    assert_clear(table_or_line("t.npz"), "no readable NPZ archive")
+    assert_clear(table_or_line("t.npz"), "not a readable NPZ archive")
     archive(inner, name="X.npz")
     assert_clear(table_or_line("t.npz"), "needs an array 'X'")
 
@@ -982,7 +982,7 @@ def test_archives_as_no_numpy_writes_them(folder, case):
     content = bytearray((folder / "t.npz").read_bytes())
     content[local] = content[content.find(b"PK\1\2") + central] = value
     (folder / "t.npz").write_bytes(content)
-    assert_clear(table_or_line("t.npz"), "no readable NPZ archive of plain arrays", says)
+    assert_clear(table_or_line("t.npz"), "not a readable NPZ archive of plain arrays", says)
 
 
 # Files that were damaged on their way

@@ -171,7 +171,7 @@ class TestForms:
             documents.named(judged.documents, "").rows_of(judged.right, ""),
         )
         assert_same(judged_matrix(*at, judged.grades, (len(Q), len(D))), expected)
-        with pytest.raises(TableError, match="names 20 rows, and d has 60"):
+        with pytest.raises(TableError, match="names 20 rows, but d has 60"):
             documents.named(judged.queries, "a file")
 
     def test_numbers_of_rows_in_text(self):
@@ -309,31 +309,31 @@ class TestClicks:
         judged = read_judgements("a.csv")
         rate = 13 / 27  # of the whole log, each row as nine showings
         np.testing.assert_allclose(judged.grades, [1, (3 + rate) / (9 + rate), 1])
-        assert "3 rows, which are taken to be shown equally often" in judged.note
+        assert "3 rows, assumed to be shown equally often" in judged.note
 
 
 class TestRefusals:
     @pytest.mark.parametrize(
         ("name", "content", "message"),
         [
-            ("a.qrels", "words that say nothing at all of it", "no judgements of a known form"),
-            ("a.txt", "q 0 d 1\nq 0 d\nq 0 e 1", "grade is missing|does not go on so"),
-            ("a.txt", "q 0 d 1\nq 0 d x", "does not go on so"),
-            ("a.txt", "q Q0 d 1 .5 tag\nq 0 d 1", "does not go on so|missing"),
-            ("a.json", '{"q": {"d": 1}', "no readable JSON"),
+            ("a.qrels", "words that say nothing at all of it", "judgements in no known format"),
+            ("a.txt", "q 0 d 1\nq 0 d\nq 0 e 1", "grade is missing|does not go on like one"),
+            ("a.txt", "q 0 d 1\nq 0 d x", "does not go on like one"),
+            ("a.txt", "q Q0 d 1 .5 tag\nq 0 d 1", "does not go on like one|missing"),
+            ("a.json", '{"q": {"d": 1}', "not readable JSON"),
             ("a.json", '{"q": {"d": "x"}}', "no known form|give two"),
-            ("a.json", "[1, 2]", "no known form"),
+            ("a.json", "[1, 2]", "no known format"),
             ("a.json", '{"queries": {}, "corpus": {}, "relevant_docs": {}}', "is empty"),
             ("a.csv", "anchor,positive,negative\na,,b\nc,d,e\n", "document is missing"),
-            ("a.csv", "query,document,score\na,b,\nc,d,1\n", "grade is missing|no cell may be"),
+            ("a.csv", "query,document,score\na,b,\nc,d,1\n", "grade is missing|without missing"),
             ("a.csv", "query,document,score\na,b,good\nc,d,bad\n", "must hold grades"),
             ("a.json", '[{"query": "a", "document": "b", "grade": [1]}]', "must hold grades"),
-            ("a.csv", "query,document,title\na,b,words\n", "drop the column if it holds none"),
-            ("a.csv", "query,document,shown,clicked\na,b,1,2\n", "at most a click a showing"),
-            ("a.csv", "query,document,shown,clicked\na,b,9,\nc,d,9,1\n", "no cell may be missing"),
+            ("a.csv", "query,document,title\na,b,words\n", "drop the column if it holds no grades"),
+            ("a.csv", "query,document,shown,clicked\na,b,1,2\n", "at most one click per"),
+            ("a.csv", "query,document,shown,clicked\na,b,9,\nc,d,9,1\n", "without missing"),
             ("a.csv", "query\na\n", "one column"),
-            ("a.csv", "a,b,clicks\nq,d,1\n", "is no click log: call its columns"),
-            ("a.csv", "query,document,shown\nq,d,1\n", "is no click log: call its columns"),
+            ("a.csv", "a,b,clicks\nq,d,1\n", "is not a click log: call its columns"),
+            ("a.csv", "query,document,shown\nq,d,1\n", "is not a click log: call its columns"),
             ("a.csv", "query,document,x,y\nq,d,1,2\n", "which column holds the grades, x, y"),
             ("a.csv", "1,2\n3,4\n", "begins with numbers"),
         ],
@@ -391,9 +391,9 @@ class TestCommand:
         out, page = capsys.readouterr().out, Path("a.html").read_text()
         assert "click log of 60 rows (query: query, document: document, shown: shown" in out
         assert "held-out queries (20) reach" in out
-        assert "queries to reach 90 %, 95 %, 99 %. `nearkin match` decides by more" in out
+        assert "no cosine that reaches 90 %, 95 %, 99 %. `nearkin match` uses more" in out
         for text in (out, page):
-            assert "only what a search has shown was judged, as by clicks" in text
+            assert "only the results of a search were judged, as with clicks" in text
 
     def test_names_of_two_files_are_in_columns_of_one_name(self, capsys):
         np.savez("q.npz", X=Q, query_id=np.array(QUERIES))
@@ -401,7 +401,7 @@ class TestCommand:
             words = ("--id", column, "--relevance", FORMS["CSV"]())
             assert main(["adapt", *FILES, *words]) == 2
             err = capsys.readouterr().err
-            assert "where the files call it differently, rename it in one" in err
+            assert "if the files call it differently, rename it in one" in err
             assert err.count("\n") == 1
 
     def test_pairs_with_negatives(self, capsys):

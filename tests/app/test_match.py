@@ -96,10 +96,10 @@ def test_rows_of_two_files_are_linked_by_name(capsys):
     pairs = [line.split(",")[:2] for line in lines]
     assert {(a[1:], b[1:]) for a, b in pairs} == {(str(i), str(i)) for i in range(400, 460)}
     assert "60 of 70 rows of a match a row of b." in err
-    assert "At least 95 % of the matches are right, with a confidence of 95 %" in err
+    assert "At least 95 % of the matches are right, with 95 % confidence" in err
     assert "held out from people" in err
     assert "unseen classes" in err
-    assert "share to be 20 %" in err
+    assert "assumed to be 20 %" in err
 
 
 def test_the_file_says_what_the_matcher_does_that_was_saved(saved):
@@ -133,7 +133,7 @@ def test_of_one_file_each_pair_is_written_once(capsys):
     pairs = [tuple(map(int, line.split(",")[:2])) for line in out.splitlines()[1:]]
     assert pairs == [(20 + i, 40 + i) for i in range(20)]
     assert "40 of 80 rows of twice match another one." in err
-    assert "For near duplicates learn from pairs of these" in err
+    assert "For near duplicates, learn from pairs of them" in err
 
 
 def test_more_precision_is_fewer_matches():
@@ -154,9 +154,9 @@ def test_what_cannot_be_promised_is_refused(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("old.safetensors", "a.parquet"), "learn one with `nearkin adapt --save`"),
-        (("q.safetensors", "a.parquet"), "adapts queries alone: give two files"),
-        (("a.safetensors", "-", "-"), "give one by its name"),
+        (("old.safetensors", "a.parquet"), "learn an adapter with `nearkin adapt --save`"),
+        (("q.safetensors", "a.parquet"), "adapts only queries: give two files"),
+        (("a.safetensors", "-", "-"), "so name the other"),
         (("a.safetensors", "a.parquet", "b.parquet", "--id", "sku"), "names the rows of b.parquet"),
         (("a.safetensors", "short.csv"), "short.csv lacks 'embedding[0]'"),
         (("a.safetensors", "one.parquet"), "one.parquet holds one row"),
@@ -193,7 +193,7 @@ def test_vectors_of_another_length_are_those_of_another_model(command, width, ca
     }[command]  # fmt: skip
     assert main([str(word) for word in words]) == 2
     err = capsys.readouterr().err
-    assert f"has vectors of {width} numbers, and {P} are needed: is this the file of " in err
+    assert f"has vectors of {width} dimensions, but {P} are needed: " in err
     assert err.count("\n") == 1
     assert not [*tmp_path.glob("z*")]
 
@@ -207,7 +207,7 @@ def test_an_array_of_another_length_is_that_of_another_model(capsys, saved, tmp_
     assert (
         main(["transform", *(str(tmp_path / name) for name in ("n.safetensors", "long.npz"))]) == 2
     )
-    assert f"has vectors of {2 * P} numbers, and {P} are needed" in capsys.readouterr().err
+    assert f"has vectors of {2 * P} dimensions, but {P} are needed" in capsys.readouterr().err
 
 
 def test_numbers_of_rows_are_no_part_of_a_vector(capsys, tmp_path):
@@ -216,10 +216,10 @@ def test_numbers_of_rows_are_no_part_of_a_vector(capsys, tmp_path):
     frame.to_csv(tmp_path / "numbered.csv")
     read = read_vectors(str(tmp_path / "numbered.csv"), label="kind")
     np.testing.assert_array_equal(read.X, XA[:8])
-    assert read.notes == ["ignored, numbers of the rows without a name: Unnamed: 0"]
+    assert read.notes == ["ignored, unnamed row numbers: Unnamed: 0"]
     table(XA).sample(9).to_parquet(tmp_path / "some.parquet")
     (note,) = read_vectors(str(tmp_path / "some.parquet")).notes
-    assert note == "ignored, numbers of the rows without a name: __index_level_0__"
+    assert note == "ignored, unnamed row numbers: __index_level_0__"
 
 
 def test_columns_beside_a_vector_may_be_more(capsys, tmp_path):

@@ -49,8 +49,8 @@ def test_rows_are_matched_by_name_and_the_map_is_saved(into, side, capsys):
     assert run("migrate", "old.parquet", "new.parquet", *words) == 0
     text = capsys.readouterr().out
     for part in (
-        "200 rows embedded by both models: 8 numbers of old, 9 of new",
-        "40 rows of old.parquet alone: left out",
+        "200 rows embedded by both models: 8 dimensions of old, 9 of new",
+        "40 rows only in old.parquet: left out",
         "Migrate: recall@10 ",
         "25 held-out queries among 75 held-out documents, by a map learned from 100 rows",
         "learns from all 200",
@@ -76,13 +76,13 @@ def test_rows_are_matched_by_name_and_the_map_is_saved(into, side, capsys):
     assert run("inspect", "map.safetensors") == 0
     said = capsys.readouterr().out
     assert "embedded again 100.0" in said
-    assert ("queries alone" if side == "query" else "documents alone") in said
+    assert ("queries only" if side == "query" else "documents only") in said
 
 
 def test_without_names_rows_are_matched_by_number(capsys):
     assert run("migrate", "same.parquet", "new.parquet") == 0
     text = capsys.readouterr().out
-    assert "rows of one number are taken for the same item" in text
+    assert "rows are matched by number, not by name" in text
     assert "Migrate: " in text
 
 
@@ -98,7 +98,7 @@ def test_labels_decide(capsys):
     assert run("migrate", "old.parquet", "new.parquet", *words) == 0
     text = capsys.readouterr().out
     assert "Migrate: precision@10 " in text
-    assert "Of the new model's own ten neighbours" in text
+    assert "of the new model's own ten neighbours" in text
 
 
 def test_sentences_agree_with_the_verdict():
@@ -129,8 +129,8 @@ def test_sentences_agree_with_the_verdict():
     ("words", "message"),
     [
         (("old.parquet", "new.parquet"), "has 240 rows and new.parquet 200: name the column"),
-        (("old.parquet", "twice.parquet", "--id", "sku"), "names several rows 'item 1'"),
-        (("old.parquet", "away.parquet", "--id", "sku"), "name no item alike in sku"),
+        (("old.parquet", "twice.parquet", "--id", "sku"), "has several rows of 'item 1'"),
+        (("old.parquet", "away.parquet", "--id", "sku"), "have no item of sku in common"),
         (("old.parquet", "gap.parquet", "--id", "sku"), "sku has an empty cell (row 1, the first"),
         (("old.parquet", "few.parquet", "--id", "sku"), "79 distinct rows are too few"),
         (("old.parquet", "none.parquet"), "none.parquet"),

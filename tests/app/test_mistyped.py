@@ -50,11 +50,11 @@ def here(tmp_path, monkeypatch):
         ),
         (
             "adapt v.parquet --label intent --pairs t.csv",
-            "--label and --pairs each say what is known of the vectors",
+            "--label and --pairs each say what to learn from",
         ),
         (
             "adapt v.parquet",
-            "say what is known of the vectors by one of --label COLUMN, --pairs FILE",
+            "say what to learn from, by one of --label COLUMN, --pairs FILE",
         ),
         (
             "migrate v.parquet wide.parquet sku",

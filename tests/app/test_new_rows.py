@@ -172,9 +172,9 @@ def test_standard_input_is_any_format(folder, monkeypatch, suffix):
     [
         (b"", "standard input is empty"),
         (b"size,kinds\n1,a\n", "standard input has no 'kind'"),
-        (b"PAR1" * 10, "standard input is no readable Parquet file"),
-        (b"PK\3\4" * 10, "standard input is no readable NPZ archive"),
-        (b"\x81", "standard input is no readable CSV file"),
+        (b"PAR1" * 10, "standard input is not a readable Parquet file"),
+        (b"PK\3\4" * 10, "standard input is not a readable NPZ archive"),
+        (b"\x81", "standard input is not a readable CSV file"),
     ],
 )
 def test_errors_name_standard_input(monkeypatch, content, says):
@@ -202,7 +202,7 @@ def test_a_full_disk_under_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(bytes(5000))))
     says = (
         r"^standard input: it cannot be copied to .* \(File too large\): free some space, or "
-        r"name another folder by"
+        r"set TMPDIR to another folder"
     )
     with full_disk(), pytest.raises(TableError, match=says):
         read_table("-", "kind")
@@ -567,6 +567,8 @@ def test_vectors_of_another_length_are_those_of_another_model(length, suffix):
     if length == 6:
         assert read_rows(path, learned.encoder)[0].shape == (N, 5)
         return
-    with pytest.raises(TableError, match=rf"{length} numbers, and 6 are needed|lacks") as refused:
+    with pytest.raises(
+        TableError, match=rf"{length} dimensions, but 6 are needed|lacks"
+    ) as refused:
         read_rows(path, learned.encoder)
     assert "lacks" not in str(refused.value) or suffix == "npz"

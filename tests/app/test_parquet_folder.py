@@ -136,7 +136,7 @@ def test_an_index_of_pandas_or_dask_is_ignored_and_said(tmp_path):
     pd.DataFrame({"x": [1.0, 2.0]}, index=[5, 7]).to_parquet(tmp_path / "a.parquet")
     features, notes = open_folder(tmp_path).features("y")
     assert features == ["x"]
-    assert notes == ["ignored, numbers of the rows without a name: __index_level_0__"]
+    assert notes == ["ignored, unnamed row numbers: __index_level_0__"]
 
 
 def test_cells_of_types_that_become_numbers(tmp_path):
@@ -186,10 +186,10 @@ def test_other_orders_of_columns_and_types_of_numbers_are_not(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nowhere", "nowhere is no folder, and --dask takes one of .parquet files"),
-        ("0.parquet", "0.parquet is no folder, and --dask"),
+        ("nowhere", "nowhere is not a folder, but --dask needs one of .parquet files"),
+        ("0.parquet", "0.parquet is not a folder, but --dask"),
         ("empty", "empty holds no .parquet files"),
-        ("torn", "torn.parquet is no readable Parquet file"),
+        ("torn", "torn.parquet is not a readable Parquet file"),
     ],
 )
 def test_what_is_no_folder_of_parquet_files(tmp_path, name, message):
@@ -232,7 +232,7 @@ def test_gaps_are_missing_numbers_where_they_may_be(tmp_path):
 
 def test_text_to_learn_from_is_refused_with_the_remedy(tmp_path):
     opened = open_folder(written(tmp_path, frame(5).assign(note="x", other="y")))
-    with pytest.raises(TableError, match="'note', 'other' hold text: leave it out"):
+    with pytest.raises(TableError, match="holds text in 'note', 'other': leave it out"):
         opened.features("kind")
     with pytest.raises(TableError, match="no feature columns are left"):
         open_folder(written(tmp_path, frame(5)[["kind"]])).features("kind")
@@ -241,7 +241,7 @@ def test_text_to_learn_from_is_refused_with_the_remedy(tmp_path):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (np.linspace(0, 1, 60), "'y' holds real numbers, no classes"),
+        (np.linspace(0, 1, 60), "'y' holds real numbers, not classes"),
         (np.arange(60), "'y' has 60 values in 60 rows, too few rows of each"),
         (["one"] * 60, "'y' holds one class, 'one': give rows of others"),
         (["one", None] * 30, r"0\.parquet: missing values .* in 'y' \(30\), first in row 1 "),
@@ -258,9 +258,7 @@ def test_targets_that_are_no_classes(tmp_path, y, message):
 def test_the_target_is_asked_for_and_looked_for(tmp_path):
     opened = open_folder(written(tmp_path, frame(5)))
     assert find_name(opened.path, opened.names, "kind ", "--target") == "kind"
-    with pytest.raises(
-        TableError, match="say which column holds the classes or numbers by --target"
-    ):
+    with pytest.raises(TableError, match="name the column of classes or numbers with --target"):
         find_name(opened.path, opened.names, None, "--target")
     with pytest.raises(TableError, match="did you mean 'kind'"):
         find_name(opened.path, opened.names, "kid", "--target")
@@ -268,7 +266,7 @@ def test_the_target_is_asked_for_and_looked_for(tmp_path):
 
 def test_a_file_that_a_worker_does_not_see(tmp_path):
     with pytest.raises(
-        TableError, match=r"gone\.parquet is not there: every worker must see the folder"
+        TableError, match=r"gone\.parquet does not exist: every worker must see the folder"
     ):
         features_of(Block(0, (Part(tmp_path / "gone.parquet", 0, 5),)), ["x"])
 

@@ -97,7 +97,7 @@ def test_errors_are_in_the_unit_of_the_target(here, capsys):
     out = capsys.readouterr().out
     assert re.search(r"^method +MAE +R² +dim", out, re.MULTILINE)
     assert re.search(
-        r"(raw k-NN here, which|choice \(.*\)) has a mean absolute error of \d\.\d\d on "
+        r"(raw k-NN, which|choice \(.*\)) has a mean absolute error of \d\.\d\d on "
         r"held-out rows",
         out,
     )
@@ -141,12 +141,12 @@ def test_standard_input(here, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        ("1.5,2,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is no number", "mend it, or leave --task out"]),
+        ("1.5,2,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is not a number", "correct it, or leave --task out"]),
         ("1.5,2,,NA,5", ["t.csv has 3 rows with a label in 'price': too few rows, give at least 4"]),
-        ("1.5,,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is no number"]),
+        ("1.5,,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is not a number"]),
         ("1.5,2,inf,4,5", ["t.csv: 'price' is infinite in 1 row: drop them"]),
-        ('1.5,2,"3,5 m",4,5', ["'price' holds '3,5 m' on line 4, which is no number"]),
-        ("True,False,True,False,True", ["'price' holds True on line 2, which is no number"]),
+        ('1.5,2,"3,5 m",4,5', ["'price' holds '3,5 m' on line 4, which is not a number"]),
+        ("True,False,True,False,True", ["'price' holds True on line 2, which is not a number"]),
         ("a,b,c,d,e", ["'price' holds 'a' on line 2"]),
         ("3,3,3,3,3", ["t.csv: 'price' does not vary (all 3.0): at least two different targets are needed"]),
         ("1e200,2,3,4,5", ["t.csv: 'price' holds values of up to 1.0e+200, whose square is lost: scale it first"]),
@@ -172,7 +172,7 @@ def test_targets_that_are_no_numbers(here, capsys, cells, says):
     [
         (
             np.array(["1", "2", "x", "4"]),
-            "'y' holds 'x' in row 2 (counted from 0), which is no number",
+            "'y' holds 'x' in row 2 (counted from 0), which is not a number",
         ),
         (np.array([1, np.nan, 3, 4]), "t.npz has 3 rows with a label in 'y': too few rows"),
         (np.array([True, False, True, False]), "'y' holds True in row 0"),
@@ -191,7 +191,7 @@ def test_a_word_after_thousands_of_numbers(here):
     lines[-2] = "5998,x,about 7"
     (here / "t.csv").write_text("size,note,price\n" + "\n".join(lines))
     with pytest.raises(
-        TableError, match="'price' holds 'about 7' on line 6000, which is no number"
+        TableError, match="'price' holds 'about 7' on line 6000, which is not a number"
     ):
         read_table("t.csv", "price", task="regression")
 
@@ -203,11 +203,11 @@ def test_a_word_after_thousands_of_numbers(here):
             ["houses.csv", "--target", "price"],
             "give --task regression to predict numbers, or cut them into classes",
         ),
-        (["whole.csv", "--target", "price"], "single rows of 'price' have the classes"),
+        (["whole.csv", "--target", "price"], "'price' has single rows of the classes"),
         (["whole.csv", "--target", "price"], "or give --task regression to predict numbers"),
         (
             ["houses.csv", "--task", "regression"],
-            "say which column holds the classes or numbers by --target",
+            "name the column of classes or numbers with --target",
         ),
         (
             ["iris", "--task", "regression"],

@@ -117,7 +117,7 @@ def test_verdict_of_a_choice_that_is_better(won):
     assert won.choice.p_value == won["one"].p_value
     assert references.startswith("The best reference, logistic regression, is right in ")
     assert references.endswith(" it.")
-    assert power.startswith("This table is large enough to show a true difference of about ")
+    assert power.startswith("This table is large enough to detect a true difference of about ")
     assert Summary(won).quote.startswith(
         "On held-out rows (240 rows, 5 folds), the automatic choice (one in all 5 folds) is "
     )
@@ -157,14 +157,14 @@ def test_a_choice_that_every_fold_makes_otherwise(won):
     params = tuple({"method": name} for name in ("one", "two", RAW, "three", "four"))
     text = Summary(changed(won, automatic={"params": params})).verdict
     assert text.startswith(
-        "The automatic choice (another method in each of the 5 folds) is right in "
+        "The automatic choice (a different method in each of the 5 folds) is right in "
     )
 
 
 def test_verdict_without_a_winner(noise):
     finding, *others = Summary(noise).verdict.split("\n")
     assert finding.startswith(
-        ("No method is shown to beat raw k-NN here", "No method is ahead of raw k-NN here")
+        ("No method is shown to beat raw k-NN", "No method is ahead of raw k-NN")
     )
     # it is ahead by a digit
     always = "The automatic choice is not shown to be better than always predicting the largest "
@@ -176,7 +176,7 @@ def test_the_constant_that_a_log_loss_judges_is_no_label(noise):
     losses = replace(
         noise, protocol=replace(noise.protocol, score=SCORES["classification"]["log_loss"])
     )
-    assert "always predicting the shares of the classes (" in Summary(losses).verdict
+    assert "always predicting the class frequencies (" in Summary(losses).verdict
 
 
 def test_verdict_where_a_method_but_not_the_choice_is_better(won):
@@ -191,16 +191,16 @@ def test_nobody_is_the_best_by_a_digit_that_is_not_shown(won):
     level = {"difference": 0.0, "p_value": 1.0, "score": won.raw.score}
     text = Summary(changed(won, automatic=level, one=level)).verdict.partition("\n")[0]
     expected = f"is right in {won.raw.score.mean():.1%} of the held-out rows."
-    assert text == f"No method is ahead of raw k-NN here, which {expected}"
+    assert text == f"No method is ahead of raw k-NN, which {expected}"
     text = Summary(changed(won, automatic=level, one={"p_value": 1.0})).verdict.partition("\n")[0]
-    assert text.startswith("No method is shown to beat raw k-NN here, which is right in ")
-    assert text.endswith(", as the automatic choice (one in all 5 folds) is.")
+    assert text.startswith("No method is shown to beat raw k-NN, which is right in ")
+    assert text.endswith(", as is the automatic choice (one in all 5 folds).")
 
 
 def test_verdict_on_raw_k_nn_alone():
     comparison = compare(X, Y, methods=[], **ALONE)
     assert Summary(comparison).verdict.startswith(
-        "No method is ahead of raw k-NN here, which is right in "
+        "No method is ahead of raw k-NN, which is right in "
     )
 
 
@@ -320,8 +320,8 @@ def test_notes():
     )
     lines = list(Summary(comparison).notes)
     assert lines[0] == (
-        "18 of 90 rows have a label: only these are held out and vote; PCA learned from the "
-        "others, too."
+        "18 of 90 rows have a label: only these are held out and vote; PCA also learned "
+        "from the others."
     )
     assert lines[1].startswith("50 folds reduced to ")
     assert lines[1].endswith(" rows, counting those with a label.")
@@ -362,15 +362,15 @@ def test_notes_of_the_end_of_the_time_budget():
 def test_notes_of_twins():
     twice = np.append(np.arange(90), np.arange(30))
     stay = (
-        "twins stay on one side of every split (--keep-twins splits them like others): of new "
-        "rows with a twin among the known ones, expect more."
+        "twins stay on one side of every split (--keep-twins splits them like other rows); "
+        "expect better predictions of new rows that have a twin here."
     )
     (line,) = Summary(compare(X[twice], Y[twice], methods=[], n_neighbors=3, **ALONE)).notes
     assert line == f"50% of the rows have an identical or nearly identical twin: {stay}"
     (line,) = Summary(
         compare(X[twice], Y[twice], methods=[], keep_twins=True, n_neighbors=3, **ALONE)
     ).notes
-    assert "they were split like others" in line
+    assert "they were split like other rows" in line
 
 
 def test_notes_of_samples():
@@ -384,10 +384,7 @@ def test_notes_of_samples():
 
 
 def test_notes_of_a_class_minus_1():
-    doubt = (
-        "-1 was taken for a class: if it marks rows without a label, say unlabelled=-1 "
-        "(--unlabelled -1)."
-    )
+    doubt = "-1 was taken as a class: if it marks rows without a label, give --unlabelled -1."
     assert list(Summary(compare(X, Y - 1, methods=[], **ALONE)).notes) == [doubt]
     assert list(Summary(compare(X, 2 * (Y > 0) - 1, methods=[], **ALONE)).notes) == []
 

@@ -264,7 +264,7 @@ def test_a_column_may_be_constant_where_labels_are(tmp_path, task):
 
 def hint(name, count, given):
     return (
-        f"{name} looks like groups of rows ({count} values): if the rows of one value belong "
+        f"{name} looks like groups of rows ({count} values): if rows with the same value belong "
         f"together, give --groups {given}"
     )
 

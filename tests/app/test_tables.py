@@ -164,7 +164,7 @@ def test_labels_that_became_one_or_nearly_are_one_are_said(csv):
     assert table.y.tolist() == ["yes", "yes", "No", "no", "yes", "No", "no"]
     assert table.notes[:3] == [
         "kind: 'yes ' and 'yes' are one class (1 row)",
-        "kind: 'No' and 'no' differ in case alone: write them alike if they mean the same",
+        "kind: 'No' and 'no' differ only in case: spell them alike if they mean the same",
         "place: 'q ' and 'q' are one group (1 row)",
     ]
 
@@ -317,27 +317,27 @@ ROWS = "1,a\n2,b\n3,a\n4,b\n"
 BROKEN = {
     "empty": ("", "t.csv is empty: it needs a header line"),
     "blank": ("\n\n", "t.csv is empty"),
-    "header only": ("size,kind\n", "has 0 rows: give rows"),
+    "header only": ("size,kind\n", "has 0 rows: give some"),
     "three rows": ("size,kind\n1,a\n2,b\n3,a\n", ["has 3 rows: too few rows, give at least 4"]),
-    "Windows-1251": ("größe,kind\n1,\x8f\n".encode("latin-1"), ["no readable CSV file (", "save it in UTF-8"]),
-    "a long row": ("size,kind\n1,a\n2,b,3\n", ["Row #3: Expected 2 columns, got 3", "as many fields as in the header"]),
+    "Windows-1251": ("größe,kind\n1,\x8f\n".encode("latin-1"), ["not a readable CSV file (", "save it in UTF-8"]),
+    "a long row": ("size,kind\n1,a\n2,b,3\n", ["Row #3: Expected 2 columns, got 3", "as many fields in every row as in the header"]),
     "all rows long": ("size,kind\n1,a,3\n2,b,3\n", "Row #2: Expected 2 columns, got 3"),
-    "open quote": ('size,kind\n1,"a\n2,b\n', ["no readable CSV file (a quote is never closed)", "every quote closed"]),
+    "open quote": ('size,kind\n1,"a\n2,b\n', ["not a readable CSV file (a quote is never closed)", "every quote closed"]),
     "endless header": ("x" * 200_000 + ",kind\n1,a\n", "the header line holds text of 200000 characters"),
-    "twice": ("b,a,b,a,kind\n", ["has 'a', 'b' more than once", "give every column a name of its own"]),
+    "twice": ("b,a,b,a,kind\n", ["has 'a', 'b' more than once", "give every column its own name"]),
     "no features": ("kind\na\nb\na\nb\n", ["no feature columns are left", "add columns whose values vary"]),
     "nothing varies": ("id,x,kind\nA1,0,a\nA2,0,b\nA3,0,a\nA4,0,b\n", "no feature columns are left"),
     "no such column": ("size,kinds\n" + ROWS, ["no 'kind' (did you mean 'kinds'?)", "--target one of 'size', 'kinds'"]),
     "many columns": (",".join(f"c{i}" for i in range(12)) + "\n", "'c8', 'c9' and 2 more"),
-    "real numbers": ("size,kind\n1,.5\n2,1\n3,1\n4,.5\n", ["holds real numbers, no classes", "give --task regression"]),
-    "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "holds real numbers, no classes"),
+    "real numbers": ("size,kind\n1,.5\n2,1\n3,1\n4,.5\n", ["holds real numbers, not classes", "give --task regression"]),
+    "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "holds real numbers, not classes"),
     "one class": ("size,kind\n1,a\n2,a\n3,a\n4,a\n", ["'kind' holds one class, 'a'", "give rows of others"]),
     "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the classes 'b', 'c'", "merge them with others"]),
     "missing label": ("size,kind\n1,a\n2, \n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind': too few"),
     "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", "Row #3: Expected 2 columns, got 1"),
     "after blank lines": ('size,"kind"\n\n"1\n\n",a\n\ninf,b\n', ["'size' (1)", "first on line 7"]),
     "infinite": ("size,kind\n1,a\ninf,b\n-inf,a\n4,b\n", ["infinite values in 'size' (2), first on line 3", "drop"]),
-    "infinite label": ("size,kind\n1,1\n2,inf\n3,1\n4,2\n", "'kind' holds real numbers, no classes"),
+    "infinite label": ("size,kind\n1,1\n2,inf\n3,1\n4,2\n", "'kind' holds real numbers, not classes"),
 }  # fmt: skip
 
 
@@ -369,7 +369,7 @@ def test_target_is_required(csv):
         csv,
         FLOWERS,
         None,
-        says=["t.csv: say which column", "--target: 'length', 'width', 'species'"],
+        says=["t.csv: name the column", "--target: 'length', 'width', 'species'"],
     )
 
 
@@ -482,17 +482,17 @@ BROKEN_NPZ = {
     "lengths": ({"X": X, "y": Y[:3]}, ["'y' holds '<U1' of the shape (3,)", "for each of 4 rows"]),
     "label matrix": ({"X": X, "y": X}, "'y' holds 'float64' of the shape (4, 2)"),
     "bytes": ({"X": X, "y": Y.astype("S")}, ["'y' holds '|S1'", "save a string or number"]),
-    "objects": ({"X": X, "y": Y.astype(object)}, ["no readable NPZ archive", "Object arrays"]),
-    "object X": ({"X": X.astype(object), "y": Y}, "no readable NPZ archive of plain arrays"),
+    "objects": ({"X": X, "y": Y.astype(object)}, ["not a readable NPZ archive", "Object arrays"]),
+    "object X": ({"X": X.astype(object), "y": Y}, "not a readable NPZ archive of plain arrays"),
     "not finite": (
         {"X": NOT_FINITE, "y": Y},
         ["infinite values", "'column 0' (1), first in row 2 (counted from 0)", "fill them or drop"],
     ),
     "NaN label": ({"X": X, "y": [1, 2, np.nan, 2]}, "t.npz has 3 rows with a label in 'y': too few"),
-    "infinite label": ({"X": X, "y": [1, 2, np.inf, 2]}, "'y' holds real numbers, no classes"),
-    "real labels": ({"X": X, "y": [0.5, 1, 0.5, 1]}, "holds real numbers, no classes"),
+    "infinite label": ({"X": X, "y": [1, 2, np.inf, 2]}, "'y' holds real numbers, not classes"),
+    "real labels": ({"X": X, "y": [0.5, 1, 0.5, 1]}, "holds real numbers, not classes"),
     "one class": ({"X": X, "y": np.zeros(4)}, "holds one class, 0"),
-    "a single row": ({"X": X, "y": [1, 1, 1, 2]}, "has the class 2"),
+    "a single row": ({"X": X, "y": [1, 1, 1, 2]}, "has a single row of the class 2"),
     "few rows": ({"X": X[:2], "y": Y[:2]}, "has 2 rows: too few"),
     "constant": ({"X": np.ones((4, 2)), "y": Y}, "no feature columns are left"),
     "no columns": ({"X": np.ones((4, 0)), "y": Y}, "no feature columns are left"),
@@ -504,10 +504,10 @@ BROKEN_NPZ = {
     ),
     "sparse strings": (S_PARTS | {"data": S.data.astype(str), "y": S_Y}, "'data' holds '<U32'"),
     "sparse lengths": (S_PARTS | {"y": S_Y[:5]}, "each of 6 rows"),
-    "sparse shape": (S_PARTS | {"shape": [6], "y": S_Y}, "is no readable sparse matrix"),
-    "sparse bounds": (S_PARTS | {"shape": [6, 2], "y": S_Y}, "is no readable sparse matrix"),
-    "sparse indptr": (S_PARTS | {"indptr": S.indptr[:-1], "y": S_Y}, "is no readable sparse matrix"),
-    "sparse format": (S_PARTS | {"format": b"bsr", "y": S_Y}, ["is no readable sparse matrix", "shape of a csr_array"]),
+    "sparse shape": (S_PARTS | {"shape": [6], "y": S_Y}, "is not a readable sparse matrix"),
+    "sparse bounds": (S_PARTS | {"shape": [6, 2], "y": S_Y}, "is not a readable sparse matrix"),
+    "sparse indptr": (S_PARTS | {"indptr": S.indptr[:-1], "y": S_Y}, "is not a readable sparse matrix"),
+    "sparse format": (S_PARTS | {"format": b"bsr", "y": S_Y}, ["is not a readable sparse matrix", "shape of a csr_array"]),
     "sparse constant": (S_PARTS | {"data": 0 * S.data, "y": S_Y}, "no feature columns are left"),
     "sparse, no columns": (
         {"data": [], "indices": np.zeros(0, int), "indptr": np.zeros(7, int), "shape": [6, 0], "y": S_Y},
@@ -532,14 +532,14 @@ def test_npz_groups(npz):
 def test_not_an_npz(folder):
     for content in (b"", b"length,width\n", b"\x93NUMPY\x01\x00"):
         (folder / "t.npz").write_bytes(content)
-        refused(read_table, "t.npz", says=["t.npz is no readable NPZ archive", "numpy.savez"])
+        refused(read_table, "t.npz", says=["t.npz is not a readable NPZ archive", "numpy.savez"])
 
 
 def test_zip_of_something_else(folder):
     with zipfile.ZipFile("t.npz", "w") as archive:
         archive.writestr("X", "1,2")
         archive.writestr("y", "1")
-    refused(read_table, "t.npz", says=["no readable NPZ archive", "numpy.savez"])
+    refused(read_table, "t.npz", says=["not a readable NPZ archive", "numpy.savez"])
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -548,10 +548,10 @@ def test_damaged_npz(folder, save):
     content = bytearray((folder / "t.npz").read_bytes())
     content[400:3000] = bytes(2600)
     (folder / "t.npz").write_bytes(content)
-    refused(read_table, "t.npz", says=["no readable NPZ archive", "write it again"])
+    refused(read_table, "t.npz", says=["not a readable NPZ archive", "write it again"])
 
 
 def test_cut_npz(folder):
     np.savez("t.npz", X=X, y=Y)
     (folder / "t.npz").write_bytes((folder / "t.npz").read_bytes()[:300])
-    refused(read_table, "t.npz", says="t.npz is no readable NPZ archive")
+    refused(read_table, "t.npz", says="t.npz is not a readable NPZ archive")

@@ -31,7 +31,7 @@ def test_labels_that_switch_in_time(tmp_path):
     (doubt,) = doubts(tmp_path, **days())
     assert doubt.kind == "time"
     assert doubt.text.startswith("rows are of different times (column 'date'), and the folds")
-    assert " learns from the earliest 70% is right in " in doubt.text
+    assert " trained on the earliest 70% is right in " in doubt.text
 
 
 def test_numbers_that_switch_in_time(tmp_path):

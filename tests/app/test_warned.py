@@ -35,7 +35,7 @@ def test_a_cause_is_said_once_whatever_the_method_and_the_figures():
 def test_no_line_is_a_formula_or_a_remedy_that_the_command_does_not_have(start):
     (line,) = warning_notes({"NMMP": {f"{start} and so on": 1}})
     assert line.startswith("NMMP (1 fit) ")
-    assert "Nothing needs doing" in line
+    assert "No action is needed" in line
     assert not any(
         word in line for word in ("V'AV", "n_neighbors", "max_iter", "objective", "KernelPCA")
     )
@@ -87,4 +87,4 @@ def test_lines_of_a_comparison():
     )
     lines = [line for line in Summary(found).notes if line.startswith("DNE (")]
     assert len(lines) == 1
-    assert "Nothing needs doing" in lines[0]
+    assert "No action is needed" in lines[0]

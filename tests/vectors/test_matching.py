@@ -168,6 +168,18 @@ class TestFallback:
             largest = [levels[of_one].max(initial=0) for of_one in passed.T]
             np.testing.assert_array_equal(fallback_bound(pointwise, starts), largest)
 
+    def test_a_failure_ends_the_tests_until_the_next_start(self):
+        pointwise = np.full((2, 5), 0.9)
+        pointwise[:, 3] = 0.5
+        found = fallback_bound(pointwise, np.array([1, 4]))
+        np.testing.assert_array_equal(found, [0.9, 0.9, 0.5, 0.5, 0.9])
+
+    def test_what_is_passed_is_handed_on(self):
+        found = fallback_bound(np.array([[0.95] * 3, [0.99] * 3]), np.array([0, 2]))
+        np.testing.assert_array_equal(found, [0.95] * 3)
+        found = fallback_bound(np.array([[0.8, 0.95, 0.95], [0.9] * 3]), np.array([0, 2]))
+        np.testing.assert_array_equal(found, [0.9, 0.95, 0.95])
+
     def test_a_perfect_record_passes_as_soon_as_there_are_enough(self):
         for n, is_promised in ((85, False), (86, True)):  # 0.95^86 < 0.05 / 4
             curve = PrecisionCurve.of(scored(np.arange(n) / n, np.ones(n, dtype=bool)))

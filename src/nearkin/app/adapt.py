@@ -55,8 +55,8 @@ def adapt(options: argparse.Namespace) -> int:
     ways = [way for way in ways_of(p, options.sizes, options.side) if way.is_adapted]
     names = [way.name for way in ways if not way.rescored]
     if options.take is not None and options.take not in names:
-        raise TableError(f"--take {options.take!r} is none of the adapters: {quoted(names, 30)}.")
-    facts = f"{counted(len(table.X), 'vector')} of {p} numbers: {table.name}"
+        raise TableError(f"--take {options.take!r} is not an adapter: give {quoted(names, 30)}.")
+    facts = f"{counted(len(table.X), 'vector')} of {p} dimensions: {table.name}"
     outputs = Outputs(quiet=options.quiet, stderr=False)
     outputs.note(facts, *(f"  {note}" for note in notes))
     with console.Progress("fits", quiet=options.quiet) as progress, one_line(options.table):
@@ -75,8 +75,8 @@ def adapt(options: argparse.Namespace) -> int:
         ways_by_name = {one.way.name: one for one in found.results}
         if options.take not in ways_by_name:
             raise TableError(
-                f"--take {options.take!r} was not compared, there are too few rows: choose among "
-                f"{quoted(list(ways_by_name), 30)}."
+                f"--take {options.take!r} was not compared, as there are too few rows: choose one "
+                f"of {quoted(list(ways_by_name), 30)}."
             )
         chosen = ways_by_name[options.take]
     advice, *sentences = verdict_of(found, chosen)
@@ -117,30 +117,30 @@ def _check(options: argparse.Namespace) -> None:
     given = [f"--{name}" for name in ("label", "pairs", "relevance") if getattr(options, name)]
     if len(given) > 1:
         raise TableError(
-            f"{' and '.join(given)} each say what is known of the vectors: give one of them."
+            f"{' and '.join(given)} each say what to learn from: give only one of them."
         )
     if not given:
         raise TableError(
-            "say what is known of the vectors by one of --label COLUMN, --pairs FILE, --relevance "
-            "FILE."
+            "say what to learn from, by one of --label COLUMN, --pairs FILE, --relevance FILE."
         )
     if (options.relevance is None) != (options.queries is None):
         raise TableError(
-            "--queries FILE holds the vectors of queries, --relevance FILE their documents: give "
-            "both."
+            "--queries FILE holds the vectors of queries, --relevance FILE their relevant "
+            "documents: give both."
         )
     if options.run is not None and (options.label is not None or Path(options.run).exists()):
-        what = "exists" if options.label is None else "holds rankings by judgements, not --label"
+        what = "exists" if options.label is None else "needs judgements, not labels"
         raise TableError(
             f"--run {options.run} {what}: give --pairs or --relevance, and a new folder."
         )
     if options.expect != "both" and options.label is None:
-        raise TableError(f"--expect {options.expect} is about classes, and needs --label.")
+        raise TableError(f"--expect {options.expect} is about classes: it needs --label.")
     if options.groups is not None and (options.label is None or Path(options.table).is_dir()):
-        raise TableError("--groups keeps rows of a file together, and needs --label.")
+        raise TableError("--groups keeps rows of a file together: it needs a file, and --label.")
     if options.side == "query" and options.label is not None:
         raise TableError(
-            "--side query adapts queries alone, and rows with labels are both: give --queries FILE."
+            "--side query adapts only queries, but labelled rows are also documents: give "
+            "--queries FILE."
         )
 
 
@@ -154,7 +154,7 @@ def _read(
     if Path(options.table).is_dir():
         if options.label is None:
             raise TableError(
-                f"{options.table} is a folder, of which labelled vectors are read: give --label."
+                f"{options.table} is a folder, which must hold labelled vectors: give --label."
             )
         table = read_folder(options.table, options.label, options.vectors, options.seed)
     else:
@@ -176,8 +176,8 @@ def _read(
         if len(rows) > COMPARED_ROWS:
             rows = sampled(codes, COMPARED_ROWS, options.seed)
             notes.append(
-                f"compared on {COMPARED_ROWS:,} rows, drawn by lot; what is saved is learned from "
-                "all"
+                f"compared on {COMPARED_ROWS:,} rows, drawn at random; the saved adapter learns "
+                "from all"
             )
         compared = known.some(rows)
         groups = _twins(compared.X)
@@ -193,7 +193,7 @@ def _read(
         sides = stated.left, stated.right
         pairs = np.column_stack([table.rows_of(side, options.pairs) for side in sides])
         if (stated.grades <= 0).all() or (pairs[:, 0] == pairs[:, 1]).any():
-            raise TableError(f"{options.pairs} needs pairs of two rows, some with a grade above 0.")
+            raise TableError(f"{options.pairs} needs pairs of two rows, some with grades above 0.")
         of_pairs = Relevance.of_pairs(table.X, pairs, stated.grades, _twins(table.X))
         return table, table, of_pairs, of_pairs, [*table.notes, stated.note]
     queries = read_vectors(
@@ -211,8 +211,7 @@ def _read(
     judged = Relevance(queries.X, table.X, R, _twins(queries.X))
     if len(judged) < 8:
         raise TableError(
-            f"{options.relevance} judges fewer than 8 queries that have a relevant document: give "
-            "more."
+            f"{options.relevance} has fewer than 8 queries with a relevant document: give more."
         )
     return table, queries, judged, judged, [*table.notes, *queries.notes, stated.note]
 
@@ -308,11 +307,11 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         lines = [
             f"Take {chosen.way.name}: {score} {against_raw(found.part)} "
             f"({difference(chosen.tests[found.part])} points), {chosen.way.bytes:,} bytes a vector "
-            f"in place of {raw.way.bytes:,}, {size}.{doubt}"
+            f"instead of {raw.way.bytes:,}, {size}.{doubt}"
         ]
         if UNSEEN in chosen.tests:
             lines.append(
-                f"Classes that no training row has: {against_raw(UNSEEN)}, "
+                f"Classes unseen in training: {against_raw(UNSEEN)}, "
                 f"{difference(chosen.tests[UNSEEN])} points."
             )
     queries = " and ".join(
@@ -321,16 +320,16 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
     )
     settings = ", ".join(f"{name} {value}" for name, value in found.settings.items())
     lines += [
-        f"Judged by {queries}, in {FOLDS} splits; {score} decides. Intervals hold 95 %, corrected "
-        'for the training rows that splits share; "better" holds for all adapters together, which '
-        "are tested from long to short.",
-        f"Settings of the adapters, chosen inside the training rows: {settings}.",
+        f"Evaluated on {queries}, in {FOLDS} splits; {score} decides. Intervals are 95 % "
+        'intervals, corrected for the training rows that splits share; "better" allows for testing '
+        "several adapters, from long to short.",
+        f"Settings of the adapters, chosen within the training rows: {settings}.",
     ]
     if isinstance(found.judgements, Relevance):
         lines.append(
-            "What nobody judged counts as not relevant. Where only what a search has shown was "
-            "judged, as by clicks, that favours the vectors of this search: a right document that "
-            'others newly bring up counts as wrong, and "worse" or "unclear" may be its doing.'
+            "Documents without a judgement count as not relevant. If only the results of a search "
+            "were judged, as with clicks, this favours the vectors of that search: relevant "
+            'documents that only others find count as wrong, and may cause a "worse" or "unclear".'
         )
     if found.harmful:
         lines.append(
@@ -421,7 +420,7 @@ def quality_picture(found: Adaptation, chosen: WayResult, part: str) -> str:
             markeredgecolor=GREY,
             markeredgewidth=2,
             gid="chosen",
-            label=f"{'advised' if chosen is found.chosen else 'taken'}: {chosen.way.name}",
+            label=f"{'recommended' if chosen is found.chosen else 'taken'}: {chosen.way.name}",
         )
         ax.set_xscale("log", base=2)
         sizes = sorted({one.way.bytes for one in found.results})

@@ -94,8 +94,8 @@ class SavedAdapter:
         """Return the matcher; raise an error if the file has no rules for it."""
         if self.pair_rules is None or self.list_rules is None:
             raise TableError(
-                f"{path} does not know which similarity is a match, as a map of migrate or an old "
-                "adapter: learn one with `nearkin adapt --save`."
+                f"{path} has no thresholds for matches, like all maps of migrate and old adapters: "
+                "learn an adapter with `nearkin adapt --save`."
             )
         return Matcher.from_rules(self.map, self.pair_rules, self.list_rules)
 
@@ -138,7 +138,7 @@ def load_adapter(path: str | Path) -> SavedAdapter:
     with saved_parts(path, "adapt") as (header, arrays):
         if "adapter" not in header:
             raise TableError(
-                f"{path} is a model of a table, no adapter of vectors: make one with `nearkin "
+                f"{path} is a model of a table, not an adapter of vectors: make one with `nearkin "
                 "adapt --save`."
             )
         known = header["adapter"]

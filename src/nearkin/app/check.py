@@ -181,16 +181,14 @@ class Check:
         """Return the findings, one or two sentences per line; the first is about the labels."""
         issues, target = self.issues, short_text(self.table.target)
         n, n_issues, expected = len(issues.rows), issues.n_issues, issues.expected
-        found = [f"No label is probably wrong: expected are {expected[-1]:.1f} of {n:,}."]
+        found = [f"No label is probably wrong: expect {expected[-1]:.1f} wrong labels among {n:,}."]
         if n_issues:
             are = "label is" if n_issues == 1 else "labels are"
             among = [
                 f"{expected[first - 1]:.1f} among the first {first:,}"
                 for first in sorted({min(10, n), n_issues})
             ]
-            found = [
-                f"About {n_issues:,} of {n:,} {are} probably wrong: expected are {listed(among)}."
-            ]
+            found = [f"About {n_issues:,} of {n:,} {are} probably wrong: expect {listed(among)}."]
         if issues.flip_rate > OVERLAP:
             found.append(
                 "Even the surest votes often contradict the label: the classes overlap, or the "
@@ -224,7 +222,7 @@ class Check:
                 + f" and {more:,} more" * (more > 0)
             )
         alone = [f"{one['row']:,} ({one['label']})" for one in self.alone]
-        found += note(f"Rows that share their {target} with no other, so that none votes", alone)
+        found += note(f"Rows whose {target} occurs only once, so no other row votes for it", alone)
         return found
 
     def _of_rare_class(self) -> Iterator[str]:

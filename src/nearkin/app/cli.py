@@ -26,8 +26,8 @@ from .places import BUNDLED, SEPARATORS, STANDARD_INPUT, is_absent, missing_file
 TASKS = ("classification", "regression")
 SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
 SAVED = (
-    "a file written by nearkin compare --save, or but for predict by nearkin adapt or migrate "
-    "--save"
+    "a file saved by nearkin compare; transform and inspect also take those of nearkin adapt and "
+    "migrate"
 )
 TABLE = (
     "a CSV (also .tsv, .txt, .gz), Parquet or NPZ file, - for standard input, or a bundled set "
@@ -76,7 +76,7 @@ def _add_model_and_tables(add: Add) -> None:
     add("model", SAVED, "MODEL")
     add("table", TABLE, "TABLE")
     _add_table_output(add)
-    add("--id", "begin with this column of TABLE, as it is", "COLUMN")
+    add("--id", "copy this column of TABLE unchanged, as the first of OUT", "COLUMN")
     _add_escaping(add)
     add_reading(add)
 
@@ -93,8 +93,8 @@ def _add_table_output(add: Add) -> None:
 def _add_escaping(add: Add) -> None:
     add(
         "--escape-formulas",
-        "in CSV put an apostrophe before text that a spreadsheet would take for a formula (= "
-        "+ - @)",
+        "in CSV, put an apostrophe before text that a spreadsheet would read as a formula (= + "
+        "- @)",
     )
 
 
@@ -102,19 +102,19 @@ def add_reading(add: Add) -> None:
     """Add the options for reading text tables."""
     add(
         "--sep",
-        "what separates the fields of a text table: comma, semicolon, tab, pipe, or a character "
-        "(default: found)",
+        "the field separator of a text table: comma, semicolon, tab, pipe, or a character "
+        "(default: detected)",
         "MARK",
         type=_separator,
     )
-    add("--decimal", "the decimal mark of its numbers (default: found)", choices=[".", ","])
+    add("--decimal", "the decimal mark of its numbers (default: detected)", choices=[".", ","])
 
 
 def _add_missing(add: Add) -> None:
     add(
         "--missing",
-        "what counts as missing in every column, beside the empty cell (default: NA, ?, -, #N/A "
-        "and the like in columns of numbers; of words, the empty cell alone)",
+        "what counts as missing in every column, besides empty cells (default: in columns of "
+        "numbers NA, ?, -, #N/A and the like, in columns of text nothing else)",
         "VALUE",
         nargs="+",
     )
@@ -125,7 +125,7 @@ def _separator(text: str) -> str:
     mark = named.get(text.lower(), text)
     if len(mark) != 1 or mark in "\"'\r\n" or mark.isalnum() or not mark.isascii():
         raise argparse.ArgumentTypeError(
-            f"one of {', '.join(named)}, or one other mark, got {text!r}"
+            f"must be one of {', '.join(named)}, or a single other mark, got {text!r}"
         )
     return mark
 
@@ -133,8 +133,8 @@ def _separator(text: str) -> str:
 def _add_dask(add: Add) -> None:
     add(
         "--dask",
-        "TABLE is a folder of Parquet files that may be larger than memory; work on the cluster "
-        "whose scheduler has this address, or, without one, on all cores of this machine (needs "
+        "TABLE is a folder of Parquet files, which may be larger than memory; use the cluster "
+        "whose scheduler has this address (default: all cores of this machine; needs "
         "nearkin[dask])",
         "ADDRESS",
         nargs="?",
@@ -173,29 +173,29 @@ def _share(text: str) -> float:
 
 @command
 def compare(add: Add) -> None:
-    """Rank methods of nearest neighbours on held-out rows.
+    """Rank nearest-neighbour methods on held-out rows.
 
-    The first answer, in seconds, ranks k-NN on the raw features, LDA and NCA tables, which
-    learns from the columns as they are and lets all rows vote, by their predictions of
-    held-out rows. Below them stand references: the largest class, logistic regression,
-    random forest, gradient boosting. --all adds PCA, NCA and every nearkin method, which on
-    tables of up to 1,000 rows follow by themselves.
+    The first answer, in seconds, ranks k-NN on the raw features, LDA, and NCA tables (which
+    learns from the columns as they are, and lets all rows vote) by their predictions of
+    held-out rows. References follow: the largest class, logistic regression, random forest,
+    gradient boosting. --all adds PCA, NCA and all other nearkin methods; with up to 1,000
+    rows, they are added by default.
 
-    Scaling and every choice (dimension, parameters, how many neighbours vote) are made inside
-    the training rows, and so is the automatic choice of the method itself, which --save
-    saves: NCA tables, unless another one is shown to be better there.
+    Scaling and every choice (dimension, parameters, number of neighbours) use the training
+    rows only. So does the automatic choice of the method itself, which --save saves: NCA
+    tables, unless another method is shown to be better there.
 
-    How many rows are held out depends on how many have a label: of up to 20,000 each, in 5
-    folds, drawn anew until about 1,500 rows were held out (at most 3 times); of more, 5,000
-    in one split. Fewer than 5 folds show large differences only, one split the difference of
-    the fitted models: how much is luck of the fit is seen from fold to fold.
+    Up to 20,000 labelled rows are each held out in one of 5 folds, which are drawn again
+    until about 1,500 rows have been held out (at most 3 times). Of more rows, 5,000 are held
+    out in one split. Fewer than 5 folds show only large differences. One split compares the
+    fitted models: only several folds show how much a fit varies by chance.
     Rows without a label (an empty cell) are never held out and do not vote, but PCA, LPP,
-    TDL, SDA and DP are fitted to them, too. Identical and nearly identical rows stay on one
+    TDL, SDA and DP are also fitted to them. Identical and nearly identical rows stay on one
     side of every split.
 
-    With --dask, a folder of Parquet files that may be larger than memory is ranked by one
-    split: at most 20,000 rows are held out, the others are trained on and vote (NCA tables:
-    10,000 of them).
+    With --dask, the methods are ranked by one split of a folder of Parquet files, which may
+    be larger than memory: at most 20,000 rows are held out, the others are used for training
+    and vote (NCA tables: 10,000 of them).
 
     For example:
       nearkin compare balance_scale
@@ -207,7 +207,7 @@ def compare(add: Add) -> None:
       nearkin compare embeddings/ --target topic --dask --save topics.safetensors
     """
     add("table", TABLE, "TABLE")
-    add("--target", "the labels, or numbers (NPZ: by default y; bundled sets need none)", "COLUMN")
+    add("--target", "the labels or numbers (NPZ: by default y; bundled sets need none)", "COLUMN")
     add(
         "--task",
         "what the target holds: classes (the default), or numbers to predict",
@@ -216,53 +216,54 @@ def compare(add: Add) -> None:
     )
     add(
         "--score",
-        "what ranks and chooses; of classes accuracy, balanced, f1, auc, log_loss; of numbers r2, "
-        "mae, rank (default: accuracy, but auc where one class has more than 75%% of the rows; of "
-        "numbers r2, but mae where the farthest 1%% have most of the squares about the median)",
+        "the score that ranks and chooses: accuracy, balanced, f1, auc or log_loss of classes; r2, "
+        "mae or rank of numbers (default: accuracy, or auc if one class has more than 75%% of the "
+        "rows; r2, or mae if the most extreme 1%% of the rows have most of the squared deviations "
+        "from the median)",
         "NAME",
         choices=SCORE_NAMES,
     )
-    add("--methods", "compare only these, named as in the ranking, with raw k-NN", "NAME,NAME")
+    add("--methods", "compare only raw k-NN and these, named as in the ranking", "NAME,NAME")
     add(
         "--all",
-        "compare the methods of the papers, too: they follow those that answer first (by "
-        "themselves on small tables)",
+        "after the first answer, also compare the methods of the papers (the default on small "
+        "tables)",
     )
     add("--no-references", "leave out logistic regression, random forest and the like")
     add(
         "--unlabelled",
-        "what the target holds in rows without a label, beside empty cells",
+        "what the target holds in rows without a label, besides empty cells",
         "VALUE",
     )
     add("--groups", "keep rows of one group on one side of every split", "COLUMN")
-    add("--keep-twins", "split identical and nearly identical rows like others")
+    add("--keep-twins", "split identical and nearly identical rows like other rows")
     _add_missing(add)
     add(
         "--refuse-missing",
-        "refuse features with missing cells (default: filled by medians of the training rows, and "
-        "indicated)",
+        "refuse features with missing cells (default: filled by medians of the training rows, "
+        "with indicators)",
     )
     add_reading(add)
     add("--report", "write an interactive page (.html) that needs no network", "FILE")
-    add("--json", "write all figures (.json)", "FILE")
-    add("--save", "make the automatic choice on all rows and save it (.safetensors)", "FILE")
-    add("--picture", "where to write the PNG (default: TABLE-nearkin.png here)", "FILE")
+    add("--json", "write all results (.json)", "FILE")
+    add("--save", "choose and fit a model on all rows, and save it (.safetensors)", "FILE")
+    add("--picture", "where to write the PNG (default: ./TABLE-nearkin.png)", "FILE")
     add(
         "--neighbors",
-        "k of the vote (default: chosen, and whether near rows count more; with --dask 3)",
+        "k of the vote (default: chosen, as are distance weights; with --dask: 3)",
         "K",
         type=at_least(1),
     )
     add(
         "--folds",
-        "folds of a repeat (default: 5, or as said above); fewer than 5 show large "
-        "differences only",
+        "number of folds (default: 5, or as described above); fewer than 5 show only large "
+        "differences",
         "N",
         type=at_least(2),
     )
     add(
         "--repeats",
-        "how often the folds are drawn (default: as said above)",
+        "how often the folds are drawn (default: as described above)",
         "N",
         type=at_least(1),
     )
@@ -271,11 +272,11 @@ def compare(add: Add) -> None:
         "at most 3 folds, drawn once, and choices made on 500 rows: for a first look at large "
         "differences",
     )
-    add("--no-scaling", "do not standardize: the features share a unit")
+    add("--no-scaling", "do not standardize (for features that share a unit)")
     add("--seed", "seed of the folds (default: 0)", type=at_least(0), default=0)
     add(
         "--time-budget",
-        "seconds in all, after which what is finished is ranked (default: no limit)",
+        "rank what is finished after this many seconds (default: no limit)",
         "S",
         type=_positive,
     )
@@ -284,20 +285,19 @@ def compare(add: Add) -> None:
 
 @command
 def check(add: Add) -> None:
-    """Show rows of a table whose label is probably wrong, contradictory twins, rows far from all
-    others.
+    """Show rows whose label is probably wrong, contradictory twins, and rows far from all others.
 
-    Every row is labelled by rows that are near it in a space that was learned without it (NCA
-    tables); the less they vote for its given label, the earlier the row comes. The probability that
-    the label is wrong assumes that labels were replaced at random, as often as those of the rows
-    with the surest votes: so of all classes alike, and where classes overlap everywhere, too often.
-    Expected is the number of wrong labels among the first rows.
+    The neighbours of every row vote on its label, in a space that was learned without this row (NCA
+    tables); rows with the fewest votes for their given label come first. The probability that the
+    label is wrong assumes that labels were replaced at random, equally often in all classes, and as
+    often as among the rows with the surest votes; where classes overlap everywhere, it is too high.
+    "expected" is the expected number of wrong labels down to this row.
 
-    Contradictory twins are equal in all features, and have different labels. Far rows are compared
-    by all columns, with numbers in standard deviations. Columns that only tell rows apart, that
-    predict the target alone, or that look like groups of rows are named, as by compare.
+    Contradictory twins are equal in all features but have different labels. Far rows are compared
+    by all columns, with numbers in standard deviations. Like compare, this command names columns
+    that only identify rows, that predict the target alone, or that look like groups of rows.
 
-    Row numbers are those of pandas.read_csv: the first row is 0. Nothing is changed in the table.
+    Row numbers are those of pandas.read_csv: the first row is 0. The table is not changed.
 
     For example:
       nearkin check measurements.csv --target species
@@ -308,7 +308,7 @@ def check(add: Add) -> None:
     add("--target", "the labels (NPZ: by default y; bundled sets need none)", "COLUMN")
     add(
         "--unlabelled",
-        "what the target holds in rows without a label, beside empty cells",
+        "what the target holds in rows without a label, besides empty cells",
         "VALUE",
     )
     add("--groups", "label rows by rows of other groups, such as other patients", "COLUMN")
@@ -316,21 +316,22 @@ def check(add: Add) -> None:
     add_reading(add)
     add("--rows", "how many rows are printed (default: 10)", "N", type=at_least(1), default=10)
     add("--report", "write a page (.html) that needs no network", "FILE")
-    add("--json", "write all that was found (.json)", "FILE")
-    add("--seed", "seed of what is drawn of many rows (default: 0)", type=at_least(0), default=0)
+    add("--json", "write all results (.json)", "FILE")
+    add("--seed", "seed of the samples of many rows (default: 0)", type=at_least(0), default=0)
 
 
 @command
 def predict(add: Add) -> None:
     """Label new rows, or predict numbers, with a saved model.
 
-    For every row its number (the first row is 0) is written, or what --id names; its label and
-    the label's share of the vote (in a regression, the value); and the row numbers and distances
-    of the five nearest voters, in NPZ of all. CSV holds six digits of the shares and distances,
-    other formats all. With --dask every file of a folder becomes one in the new folder OUT.
+    The output has, for every row, its number (the first row is 0) or the column --id, its label
+    and the label's share of the vote (in a regression, the value), and the row numbers and
+    distances of the five nearest voters (in NPZ, of all). CSV has six digits of the shares and
+    distances, other formats all. With --dask, every file of a folder becomes one in the new folder
+    OUT.
 
-    Models of NCA tables also say how familiar each row is: the share of training rows that are at
-    least as far from the others. A small one says not to rely on the prediction.
+    Models of NCA tables also report the familiarity of each row: the share of training rows that
+    are at least as far from the others. If it is small, do not rely on the prediction.
 
     For example:
       nearkin predict scans.safetensors new.csv -o labels.csv
@@ -342,21 +343,21 @@ def predict(add: Add) -> None:
     _add_model_and_tables(add)
     add(
         "--search",
-        "search of the nearest voters: exact (the default), approximate (needs faiss; quicker for "
-        "100,000 voters and more), or chosen by their number",
+        "search for the nearest voters: exact (the default), approximate (needs faiss; faster with "
+        "100,000 voters or more), or chosen by their number",
         choices=["exact", "approximate", "auto"],
         default="exact",
     )
     add(
         "--coverage",
-        "NCA tables: add the labels that hold the true one for this share of rows like those "
-        "learned from (of numbers: low and high)",
+        "NCA tables: add sets of labels (for numbers: intervals, low and high) that contain the "
+        "true one for this share of rows like the training rows",
         "SHARE",
         type=_share,
     )
     add(
         "--drift",
-        "NCA tables: say whether TABLE as a whole still looks like the rows learned from, and "
+        "NCA tables: report whether TABLE as a whole still looks like the training rows, and "
         "which columns have moved",
     )
     _add_dask(add)
@@ -364,10 +365,10 @@ def predict(add: Add) -> None:
 
 @command
 def transform(add: Add) -> None:
-    """Map new rows into the learned space of a saved model, or vectors by a saved adapter.
+    """Map new rows into the learned space of a saved model, or vectors with a saved adapter.
 
-    The vectors of an adapter are written as one column of lists in Parquet, as X in NPZ. With
-    --dask every file of a folder becomes one in the new folder OUT.
+    Adapted vectors are written as one column of lists in Parquet, and as X in NPZ. With --dask,
+    every file of a folder becomes one in the new folder OUT.
 
     For example:
       nearkin transform adapter.safetensors vectors.parquet --id sku -o short.parquet
@@ -388,14 +389,14 @@ def transform(add: Add) -> None:
 
 @command
 def inspect(add: Add) -> None:
-    """Show which features a saved model stretches and which it ignores, or what an adapter is.
+    """Show which features a saved model stretches and which it ignores, or describe an adapter.
 
     For example:
       nearkin inspect scans.safetensors
       nearkin inspect scans.safetensors --picture scans.png
     """
     add("model", SAVED, "MODEL")
-    add("--picture", "where to write the PNG (default: MODEL-features.png here)", "FILE")
+    add("--picture", "where to write the PNG (default: ./MODEL-features.png)", "FILE")
 
 
 # What the commands for vectors take.
@@ -407,24 +408,24 @@ def _sizes(text: str) -> tuple[int, ...]:
         return tuple(sorted({read(size) for size in text.split(",")}))
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"whole numbers with commas between them, such as 32,64; got {text!r}"
+            f"must be whole numbers separated by commas, such as 32,64; got {text!r}"
         ) from None
 
 
 @command
 def adapt(add: Add) -> None:
-    """Make vectors for search shorter and more accurate, or say that no shorter version is shown to
-    be better.
+    """Make vectors for search shorter and more accurate, or report that no adapter is shown to be
+    better.
 
-    Vectors of a language or image model, as they are, truncated, by PCA, and adapted by a linear
-    map that is learned from what is known of them, are compared by held-out queries: which
-    relevant ones are among the most similar by cosine. Known are the labels of rows (rows of a
-    label are relevant to each other), pairs of rows that belong together, or queries with the
-    documents that are relevant to them. Of labels, a quarter of the classes is held out, too:
-    as "unseen", which is how an adapter does on classes that come later.
+    Vectors of a language or image model are compared as they are, truncated, reduced by PCA, and
+    adapted by a learned linear map: how many relevant ones do held-out queries find among the
+    most similar by cosine? The map is learned from labels (rows with the same label are relevant
+    to each other), from pairs of rows that belong together, or from queries and their relevant
+    documents. With labels, a quarter of the classes is held out as "unseen", which shows how an
+    adapter does on classes that come later.
 
-    An adapter is taken only if it is shown to be better than the raw vectors, and not worse on
-    unseen classes. --save writes it for `nearkin transform` and `nearkin export`.
+    An adapter is recommended only if it is shown to be better than the raw vectors, and not worse
+    on unseen classes. --save writes it for `nearkin transform` and `nearkin export`.
 
     For example:
       nearkin adapt vectors.parquet --label intent --save adapter.safetensors --report adapter.html
@@ -434,38 +435,38 @@ def adapt(add: Add) -> None:
       nearkin adapt embeddings/ --label topic --save topics.safetensors
       nearkin adapt corpus.npz --queries queries.npz --relevance scifact/ --run rankings
 
-    Judgements are read as they are, and recognized by their content: BEIR folders (vectors in the
-    order of corpus.jsonl and queries.jsonl, or with --id), TREC qrels and runs, JSON and Parquet of
-    ranx, JSON of LlamaIndex, and CSV, Parquet or JSON lines with the columns of
-    sentence-transformers (anchor, positive, negative_1; sentence1, sentence2, score), of BEIR, or
-    of a click log (query, document, shown or impressions, clicked or clicks). What is judged 0,
-    shown and never clicked, or a negative, is learned from as not relevant. Scores of runs, and
-    those called "score" that are not whole numbers, are a teacher's, such as a cross-encoder's.
+    The format of judgements is detected: BEIR folders (vectors in the order of corpus.jsonl and
+    queries.jsonl, or with --id), TREC qrels and runs, JSON and Parquet of ranx, JSON of LlamaIndex,
+    and CSV, Parquet or JSON lines with the columns of sentence-transformers (anchor, positive,
+    negative_1; sentence1, sentence2, score), of BEIR, or of a click log (query, document, shown or
+    impressions, clicked or clicks). Documents that are judged 0, shown but never clicked, or given
+    as negatives count as not relevant. Scores of runs, and a column "score" of other than whole
+    numbers, are taken as those of a teacher, such as a cross-encoder.
     """
     add(
         "table",
-        "a Parquet, NPZ or CSV file, or a folder of Parquet files of which a sample is read: a "
-        "column of lists, or columns of numbers",
+        "a column of lists, or columns of numbers, in a Parquet, NPZ or CSV file, or a sample from "
+        "a folder of Parquet files",
         "VECTORS",
     )
     add("--label", "learn from this column: rows with the same label belong together", "COLUMN")
     add(
         "--pairs",
-        "learn from a table of two columns, rows that belong together, and maybe a third, how much"
-        " (0: not); or from judgements of another form, see above",
+        "learn from a table of pairs: two columns of rows that belong together, and optionally a "
+        "third, how relevant they are (0: not); or from judgements in another format, see above",
         "FILE",
     )
     add("--queries", "vectors of queries; VECTORS are those of documents", "FILE")
     add(
         "--relevance",
-        "a table of three columns: query, document, and how relevant it is (default 1; 0: not); or"
-        " judgements of another form, see above",
+        "a table of three columns: query, document, and how relevant it is (default 1; 0: not); or "
+        "judgements in another format, see above",
         "FILE",
     )
     add(
         "--id",
-        "the column that pairs and judgements name rows by (default: by number, the first row"
-        " is 0)",
+        "the column by which pairs and judgements name rows (default: by number, the first row is "
+        "0)",
         "COLUMN",
     )
     add(
@@ -476,7 +477,7 @@ def adapt(add: Add) -> None:
     add("--vectors", "which column of lists holds the vectors, where there are several", "COLUMN")
     add(
         "--side",
-        "query: adapt queries alone, so that an index of documents stays as it is (default: both)",
+        "query: adapt only queries, and leave an index of documents as it is (default: both)",
         choices=["both", "query"],
         default="both",
     )
@@ -489,22 +490,22 @@ def adapt(add: Add) -> None:
     )
     add(
         "--score",
-        "what decides (default: precision@10 of labels, nDCG@10 of documents)",
+        "the score that decides (default: precision@10 of labels, nDCG@10 of documents)",
         "NAME",
         choices=["precision@1", "precision@10", "recall@100", "nDCG@10", "MAP", "MRR"],
     )
     add(
         "--unanswerable",
-        "share of later queries that have no right match at all, which what is told of matches "
-        "counts in (default: 0)",
+        "share of later queries that have no right match at all, which the figures for matches "
+        "take into account (default: 0)",
         "SHARE",
         type=_share,
         default=0.0,
     )
     add(
         "--expect",
-        "which classes will come: known ones, new ones, or both (default): settings are chosen "
-        "for these, and new ones alone decide",
+        "the classes to expect: known ones, new ones, or both (default); settings are chosen for "
+        "these, and with new, only new ones decide",
         choices=["both", "known", "new"],
         default="both",
     )
@@ -512,16 +513,16 @@ def adapt(add: Add) -> None:
     add("--unseen", argparse.SUPPRESS, action="store_const", dest="expect", const="new")
     add(
         "--take",
-        "take this row of the table, whatever is shown, such as 'adapter 64 int8'",
+        "take this row of the table, such as 'adapter 64 int8', whatever the tests show",
         "NAME",
     )
     add_reading(add)
-    add("--report", "write a page (.html) that draws quality against bytes", "FILE")
+    add("--report", "write a page (.html) that plots quality against bytes", "FILE")
     add("--save", "learn the adapter from all rows and save it (.safetensors)", "FILE")
     add(
         "--run",
-        "write held-out rankings, of the raw vectors and of those that are advised, as TREC runs"
-        " with their qrels",
+        "write the held-out rankings of the raw vectors and of the recommended ones as TREC runs, "
+        "with their qrels",
         "FOLDER",
     )
     add("--seed", "seed of the splits (default: 0)", type=at_least(0), default=0)
@@ -529,21 +530,21 @@ def adapt(add: Add) -> None:
 
 @command
 def match(add: Add) -> None:
-    """Find which rows of two files belong together, or near duplicates in one, by an adapter.
+    """Find which rows of two files, or of one, belong together, with an adapter.
 
-    Every row of A gets the most similar row of B, or of the other rows of A, if the match is sure
-    enough: of such matches of held-out queries at least the share --precision was right, with a
-    confidence of 95 %, for known and for new classes. Rows without a match are left out. Of one
-    file each pair is written once. Which rows belong together is what the adapter was learned from:
-    rows of one label, for example, which need not be near duplicates. For these learn from pairs of
-    duplicates, or compare raw vectors by Matcher in Python.
+    Every row of A is matched with the most similar row of B, or other row of A, if the match is
+    certain enough: at least the share --precision of such matches of held-out queries was right,
+    with 95 % confidence, for known and for new classes. Rows without a match are left out. Within
+    one file, each pair is written once. What belongs together is what the adapter was learned from,
+    such as rows with the same label, which need not be near duplicates. To find near duplicates,
+    learn from pairs of them, or compare raw vectors with Matcher in Python.
 
-    Written are both rows, by number (the first is 0) or by the column --id, the cosine of their
+    The output has both rows, by number (the first is 0) or by the column --id, the cosine of their
     adapted vectors, and the probability that they belong together. The search is approximate in
     files of more than 100,000 rows.
 
-    What was promised is for rows like those held out. Where many rows have no right match at all,
-    say so when the adapter is learned: nearkin adapt --unanswerable SHARE.
+    The precision holds for rows like those held out. If many rows have no right match at all,
+    say so when you learn the adapter: nearkin adapt --unanswerable SHARE.
 
     For example:
       nearkin match adapter.safetensors a.parquet b.parquet --precision 0.95 -o pairs.csv
@@ -553,39 +554,39 @@ def match(add: Add) -> None:
     add("table", "a Parquet, NPZ or CSV file of vectors", "A")
     add(
         "index",
-        "another one, behind A; without it rows of A are matched with each other",
+        "another one, right after A; without it, rows of A are matched with each other",
         "B",
         nargs="?",
     )
     add(
         "--precision",
-        "share of right ones among the matches, at least (default: 0.95)",
+        "minimum share of right matches (default: 0.95)",
         "SHARE",
         type=_share,
         default=0.95,
     )
     _add_table_output(add)
-    add("--id", "name rows by this column, of both files", "COLUMN")
+    add("--id", "name rows by this column of both files", "COLUMN")
     _add_escaping(add)
     add_reading(add)
 
 
 @command
 def migrate(add: Add) -> None:
-    """Keep an index when the embedding model changes, or say that everything must be embedded
+    """Keep an index when the embedding model changes, or report that everything must be embedded
     again.
 
-    OLD and NEW hold the same items, embedded by the old model and by the new one: a sample of some
-    thousand. A map is learned from the new model's space into the old one's, so that new queries
-    search the old index, or, with --into new, from the old one's into the new one's, so that the
-    vectors of the old index are converted by `nearkin transform`, and new queries search them as
-    they are.
+    OLD and NEW hold the same few thousand items, embedded by the old model and by the new one. By
+    default, the map takes queries of the new model into the space of the old one, where they search
+    the old index. With --into new, it takes documents the other way: `nearkin transform` converts
+    the old index, and new queries search it as they are.
 
     Half of the rows, at most 4,000, are held out as queries and documents. The verdict compares
-    what the map finds among these with what the new model finds, had everything been embedded
-    again: its own ten neighbours, or with --label the items of the query's label. "Migrate": at
-    least 95 % of that is kept, at the lower end of the 95 % interval. "Embed again": less than
-    half, at the upper end. Else "migrate with a loss". --save writes the map, whatever the verdict.
+    what the map finds among these with what the new model would find if everything were embedded
+    again: its own ten neighbours, or with --label the items with the query's label. "Migrate"
+    means that at least 95 % of that is kept, by the lower end of the 95 % interval; "embed again",
+    less than half, by the upper end; "migrate with a loss", anything else. --save writes the map,
+    whatever the verdict.
 
     For example:
       nearkin migrate old.parquet new.parquet --id sku --save queries.safetensors
@@ -598,7 +599,7 @@ def migrate(add: Add) -> None:
     add("new", vectors.format("new"), "NEW")
     add(
         "--id",
-        "the column of both files by which rows are the same item (default: by number)",
+        "the column of both files that identifies items (default: by row number)",
         "COLUMN",
     )
     add(
@@ -608,20 +609,20 @@ def migrate(add: Add) -> None:
         choices=["old", "new"],
         default="old",
     )
-    add("--label", "a column of OLD with classes, which take part and decide", "COLUMN")
+    add("--label", "a column of OLD with classes, to learn from and to decide by", "COLUMN")
     add("--vectors", "which column of lists holds the vectors, where there are several", "COLUMN")
     add_reading(add)
     add("--save", "learn the map from all rows and save it (.safetensors)", "FILE")
-    add("--seed", "seed of what is held out (default: 0)", type=at_least(0), default=0)
+    add("--seed", "seed of the held-out rows (default: 0)", type=at_least(0), default=0)
 
 
 @command
 def export(add: Add) -> None:
-    """Write an adapter in a form that a vector database or another program applies.
+    """Write an adapter in a format for a vector database or another program.
 
     npz holds arrays for NumPy, onnx a graph from raw vectors to adapted ones or their codes, faiss
     an empty index that takes raw vectors, sql a script for PostgreSQL with pgvector, torch a folder
-    with a module Dense of sentence-transformers.
+    with a Dense module of sentence-transformers.
 
     For example:
       nearkin export adapter.safetensors --to onnx -o adapter.onnx
@@ -640,7 +641,7 @@ def export(add: Add) -> None:
         "OUT",
         required=True,
     )
-    add("--table", "sql: the table that is adapted, or SCHEMA.TABLE", "TABLE", dest="sql_table")
+    add("--table", "sql: the table to adapt, or SCHEMA.TABLE", "TABLE", dest="sql_table")
     add("--column", "sql: its column of vectors (default: embedding)", "COLUMN")
     add("--into", "sql: the new column (default: COLUMN_adapted)", "COLUMN")
 
@@ -662,7 +663,7 @@ ALWAYS = ("arguments", "command", "dask", "quiet")
 OF_FOLDERS = {
     "compare": (
         ("table", "target", "neighbors", "no_scaling", "seed", "save", "picture"),
-        "A folder is classified, and ranked by one split.",
+        "Folders are ranked by one split, and only for classification: leave it out.",
     ),
     "predict": (
         ("model", "table", "output", "id", "search", "coverage"),
@@ -733,11 +734,11 @@ def _unfit(options: argparse.Namespace) -> str | None:
         ]
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            return f"without --dask only: {names}. {reason}"
+            return f"{names}: not available with --dask. {reason}"
     if "model" in options and is_absent(options.model):
         return (
-            f"{options.model} cannot be read: no such file; give one that nearkin compare, adapt "
-            "or migrate --save wrote."
+            f"{options.model} cannot be read: no such file; give one saved by nearkin compare, "
+            "adapt or migrate."
         )
     for name in ("index", "pairs", "queries", "relevance", "old", "new"):
         if absent := missing_file(getattr(options, name, None) or STANDARD_INPUT):

@@ -18,7 +18,7 @@ from .parquet_folder import Folder
 from .readers import Progress, TableError
 
 KILLED = (
-    "workers died again and again, most likely for want of memory: give them more, or take fewer "
+    "workers died repeatedly, most likely for lack of memory: give each one more, or start fewer "
     "of them."
 )
 

@@ -88,8 +88,8 @@ def transform(options: argparse.Namespace) -> int:
     check_outputs(options)
     if options.picture and (options.dask is not None or is_adapter(options.model)):
         raise TableError(
-            "--picture draws the rows of one table by a model of `nearkin compare`: leave it out "
-            "for a folder or an adapter."
+            "--picture draws the rows of one table with a model of `nearkin compare`: leave it "
+            "out for a folder or an adapter."
         )
     if options.dask is not None:
         return _transform_folder(options)
@@ -165,9 +165,9 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         X = X[~empty] if empty.any() else X
         if np.isnan(X).any() or not len(X):
             raise TableError(
-                f"{options.table}: {notes[-1]}, of which this model knows none: fill them first."
+                f"{options.table}: {notes[-1]}, which this model cannot handle: fill them first."
             )
-    far = note("far outside the rows learned from", far_features(model, X))
+    far = note("far outside the training rows", far_features(model, X))
     outputs = Outputs(quiet=options.quiet)
     outputs.note(*notes, *far)
     with (
@@ -231,7 +231,7 @@ def _require_held_out(options: argparse.Namespace, model: Model) -> None:
         )
     raise TableError(
         f"{options.model}: {given[0]} needs held-out rows, which only models of NCA tables have, "
-        f"and this one is of {model.method}: make one with `nearkin compare TABLE --methods "
+        f"but this is one of {model.method}: make one with `nearkin compare TABLE --methods "
         "nca-tables --save model.safetensors`."
     )
 
@@ -257,7 +257,7 @@ def _transform_vectors(options: argparse.Namespace) -> int:
     """Read, adapt and write vectors."""
     output, suffix = table_output(options)
     if Path(options.table).is_dir():
-        raise TableError(f"{options.table} is a folder: give --dask, too, for its Parquet files.")
+        raise TableError(f"{options.table} is a folder: add --dask to read its Parquet files.")
     adapter = load_adapter(options.model)
     read = partial(
         read_vectors,
@@ -314,7 +314,7 @@ def _apply_to_folder(
     The new folder appears when all files are written.
     """
     if options.output == STANDARD_OUTPUT:
-        raise TableError("with --dask files are written: name a folder for them with -o.")
+        raise TableError("--dask writes files: name a new folder for them with -o.")
     folder, out = open_folder(Path(options.table)), Path(options.output)
     names = names_read(mapping, folder)
     ids = options.id and find_name(folder.path, folder.names, options.id, "--id")

@@ -114,24 +114,24 @@ def describe(model: Model, path: Path) -> None:
     size = human_bytes(path.stat().st_size)
     say(
         f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the file "
-        f"has {size}"
+        f"takes {size}"
     )
     if model.bins:
         shares = model.predictor.encoding_shares_
         if len(shares) > 1:
             mixed = listed([f"{name} {share:.0%}" for name, share in shares.items()])
-            say(f"Numbers are encoded in {len(shares)} ways, which are mixed: {mixed}")
+            say(f"Numbers are encoded in {len(shares)} ways, with these weights: {mixed}")
     if model.held_out_rows is not None:
         rows = counted(len(model.held_out_rows.places), "held-out row")
-        say(f"It keeps {rows}: predict has familiarities, and takes --coverage and --drift")
+        say(f"It keeps {rows}: predict reports familiarity, and takes --coverage and --drift")
     if "spectrum" in model.arrays:
         what = "Variances along the axes" if model.soft_vote else "Eigenvalues"
         say(f"{what}: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")
     if model.graph:
-        say("\nCoordinates follow a graph of the rows: no feature is stretched alike everywhere.")
+        say("\nCoordinates follow a graph of the rows: no feature is stretched evenly everywhere.")
         return
     if model.soft_vote:
-        say("\nHow far each column moves the rows, in the root mean square (near 0: ignored)")
+        say("\nHow far each column moves the rows, as a root mean square (near 0: ignored)")
     else:
         step = "a standard deviation" if "scale" in model.arrays else "a unit"
         step += ", or a missing cell," * ("indicated" in model.arrays)
@@ -157,12 +157,12 @@ def describe_adapter(adapter: SavedAdapter, path: str) -> None:
     """Print what an adapter is, and its scores on held-out queries."""
     found = adapter.held_out
     side = {
-        "query": "queries alone: documents stay as they are",
-        "document": "documents alone: queries are the new model's, as they are",
+        "query": "queries only: documents stay as they are",
+        "document": "documents only: queries of the new model stay as they are",
     }.get(adapter.map.side, "queries and documents")
     say(f"{path}: {adapter.name}, learned from {adapter.table}, saved by nearkin {adapter.version}")
     say(
-        f"Vectors: {adapter.map.n_features_in_} numbers to {adapter.map.n_components_}, "
+        f"Vectors: {adapter.map.n_features_in_} dimensions to {adapter.map.n_components_}, "
         f"{adapter.bytes} bytes each, of {side}"
     )
     say(

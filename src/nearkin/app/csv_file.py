@@ -53,7 +53,7 @@ class CsvFile(Source):
 
     kind = "CSV file"
     remedy = (
-        "save it in UTF-8, every quote closed and in every row as many fields as in the header line"
+        "save it in UTF-8, with every quote closed and as many fields in every row as in the header"
     )
     untyped = True
 
@@ -78,7 +78,7 @@ class CsvFile(Source):
         with _opened(path) as (file, _):
             start = file.read(4)
         if start in BINARY:
-            raise TableError(f"{path} is no text: {BINARY[start]}.")
+            raise TableError(f"{path} is not a text file: {BINARY[start]}.")
         self._encoding, self._remarks = _find_encoding(path)
         with _opened_text(path, self._encoding) as text:
             # the header and two more lines, if they exist, however long they are
@@ -101,8 +101,8 @@ class CsvFile(Source):
             names = next((row for row in rows if len(row) == usual and all(row)), [])
             if names and not any(read_number(name.strip(), self.decimal) for name in names):
                 raise TableError(
-                    f"{path}: its first line, {shown(header[0])}, is no header; that seems to be "
-                    f"{shown(self._separator.join(names))}: delete the lines above it."
+                    f"{path}: its first line, {shown(header[0])}, is not the header; that seems to "
+                    f"be {shown(self._separator.join(names))}: delete the lines above it."
                 )
         words = {mark: f"separated by {name}s" for name, mark in SEPARATORS.items()}
         written = []
@@ -167,7 +167,8 @@ class CsvFile(Source):
                     last = line.rstrip("\r\n") or last
             if not last.endswith('"'):
                 raise TableError(
-                    f"{self.path} is no readable CSV file (a quote is never closed): {self.remedy}."
+                    f"{self.path} is not a readable CSV file (a quote is never closed): "
+                    f"{self.remedy}."
                 )
 
     def place(self, row: int) -> str:
@@ -216,18 +217,18 @@ def _find_encoding(path: Path) -> tuple[str, list[str]]:
                 if "\0" in line:
                     raise TableError(
                         f"{path} holds NUL characters: it may be damaged, or UTF-16 without a "
-                        "mark; save it in UTF-8 again."
+                        "byte order mark; save it again in UTF-8."
                     )
                 n_lines += 1
                 plain &= line.isascii()
     except UnicodeDecodeError as error:
         before, byte = error.object[: error.start], error.object[error.start]
         n_lines += 1 + before.count(b"\n")
-        why = f"byte 0x{byte:02X} on line {n_lines} is no {error.encoding.upper()}"
+        why = f"byte 0x{byte:02X} on line {n_lines} is not {error.encoding.upper()}"
         if plain and before.isascii():
             return "cp1252", [f"read as Windows-1252, because {why}"]
         raise TableError(
-            f"{path}: {why}, but other letters are: it may be damaged; save it in UTF-8 again."
+            f"{path}: {why}, but other letters are: it may be damaged; save it again in UTF-8."
         ) from error
     return encoding, []
 

@@ -162,7 +162,7 @@ def script(
     )
     return f"""\
 -- {shown(adapter.name)} of {shown(adapter.table)}, {_sizes(adapter)}, by nearkin {__version__}.
--- Needs PostgreSQL 14 and pgvector 0.7, or newer. All of it is done, or nothing.
+-- Needs PostgreSQL 14 and pgvector 0.7, or newer. Either all of it is done, or nothing.
 BEGIN;
 CREATE EXTENSION IF NOT EXISTS vector;
 
@@ -216,8 +216,8 @@ def _best_match(adapter: SavedAdapter, vectors: str, distance: str) -> str:
     most = list(limits)[min(1, len(limits) - 1)]
     shares = listed([f"{100 * share:.0f} % up to {limit}" for share, limit in limits.items()])
     return f"""\
--- The best match, or no row. By held-out queries, with a confidence of 95 %, at least so many are
--- right, by the distance: {shares}.
+-- The best match, or no row. At least these shares are right, with 95 % confidence by held-out
+-- queries, by the distance: {shares}.
 --   SELECT * FROM {vectors} WHERE ({distance}) <= {limits[most]} \
 ORDER BY {distance} LIMIT 1;
 """
@@ -230,14 +230,13 @@ def column_type(adapter: SavedAdapter) -> str:
     kind = "halfvec" if kind == "vector" and m > MOST_OF_INDEX["vector"] else kind
     if max(m, p) > MOST_OF_VECTOR:
         raise TableError(
-            f"a vector of pgvector has at most {MOST_OF_VECTOR:,} dimensions, and the adapter maps "
-            f"{p:,} to {m:,}: export to npz, onnx or torch, and adapt before the vectors are "
-            "stored."
+            f"a vector of pgvector has at most {MOST_OF_VECTOR:,} dimensions, but the adapter maps "
+            f"{p:,} to {m:,}: export to npz, onnx or torch, and adapt vectors before storing them."
         )
     if m > MOST_OF_INDEX.get(kind, MOST_OF_VECTOR):
         raise TableError(
-            f"an index of pgvector takes at most {MOST_OF_INDEX[kind]:,} dimensions, and the "
-            f"adapter gives {m:,}: learn a shorter one by `nearkin adapt --sizes`."
+            f"an index of pgvector takes at most {MOST_OF_INDEX[kind]:,} dimensions, but the "
+            f"adapter gives {m:,}: learn a shorter one with `nearkin adapt --sizes`."
         )
     return kind
 
@@ -246,8 +245,8 @@ def _quoted(name: str, option: str) -> str:
     """Return a name in quotation marks, with inner ones doubled, which preserves capitals."""
     if not name.isprintable() or not 0 < len(name.encode()) <= MOST_BYTES:
         raise TableError(
-            f"{option}: {shown(name)} is no name of PostgreSQL: give 1 to {MOST_BYTES} bytes that "
-            "can be printed."
+            f"{option}: {shown(name)} is not a name in PostgreSQL: give 1 to {MOST_BYTES} "
+            "printable bytes."
         )
     return '"' + name.replace('"', '""') + '"'
 
@@ -342,7 +341,7 @@ def export(options: argparse.Namespace) -> int:
         raise TableError(f"{surplus[0]} is for --to sql: leave it out with --to {target}.")
     if target == "sql" and table is None:
         raise TableError(
-            "--to sql writes a script for a table of PostgreSQL: name that by --table."
+            "--to sql writes a script for a table of PostgreSQL: name the table with --table."
         )
     if target != "torch":
         check_writable(path, SUFFIXES[target], "-o")
@@ -372,19 +371,19 @@ def _check_target(adapter: SavedAdapter, path: str, target: str) -> None:
     """Raise an error, with the remedy, if a target does not suit the adapter or lacks a package."""
     if adapter.map.side == "document" and target == "faiss":
         raise TableError(
-            f"{path} maps documents alone, an index of faiss would map queries, too: write the "
-            "documents by `nearkin transform`, and add them to a faiss.IndexFlatIP"
+            f"{path} maps only documents, but an index of faiss would also map queries: map the "
+            "documents with `nearkin transform`, and add them to a faiss.IndexFlatIP"
             f"({adapter.map.n_components_})."
         )
     if adapter.map.side == "query" and target in OF_DOCUMENTS:
         raise TableError(
-            f"{path} adapts queries alone, {target} would map documents, too: leave the index of "
-            "documents as it is, export to npz, onnx or torch, and adapt each query before the "
+            f"{path} adapts only queries, but {target} would also map documents: leave the index "
+            "of documents as it is, export to npz, onnx or torch, and adapt each query before the "
             "search."
         )
     if adapter.map.quantize == "binary" and target == "faiss":
         raise TableError(
-            f"{path} makes binary codes, which faiss does not make of vectors: add the codes that "
+            f"{path} makes binary codes, which faiss cannot make from vectors: add the codes that "
             f"`nearkin transform` writes to a faiss.IndexBinaryFlat({8 * adapter.bytes}), and "
             "search it with codes."
         )
@@ -395,15 +394,15 @@ def _check_target(adapter: SavedAdapter, path: str, target: str) -> None:
 def _notes(adapter: SavedAdapter, target: str) -> list[str]:
     """Return notes on an exported adapter."""
     notes = [
-        f"{100 * precision:.0f} % of best matches are right from a cosine of {cosine:.4f} on"
+        f"{100 * precision:.0f} % of best matches with a cosine of at least {cosine:.4f} are right"
         for precision, cosine in adapter.thresholds().items()
     ]
     if adapter.map.side == "query":
-        notes.append("adapt queries alone: documents stay as they are")
+        notes.append("adapt queries only: documents stay as they are")
     if adapter.map.side == "document":
-        notes.append("map documents alone: queries are the new model's, as they are")
+        notes.append("map documents only: queries of the new model stay as they are")
     if target == "torch":
-        notes.append("put it between two modules Normalize: it is linear")
+        notes.append("put it between two Normalize modules: it is linear")
     codes = {
         "int8": f"np.clip(np.rint(z * ({LARGEST} / {adapter.scale:.9g})), -{LARGEST}, "
         f"{LARGEST}).astype(np.int8)",
@@ -412,12 +411,12 @@ def _notes(adapter: SavedAdapter, target: str) -> list[str]:
     if codes and target in ("npz", "torch"):
         notes.append(f"it gives vectors z in float32; their codes: {codes}")
     if codes and target == "faiss":
-        notes.append("a byte a dimension for what is added; queries stay float32")
+        notes.append("added vectors take one byte per dimension; queries stay float32")
     if target == "sql" and column_type(adapter) == "halfvec":
         why = (
             "pgvector has no int8"
             if codes
             else "pgvector indexes longer float32 vectors as float16"
         )
-        notes.append(f"{why}: a column of halfvec, two bytes a dimension")
+        notes.append(f"{why}, so the column is halfvec, with two bytes per dimension")
     return notes

@@ -115,7 +115,7 @@ class SplitSummary(Summary):
         return str(self.comparison.setting)
 
     def _otherwise(self, _: MethodResult) -> str:
-        return ": these features did not help it to predict"
+        return ": these features did not help it predict"
 
     @property
     def notes(self) -> Iterator[str]:
@@ -125,7 +125,7 @@ class SplitSummary(Summary):
             if result.n_learned < n_train:
                 yield (
                     f"{result.name} learned from {result.n_learned:,} of {n_train:,} training "
-                    "rows, evenly drawn."
+                    "rows, evenly spaced."
                 )
         yield from self.comparison.notes
 
@@ -145,7 +145,7 @@ def compare_folder(options: argparse.Namespace) -> int:
         )
     k = options.neighbors or NEIGHBORS
     if k > MIN_ROWS // 2:
-        raise TableError(f"--neighbors is {k}, with --dask at most {MIN_ROWS // 2}: lower it.")
+        raise TableError(f"--neighbors is {k}, but --dask takes at most {MIN_ROWS // 2}: lower it.")
     held_out = held_out_rows(folder.n_rows, options.seed)
     n_train = folder.n_rows - len(held_out)
     searcher(choose_search(n_train), n_train)  # raises an error without faiss, from 100,000 rows on
@@ -236,8 +236,8 @@ def compare_folder(options: argparse.Namespace) -> int:
             before = held_out - np.arange(len(held_out))
             rows = voters + np.searchsorted(before, voters, side="right")
             model = with_voters(model, Z, rows, codes)
-            what = "raw k-NN, since no method is shown to beat it" if best is raw else best.name
-            votes = f"all {n_train}" if len(rows) == n_train else f"{len(rows)} evenly drawn"
+            what = "raw k-NN, as no method is shown to beat it" if best is raw else best.name
+            votes = f"all {n_train}" if len(rows) == n_train else f"{len(rows)} evenly spaced"
             learned = f"the {n_train} training rows, of which {votes} vote"
             if best.n_learned < n_train:
                 learned = f"{votes} of the {n_train} training rows, which vote"

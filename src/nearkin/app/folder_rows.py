@@ -62,7 +62,7 @@ def names_read(mapping: Mapping, folder: Folder) -> list[str]:
         ]
         if text:
             raise TableError(
-                f"{folder.path}: the model learned from text in {quoted(text, 5)}, and --dask "
+                f"{folder.path}: the model learned from text in {quoted(text, 5)}, but --dask only "
                 "reads numbers: give the files one by one, without --dask."
             )
     folder.require_numbers(names)
@@ -97,7 +97,7 @@ def write_file(
     """
     if not target.parent.is_dir():
         raise TableError(
-            f"{target.parent} is not there: every worker must see the folder, under the same path."
+            f"{target.parent} does not exist: every worker must see the folder under this path."
         )
     kept = parquet.read_table(file.path, columns=[] if ids is None else [ids])
     answer, missing = begin(mapping), Counter[str]()

@@ -112,7 +112,7 @@ def _of_file(source: str, line: str, progress: Progress) -> JudgementFile:
         return _scored("TREC run", *_trec(path, 6, (0, 2, 4)))
     if source != STANDARD_INPUT and path.exists() and path.suffix.lower() not in FORMATS:
         raise TableError(
-            f"{source} holds no judgements of a known form: `nearkin adapt --help` lists them."
+            f"{source} holds judgements in no known format: `nearkin adapt --help` lists them."
         )
     return _table(source, progress)
 
@@ -199,8 +199,8 @@ def _trec(path: Path, width: int, wanted: Sequence[int]) -> Iterator[np.ndarray]
     except ValueError as error:
         why = " ".join(str(error).split())
         raise TableError(
-            f"{path} begins as a file of TREC, of {width} columns, and does not go on so ({why}): "
-            "mend it."
+            f"{path} begins like a TREC file of {width} columns, but does not go on like one "
+            f"({why}): correct it."
         ) from error
     yield from (table[column].to_numpy(dtype=object) for column in wanted[:-1])
     yield numbers
@@ -223,7 +223,7 @@ def _json(path: Path) -> JudgementFile:
             return _graded("ranx JSON", queries, documents, grades.astype(float))
     records = [found] if isinstance(found, dict) else found
     if not records or not all(isinstance(record, dict) for record in records):
-        raise TableError(f"{path} is JSON of no known form: `nearkin adapt --help` lists them.")
+        raise TableError(f"{path} is JSON in no known format: `nearkin adapt --help` lists them.")
     table = pd.DataFrame(records, dtype=object)
     columns = {str(name): cells.to_numpy() for name, cells in table.items()}
     return _of_columns("JSON lines", str(path), columns)
@@ -236,7 +236,7 @@ def _json_lines(path: Path, lines: Iterable[str]) -> Iterator[Any]:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise TableError(
-                    f"{path} is no readable JSON (line {number}: {error}): write it again."
+                    f"{path} is not readable JSON (line {number}: {error}): write it again."
                 ) from error
 
 
@@ -258,7 +258,7 @@ def _beir(folder: Path, with_names: bool) -> JudgementFile:
     train = [file for file in files if file.stem == "train"] or files
     if not files:
         raise TableError(
-            f"{folder} is no BEIR folder, it has no qrels/*.tsv: give that, or a file."
+            f"{folder} is not a BEIR folder, as it has no qrels/*.tsv: give that, or a file."
         )
     if len(train) > 1:
         raise TableError(f"{folder} has several files in qrels and no train.tsv: name one of them.")
@@ -281,7 +281,7 @@ def _table(source: str, progress: Progress) -> JudgementFile:
         if isinstance(file, Source):
             if all(NUMBER_NAME.fullmatch(name) for name in file.names[:3]):
                 raise TableError(
-                    f"{source} begins with numbers: put a line above that names the columns."
+                    f"{source} begins with numbers: add a header line that names the columns."
                 )
             read = _needed(file.names)
             others = [name for name in file.names if name not in read]
@@ -319,7 +319,8 @@ def _of_columns(
     names = list(by_word.values())
     if len(names) < 2:
         raise TableError(
-            f"{source} has one column: give two, of rows that belong together, and maybe grades."
+            f"{source} has one column: give two, of rows that belong together, and optionally "
+            "grades."
         )
 
     def called(words: Sequence[str]) -> str | None:
@@ -349,8 +350,8 @@ def _of_columns(
         return with_columns(judged, anchor=query, positive=positive, **more)
     if not grade and (clicked or shown):
         raise TableError(
-            f"{source} has clicks or showings, but is no click log: call its columns query, "
-            "document, clicked and maybe shown, or call a column of grades 'grade'."
+            f"{source} has clicks or impressions, but is not a click log: call its columns query, "
+            "document, clicked and optionally shown, or call a column of grades 'grade'."
         )
     if query and document:
         grade = grade or _only_grade(source, [*names, *others], query, document)
@@ -388,8 +389,8 @@ def _numbers(source: str, name: str, columns: dict[str, np.ndarray]) -> np.ndarr
         values = np.array([np.nan])
     if not np.isfinite(values).all():
         raise TableError(
-            f"{source}: {shown(name)} must hold grades, numbers or yes and no, and no cell may be "
-            "missing: mend it, or drop the column if it holds none."
+            f"{source}: {shown(name)} must hold grades (numbers, or yes and no) without missing "
+            "cells: correct it, or drop the column if it holds no grades."
         )
     return values
 
@@ -407,11 +408,12 @@ def _clicks(
     form = f"click log of {counted(len(query), 'row')}"
     if shown is None:
         most = clicks.max(initial=1)
-        form += ", each a showing" if most == 1 else ", which are taken to be shown equally often"
+        form += ", each an impression" if most == 1 else ", assumed to be shown equally often"
         shown = np.full(len(clicks), most)
     if (clicks < 0).any() or (clicks > shown).any() or not (shown > 0).any():
         raise TableError(
-            f"{source} holds fewer showings than clicks, or none: count at most a click a showing."
+            f"{source} has fewer impressions than clicks, or none: count at most one click per "
+            "impression."
         )
     log = grades_of_clicks(query, document, shown, clicks)
     columns = (log[name].to_numpy() for name in ("query", "document", "grade"))
@@ -448,7 +450,7 @@ def write_runs(
     for name in (*queries, *documents):
         if name.split() != [name]:
             raise TableError(
-                f"{shown(name)} is no name for --run, where blanks end a name: rename the rows."
+                f"{shown(name)} is not a name for --run, where blanks end a name: rename the rows."
             )
     R = judged.R
     with atomic_folder(folder) as part:

@@ -19,9 +19,9 @@ from .tables import reading
 from .vectors import VectorTable, read_vectors
 
 OF_ONE_FILE = (
-    "They belong together as do those that the adapter learned from, such as rows of one label. "
-    "For near duplicates learn from pairs of these (nearkin adapt --pairs), or compare raw vectors "
-    "(Matcher in Python)."
+    "They belong together like those that the adapter learned from, such as rows with the same "
+    "label. For near duplicates, learn from pairs of them (nearkin adapt --pairs), or compare raw "
+    "vectors (Matcher in Python)."
 )
 
 
@@ -29,12 +29,12 @@ def match(options: argparse.Namespace) -> int:
     """Find the best match of every row, and write those that are certain enough."""
     output, suffix = table_output(options)
     if options.table == options.index == STANDARD_INPUT:
-        raise TableError("- and -: both files cannot be standard input, give one by its name.")
+        raise TableError("- and -: only one of the files can be standard input, so name the other.")
     adapter = load_adapter(options.adapter)
     matcher = adapter.matcher(options.adapter)
     if adapter.map.side == "query" and options.index is None:
         raise TableError(
-            f"{options.adapter} adapts queries alone: give two files, of queries and of documents."
+            f"{options.adapter} adapts only queries: give two files, of queries and of documents."
         )
     with one_line(options.adapter):  # fails before the search if there is no guarantee
         promises = matcher.list_rules_.promises(options.precision)
@@ -48,7 +48,7 @@ def match(options: argparse.Namespace) -> int:
     A.require_names(options.id, options.table)
     B.require_names(options.id, options.index or options.table)
     if options.index is None and len(A.X) < 2:
-        raise TableError(f"{options.table} holds one row: give at least two, or another file.")
+        raise TableError(f"{options.table} holds one row: give at least two, or a second file.")
     outputs = Outputs(quiet=options.quiet)
     n_zeros = sum(int((~table.X.any(axis=1)).sum()) for table in tables)
     zeros = [f"{counted(n_zeros, 'row')} of zeros have no direction, and no match"] * (n_zeros > 0)
@@ -108,8 +108,8 @@ def promised(promises: dict[str, Promise], adapter: SavedAdapter) -> list[str]:
         for part, promise in promises.items()
     ]
     lines = [
-        f"At least {100 * wanted:g} % of the matches are right, with a confidence of 95 %, where "
-        f"rows are like the queries held out from {adapter.table}: {'; '.join(shown)}."
+        f"At least {100 * wanted:g} % of the matches are right, with 95 % confidence, for rows "
+        f"like the queries held out from {adapter.table}: {'; '.join(shown)}."
     ]
     false = [
         f"{100 * promise.false_answers:.1f} %" + f" ({part})" * (len(promises) > 1)
@@ -118,8 +118,8 @@ def promised(promises: dict[str, Promise], adapter: SavedAdapter) -> list[str]:
     ]
     if false:
         lines.append(
-            f"Of queries that have no right match {listed(false)} got one. The promise takes their "
-            f"share to be {100 * adapter.unanswerable:g} %: nearkin adapt --unanswerable says "
+            f"Of queries that have no right match, {listed(false)} got a match. Their share is "
+            f"assumed to be {100 * adapter.unanswerable:g} %: nearkin adapt --unanswerable sets "
             "another one."
         )
     return lines

@@ -35,7 +35,7 @@ def migrate(options: argparse.Namespace) -> int:
         codes = read_codes(old.labels[rows_old], options.old, "--label")
     outputs = Outputs(quiet=options.quiet, stderr=False)
     outputs.note(
-        f"{counted(len(rows_old), 'row')} embedded by both models: {old.X.shape[1]} numbers of "
+        f"{counted(len(rows_old), 'row')} embedded by both models: {old.X.shape[1]} dimensions of "
         f"{old.name}, {new.X.shape[1]} of {new.name}",
         *(f"  {note}" for note in notes),
     )
@@ -66,10 +66,10 @@ def matched(
         if len(old.X) != len(new.X):
             raise TableError(
                 f"{options.old} has {len(old.X):,} rows and {options.new} {len(new.X):,}: name the "
-                "column by which rows are the same items by --id."
+                "column that identifies items with --id."
             )
         rows = np.arange(len(old.X))
-        return rows, rows, [*notes, "rows of one number are taken for the same item (no --id)"]
+        return rows, rows, [*notes, "rows are matched by number, not by name (no --id)"]
     old.require_names(options.id, options.old)
     new.require_names(options.id, options.new)
     ids_old, ids_new = old.ids.astype(str), new.ids.astype(str)
@@ -77,7 +77,7 @@ def matched(
         names, counts = np.unique(ids, return_counts=True)
         if several := names[counts > 1].tolist():
             raise TableError(
-                f"{path}: the column {options.id} names several rows {quoted(several, 3)}: give "
+                f"{path}: the column {options.id} has several rows of {quoted(several, 3)}: give "
                 "each item once."
             )
     both, rows_old, rows_new = np.intersect1d(
@@ -85,13 +85,13 @@ def matched(
     )
     if not len(both):
         raise TableError(
-            f"{options.old} and {options.new} name no item alike in {options.id}: give the same "
-            "items, embedded by both models."
+            f"{options.old} and {options.new} have no item of {options.id} in common: give the "
+            "same items, embedded by both models."
         )
     order = np.argsort(rows_old)
     for table, path in ((old, options.old), (new, options.new)):
         if alone := len(table.X) - len(both):
-            notes.append(f"{counted(alone, 'row')} of {path} alone: left out")
+            notes.append(f"{counted(alone, 'row')} only in {path}: left out")
     return rows_old[order], rows_new[order], notes
 
 
@@ -149,26 +149,26 @@ def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
         lines.append("The map finds less than half: the two models do not agree on what is near.")
     if score == "precision@10":
         lines.append(
-            f"Of the new model's own ten neighbours {100 * migrated['recall@10']:.1f} % are found, "
-            f"by the old model {100 * found.scores['old model']['recall@10']:.1f} %."
+            f"The map finds {100 * migrated['recall@10']:.1f} % of the new model's own ten "
+            f"neighbours, the old model {100 * found.scores['old model']['recall@10']:.1f} %."
         )
     else:
         lines.append(
             f"The old model by itself finds {100 * found.scores['old model'][score]:.1f} % of the "
-            "new one's ten neighbours. Which of both is right, only labels say (--label)."
+            "new one's ten neighbours. Only labels can show which of them is right (--label)."
         )
     if found.unseen is not None:
         line = (
-            f"Classes that the sample has no label of: {100 * found.unseen.migration:.1f} against "
+            f"Classes without labels in the sample: {100 * found.unseen.migration:.1f} against "
             f"{100 * found.unseen.reference:.1f}, {_points(found.unseen.test)} points"
         )
         if found.verdict == "migrate" and found.unseen.test.interval()[1] < 0:
             line += ": a loss, but not shown to be more than 5 %"
         lines.append(f"{line}.")
     lines.append(
-        f"Judged by {found.n_queries:,} held-out queries among {found.n_documents:,} held-out "
+        f"Evaluated on {found.n_queries:,} held-out queries among {found.n_documents:,} held-out "
         f"documents, by a map learned from {max(found.curve):,} rows; the one that --save writes "
-        f"learns from all {n:,}. Intervals hold 95 %."
+        f"learns from all {n:,}. Intervals are 95 % intervals."
     )
     return [*lines, _growth(found)]
 
@@ -187,7 +187,7 @@ def _growth(found: MigrationVerdict) -> str:
         return f"{said}, so more rows are not shown to help."
     if found.rows_needed == max(found.curve):
         return f"{said}."
-    said += f", and all further ones about {100 * found.gain_of_more:.1f} (extrapolated)"
+    said += f", all further ones about {100 * found.gain_of_more:.1f} (extrapolated)"
     if np.isfinite(found.rows_needed):
         return f"{said}: about {found.rows_needed:,.0f} rows would keep 95 %."
     return f"{said}: no number of rows is expected to keep 95 %."

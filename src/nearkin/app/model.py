@@ -204,7 +204,7 @@ class Model:
         """Return coordinates as the columns of a file, or the arrays of an NPZ file."""
         if issparse(Z):
             if suffix != ".npz":
-                raise TableError("sparse coordinates are no table: write an .npz file by -o.")
+                raise TableError("sparse coordinates are not a table: write an .npz file with -o.")
             parts = {"data": Z.data, "indices": Z.indices, "indptr": Z.indptr}
             return parts | {"shape": np.array(Z.shape), "format": "csr"}
         if suffix == ".npz":
@@ -553,7 +553,7 @@ def load_model(path: str | Path) -> Model:
     with saved_parts(path, "compare") as (header, arrays):
         if "adapter" in header:
             raise TableError(
-                f"{path} is an adapter of vectors, which labels nothing: give it to `nearkin "
+                f"{path} is an adapter of vectors, which does not predict: give it to `nearkin "
                 "transform`."
             )
         del header["format"]

@@ -36,7 +36,7 @@ class NpzFile(Reader):
     """
 
     kind = "NPZ archive of plain arrays"
-    remedy = "write it again by numpy.savez, of numbers and strings"
+    remedy = "write it again with numpy.savez, from numbers and strings"
     default_target = "y"
 
     def _open(self) -> None:

@@ -156,7 +156,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     part = path.with_name(f"{path.name}.part")
     if part.exists():
         raise TableError(
-            f"{part} exists: another command is writing there, or one was killed; then remove it."
+            f"{part} exists: another command is writing there, or one was killed: if so, remove it."
         )
     with _refused(f"{path}: no folder can be made there", "choose another place with -o"):
         part.mkdir()
@@ -166,7 +166,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
         raise
     with _refused(
-        f"{path}: what was written cannot be moved there", f"it is complete in {part}, rename it"
+        f"{path}: the output cannot be moved there", f"it is complete in {part}: rename that"
     ):
         part.rename(path)
 

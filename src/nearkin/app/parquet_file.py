@@ -43,7 +43,7 @@ class ParquetFile(Source):
         if strange or not kinds:
             found = listed(strange, 5) or "a table without columns"
             raise TableError(
-                f"{self.path}: no numbers, text, dates or lists of numbers in {found}: change or "
+                f"{self.path}: no numbers, text, dates or lists of numbers in {found}: convert or "
                 "drop these."
             )
         self.n_rows = metadata.num_rows
@@ -95,7 +95,7 @@ class ParquetFile(Source):
         """
         if self.n_rows < stop:
             raise TableError(
-                f"{self.path} has fewer rows than when the command began: begin again."
+                f"{self.path} has fewer rows than when the command began: run it again."
             )
         every, needed = list(self._columns), {self._stored_at[name] for name in names}
         stored = [every[at] for at in needed]
@@ -132,7 +132,7 @@ class ParquetFile(Source):
             if lengths[row] != width:
                 raise TableError(
                     f"{self.path}: {shown(name)} begins with {width} numbers, but holds "
-                    f"{lengths[row]} {in_row(start + row)}: give all rows as many."
+                    f"{lengths[row]} {in_row(start + row)}: give all rows the same number."
                 )
             return {
                 element: compute.list_element(column, place)

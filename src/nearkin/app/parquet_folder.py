@@ -94,7 +94,7 @@ class Folder:
             raise TableError(
                 f"{self.path}: no feature columns are left to learn from: add columns of numbers."
             )
-        return features, note("ignored, numbers of the rows without a name", indices)
+        return features, note("ignored, unnamed row numbers", indices)
 
     def require_numbers(self, needed: list[str]) -> None:
         """Raise an error if the folder lacks columns, or has text in them."""
@@ -102,8 +102,8 @@ class Folder:
         text = [name for name in needed if name in self.text]
         if text:
             raise TableError(
-                f"{self.path}: {quoted(text, 5)} hold text: leave it out, or give numbers in its "
-                "place."
+                f"{self.path} holds text in {quoted(text, 5)}: leave it out, or replace it by "
+                "numbers."
             )
 
     def blocks(self, n_features: int, most_blocks: int) -> list[Block]:
@@ -144,7 +144,7 @@ def open_folder(path: Path) -> Folder:
     """Return a folder from the metadata of its files; raise an error if their columns differ."""
     if not path.is_dir():
         raise TableError(
-            f"{path} is no folder, and --dask takes one of {SUFFIX} files: leave --dask out, or "
+            f"{path} is not a folder, but --dask needs one of {SUFFIX} files: leave --dask out, or "
             "give one."
         )
     tables = [
@@ -153,7 +153,7 @@ def open_folder(path: Path) -> Folder:
         if file.is_file() and not file.name.startswith((".", "_"))
     ]
     if not tables:
-        raise TableError(f"{path} holds no {SUFFIX} files: give the folder in which they are.")
+        raise TableError(f"{path} holds no {SUFFIX} files: give the folder that contains them.")
     filled = [table for table in tables if table.n_rows] or tables
     first = filled[0]
     theirs = set(first.names)
@@ -243,7 +243,7 @@ def count_classes(part: Part, target: str) -> Counter[Any]:
 def _batches(part: Part, names: list[str]) -> Iterator[tuple[int, Any]]:
     if not part.path.exists():
         raise TableError(
-            f"{part.path} is not there: every worker must see the folder, under the same path."
+            f"{part.path} does not exist: every worker must see the folder under the same path."
         )
     return ParquetFile(part.path).rows(names, part.start, part.stop)
 

@@ -105,7 +105,7 @@ def find_name(path: Path, names: Sequence[str], given: str | None, option: str) 
     offered = [name for name in names if not LIST_CELL.fullmatch(name)] or names
     if given is None:
         raise TableError(
-            f"{path}: say which column holds the classes or numbers by {option}: {quoted(offered)}."
+            f"{path}: name the column of classes or numbers with {option}: {quoted(offered)}."
         )
     if given in names:
         return given
@@ -131,8 +131,8 @@ def require_length(
         is_single = bool(vector) and f"{vector}[0]" not in needed
         if given.get(vector, length) != length and not is_single:
             raise TableError(
-                f"{path} has vectors of {given[vector]:,} numbers, and {length:,} are needed: is "
-                "this the file of another model?"
+                f"{path} has vectors of {given[vector]:,} dimensions, but {length:,} are needed: "
+                "does it come from another model?"
             )
 
 
@@ -162,7 +162,7 @@ def check_names(place: Path | str, names: Sequence[str]) -> None:
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise TableError(
-            f"{place} has {quoted(repeated)} more than once: give every column a name of its own."
+            f"{place} has {quoted(repeated)} more than once: give every column its own name."
         )
     check_length(str(place), names)
 
@@ -305,7 +305,8 @@ class Reader(ABC):
                 raise
             why = shortened(" ".join(str(error).split()), 2 * MAX_NAME)
             raise TableError(
-                f"{self.path} is no readable {kind or self.kind} ({why}): {remedy or self.remedy}."
+                f"{self.path} is not a readable {kind or self.kind} ({why}): "
+                f"{remedy or self.remedy}."
             ) from error
 
     @abstractmethod
@@ -406,7 +407,7 @@ class Source(Reader):
                 else:  # numbers for thousands of rows, then a word
                     mixed.add(name)
         if n_rows == 0:
-            raise TableError(f"{self.path} has 0 rows: give rows.")
+            raise TableError(f"{self.path} has 0 rows: give some.")
         empty = places.keys() - kinds.keys()
         met["empty"] -= n_rows * len(empty)
         if met.keys() - {"empty"}:  # marks of missing cells are words if no number is among them

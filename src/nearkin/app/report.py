@@ -416,7 +416,7 @@ def described(method: Method) -> str:
     parameters.
     """
     if method.estimator is None:
-        return "The features as they are, each counting by its spread: the baseline."
+        return "The features as they are, each weighted by its spread: the baseline."
     documentation = inspect.getdoc(type(method.estimator)) or method.name
     summary = documentation.partition("\n\n")[0].replace("\n", " ")
     defaults = type(method.estimator)().get_params()

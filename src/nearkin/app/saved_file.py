@@ -54,7 +54,7 @@ def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any]
     path = Path(path)
     try:
         if path.exists() and not path.is_file():  # reading a pipe or a device may take forever
-            raise TableError(f"{path} is no file.")
+            raise TableError(f"{path} is not a file.")
         path.open("rb").close()  # reports why it cannot be read, which safetensors does not
         require_memory(2.0 * path.stat().st_size, "reading it", "close other programs")
         with safe_open(path, framework="numpy") as file:
@@ -75,7 +75,7 @@ def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any]
         raise TableError(f"{path} does not fit into memory ({error}).") from error
     except Exception as error:  # any file may be given, with any header
         raise TableError(
-            f"{path} is no nearkin model, or a damaged one ({str(error)[:MOST_SAID]}): give a file "
+            f"{path} is not a nearkin model, or is damaged ({str(error)[:MOST_SAID]}): give a file "
             f"written by `nearkin {command} --save`."
         ) from error
 
@@ -89,7 +89,7 @@ def _check_format(path: Path, header: dict[str, Any]) -> None:
         )
     if written < readable[0]:
         raise TableError(
-            f"{path} is no nearkin model of this version (format {written}): make it again with "
+            f"{path} has a format that nearkin no longer reads ({written}): make it again with "
             "`nearkin compare TABLE --save model.safetensors`."
         )
 

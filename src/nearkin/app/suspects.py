@@ -49,16 +49,17 @@ class Suspects:
         found = list[Doubt]()
         if self.suspicious:
             text = (
-                f"{self._leak(target, task)}. What is not known beforehand must be left out: else "
-                "these figures say nothing of new rows."
+                f"{self._leak(target, task)}. Leave out what is not known beforehand, or these "
+                "scores say nothing about new rows."
             )
             found.append(Doubt("leak", text))
         if self.group_hints:
             names = [name for name, _ in self.group_hints]
             looks = "looks" if len(names) == 1 else "look"
             text = (
-                f"{listed(names)} {looks} like groups of rows. For rows of new groups expect less "
-                f"than these figures; --groups {shlex.quote(names[0])} measures how much."
+                f"{listed(names)} {looks} like groups of rows. For rows of new groups, "
+                f"expect worse scores than these; --groups {shlex.quote(names[0])} measures how "
+                "much worse."
             )
             found.append(Doubt("groups", text))
         return found
@@ -66,7 +67,7 @@ class Suspects:
     def notes(self, target: str, task: str) -> list[str]:
         """Return a line on the suspicious columns, and one for each hint."""
         found = [
-            f"{name} looks like groups of rows ({n_values:,} values): if the rows of one value "
+            f"{name} looks like groups of rows ({n_values:,} values): if rows with the same value "
             f"belong together, give --groups {shlex.quote(name)}"
             for name, n_values in self.group_hints
         ]

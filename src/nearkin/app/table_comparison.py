@@ -42,10 +42,10 @@ from .times import time_doubts
 from .words import Summary, class_facts, span
 
 FOLLOW = (
-    "The methods of the papers follow, on the same folds; p is then corrected for all of them, so "
-    "that what is shown here may become unclear. Ctrl-C ends the comparison with this first answer."
+    "The methods of the papers follow, on the same folds. As p is then corrected for all of them, "
+    "what is shown here may become unclear. Ctrl-C ends the comparison with this first answer."
 )
-FIRST_ANSWER = "Interrupted: what is written now is the first answer."
+FIRST_ANSWER = "Interrupted: the first answer is written."
 # the other options are named like their scores
 SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}
 SPACES = str.maketrans("-_", "  ")
@@ -195,7 +195,7 @@ def _of_model(model: Model, comparison: Comparison) -> str:
     )
     if not choice.beats_constant:
         shown = "no better" if summary.is_useless else "not shown to be better"
-        text += f" ({shown} than always predicting the same)"
+        text += f" ({shown} than a constant prediction)"
     elif not model.is_raw and choice.status != "better":
         text += " (not shown to be better than raw k-NN)"
     return text + "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
@@ -231,7 +231,7 @@ def _score_named(option: str | None, task: str) -> str | None:
     if name is not None and name not in SCORES[task]:
         short = {long: short for short, long in SCORE_OPTIONS.items()}
         raise TableError(
-            f"--score {option} is none of a {task}: give "
+            f"--score {option} is not a score of {task}: give "
             f"{', '.join(short.get(n, n) for n in SCORES[task])}, or --task."
         )
     return name
@@ -251,7 +251,7 @@ def _methods_named(names: str | None, task: str) -> list[Method] | None:
     unknown = [name for name, key in zip(given, keys, strict=True) if key not in known]
     if unknown or not given:
         raise TableError(
-            f"--methods knows no {shown(','.join(unknown))}: name some of "
+            f"--methods does not know {shown(','.join(unknown))}: name some of "
             f"{', '.join(method.name for method in every)}."
         )
     return [known[key] for key in dict.fromkeys(keys)]

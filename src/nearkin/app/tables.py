@@ -69,14 +69,15 @@ REMEDIES = {
         (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"), "save the sheet as CSV"
     ),
     **dict.fromkeys(
-        (".json", ".jsonl", ".ndjson"), "write it as CSV, e.g. by pandas.read_json(...).to_csv(...)"
+        (".json", ".jsonl", ".ndjson"),
+        "write it as CSV, e.g. with pandas.read_json(...).to_csv(...)",
     ),
     **dict.fromkeys((".zip", ".tar", ".tgz", ".7z"), "unpack it, and give the file in it"),
     **dict.fromkeys(
         (".bz2", ".xz", ".zst"),
-        "unpack it, e.g. by bzcat, xzcat or zstdcat, and give - for its output",
+        "unpack it, e.g. with bzcat, xzcat or zstdcat, and give - for its output",
     ),
-    **dict.fromkeys((".feather", ".arrow", ".orc"), "write it as Parquet, e.g. by pandas"),
+    **dict.fromkeys((".feather", ".arrow", ".orc"), "write it as Parquet, e.g. with pandas"),
 }
 
 
@@ -126,7 +127,7 @@ def _saved_input(folder: Path) -> Path:
     except OSError as error:
         why = f"it cannot be copied to {folder.parent} ({error.strerror})"
         raise TableError(
-            f"standard input: {why}: free some space, or name another folder by TMPDIR."
+            f"standard input: {why}: free some space, or set TMPDIR to another folder."
         ) from error
     with path.open("rb") as file:
         start = file.read(4)
@@ -474,7 +475,7 @@ def _merged(file: Reader, y: np.ndarray, name: str, what: str) -> tuple[np.ndarr
     differ = [" and ".join(map(shown, labels)) for labels in cases.values() if len(labels) > 1]
     if differ:
         differ = [
-            f"{listed(sorted(differ), 3)} differ in case alone: write them alike if they mean the "
+            f"{listed(sorted(differ), 3)} differ only in case: spell them alike if they mean the "
             "same"
         ]
     return y, [*note(name, same), *note(name, differ)]
@@ -499,8 +500,8 @@ def _as_numbers(
             row = int(np.argmax(odd))
             cell = f"{shown(y.tolist()[row])} {file.place(int(rows[row]))}"
             raise TableError(
-                f"{file.path}: {shown(target)} holds {cell}, which is no number: mend it, or leave "
-                "--task out."
+                f"{file.path}: {shown(target)} holds {cell}, which is not a number: correct it, or "
+                "leave --task out."
             ) from None
     try:
         y = REGRESSION.check_target(y)
@@ -534,12 +535,12 @@ def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) ->
         _refuse_dates(file, target, classes.tolist(), "" if classes_only else DAYS_COUNTED)
     alone = classes[sizes == 1].tolist()
     if alone and not classes_only:
-        found, it = f"a single row of {shown(target)} has the class", "it"
+        found, it = f"{shown(target)} has a single row of the class", "it"
         if len(alone) > 1:
-            found, it = f"single rows of {shown(target)} have the classes", "them"
+            found, it = f"{shown(target)} has single rows of the classes", "them"
         raise TableError(
-            f"{file.path}: {found} {quoted(alone, 5)}: merge {it} with others, drop {it}, name "
-            f"what means no label by --missing, or {NUMBERS}."
+            f"{file.path}: {found} {quoted(alone, 5)}: merge {it} with others, drop {it}, give "
+            f"values that mean no label to --missing, or {NUMBERS}."
         )
     return y
 
@@ -558,7 +559,7 @@ def check_classes(
     if y.dtype.kind == "f":
         if ((y != np.rint(y)) | (np.abs(y) >= 2**53)).any():
             raise TableError(
-                f"{column} holds real numbers, no classes: {remedy}cut them into classes."
+                f"{column} holds real numbers, not classes: {remedy}cut them into classes."
             )
         y = y.astype(np.int64)
     if (y == y[0]).all():

@@ -36,12 +36,12 @@ def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> li
     sizes = {part: f"{rule.curve.n_queries:,}" for part, rule in rules.parts.items()}
     n = listed([size if part == ALL else f"{size} of {part}" for part, size in sizes.items()], 3)
     lines = [
-        f"Which cosine of {name} is a match: the lowest one from which on the best candidates of "
-        f"held-out queries ({n}) reach the precision, with a confidence of 95 %. In percent; false "
+        f"Which cosine of {name} is a match: the lowest one at which the best candidates of "
+        f"held-out queries ({n}) reach the precision, with 95 % confidence. In percent; false "
         "answers are matches of queries that have no right one."
     ]
     if unanswerable:
-        lines.append(f"That {100 * unanswerable:g} % of queries have no right one is counted in.")
+        lines.append(f"It is assumed that {100 * unanswerable:g} % of queries have no right one.")
     refused = [
         f"{100 * precision:.0f} %" + f" for {part}" * (part != ALL)
         for part, rule in rules.parts.items()
@@ -50,8 +50,8 @@ def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> li
     ]
     if refused:
         lines.append(
-            f"No cosine is shown by so many held-out queries to reach {listed(refused, 6)}. "
-            "`nearkin match` decides by more than the cosine, and may promise it."
+            f"These held-out queries show no cosine that reaches {listed(refused, 6)}. "
+            "`nearkin match` uses more than the cosine, and may guarantee it."
         )
     return lines
 
@@ -92,7 +92,7 @@ def threshold_picture(rules: MatchRules, part: str) -> str:
         for threshold, text in promised.items():
             ax.axvline(threshold, color=COLORS[0], linewidth=1, linestyle="--")
             ax.text(threshold, 3, f" {text}", color=COLORS[0])
-        ax.set_xlabel("least cosine of a match")
+        ax.set_xlabel("minimum cosine of a match")
         ax.set_ylabel("%")
         ax.set_title(f"matches, {part} ({curve.n_queries:,} queries)")
 

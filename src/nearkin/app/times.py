@@ -53,14 +53,14 @@ def time_doubts(table: Table) -> list[Doubt]:
         )
     else:
         figures = (
-            f"off by {later.mean():.3g} in the mean for the later ones, but by {drawn.mean():.3g} "
+            f"off by {later.mean():.3g} on average for the later ones, but by {drawn.mean():.3g} "
             "for"
         )
     text = (
         f"rows are of different times (column {shown(name)}), and the folds shuffle them. k-NN "
-        f"that learns from the earliest {1 - n_later / len(rows):.0%} is {figures} as many drawn "
-        "at random. For later rows expect less than these figures: to see how much, learn from the "
-        "earlier rows alone, and predict the later ones."
+        f"trained on the earliest {1 - n_later / len(rows):.0%} is {figures} as many drawn at "
+        "random. For later rows, expect worse scores than these: to see how much worse, train on "
+        "the earlier rows only, and predict the later ones."
     )
     return [Doubt("time", text)]
 

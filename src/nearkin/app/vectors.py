@@ -69,8 +69,8 @@ class VectorTable:
             return self
         if len(names) != len(self.X):
             raise TableError(
-                f"{where} names {len(names)} rows, and {self.name} has {len(self.X)}: give vectors "
-                "in the order of these names, or the column of their names by --id."
+                f"{where} names {len(names)} rows, but {self.name} has {len(self.X)}: give vectors "
+                "in the order of these names, or name the column of their names with --id."
             )
         return replace(self, ids=np.array(names, dtype=object))
 
@@ -92,21 +92,22 @@ class VectorTable:
                 rows = np.array([-1.0])
             if (rows != np.floor(rows)).any() or rows.min() < 0 or rows.max() >= len(self.X):
                 raise TableError(
-                    f"{where} must hold numbers of rows, 0 to {len(self.X) - 1}: give them, or "
-                    "name the column of their names by --id."
+                    f"{where} must hold row numbers, 0 to {len(self.X) - 1}: give them, or name "
+                    "the column of row names with --id."
                 )
             return rows.astype(np.int64)
         known = {name: row for row, name in enumerate(self.row_names)}
         if len(known) < len(self.ids):
             raise TableError(
-                f"{self.name}: the column --id names {len(self.ids) - len(known)} rows like others."
+                f"{self.name}: the column --id names {len(self.ids) - len(known)} rows like "
+                "others: give each row its own name."
             )
         names = _names(values)
         unknown = [name for name in names if name not in known]
         if unknown:
             raise TableError(
                 f"{where} names {quoted(unknown, 3)}, which the column --id of {self.name} does "
-                "not hold."
+                "not contain."
             )
         return np.array([known[name] for name in names])
 
@@ -162,9 +163,7 @@ def read_vectors(
             needed = list(dict.fromkeys([*columns, *apart.values()]))
         found = file.read(needed, list(apart.values()))
         if issparse(found.numbers):
-            raise TableError(
-                f"{source} holds a sparse matrix, and vectors of a model are dense: give these."
-            )
+            raise TableError(f"{source} holds a sparse matrix: give dense vectors.")
         if columns is None:
             columns = _vector_columns(source, found.number_names, vectors)
         else:
@@ -173,8 +172,7 @@ def read_vectors(
         lacking = [name for name in columns if name not in found.positions]
         if lacking:
             raise TableError(
-                f"{source} lacks {quoted(lacking, 3)}, from which the adapter maps: give these "
-                "vectors."
+                f"{source} lacks {quoted(lacking, 3)}, which the adapter needs: give these vectors."
             )
         X = found.numbers
         if columns != found.number_names:
@@ -190,8 +188,8 @@ def read_vectors(
             name=table_name(file.path),
             notes=[
                 *found.notes,
-                *note("ignored, numbers of the rows without a name", numbers),
-                *note("ignored, no part of a vector", ignored),
+                *note("ignored, unnamed row numbers", numbers),
+                *note("ignored, not part of a vector", ignored),
             ],
             labels=cells.get("--label"),
             ids=cells.get("--id"),
@@ -207,7 +205,7 @@ def _id_column(file: Reader, given: str, beside: str | None) -> str:
         if beside is None:
             raise
         raise TableError(
-            f"{error} It names the rows of {beside}, too: where the files call it differently, "
+            f"{error} It also names the rows of {beside}: if the files call it differently, "
             "rename it in one."
         ) from None
 
@@ -227,7 +225,7 @@ def _vector_columns(source: str, names: Sequence[str], given: str | None) -> lis
         )
     if len(lists) > 1:
         raise TableError(
-            f"{source} has several columns of vectors, {listed(list(lists), 5)}: name one by "
+            f"{source} has several columns of vectors, {listed(list(lists), 5)}: name one with "
             "--vectors."
         )
     plain = [name for name in names if not name.startswith(INDICES)]

@@ -163,24 +163,24 @@ NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
 MEANINGS: dict[str, str | None] = {
     "X varies by less than": None,
     "the objective is 0 in the directions found": (
-        "found no direction in which neighbours of different classes differ, and took any. Nothing "
-        "needs doing: the score is that of such a map"
+        "found no direction in which neighbours of different classes differ, and took arbitrary "
+        "ones. No action is needed: the score is that of such a map"
     ),
     "No direction separates neighbours of different classes": (
         "found no direction that separates the classes locally, and kept the least bad one. "
-        "Nothing needs doing: the score is that of this map"
+        "No action is needed: the score is that of this map"
     ),
     "max_iter=": (
-        "ended before the fit had converged. Nothing needs doing: the map is good, not final, and "
-        "the score is its own"
+        "stopped before the fit had converged. No action is needed: the score is that of the map "
+        "it reached"
     ),
     "the iteration stopped after": (
-        "ended before the solution was exact to the last digits. Nothing needs doing: the score is "
-        "that of this map"
+        "stopped before the solution was exact to the last digits. No action is needed: the score "
+        "is that of this map"
     ),
     "the eigenvectors have a residual of": (
-        "found a solution that is not exact, as outliers make it. Nothing needs doing: the score "
-        "is that of this map"
+        "found a solution that is not exact, as happens with outliers. No action is needed: the "
+        "score is that of this map"
     ),
 }
 
@@ -215,8 +215,8 @@ def unfamiliar_note(rows: list[int], n_rows: int) -> list[str]:
     """Return a remark on rows that are unlike the training rows; empty if there are none."""
     are = "is" if len(rows) == 1 else "are"
     return note(
-        f"{len(rows):,} of {counted(n_rows, 'row')} {are} unfamiliar: do not rely on what is "
-        "predicted of them; by number (the first is 0), the least familiar first",
+        f"{len(rows):,} of {counted(n_rows, 'row')} {are} unfamiliar, so do not rely on their "
+        "predictions; by number (the first is 0), the least familiar first",
         [str(row) for row in rows],
     )
 
@@ -229,10 +229,10 @@ def few_rows_note(n_held_out: int, coverage: float, n_ends: int) -> list[str]:
     needed = int(np.ceil(n_ends / (1 - coverage) - 1e-9)) - 1
     if n_held_out >= needed:
         return []
-    what = "all sets hold all labels" if n_ends == 1 else "intervals are infinite"
+    what = "every set holds all labels" if n_ends == 1 else "intervals are infinite"
     return [
-        f"a coverage of {coverage:g} needs {counted(needed, 'held-out row')}, the model has "
-        f"{n_held_out:,}: {what}"
+        f"a coverage of {coverage:g} needs {counted(needed, 'held-out row')}, but the model has "
+        f"{n_held_out:,}, so {what}"
     ]
 
 
@@ -242,17 +242,17 @@ def drift_finding(drift: Drift, n_rows: int) -> str:
     if not drift.has_drifted:
         least = min([drift.familiarity, *drift.columns.values()])
         return (
-            f"No drift is shown: the {rows} look like those learned from (smallest p "
+            f"No drift is shown: the {rows} look like the training rows (smallest p "
             f"{stated_p(least)} after Holm)."
         )
     moved = [f"{shown(name)} (p {stated_p(drift.columns[name])})" for name in drift.moved]
     columns = f"{counted(len(moved), 'column')} moved: {listed(moved)}"
     if not moved:
-        columns = "no column moved by itself"
+        columns = "no single column moved"
     return (
-        f"Drift: the {rows} do not look like those learned from; {columns}; all columns together: "
-        f"p {stated_p(drift.familiarity)} (all after Holm). Whether predictions are worse, only "
-        "labels of new rows can show."
+        f"Drift: the {rows} do not look like the training rows; {columns}; all columns together: "
+        f"p {stated_p(drift.familiarity)} (all after Holm). Only labels of new rows can show "
+        "whether predictions are worse."
     )
 
 
@@ -263,7 +263,7 @@ ALWAYS = {
     "mean": "always predicting the mean",
     "median": "always predicting the median",
 }
-PRIOR = "always predicting the shares of the classes"  # for a log loss, the same reference
+PRIOR = "always predicting the class frequencies"  # for a log loss, the same reference
 
 
 class Summary:
@@ -384,17 +384,17 @@ class Summary:
         lines += self._against_references()
         if not self._no_better:
             lines += self._against_constant()
-        least = comparison.least_difference
-        if not comparison.n_chained and np.isfinite(least) and least > 0:
+        least, is_share = comparison.least_difference, self.wording.unit == "%"
+        if not comparison.n_chained and 0 < least < (1 if is_share else np.inf):
             size = f"{self.wording.factor * least:.2g}{self.wording.points}"
             lines.append(
-                f"This table is large enough to show a true difference of about {size} in four of "
-                "five cases."
+                f"This table is large enough to detect a true difference of about {size} with a "
+                "power of 80%."
             )
         if not comparison.n_chained and comparison.of_fitted_models:
             lines.append(
-                "One split tests these fitted models on new rows; how much the methods would "
-                "differ when fitted to other rows, it does not show."
+                "One split tests these fitted models on new rows. It does not show how much the "
+                "methods would differ if fitted to other rows."
             )
         return "\n".join(lines)
 
@@ -407,7 +407,7 @@ class Summary:
         if n_folds == 1:
             return f"the automatic choice ({name})"
         if n == 1:
-            return f"the automatic choice (another method in each of the {n_folds} folds)"
+            return f"the automatic choice (a different method in each of the {n_folds} folds)"
         folds = "all" if n == n_folds else f"{n} of"
         return f"the automatic choice ({name} in {folds} {n_folds} folds)"
 
@@ -427,7 +427,7 @@ class Summary:
                 f"over {self.n_tested} methods"
             )
         if row.status == "unclear" and row.p_value < SIGNIFICANCE:
-            why = "for the doubt above" if row.doubted else "as it does not beat a constant"
+            why = "because of the doubt above" if row.doubted else "as it does not beat a constant"
             proof += f", not called better {why}"
         other = words.other.format(words.figure(self.raw.score))
         change = f"{words.signed(row.difference)}{words.points}"
@@ -457,11 +457,11 @@ class Summary:
             if row.kind != "reference"
         ]
         if not any(ahead):
-            return f"No method is ahead of raw k-NN here, which {raw}."
-        none = "No method is shown to beat raw k-NN here"
+            return f"No method is ahead of raw k-NN, which {raw}."
+        none = "No method is shown to beat raw k-NN"
         if words.is_zero(first.difference):
-            return f"{none}, which {raw}, as {subject} {raw.split()[0]}."
-        return f"{none}. {evidence}"
+            return f"{none}, which {raw}, as {raw.split()[0]} {subject}."
+        return f"{none} here. {evidence}"
 
     def _ahead_of_choice(self) -> Iterator[str]:
         """Yield the methods ranked before the automatic choice, and why they were not chosen."""
@@ -473,14 +473,14 @@ class Summary:
         ahead = [name for name, gain in gains.items() if gain > 0 and not words.is_zero(gain)]
         if not ahead:
             return
-        end, most = "ends", ""
+        rank, most = "ranks", ""
         if len(ahead) > 1:
-            end, most = f"and {counted(len(ahead) - 1, 'other method')} end", " at most"
+            rank, most = f"and {counted(len(ahead) - 1, 'other method')} rank", "at most "
         yield (
-            f"{ahead[0]} {end} before the automatic choice, by "
-            f"{words.number(gains[ahead[0]])}{words.points}{most}. The choice is made inside the "
-            f"training rows, which did not show this; and the first of {len(methods)} methods on "
-            "the same held-out rows is in part the luckiest: expect less of it than its figure."
+            f"{ahead[0]} {rank} above the automatic choice, by {most}"
+            f"{words.number(gains[ahead[0]])}{words.points}. The choice is made on the training "
+            f"rows, which did not show this. The best of {len(methods)} methods on the same "
+            "held-out rows is also partly lucky: expect it to do worse on new rows."
         )
 
     def _against_references(self) -> Iterator[str]:
@@ -534,7 +534,7 @@ class Summary:
         """Return which prediction beats a constant by another score, or that none does."""
         found = better_by_another_score(self.comparison, constant)
         if found is None:
-            return ": these features did not help it to predict. Do not use this model"
+            return ": these features did not help it predict. Do not use this model"
         best, name = found
         scores = [one.scores[name].mean() for one in (best, constant)]
         words = WORDING[name].at(scores[0])
@@ -554,13 +554,14 @@ class Summary:
                 if isinstance(result.method, Method) and result.method.unlabelled
             ]
             share = f"{n_labelled:,} of {n_rows:,} rows"
-            others = f"{', '.join(used) or 'no method'} learned from the others, too"
-            yield f"{share} have a label: only these are held out and vote; {others}."
+            others = f"{', '.join(used)} also learned" if used else "no method learned"
+            yield (
+                f"{share} have a label: only these are held out and vote; {others} from the others."
+            )
         classes = protocol.classes
         if classes.dtype.kind == "i" and classes.min() == -1 and len(classes) > 2:
             yield (
-                "-1 was taken for a class: if it marks rows without a label, say unlabelled=-1 "
-                "(--unlabelled -1)."
+                "-1 was taken as a class: if it marks rows without a label, give --unlabelled -1."
             )
         taken = {
             "n_splits": (len(first_repeat(comparison.folds)), " folds"),
@@ -573,19 +574,20 @@ class Summary:
             share = np.bincount(protocol.y[protocol.labelled]).max() / n_labelled
             if share > RARE:
                 yield (
-                    f"The largest class has {share:.0%} of the rows, so AUC ranks: it judges the "
-                    "order of the rows. A label is the most probable class; to find more of a rare "
-                    "one, put a threshold of your own on the probabilities that predict writes."
+                    f"The largest class has {share:.0%} of the rows, so methods are ranked by AUC, "
+                    "which evaluates the order of the rows. The predicted label is the most "
+                    "probable class; to find more rows of a rare class, set your own threshold on "
+                    "the probabilities that predict writes."
                 )
         if n := protocol.n_twins:
             done = (
-                "twins stay on one side of every split (--keep-twins splits them like others): of "
-                "new rows with a twin among the known ones, expect more"
+                "twins stay on one side of every split (--keep-twins splits them like other rows); "
+                "expect better predictions of new rows that have a twin here"
             )
             if protocol.keep_twins:
                 done = (
-                    "they were split like others, so some were predicted from their own twin "
-                    "(--keep-twins)"
+                    "they were split like other rows (--keep-twins), so some were predicted from "
+                    "their own twin"
                 )
             share = f"{n / n_rows:.0%} of the rows" if n >= n_rows / 100 else counted(n, "row")
             yield f"{share} have an identical or nearly identical twin: {done}."

@@ -60,8 +60,7 @@ class SDA(SpectralEmbedding):
 
     See Also
     --------
-    nearkin.DiscriminativeProjections : A similar map with more than c - 1 dimensions, also for
-    real-valued targets.
+    nearkin.DiscriminativeProjections : Also for real-valued targets, or more than c - 1 dimensions.
 
     Notes
     -----

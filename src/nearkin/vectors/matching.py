@@ -49,7 +49,7 @@ from .judgements import (
 # Scores of the best candidates of held-out queries, correct or not.
 
 CONFIDENCE = 0.95  # one-sided, of the bound on a precision
-STARTS = np.array([1, 1 / 2, 1 / 4, 1 / 8])  # of the matches: where tests of a precision start
+STARTS = np.array([1, 3 / 4, 1 / 2, 1 / 4])  # of the matches: where tests of a precision start
 THRESHOLDS = 200  # candidate thresholds: quantiles of the scores
 FEWEST_ACCEPTED = 20  # fewest queries above a threshold from which its precision is estimated
 NO_RULES = (
@@ -188,7 +188,7 @@ class PrecisionCurve:
 
     * Thresholds are tested from the highest one downwards, each by a pointwise bound
       (`precision_bound`).
-    * Tests start at four thresholds, which an eighth, a quarter, a half and all of the answerable
+    * Tests start at four thresholds, which a quarter, half, three quarters and all of the answerable
       queries reach. Each start brings a quarter of the error probability of 5 %.
     * A threshold that passes hands the error probability on to the next one. A failure ends the
       tests until the next start.
