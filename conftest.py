@@ -28,6 +28,7 @@ NEEDED = {
     "NCAClassifier": "pandas",
     "NeuralNCA": "torch",
     "TableEncoder": "pandas",
+    "label_issues": "pandas",
 }
 FAST = 4.0  # seconds of processor time, twice what a test is to take: busy machines are slow
 MODULE = 0.005  # seconds more for a module that a test is the first to load

@@ -1,7 +1,6 @@
 """Pairs that are given: rows or numbers of rows, both kinds or similar alone, with weights."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -11,6 +10,8 @@ from sklearn.preprocessing import scale
 
 from nearkin import GMML, ITML, NCA, RCA, EmbeddingAdapter, Matcher, PairNCA
 from nearkin._pairs import distinct_rows
+
+pd = pytest.importorskip("pandas")
 
 LEARNERS = [GMML(), ITML(tol=1e-13), RCA(), PairNCA(2)]
 by_name = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)

@@ -4,13 +4,14 @@ import warnings
 from importlib.util import find_spec
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import is_regressor
 
 import nearkin
 from nearkin import MLKR, NCA, NCAClassifier, NCARegressor, SoftNeighborsRegressor, TableEncoder
 from nearkin.tables import PiecewiseLinearEncoder
+
+pd = pytest.importorskip("pandas")
 
 N = 30
 RNG = np.random.default_rng(0)

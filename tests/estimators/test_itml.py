@@ -334,7 +334,7 @@ def test_an_interrupt_keeps_the_best_map(monkeypatch):
         model.fit_pairs(pairs, y)
     value = loss(metric(model), pairs, y, model.bounds_, model.gamma, np.eye(4))[0]
     assert model.objective_ == pytest.approx(value)
-    assert value <= min(model.loss_curve_)
+    assert value <= min(model.loss_curve_) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(

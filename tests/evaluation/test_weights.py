@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
@@ -16,6 +15,8 @@ from nearkin import NMMP, SDA
 from nearkin.evaluation import RAW, Method, Reference
 
 from .tables import FIXED, FirstFeature, LastFeature, hidden, quick
+
+pd = pytest.importorskip("pandas")
 
 
 class WeightSpy(FirstFeature):

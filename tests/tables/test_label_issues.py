@@ -3,13 +3,14 @@ is known.
 """
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
 from nearkin import label_issues
 from nearkin.tables import issues
 from nearkin.tables.issues import contradictory_twins, far_rows, no_classes, wrong_labels
+
+pd = pytest.importorskip("pandas")
 
 N, FLIPPED = 90, [4, 17, 33, 48, 62, 85]
 

@@ -5,11 +5,12 @@ something else.
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from nearkin import TableEncoder
 from nearkin.tables.columns import MARKS_OF_MISSING
+
+pd = pytest.importorskip("pandas")
 
 N = 40
 RNG = np.random.default_rng(0)

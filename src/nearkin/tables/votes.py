@@ -412,9 +412,10 @@ def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
     if held_out.loss is squared_error:
         root = np.sqrt(weights / weights.sum())[:, None]
         errors = ((predicted - held_out.Y) * root).reshape(len(predicted), -1)
-        # with sum(s) = 1, the error of the mixture is that of the errors; an additional row
-        # enforces the sum
-        firm = 1e3 * max(np.abs(errors).max(), 1.0)
+        # With sum(s) = 1, the error of the mixture is the mixture of the errors. An additional row
+        # keeps the sum from 0. Its weight changes the sum, but no ratio of shares: the squared
+        # error is homogeneous in them.
+        firm = np.linalg.norm(errors) or 1.0
         system = np.vstack([errors.T, np.full(len(errors), firm)])
         shares = nnls(system, np.append(np.zeros(errors.shape[1]), firm))[0]
     else:
