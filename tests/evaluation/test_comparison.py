@@ -113,8 +113,9 @@ class TestRanking:
             assert (row.dimensions is None) == (row.vote == "") == (result.kind == "reference")
 
     def test_the_automatic_choice_leads_and_says_what_it_was(self, comparison):
-        (choice,) = (row for row in comparison.ranking() if row.kind == "choice")
-        assert leader(comparison.ranking()) == choice
+        rows = comparison.ranking()
+        (choice,) = (row for row in rows if row.kind == "choice")
+        assert leader(rows) is choice
         assert sum(choice.chosen.values()) == len(choice.fold_scores) == len(comparison.folds)
         assert choice.settings == tuple(({"method": name}, n) for name, n in choice.chosen.items())
         assert (choice.vote, choice.neighbors, choice.soft) == ("3-NN", (3, 3, 3), 0)
