@@ -97,10 +97,9 @@ class MethodResult:
     over_constant: PairedTest | None = None
 
     @property
-    def always(self) -> str | None:
-        """Return the method that the automatic choice takes in every fold, else None."""
-        names = {params["method"] for params in self.params if self.kind == "choice"}
-        return names.pop() if len(names) == 1 else None
+    def chosen(self) -> Counter[str]:
+        """Return in how many folds the automatic choice was which method; empty for others."""
+        return Counter(params["method"] for params in self.params if self.kind == "choice")
 
     @property
     def beats_constant(self) -> bool:
@@ -164,7 +163,7 @@ class MethodResult:
             vote=vote,
             neighbors=neighbors,
             soft=soft,
-            chosen=Counter(params["method"] for params in self.params if self.kind == "choice"),
+            chosen=self.chosen,
             settings=tuple(
                 (dict(found), n) for found, n in settings.most_common() if any(settings)
             ),
@@ -620,13 +619,14 @@ def ranked(
     raw = next(result for result in finished if result.name == RAW)
     others = [result for result in finished if result is not raw]
     tests = {result.name: difference_test(result, raw, folds, units) for result in others}
+    repeated = {one.name: next(iter(one.chosen)) for one in others if len(one.chosen) == 1}
     tested = {
         one.name: tests[one.name]
         for one in others
-        if one.kind != "reference" and one.always is None
+        if one.kind != "reference" and one.name not in repeated
     }
     p_values = dict(zip(tested, holm([test.p_value for test in tested.values()]), strict=True))
-    p_values |= {one.name: p_values.get(one.always, 1.0) for one in others if one.always}
+    p_values |= {choice: p_values.get(method, 1.0) for choice, method in repeated.items()}
     constants = (one for one in finished if one.kind == "reference" and one.name in CONSTANTS)
     constant = next(constants, None)
     over_constant = {
