@@ -67,7 +67,7 @@ class InlineWork(Work):
         return function(*arguments, **fixed)
 
     def memory(self):
-        return 0
+        return []
 
 
 @pytest.fixture

@@ -203,12 +203,23 @@ def test_refusals_name_time_and_memory(data, monkeypatch):
     ):
         check_exact(1_000_000, 100, 8)
     check_exact(200_000, 1000, 1)
-    monkeypatch.setattr(InlineWork, "memory", lambda work: 10**5)
-    with pytest.raises(
-        MemoryError,
-        match=r"Up to 39 neighbours \(same\) of each of 300 rows.*n_neighbors_within=10",
-    ):
-        fitted(NMMP(), *data, (150, 150))
+    # 300 rows with 39 neighbours of 100 bytes each: 1.2 MB, half of it in each block
+    for one_worker, fits in [(2_400_000, True), (2_300_000, False), (280_000, False)]:
+        monkeypatch.setattr(InlineWork, "memory", lambda work, each=one_worker: [each, each])
+        if fits:
+            fitted(NMMP(), *data, (150, 150))
+            continue
+        with pytest.raises(
+            MemoryError,
+            match=r"Up to 39 neighbours \(same\) of each of 300 rows.*of 150 rows.*within=10",
+        ):
+            fitted(NMMP(), *data, (150, 150))
+    # small blocks, of which the workers keep some on disk: 1.2 MB in all, of .3 MB of memory
+    monkeypatch.setattr(InlineWork, "memory", lambda work: [160_000, 160_000])
+    fitted(NMMP(), *data, (10,) * 30)
+    monkeypatch.setattr(InlineWork, "memory", lambda work: [160_000])
+    with pytest.raises(MemoryError, match="four times that of all workers"):
+        fitted(NMMP(), *data, (10,) * 30)
 
 
 def test_a_block_that_is_not_what_it_seems():

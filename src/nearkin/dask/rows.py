@@ -41,18 +41,31 @@ class ClusterRows(Table):
 
     def _knn(self, relation: str, k: Any) -> list[Future]:
         """Return the distances to the k nearest rows, (b, n) for every block."""
-        memory = self.work.memory()
-        most = int(np.max(k))
-        n = self.shape[0]
-        needed = BYTES_PER_NEIGHBOR * float(n) * most
-        if memory and needed > memory / 2:
-            raise MemoryError(
-                f"Up to {most} neighbours ({relation}) of each of {n} rows need about "
-                f"{human_bytes(needed)}, and the workers have {human_bytes(memory)}: request "
-                "fewer, e.g. n_neighbors_within=10."
-            )
+        self._require_memory(relation, int(np.max(k)))
         partition(self, self.search)
-        return self.work.map(as_matrix, nearest(self, relation, k), n=n)
+        return self.work.map(as_matrix, nearest(self, relation, k), n=self.shape[0])
+
+    def _require_memory(self, relation: str, k: int) -> None:
+        """Raise a MemoryError if k neighbours of every row are too many for the workers.
+
+        A worker holds some blocks at once, and keeps the others on its disk.
+        """
+        memory = self.work.memory()
+        if not memory:
+            return
+        block, n = int(np.diff(self.starts).max()), self.shape[0]
+        needed = BYTES_PER_NEIGHBOR * k * np.array([block, n], float)
+        allowed = np.array([min(memory) / 4, 4 * sum(memory)])
+        if (needed > allowed).any():
+            of_block, of_all = map(human_bytes, needed)
+            quarter, four_times = map(human_bytes, allowed)
+            raise MemoryError(
+                f"Up to {k} neighbours ({relation}) of each of {n} rows need about {of_block} for "
+                f"the largest block, of {block} rows, and {of_all} for all. Allowed are {quarter} "
+                f"for a block, a quarter of a worker's memory, and {four_times} for all, four "
+                "times that of all workers: request fewer, e.g. n_neighbors_within=10, cut X into "
+                "smaller blocks, or give the workers more memory."
+            )
 
     def _symmetric(self, W: list[Future], join: str) -> list[Future]:
         """Combine both directions of a graph by `join` of the weights.

@@ -235,10 +235,11 @@ class DaskSpectralEmbedding(DaskTransformer):
     -----
     Cost over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate one in d
     dimensions, and O(e p^2) for the scatters of e edges. Memory is O(n (p + k)) numbers, of which a
-    worker holds its share and a few blocks, and p x p numbers on the client. Neighbours that would
-    take more than half of the workers' memory, at 100 bytes each, are refused. An approximate
-    search first partitions the rows, so that a block only travels to blocks that search its lists
-    or have edges to it; this takes 64 additional numbers per row.
+    worker holds its share and a few blocks, and p x p numbers on the client. What exceeds its
+    memory, a worker keeps on disk. Neighbours are refused that would take, at 100 bytes each, more
+    than a quarter of a worker's memory for a block, or more than four times that of all workers for
+    all rows. An approximate search first partitions the rows, so that a block only travels to
+    blocks that search its lists or have edges to it; this takes 64 additional numbers per row.
 
     Examples
     --------

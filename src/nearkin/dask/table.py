@@ -103,10 +103,10 @@ class Work:
         """Return the results in order; only for tasks with small results."""
         return self.client.gather(list(futures))
 
-    def memory(self) -> int:
-        """Return the number of bytes that the workers may use, 0 if there is no limit."""
+    def memory(self) -> list[int]:
+        """Return the number of bytes that each worker with a limit may use."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        return sum(worker["memory_limit"] or 0 for worker in workers)
+        return [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
 
     def _tracked(self, futures: list[Future]) -> list[Future]:
         self._futures.update(futures)
