@@ -1,11 +1,11 @@
 """How long `nearkin compare` takes on tables of ordinary sizes, and whether its shortcuts change
 its verdicts.
 
-    python benchmarks/compare.py times                  # seconds and peak memory, every method ranked
+    python benchmarks/compare.py times                  # seconds and peak memory of the first answer
     python benchmarks/compare.py verdicts               # against the full protocol: no samples, five folds, three times
 
 print Markdown. Times are those of `nearkin.evaluation.compare` with its defaults on all cores, in a
-process of its own.
+process of its own; verdicts are those on all methods.
 """
 
 from __future__ import annotations
@@ -74,11 +74,13 @@ def statuses(found: Comparison) -> dict[str, str]:
 
 
 def one_verdict(name: str) -> None:
-    """Print how the verdicts of the defaults and of the full protocol agree on a set."""
+    """Print how the verdicts of the usual and of the full protocol agree on a set."""
     X, y = rows_of(name)
     full = {"n_splits": 5, "n_repeats": 3, "choice_rows": ALL}
-    methods = [replace(method, most_rows=ALL) for method in all_methods()]
-    quick, slow = compare(X, y, refit=False), compare(X, y, methods=methods, refit=False, **full)
+    methods = all_methods()
+    quick = compare(X, y, methods=methods, refit=False)
+    methods = [replace(method, most_rows=ALL) for method in methods]
+    slow = compare(X, y, methods=methods, refit=False, **full)
     pairs = {method: (status, statuses(slow)[method]) for method, status in statuses(quick).items()}
     opposite = [method for method, pair in pairs.items() if set(pair) == {"better", "worse"}]
     differing = (

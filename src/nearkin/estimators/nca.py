@@ -187,7 +187,7 @@ class NCA(TermEmbedding):
     -----
     The scale of the features decides where the descent begins and how strong the penalty is:
     standardize them. For text embeddings, whiten first with `make_pipeline(RCA(), NCA(64))`: on
-    those of banking77, precision at 10 rises from 86.2 to 89.4 %. But of 34 tables, 21 lose by
+    those of banking77, precision at 10 rises from 86.2 to 89.3 %. But of 34 tables, 21 lose by
     whitening, one of them 4.7 points.
 
     .. measured/benchmarks.md#whitening-before-nca-and-dne
