@@ -63,6 +63,28 @@ def test_tensors_are_mapped_where_they_are(estimator, dtype, tol, fitted_in, xp,
 
 @dispatched
 @every_map
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+@pytest.mark.parametrize(("dtype", "tol"), [("float32", 1e-6), ("float64", 1e-12)])
+def test_rows_on_a_graphics_card_stay_there(estimator, library, dtype, tol, dispatch):
+    xp = pytest.importorskip(library)
+    if not xp.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    model = fitted(estimator)
+    expected = model.transform(X.astype(dtype))
+    place = {"device": "cuda"} if library == "torch" else {}  # CuPy knows no other
+    rows = xp.asarray(X.astype(dtype), **place)
+    Z = model.transform(rows)
+    assert type(Z) is type(rows)
+    assert (Z.dtype, Z.device, tuple(Z.shape)) == (rows.dtype, rows.device, expected.shape)
+    Z = Z.numpy(force=True) if library == "torch" else Z.get()
+    np.testing.assert_allclose(Z, expected, atol=tol * np.abs(expected).max())
+    rows[0, 0] = np.nan
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.transform(rows)
+
+
+@dispatched
+@every_map
 def test_other_rows_are_mapped_as_without_dispatch(estimator, dispatch):
     model = fitted(estimator)
     with config_context(array_api_dispatch=False):

@@ -197,29 +197,41 @@ def test_dask_sees_the_size_of_a_block():
     assert sizeof(block) >= block.X.nbytes + block.codes.nbytes
 
 
-def test_refusals_name_time_and_memory(data, monkeypatch):
+def test_an_exact_search_that_takes_too_long_is_refused():
     with pytest.raises(
         ValueError, match=r"X has 1000000 rows.*about .* hours on 8 threads.*a sample.*X\[::5\]"
     ):
         check_exact(1_000_000, 100, 8)
     check_exact(200_000, 1000, 1)
-    # 300 rows with 39 neighbours of 100 bytes each: 1.2 MB, half of it in each block
-    for one_worker, fits in [(2_400_000, True), (2_300_000, False), (280_000, False)]:
-        monkeypatch.setattr(InlineWork, "memory", lambda work, each=one_worker: [each, each])
-        if fits:
-            fitted(NMMP(), *data, (150, 150))
-            continue
-        with pytest.raises(
-            MemoryError,
-            match=r"Up to 39 neighbours \(same\) of each of 300 rows.*of 150 rows.*within=10",
-        ):
-            fitted(NMMP(), *data, (150, 150))
-    # small blocks, of which the workers keep some on disk: 1.2 MB in all, of .3 MB of memory
-    monkeypatch.setattr(InlineWork, "memory", lambda work: [160_000, 160_000])
-    fitted(NMMP(), *data, (10,) * 30)
-    monkeypatch.setattr(InlineWork, "memory", lambda work: [160_000])
-    with pytest.raises(MemoryError, match="four times that of all workers"):
-        fitted(NMMP(), *data, (10,) * 30)
+
+
+# 300 rows with 39 neighbours of 100 bytes each: 1.2 MB. A block may have a quarter of the memory of
+# a worker, all blocks four times that of all workers, which keep some on disk.
+
+
+@pytest.mark.parametrize(
+    ("sizes", "memory"), [((150, 150), [2_400_000] * 2), ((10,) * 30, [160_000] * 2)]
+)
+def test_lists_that_the_workers_can_hold(sizes, memory, data, monkeypatch):
+    monkeypatch.setattr(InlineWork, "memory", lambda work: memory)
+    fitted(NMMP(), *data, sizes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "memory", "match"),
+    [
+        (
+            (150, 150),
+            [2_300_000] * 2,
+            r"Up to 39 neighbours \(same\) of each of 300 rows.*of 150 rows.*within=10",
+        ),
+        ((10,) * 30, [160_000], "four times that of all workers"),
+    ],
+)
+def test_lists_that_the_workers_cannot_hold_are_refused(sizes, memory, match, data, monkeypatch):
+    monkeypatch.setattr(InlineWork, "memory", lambda work: memory)
+    with pytest.raises(MemoryError, match=match):
+        fitted(NMMP(), *data, sizes)
 
 
 def test_a_block_that_is_not_what_it_seems():
