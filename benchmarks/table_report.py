@@ -31,9 +31,9 @@ RUN = "NEARKIN_DATA=folder python benchmarks/tables.py"
 HEAD = """\
 # Predictors for tables
 
-`NCAClassifier` and `NCARegressor` (here "{ours}") against the predictors that people use for tables, on 43 public
-tables with columns of numbers and text and on five sets of scikit-learn. Written by the commands at the end, nothing
-by hand.
+`NCAClassifier` and `NCARegressor` (here "{ours}") against the predictors that people use for tables, on {n_tables}
+tables with columns of numbers and text: public ones, and sets of scikit-learn. Written by the commands at the end,
+nothing by hand.
 
 - Ten folds, stratified by class, with a fixed seed: {folds}. Of tables with more than
   2,000 rows all rows, but only {large_folds}. All methods have the same folds: one that a
@@ -92,7 +92,10 @@ def document(
 ) -> str:
     """Return the document, and write its pictures into the folder."""
     frame = pd.DataFrame(lines).drop_duplicates(["method", "table", "fold", "seconds"], keep="last")
-    parts = [HEAD.format(ours=OURS, realmlp=REALMLP, tabm=TABM, **folds_text(frame))]
+    n_tables = frame["table"].nunique()
+    parts = [
+        HEAD.format(ours=OURS, realmlp=REALMLP, tabm=TABM, n_tables=n_tables, **folds_text(frame))
+    ]
     for half, names in halves.items():
         found = frame[frame["table"].isin(names) & (frame["seconds"] == 0)]
         if len(found):
@@ -106,7 +109,7 @@ def document(
             *half_text(found, list(SPACES), folder / f"tuned-{seconds:.0f}"),
         ]
         parts += [tried_text(found)]
-    return "\n\n".join([*parts, end_text(frame)])
+    return "\n\n".join([*parts, end_text(frame, halves)])
 
 
 def folds_text(frame: pd.DataFrame) -> dict[str, str]:
@@ -531,8 +534,10 @@ def tried_text(found: pd.DataFrame) -> str:
     )
 
 
-def end_text(frame: pd.DataFrame) -> str:
+def end_text(frame: pd.DataFrame, halves: dict[str, Sequence[str]]) -> str:
     """Return the commands, versions and dates."""
+    measured = [half for half, names in halves.items() if frame["table"].isin(names).any()]
+    half = f" --half {measured[0]}" if len(measured) == 1 else ""
     tuned = [
         f"    {RUN} --tuned --half held-out --seconds {s:.0f}\n"
         for s in sorted(set(frame["seconds"]) - {0})
@@ -545,9 +550,10 @@ def end_text(frame: pd.DataFrame) -> str:
     )
     dates = sorted(set(frame["date"]))
     n_folds = 1 + frame.loc[frame["seconds"] == 0, "fold"].max()
+    folds = f" --folds {n_folds}" if n_folds < 10 else ""
     return (
         "## Commands\n\n    pip install lightgbm xgboost catboost pytabkit\n"
-        f"    {RUN}{f' --folds {n_folds}' if n_folds < 10 else ''}\n{''.join(tuned)}    "
+        f"    {RUN}{folds}{half}\n{''.join(tuned)}    "
         "python benchmarks/tables.py --write docs/measured/tables.md\n\nRun on "
         f"{dates[0]}{f' to {dates[-1]}' if dates[1:] else ''}, on two shared cores of an x86-64 "
         f"machine, with {'; or '.join(versions)}."
