@@ -68,7 +68,7 @@ class Procrustes(UnitEmbedding):
 
     Notes
     -----
-    A rotation needs few rows: some hundred already determine the directions in which they vary.
+    A rotation needs few rows: a few hundred already determine the directions in which they vary.
     Text that only the new model represents well gains nothing in the old space: measure the
     neighbours of held-out rows.
 
