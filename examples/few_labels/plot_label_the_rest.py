@@ -104,7 +104,8 @@ ax.set_title(
 ax.legend(loc="lower right")
 plt.show()
 
-# %% With one label of each digit the draws differ widely, and the methods that use the other images
+# %%
+# With one label of each digit the draws differ widely, and the methods that use the other images
 # gain most. With more labels the methods come closer to each other. This is one data set with a few
 # draws, which overlap: the studies of many data sets say what holds in general, and there the lead
 # of TDLClassifier over LabelSpreading is smaller. From three labels of each class on TDLClassifier

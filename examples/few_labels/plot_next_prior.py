@@ -90,10 +90,11 @@ for ax, (method, (measure, scores)) in zip(axes, panels.items(), strict=True):
 axes[0].legend(loc="lower left")
 plt.show()
 
-# %% One round is worth its while for votes, and makes little difference to clusters. More rounds
-# lose, fastest without labels: each draws near rows nearer, until the graph falls apart into groups
-# that are no digits, and the labels are the same in every round. So a learned metric is a good
-# prior where something new is to be learned, such as other labels, and not for repetition.
+# %%
+# One round is worth its while for votes, and makes little difference to clusters. More rounds lose,
+# fastest without labels: each draws near rows nearer, until the graph falls apart into groups that
+# are no digits, and the labels are the same in every round. So a learned metric is a good prior
+# where something new is to be learned, such as other labels, and not for repetition.
 #
 # .. seealso::
 #    :doc:`/theory/tdl` for TDL, :doc:`/gallery/methods/plot_learned_metric` for clusters by a linear

@@ -98,10 +98,11 @@ for ax, name in zip(axes.flat, ["The classes", *models], strict=True):
 fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.show()
 
-# %% In this draw a labelled row of the upper moon lies close to the lower one. 1-NN assigns
-# everything near it to the upper moon, including parts of the lower one. The other two follow the
-# moons, but TDLClassifier also takes a part of the lower moon for the upper one: few labels can
-# mislead every method, and other draws give other pictures.
+# %%
+# In this draw a labelled row of the upper moon lies close to the lower one. 1-NN assigns everything
+# near it to the upper moon, including parts of the lower one. The other two follow the moons, but
+# TDLClassifier also takes a part of the lower moon for the upper one: few labels can mislead every
+# method, and other draws give other pictures.
 #
 # .. seealso::
 #    :doc:`/guide/few_labels` for what to do with few labels, :doc:`/theory/tdl` for TDL,

@@ -88,7 +88,8 @@ ax.set(xlabel="the direction of kernel DNE", ylabel="radius", box_aspect=1)
 ax.set_title("Kernel DNE has found the radius\n(held-out rows)", fontsize=13)
 plt.show()
 
-# %% Along a straight line the circles overlap, so DNE by itself is worse than 1-NN on the two
+# %%
+# Along a straight line the circles overlap, so DNE by itself is worse than 1-NN on the two
 # features, which in turn has too few rows to fill each circle. Along the direction of kernel DNE
 # the rows of a circle are near each other. The kernel was chosen for these data: on other rows it
 # is a setting to be chosen by cross-validation.

@@ -150,13 +150,14 @@ fig.legend(handles=handles, loc="outside lower center", ncols=5)
 fig.suptitle("Pairs that each method compares, and the direction that it finds", fontsize=14)
 plt.show()
 
-# %% The directions of DNE, NMMP, LDE, LMNN and NCA cross the three clusters, so that these stay
-# apart. PCA finds the direction in which all rows vary most, whatever their class. LDA compares the
-# means of the classes, which are the same but for chance. LFDA knows that the first class has two
-# parts, but in its between-class scatter all pairs of different classes count alike, and these
-# differ most along the clusters: it fails on these data. This is not a ranking of the methods: on
-# real tables the order is different. Without descents from several directions (``n_init``), NCA may
-# stop in a local optimum.
+# %%
+# The directions of DNE, NMMP, LDE, LMNN and NCA cross the three clusters, so that these stay apart.
+# PCA finds the direction in which all rows vary most, whatever their class. LDA compares the means
+# of the classes, which are the same but for chance. LFDA knows that the first class has two parts,
+# but in its between-class scatter all pairs of different classes count alike, and these differ most
+# along the clusters: it fails on these data. This is not a ranking of the methods: on real tables
+# the order is different. Without descents from several directions (``n_init``), NCA may stop in a
+# local optimum.
 #
 # .. seealso::
 #    :doc:`/guide/which_method` for real tables, :doc:`/theory/index` for the objectives.

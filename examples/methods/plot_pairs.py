@@ -72,9 +72,10 @@ axes[-1].set_xlabel("distance of the two rows of a held-out pair")
 axes[0].legend()
 plt.show()
 
-# %% After learning, pairs that are alike and pairs that are not overlap less. The scale of a
-# learned distance means nothing by itself; only the order of the pairs counts for the AUC. Some
-# pairs stay on the wrong side in every space.
+# %%
+# After learning, pairs that are alike and pairs that are not overlap less. The scale of a learned
+# distance means nothing by itself; only the order of the pairs counts for the AUC. Some pairs stay
+# on the wrong side in every space.
 #
 # .. seealso::
 #    :doc:`/guide/python` for pairs in place of labels, :doc:`/theory/others` for the objective of GMML.

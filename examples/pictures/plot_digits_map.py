@@ -61,7 +61,8 @@ for ax, (name, model) in zip(axes.flat, maps.items(), strict=True):
     ax.margins(0.08)
 plt.show()
 
-# %% In PCA's picture the digits overlap, in those of LDA and NCA they overlap less. A linear map to
+# %%
+# In PCA's picture the digits overlap, in those of LDA and NCA they overlap less. A linear map to
 # two dimensions can do no more with ten classes. t-distributed NCA draws islands of one digit each,
 # and the few images between islands are those whose neighbours disagree. How good can a picture be?
 # As good as the space it is made of. 5-NN there, and on the 64 pixels:

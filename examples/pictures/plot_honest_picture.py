@@ -55,10 +55,11 @@ for (above, below), (name, given) in zip(axes.T, labels.items(), strict=True):
 fig.legend(*above.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 plt.show()
 
-# %% With true labels the classes stand apart in both pictures. With random labels the training rows
-# form groups all the same, and most of them agree with their neighbours. The held-out rows lie mixed
-# in the same groups: no place of the picture belongs to a label, and the accuracy is at chance, one
-# third. So colours of training rows prove nothing; judge a map by its held-out rows.
+# %%
+# With true labels the classes stand apart in both pictures. With random labels the training rows
+# form groups all the same, and most of them agree with their neighbours. The held-out rows lie
+# mixed in the same groups: no place of the picture belongs to a label, and the accuracy is at
+# chance, one third. So colours of training rows prove nothing; judge a map by its held-out rows.
 #
 # The attribute `embedding_` has the training rows without their own position in the mean, but the
 # space was learned with their labels. It does not replace rows that were held out.

@@ -62,7 +62,8 @@ for ax, (name, mapping) in zip(axes, maps.items(), strict=True):
     ax.legend(title="cultivar")
 plt.show()
 
-# %% Both maps separate the three cultivars on held-out wines. One table does not show what the new
+# %%
+# Both maps separate the three cultivars on held-out wines. One table does not show what the new
 # method is worth: ``compare(X, y, methods=[Method("own", NonparametricDiscriminant())])`` of
 # :mod:`nearkin.evaluation` compares it with the raw features.
 #

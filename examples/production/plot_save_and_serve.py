@@ -100,8 +100,9 @@ ax.set_title(
 )
 plt.show()
 
-# %% Lines lead to the nearest training rows. They are the nearest in all learned coordinates, of
-# which two are drawn, so other rows may look nearer. ``labels.csv`` names them in the columns
+# %%
+# Lines lead to the nearest training rows. They are the nearest in all learned coordinates, of which
+# two are drawn, so other rows may look nearer. ``labels.csv`` names them in the columns
 # ``nearest_1`` to ``nearest_5``, with their distances: the cases on which the label rests.
 #
 # The lines of NumPy hold for a linear map, a vote of k rows that count alike, and a table of

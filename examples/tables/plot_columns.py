@@ -66,7 +66,8 @@ fig.suptitle(
 )
 plt.show()
 
-# %% Bars: a short bar means that the predictions hardly depend on the column. Curves: people whose
+# %%
+# Bars: a short bar means that the predictions hardly depend on the column. Curves: people whose
 # values lie at one height count as alike; a steep curve sets them apart. The thick curve is the
 # direction in which the values of a column differ most, the thin one the second. Dotted is a
 # missing blood pressure.

@@ -76,7 +76,8 @@ ax.legend(loc="lower right", title="large marker: chosen on the training rows")
 ax.set_title(f"Enough components, by cross-validation: {', '.join(enough)}")
 plt.show()
 
-# %% With few components NCA is ahead; by this rule the same number is enough for all three. The
+# %%
+# With few components NCA is ahead; by this rule the same number is enough for all three. The
 # accuracy of the chosen numbers on held-out rows is fair: these rows had no part in the choice. The
 # best point of a curve is not, since it was picked by the rows that it is scored on.
 #

@@ -104,10 +104,11 @@ right.set(ylabel="accuracy of 5-NN on held-out rows", ylim=(0, 1.08))
 right.set_title("Row numbers as a column")
 plt.show()
 
-# %% Without copies the two scores on the left differ by the draw of the folds alone. The more
-# people are entered twice, the more of the held-out rows have their own copy among the training
-# rows, and the higher plain cross-validation climbs; a new person has no copy there. On the right
-# nearly the whole difference is due to the numbers of the rows.
+# %%
+# Without copies the two scores on the left differ by the draw of the folds alone. The more people
+# are entered twice, the more of the held-out rows have their own copy among the training rows, and
+# the higher plain cross-validation climbs; a new person has no copy there. On the right nearly the
+# whole difference is due to the numbers of the rows.
 #
 # A column that is the target in other words
 # ------------------------------------------

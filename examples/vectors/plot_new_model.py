@@ -89,7 +89,8 @@ right.set_title(
 right.legend(loc="center right")
 plt.show()
 
-# %% A rotation has few free numbers, so about a hundred rows are enough here. The two models do not
+# %%
+# A rotation has few free numbers, so about a hundred rows are enough here. The two models do not
 # agree on every neighbour, so even a new index does not return all the old ones; the rotated
 # queries return more of them. Measure whether what the new model does better survives the rotation:
 # the old space cannot express what only the new model distinguishes.

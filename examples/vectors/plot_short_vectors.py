@@ -112,10 +112,11 @@ ax.set_title(
 )
 plt.show()
 
-# %% The adapter knows the labels of the index, PCA and truncation do not: with it short vectors
-# find more items of the query's class than the raw ones. int8 costs next to nothing, so numbers
-# should be rounded before dimensions are dropped. This holds for classes that the adapter has seen;
-# for others see :doc:`/gallery/vectors/plot_unseen_classes`.
+# %%
+# The adapter knows the labels of the index, PCA and truncation do not: with it short vectors find
+# more items of the query's class than the raw ones. int8 costs next to nothing, so numbers should
+# be rounded before dimensions are dropped. This holds for classes that the adapter has seen; for
+# others see :doc:`/gallery/vectors/plot_unseen_classes`.
 #
 # .. seealso::
 #

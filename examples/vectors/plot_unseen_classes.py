@@ -58,9 +58,10 @@ axes[0].set_ylabel("precision at 10 of held-out queries")
 axes[0].legend(loc="lower left")
 plt.show()
 
-# %% For digits that it has seen the adapter is more accurate than the raw vectors, with a quarter
-# of their numbers. For unseen digits it is less accurate than the raw vectors in the mean, as PCA
-# is; most depends on which pair is unseen. So an index whose classes change should be measured with
+# %%
+# For digits that it has seen the adapter is more accurate than the raw vectors, with a quarter of
+# their numbers. For unseen digits it is less accurate than the raw vectors in the mean, as PCA is;
+# most depends on which pair is unseen. So an index whose classes change should be measured with
 # classes held out. ``nearkin adapt`` does that, and advises no adapter that loses more than a
 # standard error on them.
 #

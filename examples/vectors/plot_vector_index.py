@@ -114,8 +114,9 @@ right.minorticks_off()
 right.set_title(f"Four lists find {recall[2]:.1%} of the neighbours")
 plt.show()
 
-# %% The index of adapted vectors holds a quarter of the numbers, and in int8 each takes a quarter
-# of the bytes (both also hold the adapter). It finds more items of the query's digit than the raw
+# %%
+# The index of adapted vectors holds a quarter of the numbers, and in int8 each takes a quarter of
+# the bytes (both also hold the adapter). It finds more items of the query's digit than the raw
 # vectors do. The images of each list are near each other, so few lists hold most neighbours of a
 # query.
 #
