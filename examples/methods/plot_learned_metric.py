@@ -63,9 +63,9 @@ ax.legend(loc="lower right")
 plt.show()
 
 # %%
-# A weight near 0 does not say that a feature is unrelated to the class: of features that tell the
-# same, one may do for all. Where the dots of a feature lie far apart, the rows do not determine its
-# weight.
+# A weight near 0 does not say that a feature is unrelated to the class: of features that say the
+# same, one may stand for all. Where the dots of a feature lie far apart, the rows do not determine
+# its weight.
 #
 # Clusters in a learned space
 # ---------------------------

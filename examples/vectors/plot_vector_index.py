@@ -5,7 +5,7 @@ A vector index that adapts what goes in
 How does an adapter get into a vector index? It is a matrix and a bias, so faiss can apply it to
 whatever is added and to every query: the program around the index keeps using raw vectors. This
 example builds such indexes, checks that they return the neighbours that nearkin returns, and shows
-what they weigh and how many of the exact neighbours inverted lists find.
+how large they are and how many of the exact neighbours inverted lists find.
 """
 
 # %%
@@ -30,10 +30,10 @@ adapter = EmbeddingAdapter(16).fit(vectors, labels)
 # %%
 # The adapter inside the index
 # ----------------------------
-# Each step is put before those that are there already: a vector is scaled to unit length, mapped,
-# and scaled again. Inner products are then cosines. ``nearkin export ADAPTER --to faiss`` writes
-# such an index for a saved adapter. ``import_faiss`` imports faiss in a way that leaves
-# scikit-learn's own search its threads.
+# Each step is put in front of the earlier ones: a vector is scaled to unit length, mapped, and
+# scaled again. Inner products are then cosines. ``nearkin export ADAPTER --to faiss`` writes such
+# an index for a saved adapter. ``import_faiss`` imports faiss without taking threads away from
+# scikit-learn's own search.
 faiss = import_faiss()
 
 
@@ -65,7 +65,7 @@ for name, index in indexes.items():
     kilobytes[name] = faiss.serialize_index(index).size / 1000
 
 # %%
-# The same neighbours come from NumPy with what the adapter returns.
+# NumPy finds the same neighbours from what the adapter returns.
 cosines = adapter.transform(queries) @ adapter.transform(vectors).T
 by_nearkin = np.argsort(-cosines, axis=1)[:, :10]
 
