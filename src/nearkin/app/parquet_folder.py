@@ -214,8 +214,8 @@ def number_batches(
 ) -> Iterator[np.ndarray]:
     """Yield numeric columns, some rows at a time; NaN for missing cells and cells with `marks`.
 
-    Infinite values, and missing ones unless `gaps` are allowed, end it: they are counted, and an
-    error names the file, the column and the row.
+    Infinite values, and missing ones unless `gaps` are allowed, end the iteration: they are
+    counted, and an error names the file, the column and the row.
     """
     bad = BadCells(not gaps, f"values that are infinite in {np.dtype(dtype)}")
     for start, batch in _batches(part, names):

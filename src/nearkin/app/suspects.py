@@ -92,10 +92,10 @@ def find_suspects(
     regression, on the line through the values below and above). A column is suspicious if it is
     nearly always right, far more often than other columns and the largest class, or if it maps
     one-to-one to the target. If more than a fifth of the columns predict that well, the task is
-    easy, and only one-to-one columns are suspicious. A single column is also suspicious if it is
-    right in 95 % of the rows, far more often than a random forest of all others. At most 10,000
-    rows are drawn; more than 5,000 columns, or sparse ones, are not examined. Cost: O(n log n) per
-    column.
+    easy, and only one-to-one columns are suspicious. Otherwise, a single column is also suspicious
+    if it is right in 95 % of the rows, far more often than a random forest of all others. At most
+    10,000 rows are drawn; more than 5,000 columns, or sparse ones, are not examined. Cost: O(n log
+    n) per column.
     """
     rows = np.random.default_rng(0).permutation(np.flatnonzero(~is_missing(y)))[:MAX_ROWS]
     labels, classify = known_labels(y, rows), task == CLASSIFICATION.name
