@@ -92,7 +92,7 @@ def check_embedding(estimator: Any, *, skip: tuple[str, ...] = ()) -> None:
     ----------
     estimator : LinearEmbedding
         A few iterations of a descent are enough; it need not converge.
-    skip : tuple of str
+    skip : tuple of str, default=()
         Names of checks that the method cannot pass.
 
     Raises

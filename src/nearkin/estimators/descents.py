@@ -296,9 +296,9 @@ class TermEmbedding(DescentEmbedding):
     def _evaluate(self, term: Any, B: np.ndarray, n_counted: int) -> tuple[float, float]:
         """Return the loss at a map and the standard error of this estimate.
 
-        The loss is the mean over at most 5,000 anchors, the same for all maps. Each has its 50
-        nearest rows under this map, found exactly, and 2,000 far ones. The error is computed from
-        the means of 20 groups of anchors and is 0 if all rows are anchors.
+        The loss is the mean over at most 5,000 anchors, the same for all maps. Each has at least
+        its 50 nearest rows under this map, found exactly, and 2,000 far ones. The error is computed
+        from the means of 20 groups of anchors and is 0 if all rows are anchors.
         """
         n, Z, rng = term.rows.shape[0], term.rows.embedding(B), np.random.default_rng(0)
         anchors = rng.permutation(n)[:EVALUATION_ROWS]
