@@ -93,7 +93,7 @@ def thread_pools() -> ThreadpoolController:
 def deaf_processes() -> Iterator[None]:
     """Ignore Ctrl-C and the closing of the terminal, also in processes started in this context.
 
-    The parent process ends those.
+    The parent process ends those processes.
     """
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
     try:
