@@ -67,8 +67,9 @@ class ApproximateSearch(BaseEstimator):
     a class of up to 20,000 rows is searched by brute force), and O(n r p) to rank r candidates
     again.
 
-    If faiss is imported before scikit-learn's first search in a process, that search uses only one
-    thread. nearkin therefore imports faiss only here, after an exact search.
+    If faiss is imported before scikit-learn's first search in a process, scikit-learn's searches
+    may use only one thread from then on. nearkin therefore imports faiss only here, after an exact
+    search.
 
     Examples
     --------

@@ -285,7 +285,7 @@ def _search_before_faiss() -> None:
     """Run a scikit-learn search once, before faiss is imported; warn if faiss already is.
 
     In its first search, scikit-learn detects the threaded libraries to limit. If faiss is among
-    them, that search uses one thread.
+    them, its searches may use only one thread from then on.
     """
     if "faiss" not in sys.modules:
         NearestNeighbors(n_neighbors=1, algorithm="brute").fit(np.eye(2)).kneighbors(np.eye(2))
