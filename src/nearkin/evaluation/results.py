@@ -303,7 +303,7 @@ class Comparison:
     """The result of `compare`, which `extend` can continue.
 
     `choice` is the automatic choice as evaluated on the folds, `winner` the automatic choice made
-    on all rows, `best` the best method by its test, and `leader(ranking())` the row that is
+    on all rows, `best` the best method by its test, and `leader` of the `ranking` the row that is
     presented as the answer.
 
     Attributes

@@ -470,8 +470,8 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             Numbers; NaN for missing values.
         y : ignored
         features : sequence of p Feature, optional
-            For an encoded table, `features_of(encoder)`, which say which features belong to the
-            same column. Without them, each feature is a number.
+            For an encoded table, the result of `features_of` for the encoder: it says which
+            features belong to the same column. Without it, each feature is a number.
 
         Raises
         ------

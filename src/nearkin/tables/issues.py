@@ -179,8 +179,8 @@ def label_issues(
     n_neighbors : int, default=5
         Number of nearest rows to list.
     features : sequence of p Feature, default=None
-        `nearkin.tables.features_of(encoder)`, if X was encoded by
-        `encoder = TableEncoder(missing="keep")`.
+        If X was encoded by `TableEncoder(missing="keep")`, the result of
+        `nearkin.tables.features_of` for the encoder.
     random_state : int, RandomState or None, default=0
         Seed of the folds, and of other random choices for more than 2,000 rows.
     progress : callable, default=None

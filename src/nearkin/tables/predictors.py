@@ -498,8 +498,8 @@ class TablePredictor(
         y : array of shape (n,)
             See `fit`.
         features : sequence of p Feature, default=None
-            `nearkin.tables.features_of(encoder)`; `feature_effects_` then refers to the encoder's
-            columns. Without them, each feature is a number.
+            The result of `nearkin.tables.features_of` for the encoder; `feature_effects_` then
+            refers to the encoder's columns. Without it, each feature is a number.
         folds : sequence of (training rows, test rows), default=None
             The folds of the members, used instead of `n_members` folds, e.g. to keep the rows of a
             group together. They hold all rows, or about 2,000 if there are more.
@@ -595,7 +595,7 @@ class TablePredictor(
         states : dict of str to dict
             As from `to_arrays`; other names are ignored.
         features : sequence of Feature
-            `nearkin.tables.features_of(encoder)`, for the encoder of the rows.
+            The result of `nearkin.tables.features_of` for the encoder of the rows.
         classes : list, default=None
             Sorted labels of a classifier.
 
