@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -207,7 +208,7 @@ def _drawn(curves: dict[str, Shares], what: str) -> Any:
                 label=name,
             )
         ax.set(title=title, xlabel="K")
-    axes[0].set_ylabel(what)
+    axes[0].set_ylabel(fill(what, 36))
     axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     return figure
 

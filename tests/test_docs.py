@@ -110,6 +110,17 @@ def test_pages_install_from_the_checkout(page):
     assert not re.findall(r"pip install [\"']?nearkin", PAGES[page])
 
 
+def test_the_gallery_shows_the_whole_text_of_an_example():
+    """sphinx-gallery drops what follows `# %%` in its line."""
+    examples = {
+        path.name: path.read_text(encoding="utf-8") for path in ROOT.glob("examples/*/*.py")
+    }
+    assert examples
+    assert [
+        name for name, text in examples.items() if re.search("^# %%.", text, re.MULTILINE)
+    ] == []
+
+
 def test_messages_are_quoted_as_they_are():
     """Every message that troubleshooting explains is one of the library, but for what stands for
     `...`.

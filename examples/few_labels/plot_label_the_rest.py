@@ -2,12 +2,12 @@
 Label the rest: digits with a few known labels
 ==============================================
 
-How many labels are needed before the others can be filled in? Of 500 handwritten digits one to four
-labels of each are known here. Four ways to label the other images are compared: 1-NN on the
-labelled images, scikit-learn's ``LabelSpreading``, :class:`~nearkin.LapRLSClassifier` and
-:class:`~nearkin.TDLClassifier`. The latter three learn from all images.
+How many labels are needed before the others can be filled in? Of 500 handwritten digits, one to
+four labels of each digit are known here. Four ways to label the other images are compared: 1-NN on
+the labelled images, scikit-learn's ``LabelSpreading``, :class:`~nearkin.LapRLSClassifier` and
+:class:`~nearkin.TDLClassifier`. The last three learn from all images.
 
-The accuracy is that on the images whose labels were hidden. It depends on which images have a
+The accuracy is measured on the images whose labels were hidden. It depends on which images have a
 label, so the picture shows several random draws.
 """
 
@@ -32,7 +32,7 @@ methods = {
 # %%
 # Hide labels, and fill them in
 # -----------------------------
-# All methods see the same draws. -1 marks a hidden label; ``transduction_`` has the labels that a
+# All methods see the same draws. -1 marks a hidden label; ``transduction_`` holds the labels that a
 # method fills in. 1-NN knows no such marker: it is fitted to the labelled rows and predicts the
 # others.
 
@@ -104,11 +104,12 @@ ax.set_title(
 ax.legend(loc="lower right")
 plt.show()
 
-# %% With one label of each digit the draws differ widely, and the methods that use the other images
-# gain most. With more labels the methods come closer to each other. This is one data set with a few
-# draws, which overlap: the studies of many data sets say what holds in general, and there the lead
-# of TDLClassifier over LabelSpreading is smaller. From three labels of each class on TDLClassifier
-# also chooses between the graph and the features alone.
+# %%
+# With one label of each digit, the draws differ widely, and the methods that use the other images
+# gain most. With more labels, the methods come closer to each other. This is one data set with a
+# few draws, which overlap: the studies of many data sets say what holds in general, and there the
+# lead of TDLClassifier over LabelSpreading is smaller. From three labels of each class on,
+# TDLClassifier also chooses between the graph and the features alone.
 #
 # .. seealso::
 #    :doc:`/guide/few_labels` for the way to do this with a table, :doc:`/measured/few_labels` for the study.

@@ -2,14 +2,14 @@
 A learned metric as the next prior
 ==================================
 
-:class:`~nearkin.TDL` corrects a given metric by a few labels: from a graph of near rows it makes
-coordinates, and so new distances. These can be given to it again in place of the first ones. The
-authors of TDL imagine that "the learning process would continue endlessly", and that the result
-may get better with spectral clustering in place of nearest neighbours. How far does that go?
+:class:`~nearkin.TDL` corrects a given metric with a few labels: from a graph of near rows it makes
+coordinates, and thus new distances. TDL can then start from these in place of the first ones. The
+authors of TDL imagine that "the learning process would continue endlessly", and that the result may
+get better with spectral clustering in place of nearest neighbours. How far does that go?
 
-Every round takes the coordinates of the last one as rows. Spectral clustering then parts all digits
-into ten clusters by the graph of 20 nearest neighbours, and the adjusted Rand index compares these
-with the digits (0 is chance, 1 is perfect), **on rows whose labels were not used**.
+Every round takes the coordinates of the last one as rows. Spectral clustering then divides all
+digits into ten clusters by the graph of 20 nearest neighbours, and the adjusted Rand index compares
+these with the digits (0 is chance, 1 is perfect), **on rows whose labels were not used**.
 """
 
 import matplotlib.pyplot as plt
@@ -26,17 +26,17 @@ digits = load_digits()
 # %%
 # Rounds
 # ------
-# ``voting_embedding_`` has labelled rows where unlabelled rows with the same neighbours would be.
-# With ``reg=np.inf`` labels count for nothing: this shows what repetition does by itself. A tenth
-# of 1,000 digits have a label. The settings of TDL were chosen on other draws of digits and labels
-# than the three that are shown.
+# ``voting_embedding_`` places labelled rows where unlabelled rows with the same neighbours would
+# be. With ``reg=np.inf`` labels count for nothing: this shows what repetition does by itself. A
+# tenth of 1,000 digits have a label. The settings of TDL were chosen on draws of digits and labels
+# other than the three that are shown.
 
 N_ROUNDS = 3
 REGS = {"with labels": 0.1, "without labels": np.inf}
 
 
 def rounds(X, few, reg):
-    """Return the rows by the given metric, and by those that are learned from one another."""
+    """Return the given rows, and the coordinates that each round learns from those before."""
     spaces = [X]
     for _ in range(N_ROUNDS):
         tdl = TDL(9, reg=reg, laplacian="normalized").fit(spaces[-1], few)
@@ -90,10 +90,11 @@ for ax, (method, (measure, scores)) in zip(axes, panels.items(), strict=True):
 axes[0].legend(loc="lower left")
 plt.show()
 
-# %% One round is worth its while for votes, and makes little difference to clusters. More rounds
-# lose, fastest without labels: each draws near rows nearer, until the graph falls apart into groups
-# that are no digits, and the labels are the same in every round. So a learned metric is a good
-# prior where something new is to be learned, such as other labels, and not for repetition.
+# %%
+# One round is worthwhile for votes, and makes little difference to clusters. More rounds lose,
+# fastest without labels: each draws near rows nearer, until the graph falls apart into groups that
+# are no digits, and the labels are the same in every round. So a learned metric is a good prior
+# where something new is to be learned, such as other labels, and not for repetition.
 #
 # .. seealso::
 #    :doc:`/theory/tdl` for TDL, :doc:`/gallery/methods/plot_learned_metric` for clusters by a linear

@@ -2,8 +2,8 @@
 Two moons and a handful of labels
 =================================
 
-What do rows without a label say? They show where the data lie dense, and a class rarely ends in the
-midst of a dense region. Here two classes form two moons, and only two rows of each have a label.
+What do rows without a label say? They show where the data are dense, and a class rarely ends in the
+middle of a dense region. Here two classes form two moons, and only two rows of each have a label.
 
 The first picture shows the classes, the others what three classifiers predict everywhere: 1-NN,
 which learns from the labelled rows alone, and :class:`~nearkin.LapRLSClassifier` and
@@ -28,9 +28,9 @@ X_new, y_new = make_moons(1000, noise=0.08, random_state=1)
 # %%
 # Hide the labels
 # ---------------
-# -1 marks the rows without a label. Which rows have one is drawn at random, ten times.
-# LapRLSClassifier has a narrower kernel and a smaller ridge than by default here, as the moons are
-# bent: these settings were chosen on such moons.
+# -1 marks the rows without a label. Which rows have one is drawn at random, ten times. Here
+# LapRLSClassifier has a narrower kernel and a smaller ridge than by default, as the moons are bent:
+# these settings were chosen on such moons.
 
 models = {
     "1-NN": KNeighborsClassifier(1),
@@ -59,7 +59,7 @@ scores = {name: [fit(name, known).score(X_new, y_new) for known in draws] for na
 # %%
 # The picture
 # -----------
-# It shows the first draw. The titles have the accuracy on new rows, for this draw and in the mean
+# It shows the first draw. The titles give the accuracy on new rows, for this draw and on average
 # over all.
 
 colors, markers = ["#0072B2", "#D55E00"], ["o", "s"]
@@ -98,7 +98,8 @@ for ax, name in zip(axes.flat, ["The classes", *models], strict=True):
 fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.show()
 
-# %% In this draw a labelled row of the upper moon lies close to the lower one. 1-NN assigns
+# %%
+# In this draw, a labelled row of the upper moon lies close to the lower one. 1-NN assigns
 # everything near it to the upper moon, including parts of the lower one. The other two follow the
 # moons, but TDLClassifier also takes a part of the lower moon for the upper one: few labels can
 # mislead every method, and other draws give other pictures.

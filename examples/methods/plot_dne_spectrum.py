@@ -98,11 +98,13 @@ bottom.set_title(
 bottom.legend(loc="lower right")
 plt.show()
 
-# %% The negative eigenvalues fall by orders of magnitude: above, the scale is logarithmic beyond
-# 0.001. So the last negative directions hardly change a distance, and the accuracy has levelled off
-# long before. The number of negative eigenvalues is a safe dimension rather than the smallest good
-# one; a share of their sum gives fewer directions, here at about the same accuracy. Above ten
-# directions the curves of DNE and PCA are close to each other on these images.
+# %%
+# The negative eigenvalues fall by orders of magnitude: in the upper picture, the scale is
+# logarithmic beyond 0.001. So the last negative directions hardly change a distance, and the
+# accuracy has levelled off long before. The number of negative eigenvalues is a safe dimension
+# rather than the smallest good one; a share of their sum gives fewer directions, here at about the
+# same accuracy. Above ten directions, the curves of DNE and PCA are close to each other on these
+# images.
 #
 # .. seealso::
 #    :doc:`/guide/dimensions` for other ways to choose the dimension, :doc:`/theory/dne` for the objective.

@@ -22,7 +22,7 @@ from nearkin import DNE
 
 
 def circles(n, seed):
-    """Return rows of five classes, on circles that have one centre."""
+    """Return rows of five classes, on circles with a common centre."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 5
     radius = 1 + 0.3 * y + 0.03 * rng.standard_normal(n)
@@ -37,9 +37,9 @@ X_new, y_new = circles(1000, seed=1)
 # Three pipelines
 # ---------------
 # The coordinates of a polynomial kernel of degree 2 contain the squares of the features, and so the
-# squared radius. After them, DNE finds a direction along which the circles are apart. It keeps as
-# many directions as there are negative eigenvalues. Without the kernel there is none, and one
-# direction is requested.
+# squared radius. In these coordinates, DNE finds a direction along which the circles are apart. It
+# keeps as many directions as there are negative eigenvalues. Without the kernel there is none, and
+# one direction is requested.
 
 quadratic = KernelPCA(kernel="poly", degree=2, gamma=1, coef0=1)
 models = {
@@ -88,10 +88,11 @@ ax.set(xlabel="the direction of kernel DNE", ylabel="radius", box_aspect=1)
 ax.set_title("Kernel DNE has found the radius\n(held-out rows)", fontsize=13)
 plt.show()
 
-# %% Along a straight line the circles overlap, so DNE by itself is worse than 1-NN on the two
-# features, which in turn has too few rows to fill each circle. Along the direction of kernel DNE
-# the rows of a circle are near each other. The kernel was chosen for these data: on other rows it
-# is a setting to be chosen by cross-validation.
+# %%
+# Along a straight line, the circles overlap, so DNE by itself is worse than 1-NN on the two
+# features, which in turn has too few rows to fill each circle. Along the direction of kernel DNE,
+# the rows of a circle are near each other. The kernel was chosen for these data: for others, choose
+# it by cross-validation.
 #
 # .. seealso::
 #    :doc:`/guide/kernels` for other methods and many rows.

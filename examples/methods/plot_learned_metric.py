@@ -62,8 +62,9 @@ ax.set_title(
 ax.legend(loc="lower right")
 plt.show()
 
-# %% A weight near 0 does not say that a feature is unrelated to the class: of features that tell
-# the same, one may do for all. Where the dots of a feature lie far apart, the rows do not determine
+# %%
+# A weight near 0 does not say that a feature is unrelated to the class: of features that say the
+# same, one may stand for all. Where the dots of a feature lie far apart, the rows do not determine
 # its weight.
 #
 # Clusters in a learned space

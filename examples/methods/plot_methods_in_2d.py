@@ -4,7 +4,7 @@ What each method looks at, in two dimensions
 
 Which pairs of rows does a method use, and which direction does it find? Here one class forms two
 clusters, and the other lies between them, so that both have the same mean. Every method reduces the
-two features to one direction, drawn as a black line. The title of each panel has the accuracy of
+two features to one direction, drawn as a black line. The title of each panel gives the accuracy of
 3-NN along that line, on rows that no method was fitted to.
 
 PCA and LDA use no pairs of rows. For the others, blue lines are pairs of the same class, which are
@@ -31,7 +31,7 @@ BLUE, ORANGE = "#0072B2", "#D55E00"
 
 
 def two_classes(n, seed):
-    """Return rows of three long clusters, of which the middle one is a class of its own."""
+    """Return rows in three long clusters, of which the middle one is a class of its own."""
     rng = np.random.default_rng(seed)
     side = rng.permutation(np.resize([-1, 0, 1, 0], n))
     X = np.column_stack([rng.uniform(-6, 6, n), 2.2 * side + 0.5 * rng.standard_normal(n)])
@@ -111,7 +111,7 @@ graphs["NCA"] = (5 * P * same, 5 * P * other)
 
 
 def draw_pairs(ax, W, color):
-    """Draw the pairs of rows with a weight, the darker the larger."""
+    """Draw the pairs of rows that have a weight, darker for larger weights."""
     W = coo_array(W)
     colors = np.repeat(to_rgba_array(color), W.nnz, axis=0)
     colors[:, 3] = 0.7 * np.minimum(W.data, 1)
@@ -150,13 +150,14 @@ fig.legend(handles=handles, loc="outside lower center", ncols=5)
 fig.suptitle("Pairs that each method compares, and the direction that it finds", fontsize=14)
 plt.show()
 
-# %% The directions of DNE, NMMP, LDE, LMNN and NCA cross the three clusters, so that these stay
-# apart. PCA finds the direction in which all rows vary most, whatever their class. LDA compares the
-# means of the classes, which are the same but for chance. LFDA knows that the first class has two
-# parts, but in its between-class scatter all pairs of different classes count alike, and these
-# differ most along the clusters: it fails on these data. This is not a ranking of the methods: on
-# real tables the order is different. Without descents from several directions (``n_init``), NCA may
-# stop in a local optimum.
+# %%
+# The directions of DNE, NMMP, LDE, LMNN and NCA cross the three clusters, so that these stay apart.
+# PCA finds the direction in which all rows vary most, whatever their class. LDA compares the means
+# of the classes, which are the same but for chance. LFDA knows that the first class has two parts,
+# but in its between-class scatter all pairs of different classes count alike, and these differ most
+# along the clusters: it fails on these data. This is not a ranking of the methods: on real tables
+# the order is different. Without descents from several directions (``n_init``), NCA may stop in a
+# local optimum.
 #
 # .. seealso::
 #    :doc:`/guide/which_method` for real tables, :doc:`/theory/index` for the objectives.

@@ -92,10 +92,11 @@ for ax, (name, vote) in zip(axes, votes.items(), strict=True):
 fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=5)
 plt.show()
 
-# %% Before, the image lies among other digits, and the few nearest images vote. After, it lies
-# among images of its own digit, and many of them vote: NCA also learns the number of neighbours.
-# This row was chosen for its large gain; the second line of each title is for all held-out rows,
-# some of which NCA's map also gets wrong.
+# %%
+# Before, the image lies among other digits, and the few nearest images vote. After, it lies among
+# images of its own digit, and many of them vote: NCA also learns the number of neighbours. This row
+# was chosen for its large gain; the second line of each title is for all held-out rows, some of
+# which NCA's map also gets wrong.
 #
 # .. seealso::
 #    :doc:`/theory/nca` for the objective, :doc:`/guide/python` for probabilities of new rows.

@@ -2,7 +2,7 @@
 Learning from pairs
 ===================
 
-Labels are not always at hand. Sometimes it is only known of pairs of rows whether they are alike:
+Labels are not always at hand. Sometimes all that is known of two rows is whether they are alike:
 two photographs of one person, two names of one product. :class:`~nearkin.GMML` and
 :class:`~nearkin.PairNCA` learn a metric from such pairs.
 
@@ -46,9 +46,9 @@ print(f"{sum(alike == 1)} training pairs are alike, {sum(alike == -1)} are not")
 # %%
 # Learn from them
 # ---------------
-# ``fit_pairs`` takes the pairs, ``pair_distance`` returns learned distances. ``GMML`` has a closed
-# form and uses pairs of both kinds. ``PairNCA`` descends, and makes the similar pairs likely among
-# all pairs of rows.
+# ``fit_pairs`` takes the pairs; ``pair_distance`` returns learned distances. ``GMML`` has a closed
+# form and uses pairs of both kinds. ``PairNCA`` is fitted by descent, and makes the pairs that are
+# alike likely among all pairs of rows.
 
 distances = {
     "Standardized features": np.linalg.norm(new_pairs[:, 0] - new_pairs[:, 1], axis=1),
@@ -72,9 +72,10 @@ axes[-1].set_xlabel("distance of the two rows of a held-out pair")
 axes[0].legend()
 plt.show()
 
-# %% After learning, pairs that are alike and pairs that are not overlap less. The scale of a
-# learned distance means nothing by itself; only the order of the pairs counts for the AUC. Some
-# pairs stay on the wrong side in every space.
+# %%
+# After learning, pairs that are alike and pairs that are not overlap less. The scale of a learned
+# distance means nothing by itself; only the order of the pairs counts for the AUC. Some pairs stay
+# on the wrong side in every space.
 #
 # .. seealso::
 #    :doc:`/guide/python` for pairs in place of labels, :doc:`/theory/others` for the objective of GMML.

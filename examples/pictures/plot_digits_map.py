@@ -2,12 +2,12 @@
 Handwritten digits in two dimensions
 ====================================
 
-Which map of digits shows their ten classes best? Here four methods make pictures of two dimensions:
+Which map of digits shows their ten classes best? Here four methods make two-dimensional pictures:
 PCA without labels, linear discriminant analysis and :class:`~nearkin.NCA`, which are linear maps
 learned from labels, and :class:`~nearkin.TDistributedNCA`, which learns a space of more dimensions
 first and then places each image among its neighbours there.
 
-Every picture shows held-out images, each as its digit. The title has the accuracy of 5-NN in the
+Every picture shows held-out images, each as its digit. The title gives the accuracy of 5-NN in the
 picture: the share of these images whose nearest training images vote for the right digit.
 """
 
@@ -61,10 +61,11 @@ for ax, (name, model) in zip(axes.flat, maps.items(), strict=True):
     ax.margins(0.08)
 plt.show()
 
-# %% In PCA's picture the digits overlap, in those of LDA and NCA they overlap less. A linear map to
+# %%
+# In PCA's picture the digits overlap; in those of LDA and NCA they overlap less. A linear map to
 # two dimensions can do no more with ten classes. t-distributed NCA draws islands of one digit each,
 # and the few images between islands are those whose neighbours disagree. How good can a picture be?
-# As good as the space it is made of. 5-NN there, and on the 64 pixels:
+# As good as the space that it is made from. 5-NN there, and on the 64 pixels:
 
 space = maps["t-distributed NCA"].space
 learned = KNeighborsClassifier(5).fit(space(X_train), y_train).score(space(X_test), y_test)

@@ -28,10 +28,10 @@ train, test = train_test_split(np.arange(len(y)), train_size=150, random_state=0
 # %%
 # Two maps, four pictures
 # -----------------------
-# :class:`~nearkin.TDistributedNCA` is fitted to 150 images of 64 pixels. It places a row at the mean
-# of its nearest training rows, and each training row is its own nearest.
+# :class:`~nearkin.TDistributedNCA` is fitted to 150 images of 64 pixels. It places a row at the
+# mean of its nearest training rows, and each training row is its own nearest.
 # :class:`~nearkin.plotting.EmbeddingDisplay` fits the map to training rows and draws held-out rows.
-# The accuracy on training rows is that of 5-NN which leaves out the row itself; it is too high all
+# The accuracy on training rows is that of 5-NN that leaves out the row itself; it is too high all
 # the same, as the map was fitted to the label of that row.
 
 model = TDistributedNCA()
@@ -55,12 +55,13 @@ for (above, below), (name, given) in zip(axes.T, labels.items(), strict=True):
 fig.legend(*above.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 plt.show()
 
-# %% With true labels the classes stand apart in both pictures. With random labels the training rows
-# form groups all the same, and most of them agree with their neighbours. The held-out rows lie mixed
-# in the same groups: no place of the picture belongs to a label, and the accuracy is at chance, one
-# third. So colours of training rows prove nothing; judge a map by its held-out rows.
+# %%
+# With true labels, the classes stand apart in both pictures. With random labels, the training rows
+# form groups all the same, and most of them agree with their neighbours. The held-out rows lie
+# mixed in the same groups: no place in the picture belongs to a label, and the accuracy is at
+# chance, one third. So colours of training rows prove nothing; judge a map by its held-out rows.
 #
-# The attribute `embedding_` has the training rows without their own position in the mean, but the
+# The attribute ``embedding_`` places each training row at a mean without its own position, but the
 # space was learned with their labels. It does not replace rows that were held out.
 #
 # .. seealso::

@@ -73,9 +73,10 @@ fig.suptitle(
 )
 plt.show()
 
-# %% The two rows of images are equal up to rounding. Maps may differ where distances are tied, as
-# they often are between rows of whole numbers such as raw pixels: the search may then pick either
-# of two equally near rows.
+# %%
+# The two rows of images are equal up to rounding. Maps may differ where distances are tied, as they
+# often are between rows of whole numbers such as raw pixels: the search may then pick either of two
+# equally near rows.
 #
 # .. seealso::
 #

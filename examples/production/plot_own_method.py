@@ -6,8 +6,8 @@ How much code is a new spectral method? A class with a constructor and ``_solve`
 scatters and solves an eigenproblem; :class:`~nearkin.estimators.base.SpectralEmbedding` does the
 rest: validation, neighbour search, sparse rows, more features than rows. The example here is a
 nonparametric discriminant analysis (after Fukunaga and Mantock 1983): LDA with neighbours of other
-classes in place of class means. LDA has at most one direction fewer than classes; the new method
-can have more. The picture shows both on wines.
+classes in place of class means. LDA finds at most one direction fewer than there are classes; the
+new method can find more. The picture shows both on wines.
 """
 
 # %%
@@ -62,7 +62,8 @@ for ax, (name, mapping) in zip(axes, maps.items(), strict=True):
     ax.legend(title="cultivar")
 plt.show()
 
-# %% Both maps separate the three cultivars on held-out wines. One table does not show what the new
+# %%
+# Both maps separate the three cultivars on held-out wines. One table does not show what the new
 # method is worth: ``compare(X, y, methods=[Method("own", NonparametricDiscriminant())])`` of
 # :mod:`nearkin.evaluation` compares it with the raw features.
 #

@@ -12,7 +12,7 @@ rows vote. The picture shows which training rows voted for the label that was ha
 # Compare, save, predict
 # ----------------------
 # The table of wines is written as CSV files, one to learn from and one of new rows, without the
-# cultivar. A single method is compared here to be quick.
+# cultivar. To keep this quick, a single method is compared.
 import json
 import subprocess
 import sys
@@ -100,12 +100,13 @@ ax.set_title(
 )
 plt.show()
 
-# %% Lines lead to the nearest training rows. They are the nearest in all learned coordinates, of
-# which two are drawn, so other rows may look nearer. ``labels.csv`` names them in the columns
+# %%
+# Lines lead to the nearest training rows. They are the nearest in all learned coordinates, of which
+# two are drawn, so other rows may look nearer. ``labels.csv`` names them in the columns
 # ``nearest_1`` to ``nearest_5``, with their distances: the cases on which the label rests.
 #
-# The lines of NumPy hold for a linear map, a vote of k rows that count alike, and a table of
-# numbers without gaps, as here. For words, dates, missing cells and soft votes let ``nearkin
+# The NumPy code holds for a linear map, a vote of k rows that count alike, and a table of numbers
+# without missing cells, as here. For words, dates, missing cells and soft votes, let ``nearkin
 # predict`` do it.
 #
 # .. seealso::

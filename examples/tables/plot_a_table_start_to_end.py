@@ -179,8 +179,8 @@ plt.show()
 # %%
 # Colour and branch have no part in the decisions, so a bar as short as theirs means little. Be
 # suspicious of a long bar that you did not expect: such a column may not be known yet when the
-# prediction is needed. And look at the ends of the axes: no car has gone as far as that of the
-# mileage says, so there is a mistake in the table.
+# prediction is needed. And look at the ends of the axes: no car has gone as far as the axis of the
+# mileage reaches, so there is a mistake in the table.
 #
 # Which labels are worth a look?
 # ------------------------------
@@ -197,9 +197,9 @@ for row, column in zip(found.far.rows, X.columns[found.far.columns], strict=True
 found.to_frame().head().round(2)
 
 # %%
-# Not all of these labels are wrong, some cars are just unusual. So nothing is corrected unseen:
+# Not all of these labels are wrong; some cars are just unusual. So nothing is corrected blindly:
 # somebody looks up the rows that are named. Here the truth is known, and what is wrong among them
-# is mended. The slips that were not found stay in the table.
+# is corrected. The slips that were not found stay in the table.
 mended = train.copy()
 mended.loc[first, "decision"] = true_decision[first]
 mended.loc[7, "mileage"] = true_mileage
@@ -211,16 +211,16 @@ print(f"after:  {classifier.score(X_test, test['decision']):.1%}")
 # %%
 # How sure is it?
 # ---------------
-# Where an error is dear, ask for a set of labels instead of one, such that 97 sets in 100 hold the
-# right one. A car with one label can go its way, a car with two waits for a person.
+# Where an error is costly, ask for a set of labels instead of one, such that 97 sets in 100 hold
+# the right one. A car with one label can go its way; a car with two waits for a person.
 sets = classifier.predict_set(X_test, coverage=0.97)
 is_right = sets[np.arange(len(test)), classifier.classes_.searchsorted(test["decision"])]
 print(f"{is_right.mean():.1%} of the sets of held-out cars hold the right decision")
 pd.Series(sets.sum(axis=1), name="labels in the set").value_counts().to_frame("cars")
 
 # %%
-# For the price it is an interval. Prices differ by factors rather than by sums, so the model learns
-# their logarithms; the ends of an interval are turned back into euros.
+# For the price, the answer is an interval. Prices differ by factors rather than by sums, so the
+# model learns their logarithms; the ends of an interval are turned back into euros.
 from sklearn.ensemble import RandomForestRegressor
 
 from nearkin import NCARegressor
@@ -243,7 +243,7 @@ prices[["model", "registered", "mileage", "low", "high", "price"]].head()
 #
 # A picture
 # ---------
-# :class:`~nearkin.TDistributedNCA` puts cars near each other that the model takes for alike. The
+# :class:`~nearkin.TDistributedNCA` puts cars near each other that the model considers alike. The
 # map is learned from the training cars and shows the held-out ones, so that it cannot flatter; the
 # title says how often a vote in this plane is right. Rings mark the cars for which it is wrong.
 from nearkin import TDistributedNCA
@@ -260,8 +260,8 @@ EmbeddingDisplay.from_estimator(
 plt.show()
 
 # %%
-# The auction lies between the other two, and most rings are where two colours meet: the cars that
-# are hard to decide are those between two decisions.
+# *Auction* lies between the other two, and most rings are where two colours meet: the cars that are
+# hard to decide are those between two decisions.
 #
 # Save and load
 # -------------
@@ -344,13 +344,13 @@ pd.DataFrame(report)
 
 # %%
 # No alarm in the first month. In the second, ``drift`` names the columns that have moved. Few cars
-# are unusual by themselves, it is all of them together that differ. Whether the predictions suffer
+# are unusual by themselves; it is all of them together that differ. Whether the predictions suffer
 # is another question, which the last two lines answer.
 #
 # The third month looks like the first. The same kinds of cars arrive, and only what they fetch has
 # changed: nothing that looks at arriving cars alone can see that. So write down what became of
 # them, and count. Where far fewer prices than promised lie within their intervals, it is time to
-# learn again.
+# train again.
 #
 # .. seealso::
 #

@@ -2,11 +2,11 @@
 What every column of a table does
 =================================
 
-``NCARegressor`` and ``NCAClassifier`` predict from a data frame as it is, with words, dates and
-missing cells. Which columns do their predictions depend on, and how? The picture shows how far each
-column moves a row in the learned space, and where the values of each column lie in it.
+``NCARegressor`` and ``NCAClassifier`` predict from a data frame as it is, including words, dates
+and missing cells. Which columns do their predictions depend on, and how? The picture shows how far
+each column moves a row in the learned space, and where the values of each column lie in it.
 
-The table has 442 people with diabetes, ten columns, and how far the disease had advanced after a
+The table has 442 people with diabetes, in ten columns, and how far the disease had advanced after a
 year (Efron et al. 2004, as scikit-learn ships it). To make it more like ordinary tables, the sex is
 a word here and some blood pressures are missing.
 """
@@ -36,7 +36,7 @@ people.head()
 # %%
 # Is it any good?
 # ---------------
-# The R² of held-out rows says so, beside that of a random forest with its defaults, which needs
+# The R² on held-out rows tells, beside that of a random forest with default settings, which needs
 # numbers in place of words.
 r2 = {
     "NCARegressor": cross_val_score(NCARegressor(), people, progression, cv=3).mean(),
@@ -66,10 +66,11 @@ fig.suptitle(
 )
 plt.show()
 
-# %% Bars: a short bar means that the predictions hardly depend on the column. Curves: people whose
+# %%
+# Bars: a short bar means that the predictions hardly depend on the column. Curves: people whose
 # values lie at one height count as alike; a steep curve sets them apart. The thick curve is the
-# direction in which the values of a column differ most, the thin one the second. Dotted is a
-# missing blood pressure.
+# direction in which the values of a column differ most, the thin one the second. The dotted line is
+# a missing blood pressure.
 #
 # The numbers behind the picture are ``model.feature_effects_`` and ``model.curves()``.
 effects.round(2)

@@ -12,8 +12,8 @@ and which of its differences could be chance.
 # Compare
 # -------
 # ``balance_scale`` is bundled: which side of a scale goes down, by two weights and two distances.
-# To be quick, only a few methods are taken here. By default raw k-NN, LDA and NCA tables are
-# compared, beside references such as a random forest, and ``extend`` adds all other methods.
+# To keep this quick, only a few methods are compared here. By default raw k-NN, LDA and NCA tables
+# are compared, beside references such as a random forest, and ``extend`` adds all other methods.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -57,17 +57,17 @@ plt.show()
 # %%
 # How to read it
 # --------------
-# - "better" and "worse" stand where p is below 0.05, "unclear" where the difference may be chance.
+# - "better" and "worse" appear where p is below 0.05, "unclear" where the difference may be chance.
 #   Holm's method corrects p for the number of methods compared, so that one of many methods is not
 #   found better by luck. The interval is that of one method alone; it may leave zero out where the
 #   corrected p does not.
 # - The training sets of the folds overlap. The test corrects for it, which is why the intervals are
 #   wider than the spread of the folds suggests.
-# - The best line of a ranking was picked by the rows that it is scored on. The automatic choice
+# - The best line of a ranking was picked on the rows on which it is scored. The automatic choice
 #   (diamond) was not: in every fold it takes the method that inner folds of the training rows
-#   prefer. Its score is what you may expect of new rows.
-# - "Unclear" does not mean "equal". About how large a difference this table would show in four of
-#   five cases:
+#   prefer. Its score is what you may expect on new rows.
+# - "Unclear" does not mean "equal". A true difference of about this size would be shown by this
+#   table in four of five cases:
 print(f"{100 * comparison.least_difference:.1f} points")
 
 # %%

@@ -12,8 +12,8 @@ on handwritten digits of 64 pixels, and what the chosen numbers of components gi
 # The curves
 # ----------
 # Each accuracy is a mean over five folds of the training rows. The smallest number of components
-# within one standard error of the best mean is taken, the rule of Breiman et al. (1984): the curves
-# are flat there, and the best point is best by luck.
+# whose mean is within one standard error of the best one is taken, by the rule of Breiman et al.
+# (1984): the curves are flat there, and which point is best is a matter of luck.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -76,9 +76,10 @@ ax.legend(loc="lower right", title="large marker: chosen on the training rows")
 ax.set_title(f"Enough components, by cross-validation: {', '.join(enough)}")
 plt.show()
 
-# %% With few components NCA is ahead; by this rule the same number is enough for all three. The
+# %%
+# With few components, NCA is ahead; by this rule, the same number is enough for all three. The
 # accuracy of the chosen numbers on held-out rows is fair: these rows had no part in the choice. The
-# best point of a curve is not, since it was picked by the rows that it is scored on.
+# best point of a curve is not, since it was picked on the rows on which it is scored.
 #
 # :func:`nearkin.evaluation.compare` makes such a choice inside the training rows of every fold, and
 # :func:`nearkin.evaluation.score_by_dimension` returns its curves. :class:`~nearkin.DNE` needs none: the number of

@@ -6,7 +6,7 @@ Why does a model do so well in cross-validation and so badly afterwards? Often b
 occur twice, or of a column that is not known for new rows. Both are added here to clean tables, so
 that the honest score is known. The picture shows what plain cross-validation reports, and what
 :func:`nearkin.evaluation.compare` reports, which keeps copies on one side of every split and leaves
-out numbers of the rows.
+out row numbers.
 """
 
 # %%
@@ -60,8 +60,8 @@ for share in shares:
 # A column that numbers the rows
 # ------------------------------
 # Tables are often sorted. That of iris is sorted by species, so that the number of a row gives the
-# species away. Only the two columns of the sepals are kept beside it, in which many flowers are
-# equal: these, too, stay on one side of a split.
+# species away. Only the two columns of the sepals are kept beside it. In these, many flowers are
+# equal: equal flowers, too, stay on one side of a split.
 flowers = load_iris(as_frame=True).frame.iloc[:, [0, 1, 4]].rename(columns={"target": "species"})
 flowers.insert(0, "id", range(1, len(flowers) + 1))
 vote = make_pipeline(StandardScaler(), KNeighborsClassifier(5))
@@ -104,15 +104,16 @@ right.set(ylabel="accuracy of 5-NN on held-out rows", ylim=(0, 1.08))
 right.set_title("Row numbers as a column")
 plt.show()
 
-# %% Without copies the two scores on the left differ by the draw of the folds alone. The more
-# people are entered twice, the more of the held-out rows have their own copy among the training
-# rows, and the higher plain cross-validation climbs; a new person has no copy there. On the right
-# nearly the whole difference is due to the numbers of the rows.
+# %%
+# Without copies, the two scores on the left differ only by the draw of the folds. The more people
+# are entered twice, the more of the held-out rows have their own copy among the training rows, and
+# the higher plain cross-validation climbs; a new person has no copy there. On the right nearly the
+# whole difference is due to the row numbers.
 #
 # A column that is the target in other words
 # ------------------------------------------
 # The command ``nearkin compare`` also names columns that alone predict the target almost perfectly.
-# Here the flowers were treated by species, which nobody knows before the species is.
+# Here the flowers were treated by species, which nobody knows before the species is known.
 treated = flowers.assign(treatment=flowers.species.map({0: "water", 1: "shade", 2: "sand"}))
 with TemporaryDirectory() as folder:
     table = Path(folder, "flowers.csv")

@@ -74,8 +74,9 @@ for ax, mapping in zip(axes, (PCA(2), MLKR(2)), strict=True):
     ax.set_title(ax.get_title().replace(": ", ":\n"), fontsize=11)
 plt.show()
 
-# %% Fast progression is yellow, slow is blue. In the map of MLKR the colours are in better order
-# than in that of PCA, and its R² is higher; some people of fast progression lie among the others in
+# %%
+# Fast progression is yellow, slow is blue. In the map of MLKR, the colours are in better order than
+# in that of PCA, and its R² is higher; some people with fast progression lie among the others in
 # both.
 #
 # .. seealso::

@@ -2,16 +2,17 @@
 How sure is a prediction?
 =========================
 
-A label alone does not say whether to rely on it. :class:`~nearkin.NCAClassifier` also gives the *set*
-of labels that a row may have, and :class:`~nearkin.NCARegressor` an *interval* for its number. Both
-hold the truth for as many new rows as you ask for. And ``familiarity`` says whether a row is like
-those that the model was learned from at all. Here all three are put to the test on held-out rows.
+A label alone does not say whether to rely on it. :class:`~nearkin.NCAClassifier` also gives the
+*set* of labels that a row may have, and :class:`~nearkin.NCARegressor` an *interval* for its
+number. Both hold the truth for as many new rows as you ask for. And ``familiarity`` says whether a
+row is at all like those from which the model was learned. Here all three are put to the test on
+held-out rows.
 """
 
 # %%
 # Which digits are unsure?
 # ------------------------
-# The model learns from 500 images of digits, and is judged by the other 1,297.
+# The model learns from 500 images of digits, and is tested on the other 1,297.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes, load_digits
@@ -54,8 +55,8 @@ plt.show()
 # %%
 # Intervals for numbers
 # ---------------------
-# The progression of diabetes can be predicted only roughly. The intervals say how roughly; they are
-# asymmetric, and their widths differ, where the errors of held-out rows nearby do.
+# The progression of diabetes can be predicted only roughly. The intervals say how roughly; like the
+# errors of held-out rows nearby, they may be asymmetric, and their widths differ.
 people, progression = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 known, new, y_known, y_true = train_test_split(people, progression, test_size=0.4, random_state=0)
 regressor = NCARegressor().fit(known, y_known)
@@ -90,9 +91,9 @@ plt.show()
 # %%
 # Is this row like the others?
 # ----------------------------
-# Sets and intervals rest on rows that are like the training rows. Images that lie one pixel to the
-# right, or are turned by 90 degrees, are not. The model is nearly as sure of turned images as of the
-# others, and wrong; ``familiarity`` gives them away.
+# Sets and intervals hold for rows that are like the training rows. Images that are shifted to the
+# right by one pixel, or turned by 90 degrees, are not. The model is nearly as sure of turned images
+# as of the others, and wrong; ``familiarity`` gives them away.
 images = X_new.reshape(-1, 8, 8)
 moved = {
     "as in training": X_new,
@@ -109,8 +110,8 @@ for name, rows in moved.items():
     )
 
 # %%
-# A familiarity is a p-value: of rows like the training rows, a share of about a has one of at most
-# a. So the line of the images that are like these follows the diagonal.
+# A familiarity is a p-value: of rows like the training rows, a share of about a has a familiarity
+# of at most a. So the line of the images that are as in training follows the diagonal.
 fig, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
 for (name, values), color in zip(familiarity.items(), COLORS, strict=False):
     ax.ecdf(values, color=color, linewidth=2, label=name)

@@ -76,9 +76,9 @@ plt.show()
 # %%
 # Without the listed rows
 # -----------------------
-# A nearest neighbour, which believes every label, is compared on new rows whose labels are right:
-# without the rows that are listed first, without as many drawn at random, and with all.
-# ``NCAClassifier`` itself averages over many rows and bears wrong labels well: it needs no cleaning.
+# 1-NN, which believes every label, is scored on new rows whose labels are right: learned without
+# the rows that are listed first, without as many drawn at random, and with all. ``NCAClassifier``
+# itself averages over many rows and tolerates wrong labels well: it needs no cleaning.
 drawn = np.isin(np.arange(len(given)), rng.choice(len(given), found.n_issues, replace=False))
 scores = {}
 for what, kept in (
@@ -95,4 +95,5 @@ for what, kept in (
 # %%
 # .. seealso::
 #
-#    :doc:`/guide/checking` says what the probabilities assume, and how ``nearkin check`` prints all that from a file.
+#    :doc:`/guide/checking` says what the probabilities assume, and how ``nearkin check`` prints all
+#    this for a file.

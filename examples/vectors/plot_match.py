@@ -3,7 +3,7 @@ Which match is right, and which query has none
 ==============================================
 
 A search always returns something. From which cosine on is the best match right, and when should the
-answer be "none"? A threshold that looks good on the rows that it was chosen by is too low for new
+answer be "none"? A threshold that looks good on the rows by which it was chosen is too low for new
 ones. Here :class:`~nearkin.Matcher` learns an adapter and a threshold from labelled images of
 digits, and new images show whether its promise is kept.
 """
@@ -12,8 +12,8 @@ digits, and new images show whether its promise is kept.
 # A promise, made by held-out rows
 # --------------------------------
 # Four times the matcher learns an adapter from a part of the rows, and searches for the others.
-# Those searches say which precision a threshold reaches, and with a confidence of 95 % reaches at
-# least. The digits 8 and 9 are left out: they are queries that have no answer.
+# Those searches say which precision a threshold reaches, and which it reaches at least, with a
+# confidence of 95 %. The digits 8 and 9 are left out: they are queries that have no answer.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -47,7 +47,7 @@ print(f"queries without an answer: {np.mean(unanswered.rows < 0):.1%} are told s
 # %%
 # The picture
 # -----------
-# Left: the cosine of the best match of new queries. Right: what the held-out rows said of a
+# Left: the cosine of the best match of new queries. Right: what the held-out rows say about a
 # threshold; the shaded part is what the bound takes off.
 fig, (left, right_) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
 bins = np.linspace(0.4, 1, 31)
@@ -72,8 +72,8 @@ plt.show()
 # %%
 # The matches of new queries are at least as precise as promised, and most queries of the two digits
 # that the index does not hold are told that there is no match. A search looks at more than the
-# cosine: at how near the other candidates are, and at the rows as they were. ``nearkin adapt``
-# prints such thresholds, and ``nearkin match`` finds the matches between two files.
+# cosine: at how near the other candidates are, and at the original rows. ``nearkin adapt`` prints
+# such thresholds, and ``nearkin match`` finds the matches between two files.
 #
 # .. seealso::
 #

@@ -4,9 +4,9 @@ A new model for an old index
 
 A better embedding model comes out, and the index holds millions of vectors of the old one. Queries
 of the new model mean nothing there: its dimensions are different. :class:`~nearkin.Procrustes`
-rotates them into the space of the old model, learned from a sample that both models have embedded.
-How large must this sample be? The picture shows which neighbours of the old model the rotated
-queries find.
+rotates them into the space of the old model, and learns the rotation from a sample that both models
+have embedded. How large must this sample be? The picture shows which neighbours of the old model
+the rotated queries find.
 """
 
 # %%
@@ -48,7 +48,7 @@ def recall(found):
 # Queries in the old space
 # ------------------------
 # The sample consists of the first rows of the index. Without a map, the first 64 dimensions of the
-# new model are taken for those of the old one.
+# new model are used as if they were those of the old one.
 sizes = (10, 20, 30, 50, 100, 200, 500, 1000)
 rotated = [
     ten_nearest(Procrustes().fit(new_index[:n], index[:n]).transform(new_queries), index)
@@ -89,7 +89,8 @@ right.set_title(
 right.legend(loc="center right")
 plt.show()
 
-# %% A rotation has few free numbers, so about a hundred rows are enough here. The two models do not
+# %%
+# A rotation has few free numbers, so about a hundred rows are enough here. The two models do not
 # agree on every neighbour, so even a new index does not return all the old ones; the rotated
 # queries return more of them. Measure whether what the new model does better survives the rotation:
 # the old space cannot express what only the new model distinguishes.

@@ -15,7 +15,7 @@ sentence embeddings of 77 intents.
 # %%
 # The index and the queries
 # -------------------------
-# 1,397 images with their labels are the index, which the maps are learned from; 400 others are the
+# 1,397 images with their labels are the index, from which the maps are learned; 400 others are the
 # queries.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -43,8 +43,8 @@ def precision_at_10(index, queries):
 # Shorter vectors
 # ---------------
 # A vector of m numbers takes 4 m bytes in float32, m in int8, and m / 8 in bits. ``quantized``
-# returns a copy of a fitted adapter that gives codes. PCA's numbers are rounded to int8 in the same
-# way.
+# returns a copy of a fitted adapter that produces codes. PCA's numbers are rounded to int8 in the
+# same way.
 sizes = (2, 4, 8, 16, 21, 32)
 found = {}
 for m in sizes:
@@ -112,10 +112,11 @@ ax.set_title(
 )
 plt.show()
 
-# %% The adapter knows the labels of the index, PCA and truncation do not: with it short vectors
-# find more items of the query's class than the raw ones. int8 costs next to nothing, so numbers
-# should be rounded before dimensions are dropped. This holds for classes that the adapter has seen;
-# for others see :doc:`/gallery/vectors/plot_unseen_classes`.
+# %%
+# The adapter knows the labels of the index; PCA and truncation do not. With the adapter, short
+# vectors find more items of the query's class than the raw ones. int8 costs next to nothing, so
+# numbers should be rounded before dimensions are dropped. This holds for classes that the adapter
+# has seen; for others, see :doc:`/gallery/vectors/plot_unseen_classes`.
 #
 # .. seealso::
 #

@@ -2,10 +2,10 @@
 Classes that the adapter has never seen
 =======================================
 
-An adapter learns from labels which vectors belong together. What does it do to a search for classes
-without a label? Here an :class:`~nearkin.EmbeddingAdapter` learns from eight digits and searches
-for the other two, five times. The picture compares the raw vectors, PCA and the adapter, on queries
-of digits that it has seen and of digits that it has not.
+An adapter learns from labels which vectors belong together. What does this do to a search for
+classes without labels? Here an :class:`~nearkin.EmbeddingAdapter` learns from eight digits and
+searches for the other two, five times. The picture compares the raw vectors, PCA and the adapter,
+on queries of digits that it has seen and of digits that it has not.
 """
 
 # %%
@@ -13,8 +13,8 @@ of digits that it has seen and of digits that it has not.
 # ---------------------------
 # The index holds images of all ten digits, 64 pixels as vectors, compared by cosine. PCA and the
 # adapter are learned from those of eight digits, and make vectors of 16 dimensions. Queries are
-# images that are in neither. The score of a query is the share of its own digit among the ten most
-# similar images.
+# images that are not in the index. The score of a query is the share of images of its own digit
+# among the ten most similar images.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -58,10 +58,11 @@ axes[0].set_ylabel("precision at 10 of held-out queries")
 axes[0].legend(loc="lower left")
 plt.show()
 
-# %% For digits that it has seen the adapter is more accurate than the raw vectors, with a quarter
-# of their numbers. For unseen digits it is less accurate than the raw vectors in the mean, as PCA
-# is; most depends on which pair is unseen. So an index whose classes change should be measured with
-# classes held out. ``nearkin adapt`` does that, and advises no adapter that loses more than a
+# %%
+# For digits that it has seen, the adapter is more accurate than the raw vectors, with a quarter of
+# their numbers. For unseen digits it is less accurate than the raw vectors on average, as is PCA;
+# it matters most which pair is unseen. So an index whose classes change should be measured with
+# classes held out. ``nearkin adapt`` does that, and recommends no adapter that loses more than a
 # standard error on them.
 #
 # .. seealso::

@@ -5,7 +5,7 @@ A vector index that adapts what goes in
 How does an adapter get into a vector index? It is a matrix and a bias, so faiss can apply it to
 whatever is added and to every query: the program around the index keeps using raw vectors. This
 example builds such indexes, checks that they return the neighbours that nearkin returns, and shows
-what they weigh and how many of the exact neighbours inverted lists find.
+how large they are and how many of the exact neighbours inverted lists find.
 """
 
 # %%
@@ -30,10 +30,10 @@ adapter = EmbeddingAdapter(16).fit(vectors, labels)
 # %%
 # The adapter inside the index
 # ----------------------------
-# Each step is put before those that are there already: a vector is scaled to unit length, mapped,
-# and scaled again. Inner products are then cosines. ``nearkin export ADAPTER --to faiss`` writes
-# such an index for a saved adapter. ``import_faiss`` imports faiss in a way that leaves
-# scikit-learn's own search its threads.
+# Each step is put in front of the earlier ones: a vector is scaled to unit length, mapped, and
+# scaled again. Inner products are then cosines. ``nearkin export ADAPTER --to faiss`` writes such
+# an index for a saved adapter. ``import_faiss`` imports faiss without taking threads away from
+# scikit-learn's own search.
 faiss = import_faiss()
 
 
@@ -65,7 +65,7 @@ for name, index in indexes.items():
     kilobytes[name] = faiss.serialize_index(index).size / 1000
 
 # %%
-# The same neighbours come from NumPy with what the adapter returns.
+# NumPy finds the same neighbours from what the adapter returns.
 cosines = adapter.transform(queries) @ adapter.transform(vectors).T
 by_nearkin = np.argsort(-cosines, axis=1)[:, :10]
 
@@ -114,8 +114,9 @@ right.minorticks_off()
 right.set_title(f"Four lists find {recall[2]:.1%} of the neighbours")
 plt.show()
 
-# %% The index of adapted vectors holds a quarter of the numbers, and in int8 each takes a quarter
-# of the bytes (both also hold the adapter). It finds more items of the query's digit than the raw
+# %%
+# The index of adapted vectors holds a quarter of the numbers, and in int8 each takes a quarter of
+# the bytes (both also hold the adapter). It finds more items of the query's digit than the raw
 # vectors do. The images of each list are near each other, so few lists hold most neighbours of a
 # query.
 #

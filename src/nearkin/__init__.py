@@ -15,7 +15,7 @@ _ELSEWHERE = {
     "TableEncoder": "tables",
     "label_issues": "tables",
 }
-TYPE_CHECKING = False  # that of typing, which is slow to import
+TYPE_CHECKING = False  # as in typing, which is slow to import
 if TYPE_CHECKING:
     from .estimators import *  # noqa: F403 - the names in its __all__
     from .estimators import __all__ as _methods

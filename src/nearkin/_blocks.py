@@ -18,8 +18,8 @@ import numpy as np
 from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
-FEW_ENTRIES = 2**18  # below, one thread is faster than two
-# the number of threads while BLAS is limited to one
+FEW_ENTRIES = 2**18  # with fewer, one thread is faster than two
+# the number of threads of `parallel_map` while BLAS is limited to one; otherwise 0
 _threads: ContextVar[int] = ContextVar("threads", default=0)
 
 Item = TypeVar("Item")
@@ -29,12 +29,11 @@ Result = TypeVar("Result")
 def parallel_map(
     function: Callable[[Item], Result], items: Iterable[Item], work: int
 ) -> list[Result]:
-    """Return `function` of every item, using as many threads as BLAS may, while BLAS itself uses
-    one.
+    """Return `function` of every item, in as many threads as BLAS may use; BLAS itself uses one.
 
-    `work`, the total number of array entries touched, decides whether threads pay off. BLAS with
-    its own threads does worse: its idle threads keep spinning for a while, on the cores that the
-    tiles need.
+    `work`, the total number of array entries touched, decides whether threads pay off. The threads
+    of BLAS itself would be slower: when idle, they keep spinning for a while on cores that other
+    items need.
     """
     with blas_in_one_thread() as n:
         threads = 1 if work < FEW_ENTRIES else n
@@ -49,7 +48,7 @@ def blas_in_one_thread() -> Iterator[int]:
     """Limit BLAS to one thread, and yield the number of threads for `parallel_map`.
 
     Querying and limiting the libraries takes half a millisecond: code that calls `parallel_map`
-    many times with little work should do this once, around all calls.
+    many times with little work should enter this context once, around all calls.
     """
     if _threads.get():
         yield _threads.get()
@@ -71,7 +70,7 @@ def parallel_sum(
 
 
 def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
-    """Split items into one part per thread, which sums its results."""
+    """Split items into one part per thread; a thread sums the results of its part."""
     t = n_threads()
     return [items[start::t] for start in range(min(t, len(items)))]
 
@@ -92,9 +91,9 @@ def thread_pools() -> ThreadpoolController:
 
 @contextmanager
 def deaf_processes() -> Iterator[None]:
-    """Ignore Ctrl-C and the end of the terminal, also in processes started here.
+    """Ignore Ctrl-C and the closing of the terminal, also in processes started in this context.
 
-    The parent process ends these.
+    The parent process ends those processes.
     """
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
     try:
@@ -120,7 +119,7 @@ def available_memory() -> int | None:
         if meminfo.exists():
             free = re.search(r"^MemAvailable:\s+(\d+)", meminfo.read_text(), re.MULTILINE)
             limits += [int(free[1]) * 1024] if free else []
-        else:  # macOS: all of it, as nothing better is known
+        else:  # macOS does not report free memory: count all
             limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     with suppress(OSError, ValueError):  # no control group, or "max": no limit
         statistics = (group / "memory.stat").read_text()
@@ -147,9 +146,9 @@ def require_memory(n_bytes: float, what: str, remedy: str) -> None:
 
 
 def densified(X: Any) -> Any:
-    """Return sparse X as a dense array if more than a tenth of its entries is stored.
+    """Return sparse X as a dense array if more than a tenth of its entries are stored.
 
-    This is faster, and dense rows can be centred.
+    Computing on it is then faster, and dense rows can be centred.
     """
     return X.toarray() if issparse(X) and X.nnz > 0.1 * X.shape[0] * X.shape[1] else X
 
@@ -168,8 +167,8 @@ def centre(X: np.ndarray) -> np.ndarray:
 def near_origin(X: np.ndarray) -> np.ndarray:
     """Return dense X, centred so that distances do not lose precision far from the origin.
 
-    float32 is used in float64 computations later, and is returned without a copy unless its mean is
-    very far from the origin.
+    float32 rows, on which later steps compute in float64, are returned without a copy unless their
+    mean is very far from the origin.
     """
     if X.dtype == np.float32:
         mean = X.mean(axis=0, dtype=np.float64)
@@ -205,7 +204,7 @@ def row_lengths(U: np.ndarray) -> np.ndarray:
 
 
 def unit_rows(U: np.ndarray) -> np.ndarray:
-    """Return rows scaled to unit length; rows of zeros stay."""
+    """Return rows scaled to unit length; rows of zeros stay zero."""
     return U / row_lengths(U)
 
 

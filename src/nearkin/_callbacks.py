@@ -18,7 +18,7 @@ try:
 except ImportError:  # scikit-learn < 1.9: no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Replaces scikit-learn's class, without `set_callbacks`."""
+        """A stand-in for scikit-learn's class, without `set_callbacks`."""
 
     def _with_callbacks(method: Method) -> Method:
         return method
@@ -37,7 +37,7 @@ class FitTask:
     ----------
     estimator : estimator
     X, y
-        As passed to `fit`: callbacks score on them, by the names of columns and classes.
+        As passed to `fit`, with the names of columns and classes: callbacks compute scores on them.
     n_iterations : int or None
         Maximum number of iterations; None if it depends on the rows.
     """
@@ -50,7 +50,7 @@ class FitTask:
             self._context = context.call_on_fit_task_begin(**self._about)
 
     def iteration(self, attributes: Callable[..., dict[str, Any]], *state: Any) -> bool:
-        """Report an iteration of a descent; return whether a callback requests to stop.
+        """Report an iteration of a descent; return whether a callback asks to stop.
 
         Parameters
         ----------

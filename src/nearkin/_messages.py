@@ -12,7 +12,7 @@ MAX_LIST = 240
 
 
 def note(what: str, items: list[str]) -> list[str]:
-    """Return a list with a remark on the items, empty if there are none."""
+    """Return a list that holds a remark on the items, or an empty list if there are none."""
     return [f"{what}: {listed(items)}"] if items else []
 
 
@@ -55,8 +55,8 @@ PASSED_THROUGH = {"nearkin", "sklearn", "joblib"}
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn as from the nearest line outside of nearkin, scikit-learn and joblib."""
-    frame, level = inspect.currentframe(), 1  # Python 3.12: skip_file_prefixes
+    """Warn as if from the nearest calling line outside nearkin, scikit-learn and joblib."""
+    frame, level = inspect.currentframe(), 1  # from Python 3.12 on, skip_file_prefixes does this
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_THROUGH:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

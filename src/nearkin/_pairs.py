@@ -99,10 +99,10 @@ class GivenPairs(NamedTuple):
 def validate_given_pairs(
     estimator: Any, pairs: Any, y: Any, X: Any = None, weights: Any = None
 ) -> GivenPairs:
-    """Return pairs for fitting: rows, (n_pairs, 2, p), or with X indices of its rows, (n_pairs, 2).
+    """Return pairs for fitting, given as rows (n_pairs, 2, p) or, with X, as row indices.
 
-    y is 1 for similar pairs and -1 for others; without y all are similar. Pairs of weight 0 are
-    left out.
+    Indices have shape (n_pairs, 2). y is 1 for similar pairs and -1 for others; without y, all
+    pairs are similar. Pairs of weight 0 are left out.
     """
     stacked = X is None
     if stacked:
@@ -172,8 +172,8 @@ def _refuse_idle(numbers: np.ndarray, name: str) -> None:
 def unstacked(X: Any, numbers: Any, y: Any, name: str, width: int) -> tuple[Any, Any, Any]:
     """Return rows, the row indices of each pair or triplet, and y.
 
-    If X is (n, width, p), it holds these rows; equal ones are merged, and y may be the second
-    argument. Any other X is returned unchanged.
+    If X is (n, width, p), it holds the rows of the pairs or triplets. Equal rows are then merged,
+    and y may take the place of `numbers`. Any other X is returned unchanged.
     """
     if len(_shape(X, "X")) != 3:
         return X, numbers, y
@@ -192,7 +192,7 @@ def unstacked(X: Any, numbers: Any, y: Any, name: str, width: int) -> tuple[Any,
 
 
 def check_pair_labels(y: Any, n_pairs: int) -> np.ndarray:
-    """Return which pairs are similar: y is 1 or -1."""
+    """Return which pairs are similar: those whose y is 1, not -1."""
     y = column_or_1d(y)
     if y.shape != (n_pairs,) or not np.isin(y, (-1, 1)).all():
         is_binary = (y == 0).any() and np.isin(y, (0, 1)).all()
@@ -249,7 +249,7 @@ def _refuse_repeats(numbers: np.ndarray, name: str) -> None:
 
 
 def _first_repeat(numbers: np.ndarray) -> tuple[int, int] | None:
-    """Return the first pair or triplet that contains a row twice, and that row, or None."""
+    """Return the index of the first pair or triplet with a row twice, and that row, or None."""
     ordered = np.sort(numbers, axis=1)
     twice = ordered[:, 1:] == ordered[:, :-1]
     if not twice.any():
@@ -273,9 +273,10 @@ def check_pair_weights(weights: Any, n_pairs: int, name: str = "weights") -> np.
 
 
 def distinct_rows(tuples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows of some pairs or triplets, and the row indices of each."""
+    """Return the distinct rows of pairs, triplets or quadruplets, and the row indices of each."""
     rows = tuples.reshape(-1, tuples.shape[2])
-    # First by their bytes: sorting all rows would take long if most occur in many tuples.
+    # Merge equal rows by their bytes first: sorting all rows would be slow if most of them occur
+    # in many tuples.
     codes: dict[bytes, int] = {}
     numbers = np.array([codes.setdefault(row.tobytes(), len(codes)) for row in rows])
     some = np.unique(numbers, return_index=True)[1]

@@ -93,9 +93,9 @@ def known_labels(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def merged_labels(y: np.ndarray) -> tuple[np.ndarray, dict[str, list[str]]]:
     """Return labels with merged spellings, and the spellings that were merged.
 
-    Text is stripped, "1.0" becomes "1", and blank text None. The second result has the spellings of
-    each label that has several, e.g. {"yes": ["yes", "yes "]}. If some labels are text, all become
-    text. Other labels, and booleans, stay unchanged.
+    Text is stripped, "1.0" becomes "1", and blank text becomes None. The second result has the
+    spellings of each label that has several, e.g. {"yes": ["yes", "yes "]}. If some labels are
+    text, all become text; otherwise labels stay unchanged.
     """
     known = np.flatnonzero(~is_missing(y))
     if not any(isinstance(label, str) for label in y[known].tolist()):
@@ -122,7 +122,7 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 "y mixes strings with other labels: give all labels one type, e.g. y.astype(str)."
             )
         y = np.array(y.tolist())
-    # infinite labels raise an error; many small classes, such as products, need no warning
+    # without warnings: infinite labels raise an error, and many small classes may be intended
     with np.errstate(invalid="ignore"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The number of unique classes")
         try:
@@ -167,8 +167,8 @@ _ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float3
 def refuse_foreign(array: Any, name: str = "X") -> None:
     """Raise a TypeError with the remedy for foreign arrays.
 
-    These are Dask collections, torch tensors, and arrays that `array_api_dispatch` would not
-    convert.
+    These are Dask collections, torch tensors, and arrays on which scikit-learn would compute in
+    their own namespace.
     """
     library = type(array).__module__.partition(".")[0]
     remedy = _REMEDIES.get(library)
@@ -182,7 +182,7 @@ def refuse_foreign(array: Any, name: str = "X") -> None:
 
 
 def refuse_no_rows(X: Any) -> None:
-    """Raise a ValueError if X has features but no rows."""
+    """Raise a ValueError if X has no rows."""
     shape = getattr(X, "shape", (len(X),) if isinstance(X, list) else None)
     if shape is not None and len(shape) and shape[0] == 0:
         raise ValueError(f"X has 0 rows (shape {tuple(shape)}): give at least one.")
@@ -207,7 +207,7 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
 def _name_cells(X: Any, reader: str, error: Exception, gaps_allowed: bool) -> None:
     """Raise a ValueError with location and remedy if X contains words, dates or NaN.
 
-    `reader` is the name of the estimator that needs numbers.
+    `reader` is the name of what needs numbers, usually an estimator.
     """
     found: dict[str, list[str]] = {}
     gaps = []
@@ -247,7 +247,7 @@ def _columns_of(X: Any) -> list[tuple[str, np.ndarray]]:
 
 
 def _first_word(cells: np.ndarray) -> str | None:
-    """Return the first cell that is text but not a number."""
+    """Return the first cell that is text but not a number, or None."""
     for cell in cells.ravel().tolist() if cells.dtype.kind in "OUST" else []:
         if isinstance(cell, str):
             try:
@@ -339,9 +339,9 @@ def rows_of(X: Any, numbers: np.ndarray) -> Any:
     """Return rows of an array, list, data frame or sparse matrix, or labels, by index."""
     if issparse(X):  # of any format; most cannot be indexed
         return csr_array(X)[numbers]
-    if hasattr(X, "_from_sequence"):  # an array of pandas, such as frame["label"].values
+    if hasattr(X, "_from_sequence"):  # a pandas array, such as frame["label"].values
         return X[numbers]
-    is_frame = hasattr(X, "to_pandas") and hasattr(X, "columns")  # of polars or pyarrow
+    is_frame = hasattr(X, "to_pandas") and hasattr(X, "columns")  # from polars or pyarrow
     return _safe_indexing(X.to_pandas() if is_frame else X, numbers)
 
 
@@ -391,10 +391,9 @@ def validate_target_rows(
 
 
 def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return X for fitting (see `validate_rows`), and real-valued targets, float64 of (n,) or (n,
-    q).
+    """Return X for fitting (see `validate_rows`), and real-valued float64 targets.
 
-    NaN means no target. The others must vary.
+    Targets have shape (n,) or (n, q). NaN means no target; the other values must vary.
     """
     refuse_foreign(y, "y")
     if y is not None:
@@ -426,7 +425,7 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
     refuse_foreign(X)
     finite = "allow-nan" if missing else True
     try:
-        # checking for infinite values sums numbers near 1e308
+        # the check for infinite values sums all entries, and numbers near 1e308 overflow
         with np.errstate(over="ignore", invalid="ignore"):
             X = canonical_csr(check_array(widened(X), ensure_all_finite=finite, **_ROWS))
     except (ValueError, TypeError) as error:
@@ -452,7 +451,7 @@ def validate_affinity(
     Raises
     ------
     TypeError
-        If it is a Dask collection or a torch tensor.
+        If it is a Dask collection, a torch tensor or another foreign array.
     ValueError
         If it is not a finite symmetric n x n matrix, has negative weights without `signed`, or
         weights whose squares overflow or vanish.
@@ -538,7 +537,7 @@ def check_spread(X: Any, names: Sequence[str] = (), *, constant: bool = False) -
 
 
 def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
-    """Raise an error that lists the choices if `value` is none of them."""
+    """Raise a ValueError that lists the choices if `value` is none of them."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
 

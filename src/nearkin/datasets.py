@@ -1,4 +1,4 @@
-"""Real data sets that need no download, and a toy data set of the papers.
+"""Real data sets that need no download, and a toy data set from the papers.
 
 Real data sets have names for their features and classes, which makes tables of results readable.
 Four come from scikit-learn; balance_scale is generated from the rule that UCI's file follows.

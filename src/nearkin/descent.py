@@ -1,7 +1,8 @@
 """Descent: from a function that returns (value, gradient) to a frozen result with a diagnosis.
 
-`lbfgs` takes the function itself, `lbfgs_rounds` one whose neighbours are searched again from time
-to time. `adam` only needs estimates, each from another part of the data.
+`lbfgs` takes the function itself, and `lbfgs_rounds` a function that depends on neighbours, which
+are searched again from time to time. `adam` only needs estimates, each from a different part of the
+data.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-Value = tuple[float, np.ndarray]  # and its gradient
+Value = tuple[float, np.ndarray]  # a value and its gradient
 OnIteration = Callable[[np.ndarray], bool] | None
 
 ROUND = 15  # iterations after which neighbours are searched again
@@ -25,7 +26,7 @@ RECENT, PAST = 0.9, 0.999  # decay of Adam's running means, the usual values
 class Status(enum.IntEnum):
     """How a descent ended; the first four values are those of SciPy's L-BFGS-B."""
 
-    CONVERGED = 0  # the value or the gradient has almost stopped changing
+    CONVERGED = 0  # the value has almost stopped changing, or the gradient is almost 0
     MAX_ITER = 1  # the maximum number of iterations was reached
     STALLED = 2  # no lower value was found within machine precision
     STOPPED = 99  # a callback requested it
@@ -41,8 +42,11 @@ class Momentum(NamedTuple):
     Attributes
     ----------
     mean : ndarray
+        Of the gradients.
     square : float
+        Of their squared norms.
     n_steps : int
+        Number of steps so far.
     """
 
     mean: np.ndarray
@@ -159,23 +163,29 @@ def lbfgs_rounds(
     on_iteration: OnIteration = None,
     finish_exactly: bool = False,
 ) -> DescentResult:
-    """Minimize a loss that depends on neighbours by `lbfgs`, updating these every 15 iterations.
+    """Minimize a loss by `lbfgs`, updating the neighbours it depends on every 15 iterations.
 
     A round lowers the loss for its initial neighbours, and might do so by letting other rows come
     close. Two points are therefore compared by the loss with the neighbours of each. A round that
-    has not lowered *this* loss is undone and ends the descent.
+    has raised *this* loss is undone and ends the descent.
 
     Parameters
     ----------
     loss : function `loss(x, neighbors)` of the point and of its neighbours
-        Returns the value and the gradient; with None it finds the neighbours itself, or needs none.
+        Returns the value and the gradient; without neighbours (None), it finds them itself or needs
+        none.
     look_up : function of the point
         Returns its neighbours, or None if the loss with None is as fast: one more round then runs
         to the end.
     finish_exactly : bool, default=False
-        Whether a round that was undone is followed by one with None.
+        Whether an undone round is followed by a last one with None.
     start, max_iter, tol, on_iteration
-        See `lbfgs`; over all rounds.
+        See `lbfgs`. `max_iter` counts the iterations of all rounds.
+
+    Returns
+    -------
+    DescentResult
+        As from `lbfgs`, with the iterations of all rounds.
     """
     neighbors = look_up(start)
     value = np.inf if neighbors is None else loss(start, neighbors)[0]
@@ -221,7 +231,7 @@ def adam(
     memory: Momentum | None = None,
     on_iteration: OnIteration = None,
 ) -> DescentResult:
-    """Minimize a function of which only estimates are known, by steps against their mean gradient.
+    """Minimize a function of which only estimates are known, by steps against the mean gradient.
 
         x <- x - step(t) mean(gradient) / sqrt(mean(||gradient||^2))
 
@@ -255,7 +265,7 @@ def adam(
     x = start.astype(np.float64)
     mean, square, n_steps = memory or Momentum(np.zeros_like(x))
     values: list[float] = []
-    means: list[float] = []  # of every iteration
+    means: list[float] = []  # of the values within every iteration
     status = Status.MAX_ITER
     try:
         while len(means) < max_iter and status is Status.MAX_ITER:
@@ -265,7 +275,7 @@ def adam(
                 mean = RECENT * mean + (1 - RECENT) * gradient
                 square = PAST * square + (1 - PAST) * float(np.sum(gradient**2))
                 n_steps += 1
-                # both are corrected for the bias of their start at 0
+                # both running means are corrected for the bias from their start at 0
                 typical = (square / (1 - PAST**n_steps)) ** 0.5
                 if typical > 0:
                     x = x - step(t) * (mean / (1 - RECENT**n_steps) / typical)

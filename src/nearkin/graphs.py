@@ -17,7 +17,7 @@ from sklearn.preprocessing import normalize
 def binary(G: csr_array, copies: np.ndarray | None = None) -> csr_array:
     """Return weight 1 for every listed neighbour, including duplicates at distance 0.
 
-    With `copies`, return these numbers of pairs that each listed one represents.
+    With `copies`, the number of pairs that each listed pair represents, return these numbers.
     """
     weights = np.ones(G.nnz) if copies is None else copies
     return csr_array((weights, G.indices, G.indptr), shape=G.shape)
@@ -33,11 +33,10 @@ def heat_kernel(
     *,
     cut: float = LEAST_WEIGHT,
 ) -> csr_array:
-    """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean
-    d^2.
+    """Return `exp(-d^2 / t)` for every listed distance d; `bandwidth` t, by default the mean d^2.
 
-    With `copies`, the number of pairs that each listed one represents, the mean is over all these
-    pairs, and the weight is their sum.
+    With `copies`, the number of pairs that each listed pair represents, the mean is over all these
+    pairs, and the weights of those that a listed pair represents are added.
 
     An infinite t gives weight 1. Weights below `cut` are set to 0: in scatters they are lost in the
     rounding of larger ones, and a row with only such edges would count as a direction of its own.
@@ -62,16 +61,14 @@ def mean_weights(G: csr_array) -> csr_array:
 def scaled_weights(squared: np.ndarray, product: np.ndarray | float) -> np.ndarray:
     """Return `exp(-d^2 / (s_i s_j))` from squared distances and products of scales.
 
-    If a product is 0, it is the limit.
+    Where a product is 0, the weight is the limit for products towards 0.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(squared > 0, np.exp(-squared / product), 1.0)
 
 
 def kth_distance(G: csr_array, k: int) -> np.ndarray:
-    """Return the distance of every row to its k-th listed neighbour, or to its last; 0 if there is
-    none.
-    """
+    """Return the distance of every row to its k-th (or last) listed neighbour; 0 without any."""
     lengths = np.diff(G.indptr)
     last = G.indptr[:-1] + np.minimum(k, lengths) - 1
     distances = np.zeros(len(lengths))
@@ -103,11 +100,11 @@ def normalized_laplacian(W: csr_array) -> csr_array:
 
 
 def indicators(component: np.ndarray, scale: np.ndarray) -> csr_array:
-    """Return a column of unit length for every component 0, 1, ...: `scale` on its rows, 0
-    elsewhere.
+    """Return a column of unit length for every component 0, 1, ....
 
-    With the components of W, the columns span the null space of its Laplacian (scale 1), or of the
-    normalized one (scale `sqrt(d)`, where d is the degree, or 1 for an isolated row).
+    It is proportional to `scale` on the rows of the component, and 0 elsewhere. With the components
+    of W, the columns span the null space of its Laplacian (scale 1), or of the normalized one
+    (scale `sqrt(d)`, where d is the degree, or 1 for an isolated row).
     """
     n, lengths = len(component), np.sqrt(np.bincount(component, scale**2))
     return csr_array(

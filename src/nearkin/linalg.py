@@ -33,7 +33,7 @@ def eigh(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return `scipy.linalg.eigh(A)`: ascending eigenvalues, and eigenvectors.
 
-    A subset includes its ends.
+    `subset_by_index` includes both ends.
     """
     try:
         return linalg.eigh(A, subset_by_index=subset_by_index, driver=driver)
@@ -45,7 +45,7 @@ def eigh(
 
 
 def lstsq(A: np.ndarray, B: np.ndarray) -> Any:
-    """Return the shortest X that minimizes ||AX - B||, like `scipy.linalg.lstsq`."""
+    """Return the X of minimum norm that minimizes ||AX - B||, like `scipy.linalg.lstsq`."""
     try:
         return linalg.lstsq(A, B)[0]
     except LinAlgError:
@@ -54,6 +54,6 @@ def lstsq(A: np.ndarray, B: np.ndarray) -> Any:
 
 
 def row_signs(A: np.ndarray) -> np.ndarray:
-    """Return a sign for every row of A (m, p), (m, 1), that makes its largest entry positive."""
+    """Return signs (m, 1) of the rows of A (m, p) that make the largest entry of each positive."""
     largest = np.take_along_axis(A, np.abs(A).argmax(axis=1)[:, None], axis=1)
     return np.where(largest < 0, -1.0, 1.0)

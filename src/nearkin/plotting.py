@@ -1,5 +1,4 @@
-"""Displays as in scikit-learn: a Display holds the data, `from_...` computes them, `plot` draws
-them.
+"""Displays like those of scikit-learn: `from_...` computes the data, and `plot` draws them.
 
 `plot` draws on the matplotlib axes `ax`, by default on a new figure, and sets `ax_` and `figure_`.
 Every map is drawn with its k-NN score on held-out rows, since a map of its training rows separates
@@ -76,8 +75,8 @@ STYLES: tuple[dict[str, Any], ...] = (
     {"color": COLORS[1], "linewidth": 1, "markersize": 4},
 )
 KEY = ("along the direction in which the values differ most", "along the second", "missing value")
-DATES = f" ({DAYS})"  # suffix of the name of such a curve
-LAST_DAY, LONG_SPAN = 2.9e6, 365  # in the year 9909; span in days from which months suffice
+DATES = f" ({DAYS})"  # suffix of the name of a curve over dates
+LAST_DAY, LONG_SPAN = 2.9e6, 365  # in the year 9909; span in days beyond which months suffice
 LEAST_REACH = 0.04  # of a curve, relative to the largest
 # A vote from this distance has nearly the full weight: if no column moves rows farther, bars and
 # curves should look small.
@@ -112,10 +111,9 @@ class ColumnsDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, n_curves: int = 6, ax: Any = None) -> ColumnsDisplay:
-        """Draw a fitted `NCAClassifier` or `NCARegressor`, with curves of the columns that matter
-        most.
+        """Draw a fitted `NCAClassifier` or `NCARegressor`, with curves of its main columns.
 
-        Each column gets one curve before other parts of dates are drawn.
+        Each column gets one curve before a date gets a second one, for another of its parts.
         """
         if not hasattr(estimator, "curves"):
             raise TypeError(
@@ -251,9 +249,7 @@ def _draw_curve(ax: Any, name: str, curve: Curve) -> None:
 
 
 def _tick_places(n: int, write: Callable[[np.ndarray], list[str]], n_letters: int) -> np.ndarray:
-    """Return which of n points below a panel get a label: the ends, and as many as fit between
-    them.
-    """
+    """Return which of n points below a panel get a label: the ends, and what fits in between."""
     for n_ticks in range(min(N_TICKS, n), 2, -1):
         places = np.linspace(0, n - 1, n_ticks).round().astype(int)
         lengths = np.array([len(text) for text in write(places)])
@@ -296,10 +292,10 @@ def _draw_levels(ax: Any, levels: Levels) -> None:
 
 # Displays of spectra, rankings and features.
 
-# From dark blue to yellow in even steps, also for colour-blind readers and in greyscale; both ends
-# are outlined.
+# From dark blue to yellow in steps that look even, also to colour-blind readers and in greyscale.
+# Dots are outlined, so that both ends can be seen.
 SEQUENTIAL = "cividis"
-# Drawing of a score: its factor, the title, and the axis label.
+# How a score is drawn: its factor, the title, and the axis label.
 SCORES = {
     "accuracy": (100, "Accuracy", "held-out rows right (%)"),
     "balanced_accuracy": (
@@ -363,11 +359,10 @@ class SpectrumDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class RankingDisplay(Display):
-    """The ranking of a comparison: mean scores, fold scores, and the raw features as reference
-    line.
+    """The ranking of a comparison: mean and fold scores, and a line for the raw features.
 
-    The automatic choice is a diamond. Predictors of other kinds are below a dividing line; the mean
-    of one far off is written at the edge.
+    The automatic choice is a diamond. Predictors of other kinds are below a dividing line; if the
+    mean of one is far off, it is written at the edge.
     """
 
     comparison: Comparison
@@ -382,7 +377,7 @@ class RankingDisplay(Display):
         factor, title, label = SCORES[found.score.name]
         rows = found.ranking()
         for position, row in enumerate(rows):
-            # a constant far off must not squeeze the others
+            # a reference far off must not squeeze the others
             if position == len(found.results):
                 ax.margins(x=0.3)
                 low, high = ax.get_xlim()
@@ -480,11 +475,11 @@ def feature_stretch(components: np.ndarray) -> np.ndarray:
 
 MAX_LEGEND = 12  # classes; with more, each is labelled at its rows
 MANY_NAMES, MAX_NAMED = 30, 100  # with more, labels are small; maximum number of labels
-N_PLAIN = 600  # rows that are drawn in full size; with more, dots are smaller and more transparent
+N_PLAIN = 600  # rows that are drawn at full size; with more, dots are smaller and more transparent
 N_VECTORS = 2000  # with more, the dots are rasterized in SVG and PDF files
 DOT, LEAST_DOT = 22, 1.5  # in square points
 OPACITY, LEAST_OPACITY = 0.75, 0.4
-LARGE = 1000  # from which on a score of numbers has no decimals
+LARGE = 1000  # a score of at least this is written without decimals
 TITLE_WIDTH = 0.9  # relative to the width of the axes; longer titles have two lines
 STAR, RING = 6, 3  # relative to the size of a dot
 N_ANGLES, FROM_FRAME = 16, 4  # directions for moving labels apart; least distance from the frame
@@ -514,7 +509,7 @@ class Ground:
     def of(cls, ax: Any) -> Ground:
         """Return the background of some axes.
 
-        If it is transparent, a page is assumed on which matplotlib's texts are readable.
+        If it is transparent, a page on which matplotlib's texts are readable is assumed.
         """
         from matplotlib import rcParams
 
@@ -530,7 +525,7 @@ class Ground:
 
     @property
     def grey(self) -> np.ndarray:
-        """On white, this is `GREY`."""
+        """A mixture of background and ink; on white, it is `GREY`."""
         return self.mixed(self.color, 1 - _rgb(GREY)[0])
 
     def mixed(self, color: Any, share: float) -> np.ndarray:
@@ -585,7 +580,9 @@ class EmbeddingDisplay(Display):
         Score of the vote of the training rows for these rows, in the same coordinates; None if the
         labels are predictions.
     vote : Vote
+        The vote that was scored, for the title.
     name : str
+        Name of the map, for the title.
     task : {"classification", "regression"}, default="classification"
         Whether the labels are classes or numbers.
     score_name : str, default=None
@@ -641,7 +638,7 @@ class EmbeddingDisplay(Display):
         estimator : transformer
             E.g. `make_pipeline(StandardScaler(), DNE(2))`. If there are more than two components,
             the first two are drawn and scored, and the score in all of them is the second title
-            line. If the (last step of the) estimator has a method `space(X)` that returns the rows
+            line. If the estimator (or its last step) has a method `space(X)` that returns the rows
             in a space of its own, (n, m), the second line is the score there.
         X : array or sparse matrix of shape (n, p)
         y : array of shape (n,)
@@ -657,7 +654,13 @@ class EmbeddingDisplay(Display):
         mark_errors : bool, default=False
             Whether to ring the rows for which the vote is wrong; for classes only.
         name : str, default=None
-            For the title; None takes the name of the (last) class.
+            For the title; None takes the class name of the estimator (or its last step).
+        ax : matplotlib Axes, default=None
+            Where to draw; None creates a new figure.
+
+        Returns
+        -------
+        EmbeddingDisplay
         """
         y = np.asarray(y)
         if mark_errors and named_task(task) != CLASSIFICATION:
@@ -692,7 +695,7 @@ class EmbeddingDisplay(Display):
         Parameters
         ----------
         X_new : array, sparse matrix or data frame of shape (n_new, p)
-            Rows in the format that the estimator was fitted to; it places them.
+            Rows in the format to which the estimator was fitted, which places them.
         y_new : array of shape (n_new,), default=None
             Their labels, None or NaN if missing. A star has the colour of its class or number. A
             new class gets a colour of its own; an unlabelled row has the background colour.
@@ -766,7 +769,7 @@ class EmbeddingDisplay(Display):
             self._name_classes(ax)
 
     def _in_picture(self, Z: np.ndarray, places: Any) -> np.ndarray:
-        """Return points (n, 2); in one dimension, the second one is that of the class or number."""
+        """Return points (n, 2); for a 1-D map, `places` of classes or numbers come second."""
         if self._is_plane:
             return Z
         spread = 0.3 * self._has_classes
@@ -984,8 +987,9 @@ def _marker(number: int, size: float) -> dict[str, Any]:
 
 
 def _separate(ax: Any, names: list[Any]) -> None:
-    """Separate overlapping annotations in the current layout, and connect moved ones to their
-    points.
+    """Separate overlapping annotations in the current layout; connect moved ones to their points.
+
+    A line is drawn only if an annotation has left its point.
     """
     layout = ax.figure.get_layout_engine()
     if layout is not None:
@@ -1017,7 +1021,7 @@ def separated(at: np.ndarray, sizes: np.ndarray, within: np.ndarray) -> np.ndarr
     """Return box centres near the given ones such that no two boxes overlap, where feasible.
 
     One after the other, each box takes the nearest free position on circles around its own; a box
-    without a free position is not moved. For n boxes it takes O(n^2) for each of some thousand
+    without a free position is not moved. For n boxes this takes O(n^2) for each of a few thousand
     positions.
 
     Parameters

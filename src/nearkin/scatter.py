@@ -69,8 +69,9 @@ def _sparse_scatter(X: csr_array, L: csr_array) -> np.ndarray:
 
 
 def scatter_operator(X: Any, L: csr_array) -> LinearOperator:
-    """Return `v -> X' (L (X v))` without forming the matrix, for many features and few
-    eigenvectors.
+    """Return the operator `v -> X' (L (X v))`, without forming the matrix.
+
+    It is for many features and few eigenvectors.
     """
     X = X.astype(np.float64) if issparse(X) else centre(X)
     p = X.shape[1]
@@ -107,10 +108,9 @@ def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
 
 
 def group_means(X: Any, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
-    """Return the mean of every group 0, 1, ..., dense of shape (c, p), relative to a typical row of
-    X.
+    """Return the mean of every group 0, 1, ..., relative to a typical row of X.
 
-    A constant feature is exactly 0.
+    The result is dense, of shape (c, p). A constant feature is exactly 0.
     """
     relative = _about_anchors(X, np.zeros_like(codes))
     return dense_float64(_means(X, relative, codes, _weights(X, sample_weight)))
@@ -159,8 +159,7 @@ def pair_covariances(
 def local_fisher_scatters(
     X: Any, codes: np.ndarray, scales: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return LFDA's S_w and S_b from the scatters of the single classes, all with nonnegative
-    weights.
+    """Return LFDA's S_w and S_b, from scatters of single classes with nonnegative weights.
 
     With B the scatter of the class means, F_c Fisher's scatter of class c (weights 1 / n_c) and S_c
     the local one (weights a_ij / n_c): S_w = sum_c S_c and S_b = B + sum_c (1 - n_c/n)(F_c - S_c).
@@ -211,15 +210,13 @@ Relative = Callable[[Any], Any]
 
 
 def _about_anchors(X: Any, group: np.ndarray) -> Relative:
-    """Return a function of some rows of X, which returns them relative to a typical row of their
-    group.
+    """Return a function that returns given rows of X relative to a typical row of their group.
 
     Groups are connected components of the graph, or classes; the result is float64. This preserves
     differences within groups, and makes exactly 0 whatever does not differ within any group, such
     as a feature that only isolated rows have, or the distance between classes in a same-class
     graph. Otherwise its rounding errors would count as scatter. The typical row is the one nearest
-    to the overall mean; for sparse rows, it is the one with the fewest and smallest entries, so
-    that they stay sparse.
+    to the overall mean. Of sparse rows, it is the shortest, so that they stay sparse.
     """
     if issparse(X):
         X = X.astype(np.float64)
@@ -248,7 +245,7 @@ def _about_means(X: Any, codes: np.ndarray, w: np.ndarray) -> np.ndarray:
 def _means(X: Any, relative: Relative, codes: np.ndarray, w: np.ndarray) -> Any:
     """Return the weighted mean of every group of the relative rows, sparse for sparse X.
 
-    It is 0 if all weights are.
+    The mean of a group without weight is 0.
     """
     total = np.bincount(codes, w)[codes]
     share = csr_array((w / np.where(total > 0, total, 1.0), codes, np.arange(len(w) + 1)))
@@ -266,8 +263,8 @@ def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Relative) -> np.ndar
     return parallel_sum(term, row_blocks(*X.shape), X.size)
 
 
-# The span of the rows, exactly converted in both directions, so that for p > n no p x p matrix is
-# formed.
+# The span of the rows, with lossless conversion in both directions, so that for p > n no p x p
+# matrix is formed.
 
 RANK_TOLERANCE = 1e-10
 
@@ -296,17 +293,15 @@ class RowSpace:
         return self.to_features(np.eye(self.coordinates.shape[1])).T
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
-        """Return the directions V (r, m) as rows of features (m, p), the largest entry of each
-        positive.
+        """Return directions V (r, m) as rows of features (m, p).
 
-        Additional rows of V are coordinates in the `complement` of the span.
+        The largest entry of each is positive. Additional rows of V are coordinates in the
+        `complement` of the span.
         """
         return self.back_project_pairs(V, V[:0])[0]
 
     def back_project_pairs(self, V: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return `back_project(V)` and, as rows of the same signs, the corresponding columns of G
-        (c, m).
-        """
+        """Return `back_project(V)`, and the columns of G (c, m) as rows with the same signs."""
         components = V.T
         if self.to_features is not None:
             r = self.coordinates.shape[1]
@@ -317,9 +312,7 @@ class RowSpace:
         return components, G.T
 
     def complement(self, m: int) -> np.ndarray:
-        """Return m orthonormal rows (m, p) outside the span: directions in which the rows do not
-        vary.
-        """
+        """Return m orthonormal rows (m, p) outside the span, in which the rows of X do not vary."""
         r, p = self.basis.shape
         start = np.random.default_rng(0).standard_normal((p, m))
         return qr(np.hstack([self.basis.T, start]), mode="economic")[0][:, r:].T
@@ -328,8 +321,8 @@ class RowSpace:
 def row_space(X: Any, *, centred: bool = True) -> RowSpace:
     """Return the rows of X in as few coordinates as possible, exactly, by a thin SVD if p > n.
 
-    It is free for p <= n and costs O(n^2 p) for p > n. Directions below 1e-10 of the largest
-    singular value are dropped. `centred=False`, for criteria that depend on the origin, takes the
+    It is free for p <= n and costs O(n^2 p) for p > n. Directions with singular values below 1e-10
+    of the largest are dropped. `centred=False`, for criteria that depend on the origin, takes the
     span of the rows without centring.
     """
     n, p = X.shape
@@ -355,9 +348,7 @@ def row_space(X: Any, *, centred: bool = True) -> RowSpace:
     r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - centred)
 
     def to_features(E: np.ndarray) -> np.ndarray:
-        """Return Q V E; Q (p, n), with orthonormal columns, stays a product of Householder
-        reflections.
-        """
+        """Return Q V E, where Q (p, n), with orthonormal columns, is kept as reflections."""
         QE = np.zeros((p, E.shape[1]), order="F")
         QE[:n] = Vt[:r].T @ E
         size = int(dormqr("L", "N", reflectors, tau, QE[:, :1], -1)[1][0]) * max(1, E.shape[1])
@@ -392,13 +383,13 @@ def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def span_basis(R: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis (p, r) of the span of the centred rows, from the factor R (., p +
-    1).
+    """Return an orthonormal basis (p, r) of the span of the centred rows.
 
-    Directions are dropped if their singular value is below 1e-10 of the largest, after every
-    feature is scaled to unit length, so that the result does not depend on the units of the
-    features. This raises a warning, unless they are rounding errors of entries about this mean. The
-    basis is the identity if all p are kept, and exactly 0 for a constant feature.
+    R, of p + 1 columns, is their `triangular_factor`. Directions are dropped if their singular
+    value is below 1e-10 of the largest, after every feature is scaled to unit length, so that the
+    result does not depend on the units of the features. A warning is issued unless these directions
+    are rounding errors of entries about this mean. The basis is the identity if all p are kept, and
+    exactly 0 for a constant feature.
     """
     size, R = abs(R[0, 0]), R[1:, 1:]  # size: square root of the number of rows
     unit = np.linalg.norm(R, axis=0)

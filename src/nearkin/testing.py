@@ -31,7 +31,7 @@ def check_gradient(
         Takes an array in the shape of start; returns the value and the gradient, which has the same
         shape.
     start : array of floats
-        Where to check. Not at a minimum, where the gradient is dominated by rounding.
+        Where to check. It should not be a minimum, where rounding dominates the gradient.
     tol : float, default=1e-6
         Maximum error of an entry, relative to the largest entry of the gradient.
 
@@ -92,7 +92,7 @@ def check_embedding(estimator: Any, *, skip: tuple[str, ...] = ()) -> None:
     ----------
     estimator : LinearEmbedding
         A few iterations of a descent are enough; it need not converge.
-    skip : tuple of str
+    skip : tuple of str, default=()
         Names of checks that the method cannot pass.
 
     Raises

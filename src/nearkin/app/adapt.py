@@ -147,9 +147,9 @@ def _check(options: argparse.Namespace) -> None:
 def _read(
     options: argparse.Namespace,
 ) -> tuple[VectorTable, VectorTable, Judgements, Judgements, list[str]]:
-    """Return the vectors, those of queries (possibly the same), the judgements, and notes.
+    """Return the vectors, those of queries (possibly the same), judgements twice, and notes.
 
-    The judgements are all of them, and the part used in the comparison.
+    The judgements are first all of them, then the part used in the comparison.
     """
     if Path(options.table).is_dir():
         if options.label is None:

@@ -133,7 +133,8 @@ def save_adapter(adapter: SavedAdapter, path: Path) -> None:
 def load_adapter(path: str | Path) -> SavedAdapter:
     """Return the adapter in a file.
 
-    A TableError says what is wrong if there is none, or one that is damaged or newer.
+    Raise a TableError that says what is wrong if the file holds none, is damaged, or was written by
+    a newer nearkin.
     """
     with saved_parts(path, "adapt") as (header, arrays):
         if "adapter" not in header:

@@ -29,7 +29,8 @@ FORMAT = 1
 MAX_LISTED = 50  # groups of twins, far rows and columns
 SAID_TWINS, SAID_FAR = 5, 5  # on the console
 MOST_NEAREST = 3  # rows named on the console
-# labels of one class that are probably wrong, their share of all such labels, share of this class
+# A class is named as rare if at least so many labels are probably wrong, at least this share of
+# them are of this class, and at most this share of the rows are.
 FEWEST_OF_RARE, NEARLY_ALL, MOST_RARE = 5, 0.9, 0.2
 OVERLAP = 0.3  # from this share of wrong labels on, classes more likely overlap
 

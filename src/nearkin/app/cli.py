@@ -2,8 +2,7 @@
 `adapt`, `match`, `migrate`, `export`.
 
 Results go to standard output; progress, remarks and errors go to standard error. Everything that
-help and invalid options need is here and in the modules of options, and nothing else is loaded for
-it.
+help and invalid options need is here, in `endings` and in `places`; nothing else is loaded for it.
 """
 
 from __future__ import annotations
@@ -710,7 +709,7 @@ def _not_understood(options: argparse.Namespace, surplus: Sequence[str]) -> str:
     if first.startswith("-"):
         close = difflib.get_close_matches(first.partition("=")[0], list(known), n=1)
         meant = f": did you mean {close[0]}?" if close else ""
-    elif command == "match" and options.index is None:  # argparse puts it nowhere else
+    elif command == "match" and options.index is None:  # argparse takes B only right after A
         meant = f": did you mean {options.table} {first}, both before the options?"
     elif command in MEANT:
         option = MEANT[command]

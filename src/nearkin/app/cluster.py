@@ -28,10 +28,10 @@ LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 @contextmanager
 def cluster(address: str | None) -> Iterator[Any]:
     """Yield a client of the cluster at an address, or of local processes, one per core."""
-    # otherwise it reports tasks cut off by an interruption
+    # asyncio would report tasks cut off by an interruption
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
-        # a model travels with the tasks that need it, so that no worker can lose it
+        # graphs are large: a model travels with its tasks, so that no worker can lose it
         stack.enter_context(config.set({LARGE_GRAPH: "1 PiB"}))
         if not address:
             with deaf_processes():
@@ -57,9 +57,7 @@ def for_each_file(
     *more: Any,
     **options: Any,
 ) -> Iterator[Any]:
-    """Call a function for every file of a folder on the workers, and yield the results in any
-    order.
-    """
+    """Call a function on the workers for every file of a folder; yield results in any order."""
     files, done = folder.files, 0
     futures = client.map(function, files, *more, pure=False, **options)
     sizes = {future.key: file.stop for future, file in zip(futures, files, strict=True)}
@@ -73,9 +71,9 @@ def for_each_file(
 def write_folder(
     folder: Folder, target: Path, client: Any, progress: Progress, mapping: Mapping, **options: Any
 ) -> Counter[str]:
-    """Let the workers write one file for every file of a folder, of the same name, into `target`.
+    """Let the workers write a file of the same name into `target` for every file of a folder.
 
-    Returns the number of missing cells of each column. `mapping` and `options` are those of
+    Return the number of missing cells of each column. `mapping` and `options` are those of
     `write_file`.
     """
     target = target.absolute()  # workers may have another working directory

@@ -135,7 +135,7 @@ def draw_model(model: Model, path: Path) -> None:
 
 
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
-    """Read rows, compute columns from them and write these."""
+    """Read rows, compute columns from them and write the columns."""
     output, suffix = table_output(options)
     is_prediction = options.command == "predict"
     model = load_model(options.model)
@@ -243,7 +243,7 @@ def _say_what_is_unlike(
     X: Any,
     columns: dict[str, Any],
 ) -> None:
-    """Report predicted rows that are unlike the training rows and, on request, drift of all."""
+    """Report predicted rows that are unlike the training rows and, on request, their drift."""
     rows = held_out.unfamiliar(columns["familiarity"])
     outputs.note(*unfamiliar_note(rows.tolist(), len(columns["familiarity"])))
     if options.coverage is not None:

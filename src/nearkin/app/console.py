@@ -175,7 +175,7 @@ def describe_adapter(adapter: SavedAdapter, path: str) -> None:
 
 
 def while_reading(options: argparse.Namespace, read: Callable[..., Any]) -> Any:
-    """Read a table, with progress only on a terminal, as it does not take long."""
+    """Read a table, with progress only on a terminal, as reading does not take long."""
     with Progress("%", quiet=options.quiet, lines=False) as progress:
         return read(
             progress=lambda done, total: progress(

@@ -239,9 +239,9 @@ def _split(lines: list[str], separator: str) -> list[list[str]]:
 
 
 def _regularity(records: list[list[str]]) -> float:
-    """Return how many records have the most common number of fields, at least two.
+    """Return the share of records that have the most common number of fields, at least two.
 
-    It is higher if the header has this number, too.
+    Records with one field more or less count half. A header with about this number adds one half.
     """
     widths = [len(record) for record in records]
     several = [width for width in widths if width > 1]

@@ -105,8 +105,9 @@ def _finish(code: Any) -> Any:
 
 @contextmanager
 def signals_raise() -> Iterator[None]:
-    """Let signals raise KeyboardInterrupt and Terminated in this context, to remove incomplete
-    files.
+    """Let signals raise exceptions in this context, so that incomplete files are removed.
+
+    SIGINT raises KeyboardInterrupt, other signals raise Terminated.
     """
 
     def unwind(number: int, frame: Any) -> None:

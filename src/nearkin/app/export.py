@@ -199,9 +199,9 @@ ORDER BY {to_query} LIMIT 10;
 
 
 def _best_match(adapter: SavedAdapter, vectors: str, distance: str) -> str:
-    """Return comments with the query for the best match within a distance, or "".
+    """Return comments with the query for the best match within a distance.
 
-    It is "" if no precision is guaranteed.
+    Return "" if no precision is guaranteed.
     """
     m = adapter.map.n_components_
     limits = {
@@ -257,7 +257,7 @@ def _quoted(name: str, option: str) -> str:
 def threshold_arrays(adapter: SavedAdapter) -> dict[str, np.ndarray]:
     """Return "precisions" and "thresholds", the lowest cosine of a match for each.
 
-    The result is empty if none is guaranteed.
+    The result is empty if no precision is guaranteed.
     """
     found = adapter.thresholds()
     numbers = np.array([*found.items()], dtype=np.float32).T
@@ -311,8 +311,9 @@ def _int8_codes(adapter: SavedAdapter) -> Any:
     """Return an index that rounds coordinates to the adapter's codes, without training.
 
     faiss truncates u = 255 (z - a) / d to an integer, and decodes it as a + (u + 1/2) d / 255. With
-    a step of d / 255 = scale / 127, and a half a step below the code -127, u is the code + 127. The
-    remaining level, 128, holds larger values, which are clipped to 127 elsewhere.
+    the step d / 255 = scale / 127 and a = -127.5 steps, half a step below the code -127, u is
+    truncated to the code + 127. The remaining level, 128, holds larger values, which are clipped to
+    127 elsewhere.
     """
     faiss, step = import_faiss(), adapter.scale / LARGEST
     codes = faiss.IndexScalarQuantizer(

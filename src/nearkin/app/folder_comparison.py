@@ -2,7 +2,7 @@
 
 Some rows are held out; all others are used for training, and vote. The training rows are never in
 one place: workers read them block by block, again in every pass. At most 20,000 rows are held out,
-which measure an accuracy to some tenths of a point, so that a run of hours need not be repeated on
+which measure an accuracy to a few tenths of a point, so that a run of hours need not be repeated on
 other splits. They are drawn by row number, before any row is read.
 
 The predictor for tables, whose rows all vote, learns from a sample of the training rows in one
@@ -232,7 +232,7 @@ def compare_folder(options: argparse.Namespace) -> int:
             )
             if is_predictor:
                 model = with_spectrum(model, Z)
-            # voter i is training row i, before which there are held-out rows in the file
+            # voters are counted among the training rows; in the file, held-out rows are in between
             before = held_out - np.arange(len(held_out))
             rows = voters + np.searchsorted(before, voters, side="right")
             model = with_voters(model, Z, rows, codes)
@@ -296,8 +296,9 @@ class Split:
     truth: np.ndarray
 
     def sample(self, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return at most `most` evenly drawn training rows in float64, their classes, and their
-        indices.
+        """Return at most `most` evenly spaced training rows, their classes, and their indices.
+
+        The rows are in float64.
         """
         n = len(self.y)
         rows = np.linspace(0, n - 1, min(most, n)).round().astype(np.int64)
@@ -321,9 +322,7 @@ def cluster_methods(n: int, p: int, seed: int) -> dict[str, Any]:
 
 
 def evaluate_map(name: str, method: Any, split: Split, k: int, progress: Progress) -> MethodResult:
-    """Return the accuracy of the k nearest training rows, after a map or for the raw features
-    (None).
-    """
+    """Return the accuracy of the k nearest training rows, after a map or without one (None)."""
     Z, queries = split.X, split.queries
     start = time.perf_counter()
     if method is not None:
@@ -362,7 +361,7 @@ def evaluate_predictor(
 def evaluate_all(
     methods: dict[str, Any], evaluate: Callable[[str, Any], MethodResult]
 ) -> tuple[list[MethodResult], list[str], bool]:
-    """Return the results of the methods, notes on skipped methods and warnings, and any interrupt.
+    """Return results, notes on skipped methods and on warnings, and whether it was interrupted.
 
     A method that fails is skipped, except the raw features, which come first and are the baseline.
     """

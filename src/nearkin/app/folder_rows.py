@@ -1,7 +1,7 @@
 """Results for the rows of a folder: for every Parquet file another one, written in batches.
 
-It contains coordinates or predictions. Workers of a cluster process one file at a time, and only
-see the two files.
+The new files contain coordinates or predictions. A worker of a cluster processes one file at a
+time, and needs only this file and the new one.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def write_file(
     begin : callable
         `coordinates` or `predictions`: given the model or adapter, returns a function of rows.
     names : list of str
-        Numeric columns to apply it to.
+        Numeric columns to which the function is applied.
     ids : str, optional
         A column that is copied, before the others.
     numbered : bool, default=False

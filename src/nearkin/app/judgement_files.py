@@ -88,7 +88,9 @@ def read_judgements(
     source : str
         A BEIR folder; TREC qrels or a run; JSON of ranx or LlamaIndex; JSON lines; or a CSV,
         Parquet or NPZ file. "-" is standard input, for one of the last three.
-    names : bool
+    progress : callable, optional
+        Called as `progress(part that is read, whole)` while a table is read.
+    names : bool, default=False
         Whether to also read the names of queries and documents from a folder.
     """
     path = Path(source)
@@ -368,7 +370,7 @@ def _of_columns(
 
 
 def _only_grade(source: str, names: Sequence[str], query: str, document: str) -> str | None:
-    """Return the only remaining column, for grades, if none is named so; None if there is none."""
+    """Return the only remaining column, as that of the grades; None if there is none."""
     left = [name for name in names if name not in (query, document) and _word(name) not in PLACE]
     if len(left) > 1:
         raise TableError(
@@ -402,8 +404,9 @@ def _clicks(
     shown: np.ndarray | None,
     clicks: np.ndarray,
 ) -> JudgementFile:
-    """Return the judgements estimated from a log; without impressions, all rows count as shown
-    equally.
+    """Return the judgements estimated from a click log.
+
+    Without impressions, all rows count as shown equally often.
     """
     form = f"click log of {counted(len(query), 'row')}"
     if shown is None:
@@ -442,10 +445,7 @@ def write_runs(
 ) -> None:
     """Write a new folder with qrels.trec, and runs of the raw and the chosen vectors.
 
-    Parameters
-    ----------
-    queries, documents : sequence of str
-        Names of the rows.
+    `queries` and `documents` are the names of the rows.
     """
     for name in (*queries, *documents):
         if name.split() != [name]:

@@ -1,4 +1,4 @@
-"""`nearkin match`: rows of two files that belong together, or near duplicates in one file."""
+"""`nearkin match`: rows of two files, or of one, that belong together."""
 
 from __future__ import annotations
 

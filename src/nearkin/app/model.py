@@ -220,7 +220,7 @@ class Model:
 
     @property
     def is_raw(self) -> bool:
-        """Return whether it has no map: the features vote, possibly scaled."""
+        """Return whether the model has no map: the features vote, possibly scaled."""
         return not self.graph and "components" not in self.arrays
 
     @property
@@ -548,7 +548,8 @@ def save_model(model: Model, path: Path) -> None:
 def load_model(path: str | Path) -> Model:
     """Return the model in a file.
 
-    A TableError says what is wrong if there is none, or one that is damaged or newer.
+    Raise a TableError that says what is wrong if the file holds none, is damaged, or was written by
+    a newer nearkin.
     """
     with saved_parts(path, "compare") as (header, arrays):
         if "adapter" in header:

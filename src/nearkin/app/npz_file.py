@@ -29,10 +29,9 @@ SPARSE = ("sparse matrix", "save data, indices, indptr and shape of a csr_array"
 
 
 class NpzFile(Reader):
-    """An NPZ file: X, or data, indices, indptr and shape of a sparse matrix; labels and
-    feature_names.
+    """An NPZ file of a dense or sparse matrix, with labels and, optionally, feature_names.
 
-    feature_names are optional.
+    The matrix is X, or data, indices, indptr and shape of a sparse one.
     """
 
     kind = "NPZ archive of plain arrays"
@@ -103,7 +102,7 @@ class NpzFile(Reader):
         return X
 
     def _array(self, key: str, kinds: str, shape: tuple[int | None, ...], what: str) -> np.ndarray:
-        """Return an array with one of some kinds of dtypes and a shape; None allows any size."""
+        """Return an array of a shape and of one of some dtype kinds; a None allows any size."""
         with self._opened() as archive, archive.open(f"{key}.npy") as file:
             size = archive.getinfo(f"{key}.npy").file_size
             require_memory(size, f"{self.path}: {shown(key)}", "take fewer rows")

@@ -52,14 +52,14 @@ WRITTEN = {
 
 OVERWRITTEN = "is read, and would be overwritten"
 
-# it warns about a home directory that is not writable
+# matplotlib warns about a home directory that is not writable
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
     """Raise an error for writing to an input, or twice to the same file, before any work is done.
 
-    Files are identified by whatever path or link leads to them.
+    A file is recognized whatever path or link leads to it.
     """
     taken: dict[Any, tuple[str, str]] = {}  # the name of a file, and its use
     for attribute in READ:
@@ -270,7 +270,7 @@ def write_result(
     columns: dict[str, Any],
     done: str,
 ) -> None:
-    """Write columns to a file or to standard output; CSV has all digits for vectors only."""
+    """Write columns to a file or to standard output; in CSV, only `transform` keeps all digits."""
     if suffix == ".csv":
         rounded = options.command != "transform"
         columns = for_csv(columns, rounded=rounded, escape=options.escape_formulas)
@@ -295,7 +295,7 @@ def draw_displays(title: str, displays: Sequence[Any], path: Path) -> None:
 
 
 def beside(name: str, cells: Any, columns: dict[str, Any]) -> dict[str, Any]:
-    """Return columns after a given one, whose name none of them may have."""
+    """Return a given column followed by others; it is renamed if one of them has its name."""
     return {f"{name} (given)" if name in columns else name: cells} | columns
 
 

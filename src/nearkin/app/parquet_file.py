@@ -63,9 +63,7 @@ class ParquetFile(Source):
         check_names(self.path, self.names)
 
     def _elements(self, name: str) -> list[str]:
-        """Return the names of the columns of a vector column, as many as its first vector has
-        numbers.
-        """
+        """Return names for the numbers of a column of vectors, as many as the first vector has."""
         with self.readable():
             batches = self._file.iter_batches(64, columns=[name])
             width = next(
@@ -78,7 +76,7 @@ class ParquetFile(Source):
         return [f"{name}[{place}]" for place in range(width)]
 
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
-        """Yield a few columns at a time, since each column needs some MB.
+        """Yield a few columns at a time, since each column needs a few MB.
 
         All numbers of a vector come together.
         """

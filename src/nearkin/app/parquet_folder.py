@@ -109,18 +109,18 @@ class Folder:
     def blocks(self, n_features: int, most_blocks: int) -> list[Block]:
         """Return the rows in blocks of at most `BLOCK_BYTES` in float32, at least 8 if possible.
 
-        If there were more than `most_blocks`, the blocks are larger.
+        If that would make more than `most_blocks`, the blocks are larger.
         """
         n = self.n_rows
         most = min(BLOCK_BYTES // (4 * n_features), -(-n // FEWEST_BLOCKS))
         return self.cut(max(1, most, -(-2 * n // (most_blocks - 1))))
 
     def cut(self, most: int) -> list[Block]:
-        """Return all rows in blocks of at most `most` rows, cut between row groups if these are
-        smaller.
+        """Return all rows in blocks of at most `most` rows.
 
-        There are at most 2 n / most + 1 blocks: two consecutive ones have more than `most` rows
-        together, and the pieces of a larger group more than most / 2 each.
+        Blocks are cut between row groups, and within those that are larger than a block. There are
+        at most 2 n / most + 1 blocks: two consecutive ones have more than `most` rows together, and
+        the pieces of a larger group more than most / 2 each.
         """
         ends = [0]  # where a block may end
         for size in chain.from_iterable(self.group_sizes):
@@ -205,7 +205,7 @@ def values_of(block: Block, name: str) -> np.ndarray:
 
 
 def chosen(block: Block, rows: Any, but: bool = False) -> np.ndarray:
-    """Return which rows of a block are among the given ones, or not."""
+    """Return which rows of a block are among the given ones or, with `but`, which are not."""
     return np.isin(np.arange(block.start, block.start + len(block)), rows, invert=but)
 
 
@@ -214,8 +214,8 @@ def number_batches(
 ) -> Iterator[np.ndarray]:
     """Yield numeric columns, some rows at a time; NaN for missing cells and cells with `marks`.
 
-    Infinite values, and missing ones unless `gaps` are allowed, end this: they are counted, and an
-    error names the file, the column and the row.
+    Infinite values, and missing ones unless `gaps` are allowed, end the iteration: they are
+    counted, and an error names the file, the column and the row.
     """
     bad = BadCells(not gaps, f"values that are infinite in {np.dtype(dtype)}")
     for start, batch in _batches(part, names):

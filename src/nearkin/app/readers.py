@@ -81,9 +81,7 @@ class BadCells:
         return bool(self._first)
 
     def refuse(self, path: Path, place: Callable[[int], str]) -> None:
-        """Raise a TableError with the columns, their counts and the first location, if there are
-        any.
-        """
+        """Raise a TableError if there are bad cells: where the first is, and how many by column."""
         if not self._first:
             return
         what = max(self._first)
@@ -354,11 +352,10 @@ class Source(Reader):
 
     @abstractmethod
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
-        """Yield the number of the first row, and an Arrow record batch of numbers, booleans and
-        large strings.
+        """Yield Arrow record batches, each with the number of its first row.
 
-        Each batch has all columns, or some; when these are complete, the others follow from the
-        first row on.
+        Columns are numbers, booleans or large strings. Each batch has all columns, or some; when
+        these are complete, the others follow from the first row on.
         """
 
     def read(
@@ -431,11 +428,10 @@ class Source(Reader):
         return found
 
     def _parsed(self, column: Any, is_number: bool, met: Counter[str]) -> Any:
-        """Return text as numbers or booleans if all cells are; else unchanged, like any other
-        column.
+        """Return text as numbers or booleans if all cells are; return other columns unchanged.
 
-        Marks of missing cells among these are counted and become missing; a batch without numbers
-        has the type null.
+        Marks of missing cells among numbers are counted and become missing; a batch of missing
+        cells alone has the type null.
         """
         if column.type != TEXT or not self.untyped:
             return column

@@ -79,14 +79,14 @@ def short_text(value: Any, most: int = MAX_LABEL) -> str:
 
 MAX_POINTS, MAX_DRAWN = 1000, 10_000  # rows of a map, and of all maps
 MAX_NEAR = 3  # neighbours of a drawn row
-MAX_VALUES, MAX_FEATURES = 4, 100  # shown features of a row, if there are at most so many
+# features shown of a row; none are shown if there are more than the second number
+MAX_VALUES, MAX_FEATURES = 4, 100
 # of a 2-D map
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError)
 
 
 def drawn_maps(found: Summary, table: Table, answers: np.ndarray) -> dict[str, Any]:
-    """Return the maps of the methods, the one first chosen automatically, and the rows they refer
-    to.
+    """Return the maps of the methods, the automatic choice of the first fold first, and their rows.
 
     All show the same held-out rows, together with their neighbours.
     """
@@ -191,8 +191,9 @@ def _levels(curve: Levels, m: int) -> dict[str, Any]:
 
 
 def _line(curve: Curve, x: np.ndarray, m: int) -> dict[str, Any]:
-    """Return numbers of a column with their positions, centred at the mean over x, and a missing
-    one.
+    """Return the edges of a numeric column with their positions, and that of a missing cell.
+
+    Positions are relative to their mean over x.
     """
     low, high = np.nanmin(x), np.nanmax(x)  # the edges of a curve may extend further
     edges = np.union1d([low, high], curve.edges[(curve.edges > low) & (curve.edges < high)])
@@ -292,11 +293,10 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
 
 
 def _classes(comparison: Comparison) -> tuple[list[dict[str, Any]] | None, np.ndarray]:
-    """Return the classes with their sizes, and for every row the position of its class, or its
-    number.
+    """Return the classes with their sizes, and for every row the position of its class.
 
-    The position is -1 for unlabelled rows. Classes beyond the 1,000 largest share a position at the
-    end.
+    For a regression, return None and the numbers. The position is -1 for unlabelled rows. Classes
+    beyond the 1,000 largest share a position at the end.
     """
     y = comparison.protocol.y
     if comparison.task != CLASSIFICATION:
@@ -412,9 +412,7 @@ def _ranked(row: RankingRow, found: Summary) -> dict[str, Any]:
 
 
 def described(method: Method) -> str:
-    """Return a description of a method: the first sentence of its docstring, and changed
-    parameters.
-    """
+    """Return the summary of a method's docstring, with the parameters that are not defaults."""
     if method.estimator is None:
         return "The features as they are, each weighted by its spread: the baseline."
     documentation = inspect.getdoc(type(method.estimator)) or method.name
@@ -426,7 +424,7 @@ def described(method: Method) -> str:
 
 
 def _confusion(comparison: Comparison) -> dict[str, Any] | None:
-    """Return percentages of each class's held-out rows by label.
+    """Return percentages of each class's held-out rows by predicted label.
 
     If there are many classes, only the most confused ones are included.
     """
@@ -484,7 +482,7 @@ SVG_STYLE: Any = {
 
 
 def inline_svg(draw: Callable[[Any], None]) -> str:
-    """Return the drawing of a function on axes, with a legend below, as SVG."""
+    """Return what a function draws on axes, with a legend below, as SVG."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

@@ -92,9 +92,10 @@ def find_suspects(
     regression, on the line through the values below and above). A column is suspicious if it is
     nearly always right, far more often than other columns and the largest class, or if it maps
     one-to-one to the target. If more than a fifth of the columns predict that well, the task is
-    easy. A single column is also suspicious if it is right in 95 % of the rows, far more often than
-    a random forest of all others. At most 10,000 rows are drawn; more than 5,000 columns, or sparse
-    ones, are not examined. Cost: O(n log n) per column.
+    easy, and only one-to-one columns are suspicious. Otherwise, a single column is also suspicious
+    if it is right in 95 % of the rows, far more often than a random forest of all others. At most
+    10,000 rows are drawn; more than 5,000 columns, or sparse ones, are not examined. Cost: O(n log
+    n) per column.
     """
     rows = np.random.default_rng(0).permutation(np.flatnonzero(~is_missing(y)))[:MAX_ROWS]
     labels, classify = known_labels(y, rows), task == CLASSIFICATION.name
@@ -216,8 +217,8 @@ def _disagreement(codes: np.ndarray, target: np.ndarray) -> float:
     """Return the disagreement of rows with the same value, relative to that of random rows.
 
     It is the rate at which another row of the same value has another class, divided by that of
-    random rows, times the share of the other classes. It is 1 if too few values occur in several
-    rows, or if chance explains the agreement.
+    random rows, times the share of all classes but the largest. It is 1 if too few values occur in
+    several rows, or if chance explains the agreement.
     """
     sizes, shares = np.bincount(codes), np.bincount(target) / len(target)
     shared = sizes > 1
@@ -274,8 +275,7 @@ def _close_classes(values: np.ndarray, labels: np.ndarray) -> float:
 def _same_numbers(
     x: np.ndarray, codes: np.ndarray, counts: np.ndarray, target: np.ndarray
 ) -> tuple[float, float]:
-    """Return R² of the mean of other rows with the same value, and of a line through adjacent
-    values.
+    """Return R² of the mean of other rows with the same value, and of a line.
 
     The line goes through the means at the values below and above; at an end, at the next two.
     """

@@ -153,7 +153,7 @@ def compare_table(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _fits(name: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function that shows the progress of fits; an error of the rows names the table."""
+    """Yield a function that shows the progress of fits; errors due to the rows name the table."""
     with (
         console.Progress("fits", quiet=quiet) as progress,
         one_line(name),

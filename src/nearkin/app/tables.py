@@ -176,8 +176,9 @@ class Table:
     X : ndarray or csr_array of shape (n, p)
         Features, NaN for missing numbers; float64, or float32 if an NPZ file contains that.
     y : ndarray of shape (n,)
-        Classes (strings, integers or booleans), each at least twice; for a regression float64. With
-        unlabelled rows, objects with None in their place; for a regression NaN.
+        Classes (strings, integers or booleans), each at least twice unless `classes_only`; for a
+        regression float64. With unlabelled rows, objects with None in their place; for a regression
+        NaN.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
     group_name : str
@@ -523,8 +524,7 @@ def _refuse_dates(file: Reader, target: str, texts: list[str], or_else: str) -> 
 def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) -> np.ndarray:
     """Return the classes; raise an error for dates.
 
-    Single rows also raise an error if the classes are to be compared on, otherwise numbers that are
-    not classes.
+    So do classes of a single row, or with `classes_only` numbers that are not classes.
     """
     if classes_only and (why := no_classes(y)):
         _refuse_dates(file, target, y.astype(str).tolist(), "")

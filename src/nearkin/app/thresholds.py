@@ -15,7 +15,7 @@ from .report import inline_svg
 def threshold_lines(rules: MatchRules) -> list[dict[str, str]]:
     """Return a line for every precision and part of the queries: the threshold and its recall.
 
-    It is "none" if the precision cannot be guaranteed.
+    The threshold is "none" if the precision cannot be guaranteed.
     """
     lines = []
     for part, rule in rules.parts.items():
@@ -32,7 +32,7 @@ def threshold_lines(rules: MatchRules) -> list[dict[str, str]]:
 
 
 def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> list[str]:
-    """Return sentences on the table and the queries it is based on; a share has no answer."""
+    """Return sentences on the table and on its queries, of which a share has no answer."""
     sizes = {part: f"{rule.curve.n_queries:,}" for part, rule in rules.parts.items()}
     n = listed([size if part == ALL else f"{size} of {part}" for part, size in sizes.items()], 3)
     lines = [

@@ -22,11 +22,11 @@ CLEARLY = 3  # standard errors
 
 
 def time_doubts(table: Table) -> list[Doubt]:
-    """Return a doubt if k-NN on earlier rows is clearly worse for later rows than for random ones.
+    """Return a doubt if k-NN predicts later rows from earlier ones clearly worse than random rows.
 
-    As many random rows are used as the folds draw. A column of dates, or numbers named like a time,
-    is required. With groups nothing is reported, since they are kept on one side of a fold and
-    random rows would show something else.
+    For comparison, as many random rows are predicted from the others, as by the folds. A column of
+    dates, or numbers named like a time, is required. With groups nothing is reported, since they
+    are kept on one side of a fold and random rows would show something else.
     """
     found = _times(table)
     if found is None or table.groups is not None:

@@ -1,4 +1,4 @@
-"""Files of vectors, and of their labels, pairs, or queries with relevant documents."""
+"""Vectors in files, with the labels, names and groups of their rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class VectorTable:
     name : str
         Of the file.
     notes : list of str
-        Columns that were ignored.
+        Remarks, such as which columns were ignored.
     labels, ids, groups : array of shape (n,) or None
     """
 
@@ -147,6 +147,10 @@ def read_vectors(
         The numbers that a given adapter needs.
     beside : str, optional
         Another file whose rows are also named by the column of `ids`.
+    progress : callable, optional
+        Called as `progress(part that is read, whole)`.
+    reading : Reading, optional
+        How the file is read, where this is not detected.
     """
     with opened(source, progress, replace(reading or Reading(), refuse_missing=True)) as file:
         options = {"--label": label, "--groups": groups}
@@ -260,9 +264,7 @@ def read_folder(path: str, label: str, vectors: str | None, seed: int) -> Vector
 
 
 def read_codes(labels: np.ndarray, source: str, option: str) -> np.ndarray:
-    """Return class codes 0, 1, ..., -1 for none; raise an error if nothing can be learned from
-    them.
-    """
+    """Return class codes 0, 1, ..., -1 for none; raise an error if too few are known."""
     try:
         codes = encode_partial_labels(labels)[1]
     except ValueError as error:

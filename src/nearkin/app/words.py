@@ -363,7 +363,7 @@ class Summary:
     def quote(self) -> str:
         """Return the outcome in one sentence, with its rows and folds, and one for each doubt.
 
-        If it does not beat a constant, that comes first.
+        If the answer does not beat a constant, this comes first.
         """
         found = f"raw k-NN {self.wording.predicate(self.raw.score)}"
         if self.leader is not self.raw:
@@ -376,7 +376,7 @@ class Summary:
     def verdict(self) -> str:
         """Return the outcome, one sentence per line.
 
-        Doubts come first, then, if a constant does as well, that; then what is shown, how others
+        Doubts come first, then whether a constant does as well; then what is shown, how others
         compare, and what would have been detected.
         """
         comparison = self.comparison

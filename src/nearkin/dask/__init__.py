@@ -1,20 +1,20 @@
 """Learning on a Dask cluster: from Dask arrays to Dask arrays, with the map of the local class.
 
-The parameters are those of the local classes of the same name. `fit(X, y, client=None)` runs on the
-client's cluster, by default the current one. `to_local()` returns the fitted plain estimator, which
-does not depend on Dask.
+The parameters are those of the local classes, which are named without "Dask". `fit(X, y, *,
+client=None)` runs on the client's cluster, by default that of the current client. `to_local()`
+returns the fitted plain estimator, which does not depend on Dask.
 
-* X stays in place. Blocks of rows travel between workers, to meet one other block at a time. The
-  client receives p or p x p numbers, at most one number per row, or centres of lists; it solves the
-  eigenproblems and takes the steps of a descent.
+* X stays in place, unless an approximate search partitions it first. Blocks of rows travel between
+  workers, to meet one other block at a time. The client receives p or p x p numbers, at most one
+  number per row, or centres of lists; it solves the eigenproblems and takes the steps of a descent.
 * A worker may die: everything is a task that can be repeated, from inputs that can be recomputed.
   Only data sent to the workers by `client.scatter` cannot be recovered: pass X as an array that
   Dask can compute, e.g. from files.
 * However a fit ends, it leaves nothing on the cluster.
 
 Blocks may have any size, be empty, or contain a single class. Cut large data so that a worker holds
-a few blocks (some hundred megabytes each). If there are more than `MAX_BLOCKS`, they are merged,
-since each may meet each.
+a few blocks (of a few hundred megabytes each). If there are more than `MAX_BLOCKS`, they are
+merged, since every block may meet every other.
 """
 
 try:

@@ -54,22 +54,23 @@ class DaskNCA(DaskTransformer):
     Notes
     -----
     Unit, init, candidates and stopping rule are those of `nearkin.NCA`, and so are value and
-    gradient at a map, to rounding, if no distances tie. Up to 2,000 rows are in float64, and the
+    gradient at a map, up to rounding, if no distances tie. Up to 2,000 rows are in float64, and the
     maps agree to about 1e-7. More rows are in float32, where gradients differ by about 1e-5, which
-    a descent amplifies: up to 8,000 rows the metrics differ by 1e-4 to .1, less with a smaller
+    a descent amplifies: for up to 8,000 rows the metrics differ by 1e-4 to .1, less with a smaller
     `tol`. With more rows, neighbours are searched under maps that already differ, and the descents
     diverge: the objective is about the same, but the map differs from that of `nearkin.NCA` about
     as much as maps of `nearkin.NCA` differ for rows in another order.
 
-    The client takes the steps, and the workers sum value and gradient, each block an equal share of
+    The client takes the steps, and the workers sum value and gradient, each task an equal share of
     the pairs. Every worker therefore holds the embedding of all rows, n m numbers, and the labels;
-    the rows stay in place.
+    the rows stay in place, unless an approximate search partitions their embedding.
 
-    Cost: an iteration takes O(n^2 m + n p m) over all workers; with k candidates O(n k m + n p m),
-    and a search every 15 iterations. The tasks take a tenth of a second. Memory is O(n (p + m + k))
-    over all workers and O(n m) on each.
+    Cost: an iteration takes O(n^2 m + n p m) over all workers; with k candidates it takes
+    O(n k m + n p m), and every 15 iterations there is a search. The overhead of an iteration's
+    tasks is about a tenth of a second. Memory is O(n (p + m + k)) over all workers and O(n m) on
+    each.
 
-    A KeyboardInterrupt or a callback may end the descent. The best map so far is kept, and the
+    A KeyboardInterrupt or a callback may end the descent. The best map so far is kept, and an
     interrupt is raised again.
 
     Examples
@@ -100,7 +101,8 @@ class DaskNCA(DaskTransformer):
             Numbers, in dense blocks of rows of known sizes. It may be lazy, and is computed once.
         y : Dask array of shape (n,)
             Class labels, at least two classes. A row alone in its class cannot be classified
-            correctly: it contributes 0 to f and is left out of g.
+            correctly: it contributes 0 to the expected accuracy f, and is left out of the
+            log-likelihood g.
         client : distributed.Client, default=None
             Where to compute; by default the current client.
 
@@ -143,7 +145,7 @@ class TwinTask(FitTask):
     ) -> None:
         super().__init__(estimator, X, y, n_iterations)
         self.estimator, self.twin = estimator, twin
-        estimator.n_features_in_ = twin.n_features_in_  # which a map needs before the fit ends, too
+        estimator.n_features_in_ = twin.n_features_in_  # callbacks may map rows before the fit ends
 
     def end(self) -> None:
         """Copy the fitted state of the twin to the estimator, and report that it is fitted."""
@@ -165,7 +167,7 @@ class UnitClusterRows(Scale):
 
     @classmethod
     def of(cls, table: Table) -> UnitClusterRows:
-        """Return the rows of a table, which is consumed.
+        """Return the rows of a table, whose blocks are replaced.
 
         They are float64 for up to 2,000 rows, else float32.
         """
@@ -177,7 +179,7 @@ class UnitClusterRows(Scale):
         return cls(unit, RowSpace(None, None), table.shape, table)
 
     def embedding(self, B: np.ndarray) -> Table:
-        """Return the rows of Z = X B'; B is (m, p), or (p,) for a diagonal map."""
+        """Return the rows of Z = X B' as a table; B is (m, p), or (p,) for a diagonal map."""
         blocks = self.table.map(embedded, B=B)
         return replace(self.table, blocks=blocks, shape=(self.shape[0], len(B)))
 
@@ -200,7 +202,7 @@ class UnitClusterRows(Scale):
 
 @dataclass(frozen=True)
 class ClusterTerm:
-    """-f or -g like `LabelTerm`, for rows on a cluster.
+    """The objective of NCA, like `LabelTerm`, for rows on a cluster: -f or -g.
 
     Attributes
     ----------
@@ -218,7 +220,7 @@ class ClusterTerm:
     sign: ClassVar[int] = -1
 
     def __call__(self, B: np.ndarray, candidates: tuple[list[Future], np.ndarray] | None) -> Value:
-        """Return the value at a map and its gradient, for given candidates or all rows."""
+        """Return the value and gradient at a map, over given candidates or all pairs of rows."""
         table, (n, _) = self.rows.table, self.rows.shape
         t = len(table.blocks)
         shares = [slice(s, None, t) for s in range(t)]
@@ -231,16 +233,16 @@ class ClusterTerm:
 
     @property
     def codes(self) -> Future | None:
-        """The classes, if the nearest row of the same class must be a candidate."""
+        """Return the classes if the nearest row of the same class must be a candidate, or None."""
         return self.labels if self.objective == "log_likelihood" else None
 
     @property
     def n_classes(self) -> int:
-        """Number of classes, which limits the discriminant directions."""
+        """Return the number of classes, which limits that of the discriminant directions."""
         return len(self.rows.table.class_sizes)
 
     def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
-        """Return m directions for the name of an init; there may be fewer discriminant ones."""
+        """Return m directions for the name of an init; there may be fewer for "lda"."""
         table, p = self.rows.table, self.rows.shape[1]
         if name == "pca":
             return eigh(table.total_scatter(), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
@@ -261,8 +263,8 @@ def nearest_squares(table: Table) -> np.ndarray:
     sample = np.sort(evenly_in(table, PERPLEXITY_ROWS))
     parts = np.split(sample, np.searchsorted(sample, table.starts[1:-1]))
     queries = table.work.submit(stacked, table.map(taken, parts))
-    # to the nearest rows of every block, infinite to themselves; then the 100 smallest over all
-    # blocks
+    # distances to the nearest rows of every block, infinite from a row to itself; then the 100
+    # smallest over all blocks
     found = table.map(
         lambda block, queries: squares_to(queries, block.X, sample - block.start), queries=queries
     )
@@ -294,7 +296,8 @@ def embedded(block: Block, *, B: np.ndarray) -> Block:
 def added_up(part: Any, *, Z: np.ndarray, codes: np.ndarray, far: Any, terms: Terms) -> np.ndarray:
     """Return one share of the value and of the gradient with respect to Z.
 
-    It is over all pairs, or estimated from the candidates of some rows; see `near_numbers`.
+    With `far`, it is estimated from the candidates of some rows (see `near_numbers`), otherwise it
+    is a share of all pairs.
     """
     if far is None:
         return np.append(*among_all(Z, SameClass(codes), terms, part))
@@ -321,9 +324,9 @@ def chained(block: Block, *, of_embedding: np.ndarray, shape: tuple[int, ...]) -
 def near_numbers(
     near: Lists, same: Lists | None, start: int, *, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of a block and their neighbours by `numbers`.
+    """Return the rows of a block and their neighbours, as indices in the original table.
 
-    The nearest row of the same class is included on request.
+    With `same`, the nearest row of the same class is included.
     """
     own, listed = start + np.arange(len(near.neighbors)), near.neighbors
     if same is not None:

@@ -1,4 +1,4 @@
-"""`Rows` of a spectral method on a cluster: graphs are futures, scatters are on the client."""
+"""`Rows` for a spectral method on a cluster: graphs are futures, scatters are on the client."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ BYTES_PER_NEIGHBOR = 100  # 16 in a list, 24 sent to other blocks, up to 48 in t
 
 @dataclass
 class ClusterRows(Table):
-    """`nearkin.estimators.Rows` for Dask arrays with p <= n.
+    """The counterpart of `nearkin.estimators.Rows` for Dask arrays with p <= n.
 
-    A graph is a list of futures, for each block the rows of W (b, n).
+    A graph is a list of futures: for each block, its rows of W (b, n).
 
     Attributes
     ----------
@@ -74,8 +74,7 @@ class ClusterRows(Table):
         """
         graph = []
         for own, (start, stop) in zip(W, pairwise(self.starts), strict=True):
-            # which rows of a block list the rows from `start` to `stop`, with one row for each of
-            # these
+            # for each row from `start` to `stop`: which rows of a block list it
             columns = self.work.map(
                 lambda W, start, stop: csr_array(W[:, start:stop].T), W, start=start, stop=stop
             )
@@ -88,8 +87,7 @@ class ClusterRows(Table):
         if weights == "binary":
             W = self.work.map(binary, G)
         else:
-            # over all blocks, the sum of the squared distances to listed neighbours, and their
-            # number
+            # for each block, the sum of squared distances to listed neighbours, and their number
             lengths = self.work.map(
                 lambda G: np.array([np.square(G.data, dtype=np.float64).sum(), G.nnz]), G
             )
@@ -121,9 +119,10 @@ class ClusterRows(Table):
     def scatter(self, graph: list[Future]) -> np.ndarray:
         """See `Rows`.
 
-        It is summed edge by edge from differences, so a feature that differs along no edge is
-        exactly 0, whatever the distance between components of the graph. O(e p^2) time for e edges;
-        up to n p / 2 numbers travel per block, to the blocks connected to it.
+        The scatter is summed edge by edge from differences, so for a feature that differs along no
+        edge it is exactly 0, whatever the distance between components of the graph. This takes
+        O(e p^2) time for e edges; up to n p / 2 numbers travel per block, to the blocks connected
+        to it.
         """
         reached = self.work.map(adjacent_blocks, graph, starts=self.starts)
         adjacent = np.array(self.work.results(reached))
@@ -149,10 +148,10 @@ class ClusterRows(Table):
     def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`.
 
-        With m_c and m the means of class c and of all rows, and w_ij = a_ij / n_c the weights of
-        S_w, S_b is the sum of n_c (m_c - m)(m_c - m)' and of the scatter of the weights (1 -
-        n_c/n)(1/n_c - w_ij) within classes, which are nonnegative. O(p sum_c n_c^2) time; n p / 2
-        numbers travel per block.
+        Let m_c and m be the means of class c and of all rows, and w_ij = a_ij / n_c the weights of
+        S_w. S_b is the sum over classes of n_c (m_c - m)(m_c - m)', plus the scatter with the
+        weights (1 - n_c/n)(1/n_c - w_ij) within classes, which are nonnegative. This takes
+        O(p sum_c n_c^2) time; n p / 2 numbers travel per block.
         """
         # the distance of every row to its farthest listed neighbour, 0 if there is none
         scales = self.work.map(lambda G: G.max(axis=1).toarray().ravel(), self._knn("same", k))
@@ -167,10 +166,10 @@ class ClusterRows(Table):
     def _sum_over_pairs(
         self, adjacent: np.ndarray, task: Callable, of_a: list, of_b: list, **how: Any
     ) -> np.ndarray:
-        """Return the sum over pairs of adjacent blocks a <= b.
+        """Return the sum of a task's results over pairs of adjacent blocks a <= b.
 
-        `of_a` and `of_b` are what the task needs of each. In round b the blocks up to b meet block
-        b, so few are in use at a time.
+        `of_a` and `of_b` are lists of what the task needs of each block. In round b, the blocks up
+        to b meet block b, so few blocks are in use at a time.
         """
         parts: list[Any] = [0.0] * len(adjacent)
         for b in range(len(adjacent)):
@@ -194,7 +193,8 @@ class ClusterRows(Table):
         return RowSpace(None, None).back_project(V)
 
 
-# Tasks on graphs: the rows W (b, n) of a block among all n, as a csr_array of weights or distances.
+# Tasks on graphs: W (b, n) holds the rows of a block, as a csr_array of weights or distances to all
+# n rows.
 
 
 def as_matrix(lists: Lists, *, n: int) -> csr_array:
@@ -208,12 +208,12 @@ def as_matrix(lists: Lists, *, n: int) -> csr_array:
 
 
 def join_directions(W: csr_array, transposed: list[csr_array], *, join: str) -> csr_array:
-    """Return the rows of a symmetric graph, from what they list and where they are listed."""
+    """Return rows of a symmetric graph, from the rows that they list and those that list them."""
     return getattr(W, join)(hstack(transposed, format="csr"))
 
 
 def adjacent_blocks(W: csr_array, *, starts: list[int]) -> np.ndarray:
-    """Return for every block whether some edges lead to its rows."""
+    """Return, for every block, whether some edge leads to its rows."""
     reached = np.searchsorted(starts, np.unique(W.indices), side="right") - 1
     return np.isin(np.arange(len(starts) - 1), reached)
 
@@ -225,7 +225,7 @@ def closest(parts: list[tuple[np.ndarray, csr_array]], *, k: int) -> tuple[np.nd
 
 
 def add_differences(S: Any, block: Block, W: csr_array, others: Block) -> np.ndarray:
-    """Add the edges between two blocks, or within one, to S."""
+    """Add the edges between two blocks, or within one, to the scatter S."""
     edges = W[:, others.start : others.start + len(others.X)].tocoo()
     once = np.flatnonzero(block.start + edges.row < others.start + edges.col)
     p = block.X.shape[1]
@@ -249,7 +249,7 @@ def add_local_pairs(
 ) -> np.ndarray:
     """Add the same-class pairs between two blocks, or within one, to LFDA's S_w and S_b (2, p, p).
 
-    s and t are local scales.
+    s and t are the local scales of their rows.
     """
     S = S + np.zeros((2, *2 * means.shape[1:]))
     once = 0.5 if block.start == others.start else 1.0

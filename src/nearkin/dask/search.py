@@ -1,13 +1,13 @@
-"""Neighbours of rows on a cluster, block by block or with an index shared by all blocks; and the
-labels of the rows nearest to queries.
+"""Neighbours of rows on a cluster, and the labels of the rows nearest to queries.
 
 Exact: the k nearest rows so far are merged with those of one more block. Ties go to the row of the
 lowest index, however the rows are cut into blocks.
 
 Approximate: rows are partitioned into lists of near rows, and lists are stored contiguously in
-blocks. Each list contains rows of one class; classes of at most 64 rows share lists. A search in a
-relation thus selects lists, and a query is compared with the same rows whatever the number of
-blocks. A block only meets those that contain lists of its queries.
+blocks, with an index shared by all blocks. Each list contains rows of one class; classes of at most
+64 rows share lists. A search in a relation thus selects lists, and a query is compared with the
+same rows whatever the number of blocks. A block only meets the blocks that contain lists of its
+queries.
 
 `relation` says which rows may be neighbours: "all", those of the "same" class, or those of any
 "other" class.
@@ -41,8 +41,9 @@ from ..neighbors.lists import SMALL_CLASS, members_of, plan
 from .table import FAN_IN, Block, Table, Work, aligned, identity, taken
 
 PER_LIST = 20  # rows per list from which its centre is learned
-SEARCH_ROUNDING = 1e-6  # relative to the rows and their distance, of a search by products
-ROUNDING = 1e-3  # relative, of a distance in few dimensions
+# relative rounding errors: of a search by products (to distance and query), in few dimensions
+SEARCH_ROUNDING = 1e-6
+ROUNDING = 1e-3
 
 
 class Lists(NamedTuple):
@@ -51,7 +52,7 @@ class Lists(NamedTuple):
     Attributes
     ----------
     neighbors : integer array of shape (b, k)
-        Their indices among all rows, nearest first; padded with -1.
+        Indices among all rows, nearest first; padded with -1.
     distances : array of shape (b, k)
         Euclidean; padded with infinity.
     """
@@ -75,9 +76,9 @@ def block_searcher(search: Any, n: int) -> Searcher:
 def partition(table: Table, search: Searcher) -> Table:
     """Reorder the rows of a table for the search, and return the table.
 
-    For an approximate search they are placed (once) in lists of near rows, in the same number of
-    blocks, of equal sizes. An old block is released as soon as its rows have been sent. O(n L d)
-    time for L lists in d dimensions; every row travels once.
+    For an approximate search, the rows are placed (once) in lists of near rows, in the same number
+    of blocks, of equal sizes. An old block is released as soon as its rows have been sent. This
+    takes O(n L d) time for L lists in d dimensions; every row travels once.
     """
     if table.index is not None or not isinstance(search, IVFSearch):
         return table
@@ -95,8 +96,8 @@ def partition(table: Table, search: Searcher) -> Table:
         lambda block, drawn: (index.project(block.X[drawn]), groups[block.codes[drawn]]),
         np.split(drawn, table.starts[1:-1]),
     )
-    # k-means on another worker may find other centres: a worker that dies must not lose the centres
-    # by which rows have been sent
+    # The centres are kept on the client: if the worker that holds them died, k-means on another
+    # worker might find other centres than those by which rows have been sent.
     [quantizer] = work.results([work.submit(learn_centres, samples, n_lists)])
     index = index._replace(quantizer=quantizer)
     lists = np.concatenate(work.results(table.map(nearest_list, index=index)))
@@ -126,9 +127,9 @@ def nearest(table: Table, relation: str, k: Any) -> list[Future]:
     Parameters
     ----------
     table : Table
-        All pairs of rows are compared, O(n^2 p), or those in near lists: O(n L d) time to choose
-        among L lists in d dimensions, and to search n_probes / L of all rows. O(n k) memory over
-        all workers.
+        Unless the table is partitioned, all pairs of rows are compared in O(n^2 p) time. Otherwise
+        it takes O(n L d) time to choose among L lists in d dimensions, and a share of about
+        n_probes / L of all pairs is compared. O(n k) memory over all workers.
     relation : {"all", "same", "other"}
         Among all other rows, those of the same class, or those of other classes.
     k : int, or array of shape (n_classes,)
@@ -150,9 +151,9 @@ def nearest(table: Table, relation: str, k: Any) -> list[Future]:
     meet = work.results(table.map(adjacent, chosen, index=index, **where))
     found = []
     for b, queries in enumerate(blocks):
-        lists = None  # blocks are processed one after the other, so few are in use at a time
+        lists = None  # a block meets the others one after the other, so few are in use at a time
         met = np.flatnonzero(meet[b])
-        for other in [b, *met[met != b]]:  # itself first, which has the nearest rows
+        for other in [b, *met[met != b]]:  # first itself, which has the nearest rows
             candidates = blocks[other]
             lists = work.submit(search_block, queries, lists, candidates, index, chosen[b], **how)
         found.append(lists)
@@ -162,7 +163,7 @@ def nearest(table: Table, relation: str, k: Any) -> list[Future]:
 # The common part of both searches: the candidates of a block, and the nearest of these.
 
 # Queries of a block (q,); for each, the positions of some rows of another block (q, r), padded with
-# -1; lower bounds on their distances.
+# -1; and lower bounds on the distances to these.
 Found = tuple[np.ndarray, np.ndarray, Any]
 
 
@@ -176,10 +177,10 @@ def search_block(
     relation: str,
     k: Any,
 ) -> Lists:
-    """Return, as a task, the lists of some rows (None for empty ones) after searching one more
-    block.
+    """Return, as a task, the lists of some rows after searching one more block.
 
-    The whole block is searched, or with an index the lists chosen for the rows.
+    `lists` are those before, None for empty ones. The whole block is searched or, with an index,
+    the lists chosen for the rows.
     """
     k = per_row(k, queries)
     known = 0 if lists is None else lists.neighbors.shape[1]
@@ -194,7 +195,7 @@ def search_block(
         found = listed_candidates(queries, candidates, relation, searches, index, chosen)
     else:
         found = (_nearest(queries, candidates, *one) for one in searches)
-    # everything to list is among what is found, which may contain more
+    # the rows found include all neighbours in this block, and may include others
     for i, at, least in found if width else ():
         numbers = candidates.start + at
         if relation == "other":
@@ -222,10 +223,9 @@ def listed_candidates(
     index: SharedIndex,
     chosen: tuple[np.ndarray, np.ndarray],
 ) -> Iterator[Found]:
-    """Yield queries and the positions of their nearest candidates in few dimensions, in the lists
-    chosen.
-    """
-    if relation == "same":  # a small class is compared completely: its shared lists may hold none
+    """Yield queries and their nearest candidates, in few dimensions, in the lists chosen."""
+    # a small class is compared completely: the nearest of its shared lists may not contain it
+    if relation == "same":
         small = index.is_small(queries)
         for i, j, n in searches:
             if small[i[0]]:
@@ -239,7 +239,8 @@ def listed_candidates(
     faiss = import_faiss()
     Y = index.project(candidates.X)
     names = (candidates.lists - first).astype(np.int64)
-    n_lists = max(int(last - first) + 1, probes.shape[1])  # faiss misreads more probes than lists
+    # at least as many lists as probes: otherwise faiss would misread the probes
+    n_lists = max(int(last - first) + 1, probes.shape[1])
     inverted = faiss.IndexIVFFlat(faiss.IndexFlatL2(Y.shape[1]), Y.shape[1], n_lists)
     inverted.is_trained = True  # the lists to search are known
     inverted.nprobe = probes.shape[1]
@@ -255,9 +256,7 @@ def listed_candidates(
 
 
 def _nearest(queries: Block, candidates: Block, i: np.ndarray, j: np.ndarray, k: int) -> Found:
-    """Return queries, and the k nearest of the candidates j for each, by distance, then by
-    position.
-    """
+    """Return queries, and the k nearest of the candidates j for each; ties go by position."""
     Q = queries.X[i]
     Y = candidates.X[j]
     k = min(k, len(j))
@@ -279,8 +278,8 @@ def _distances(Q: np.ndarray, i: np.ndarray, Y: np.ndarray, j: np.ndarray) -> np
     Q, Y = aligned(Q), aligned(Y)
     distances = np.empty(len(i))
     blocks = row_blocks(len(i), Q.shape[1], 2**17)
-    # Overwritten repeatedly: a Dask worker returns freed memory at once, and new pages cost more
-    # than the work.
+    # These arrays are overwritten repeatedly: a Dask worker returns freed memory to the system at
+    # once, and new pages would cost more than the work.
     shape = (blocks[0].stop if blocks else 0, Q.shape[1])
     (q, y), D = np.empty((2, *shape), Q.dtype), np.empty(shape)
     for pairs in blocks:
@@ -322,7 +321,7 @@ class SharedIndex(NamedTuple):
         Number of rows found there that are ranked again by their distances in all features; 0 for
         the default.
     quantizer : CoarseQuantizer
-        Of the sample from which the lists were learned.
+        The centres of the lists; its `list_of` is that of the sample from which they were learned.
     sizes : integer array of shape (n_lists,)
         Number of rows of every list.
     """
@@ -341,18 +340,18 @@ class SharedIndex(NamedTuple):
         return np.ascontiguousarray(Z, dtype=np.float32)
 
     def nearest_lists(self, Z: np.ndarray, lists: np.ndarray, n: int) -> np.ndarray:
-        """Return the indices of the n of some lists whose centres are nearest to each row."""
+        """Return, for each row, the n of some lists whose centres are nearest."""
         coarse = import_faiss().IndexFlatL2(Z.shape[1])
         coarse.add(self.quantizer.centres[lists])
         return lists[coarse.search(Z, n)[1]].astype(np.int32)
 
     def is_small(self, block: Block) -> np.ndarray:
-        """Return for every row whether its class shares lists with others."""
+        """Return, for every row, whether its class shares lists with others."""
         return self.class_sizes[block.codes] <= SMALL_CLASS
 
 
 def learn_centres(samples: list[tuple[np.ndarray, np.ndarray]], n_lists: int) -> CoarseQuantizer:
-    """Return lists of some rows of all blocks."""
+    """Return the lists of a sample of the rows of all blocks."""
     Z, group = (np.concatenate(parts) for parts in zip(*samples, strict=True))
     return CoarseQuantizer.of(Z, members_of(group), n_lists)
 
@@ -380,10 +379,10 @@ def choose_lists(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the lists to search for every row, and how many rows to find there.
 
-    The lists, shape (b, at least n_probes), are padded with -1. They are the nearest ones that
+    The lists, shape (b, at least n_probes), are padded with -1. They are the nearest lists that
     contain rows in the relation, more than n_probes if these have too few rows. The number of rows
     is k, or more to rank them again, plus those that may not count: the row itself, or its class if
-    it is in the lists that are searched.
+    that is in the lists that are searched.
     """
     Z = index.project(block.X)
     small = index.is_small(block)
@@ -420,7 +419,7 @@ def adjacent(
     relation: str,
     spans: np.ndarray,
 ) -> np.ndarray:
-    """Return for every block whether it is searched for some rows; their own always is."""
+    """Return, for every block, whether it is searched for some rows; their own always is."""
     needed = np.zeros(len(index.sizes) + 1, dtype=bool)
     needed[chosen[0]] = True
     if relation == "same" and index.is_small(block).any():
@@ -467,11 +466,15 @@ def nearest_labels(
     progress : callable, optional
         Called as `progress(number of rows searched, n)`.
 
+    Returns
+    -------
+    Near
+
     Notes
     -----
-    O(n q m) time. A worker holds the queries and one block, which is released as soon as it was
-    searched. The workers merge q k numbers of every block as they come, and q k numbers come to the
-    client. Ties go to rows of earlier blocks.
+    O(n q m) time. A worker holds the queries and one block, which is released as soon as it has
+    been searched. The workers merge the q k numbers of every block as they come, and only q k
+    numbers travel to the client. Ties go to rows of earlier blocks.
     """
     query = queries.to_delayed().item()
     blocks = zip(X.to_delayed().ravel(), y.to_delayed().ravel(), X.chunks[0], strict=True)
@@ -483,12 +486,12 @@ def nearest_labels(
         while len(merged) > 1:
             groups = [merged[at : at + FAN_IN] for at in range(0, len(merged), FAN_IN)]
             merged = [delayed(nearest_of)(group, k) for group in groups]
-        # a single graph, in which blocks that are merged are close in time
+        # a single graph, so that blocks that are merged are searched at about the same time
         *parts, nearest = work.compute([*lazy, *merged])
         done = 0
         sizes = dict(zip([part.key for part in parts], filter(None, X.chunks[0]), strict=True))
-        finished = as_completed(parts, loop=work.client.loop)  # not that of the current client
-        del parts  # a result lives as long as its future, and is thus released once merged
+        finished = as_completed(parts, loop=work.client.loop)  # not the loop of the current client
+        del parts  # a result lives as long as its future: now it is released once merged
         for part in finished:
             done += sizes[part.key]
             progress(done, X.shape[0])

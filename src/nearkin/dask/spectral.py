@@ -25,11 +25,10 @@ from .table import Work, as_table, check_dask, kept_dtype
 
 
 class DaskTransformer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
-    """Base of the Dask counterparts of local classes: same parameters and attributes, for Dask
-    arrays.
+    """Base of the Dask counterparts of local classes, with their parameters and attributes.
 
-    Abstract: a subclass sets its `_local_class`, takes over its `__init__`, and defines `fit`,
-    which fits a local twin.
+    Abstract: a subclass sets `_local_class`, takes over the `__init__` of that class, and defines
+    `fit`, which fits a local twin.
     """
 
     _local_class: ClassVar[type]
@@ -68,7 +67,7 @@ class DaskTransformer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     def _checked(self, X: Any) -> da.Array:
         """Return X in blocks of whole rows.
 
-        Unless X is a two-dimensional Dask array of numbers, raise an error with the remedy.
+        Raise an error with the remedy if X is not a two-dimensional Dask array of real numbers.
         """
         name = type(self).__name__
         local = self._local_class.__name__
@@ -92,18 +91,17 @@ class DaskTransformer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
 
 def take_over(estimator: Any, fitted: Any) -> Any:
-    """Return an estimator with the fitted state of another."""
+    """Copy the fitted state of an estimator to another, and return the latter."""
     learned = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
     vars(estimator).update(learned)
     return estimator
 
 
 class DaskStandardScaler(DaskTransformer):
-    """scikit-learn's `StandardScaler` for Dask arrays: scales every feature to mean 0 and variance
-    1.
+    """Scale every feature to mean 0 and variance 1, as scikit-learn's `StandardScaler` does.
 
-    Parameters and attributes are those of `sklearn.preprocessing.StandardScaler`. NaN counts as
-    missing and constant features are only centred, as there. Chunk sizes may be unknown.
+    Parameters and attributes are those of `sklearn.preprocessing.StandardScaler`. As there, NaN
+    counts as missing, and constant features are only centred. Chunk sizes may be unknown.
 
     Notes
     -----
@@ -225,21 +223,21 @@ class DaskPCA(DaskTransformer):
 
 
 class DaskSpectralEmbedding(DaskTransformer):
-    """Base of the Dask counterparts of spectral methods: `_local_class` learns from rows on a
-    cluster.
+    """Base of the Dask counterparts of spectral methods.
 
     Parameters, attributes, warnings and the criterion are those of the local class. The map is the
-    same to rounding if no distances are equal.
+    same up to rounding if no distances are equal.
 
     Notes
     -----
-    Cost over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate one in d
-    dimensions, and O(e p^2) for the scatters of e edges. Memory is O(n (p + k)) numbers, of which a
-    worker holds its share and a few blocks, and p x p numbers on the client. What exceeds its
-    memory, a worker keeps on disk. Neighbours are refused that would take, at 100 bytes each, more
-    than a quarter of a worker's memory for a block, or more than four times that of all workers for
-    all rows. An approximate search first partitions the rows, so that a block only travels to
-    blocks that search its lists or have edges to it; this takes 64 additional numbers per row.
+    Cost over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate search in
+    d dimensions, and O(e p^2) for the scatters of e edges. Memory is O(n (p + k)) numbers, of which
+    a worker holds its share and a few blocks, and p x p numbers on the client. A worker keeps on
+    disk what exceeds its memory. A fit raises a MemoryError if its neighbours, at 100 bytes each,
+    would take more than a quarter of a worker's memory for a block, or more than four times the
+    memory of all workers for all rows. An approximate search first partitions the rows, so that a
+    block only travels to blocks that search its lists or have edges to it; this takes 64 additional
+    numbers per row.
 
     Examples
     --------
@@ -352,8 +350,8 @@ class DaskMFA(DaskSpectralEmbedding):
     """Marginal Fisher Analysis of Dask arrays; see `nearkin.MFA`.
 
     The cost is that of `DaskSpectralEmbedding`. The closest pairs of a class are chosen among the
-    n_pairs nearest rows of other classes of every row: that many neighbours have to fit into
-    memory.
+    pairs of every row and its n_pairs nearest rows of other classes: that many neighbours of every
+    row have to fit into memory.
     """
 
     _local_class = MFA
@@ -363,8 +361,8 @@ class DaskMFA(DaskSpectralEmbedding):
 class DaskNMMP(DaskSpectralEmbedding):
     """Neighborhood MinMax Projections of Dask arrays; see `nearkin.NMMP`.
 
-    The cost is that of `DaskSpectralEmbedding`. The default n_neighbors_within, half of a class,
-    makes lists whose length grows with the number of rows: set it, e.g. to 10.
+    The cost is that of `DaskSpectralEmbedding`. The default n_neighbors_within, about half of a
+    class, makes lists whose length grows with the number of rows: set it, e.g. to 10.
     """
 
     _local_class = NMMP

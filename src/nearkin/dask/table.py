@@ -17,7 +17,7 @@ from .._blocks import require_memory
 from .._validation import check_spread, encode_labels
 
 FAN_IN = 8  # terms that one task adds
-LARGE = 50_000  # bytes from which on a shared argument becomes a task of its own
+LARGE = 50_000  # bytes above which a shared argument becomes a task of its own
 
 
 def identity(value: Any) -> Any:
@@ -26,8 +26,7 @@ def identity(value: Any) -> Any:
 
 
 class Work:
-    """The tasks of one fit. As a context manager, it releases on exit what they left on the
-    cluster.
+    """The tasks of one fit, a context manager that on exit releases what is on the cluster.
 
     State travels as task arguments, and nothing is scattered: a result lost with its worker is
     computed again.
@@ -35,7 +34,7 @@ class Work:
     Parameters
     ----------
     client : distributed.Client or None
-        None takes the current one.
+        None takes the current client.
     """
 
     def __init__(self, client: Client | None) -> None:
@@ -64,7 +63,7 @@ class Work:
         return self.results(self.compute([array]))[0]
 
     def compute(self, blocks: Sequence[Any]) -> list[Future]:
-        """Submit delayed values in one graph, so that what they share is computed once."""
+        """Submit delayed values as one graph, so that what they share is computed once."""
         return self._tracked(self.client.compute(list(blocks)))
 
     def map(self, function: Callable, *arguments: Sequence[Any], **fixed: Any) -> list[Future]:
@@ -84,9 +83,9 @@ class Work:
         return self._tracked([self.client.submit(function, *arguments, pure=False, **fixed)])[0]
 
     def reduce(self, parts: Sequence[Future], add: Callable = sum) -> Future:
-        """Submit the sum of the results, as a tree that only depends on their number.
+        """Submit the sum of results, as a tree that only depends on their number.
 
-        The result is bitwise reproducible.
+        The sum is thus bitwise reproducible.
         """
         while len(parts) > 1:
             parts = [
@@ -104,7 +103,7 @@ class Work:
         return self.client.gather(list(futures))
 
     def memory(self) -> list[int]:
-        """Return the number of bytes that each worker with a limit may use."""
+        """Return the memory limit of each worker that has one, in bytes."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         return [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
 
@@ -113,7 +112,7 @@ class Work:
         return futures
 
 
-MAX_BLOCKS = 300  # each may meet each, i.e. 90,000 tasks; more blocks are merged
+MAX_BLOCKS = 300  # more are merged: every block may meet every other, in 90,000 tasks
 EXACT_ROWS = 200_000  # with more, comparing all pairs is refused
 SECONDS_PER_PRODUCT = 1e-10  # measured on one thread; a search takes n^2 p products
 
@@ -124,14 +123,15 @@ class Block(NamedTuple):
     Attributes
     ----------
     X : array of shape (b, p)
-        Relative to the row of the table that is nearest to its mean.
+        The rows, relative to the row of the table that is nearest to its mean.
     codes : array of shape (b,)
         Class codes 0, 1, ...; 0 without labels.
     start : int
         The index of the first row.
-    lists, numbers : integer arrays of shape (b,), or None
-        For an approximate search: the list of every row, ascending, and its index in the original
-        table.
+    lists : integer array of shape (b,), or None
+        For an approximate search: the list of every row, ascending.
+    numbers : integer array of shape (b,)
+        The index of every row in the original table.
     """
 
     X: np.ndarray
@@ -203,9 +203,7 @@ class Table:
         return (S + S.T) / 2
 
     def class_means(self) -> np.ndarray:
-        """Return the mean of every class, shape (n_classes, p), relative to the origin of the
-        blocks.
-        """
+        """Return the mean of every class, (n_classes, p), relative to the origin of the blocks."""
         sums = self.total(class_sums, n_classes=len(self.class_sizes))
         return sums / self.class_sizes[:, None]
 
@@ -223,8 +221,8 @@ def as_table(
     """Return rows and labels on the cluster, with the class codes of the local estimators.
 
     `exact` says whether all pairs of rows will be compared, `labelled` whether y is used; `name` is
-    that of the class in messages. What cannot work, or would take too long, raises an error before
-    anything is computed. The labels are sent to the client.
+    that of the class, for messages. Shapes and types that cannot work, or would take too long,
+    raise an error before anything is computed. The labels are sent to the client.
     """
     _check_sizes(X, "X")
     n, p = X.shape
@@ -269,9 +267,7 @@ def as_table(
 
 
 def check_exact(n: int, p: int, n_threads: int) -> None:
-    """Raise a ValueError with the estimated time if comparing all pairs of rows would take too
-    long.
-    """
+    """Raise a ValueError with the estimated time if comparing all pairs of rows takes too long."""
     if n > EXACT_ROWS:
         hours = n * n * p * SECONDS_PER_PRODUCT / n_threads / 3600
         raise ValueError(
@@ -323,8 +319,8 @@ def as_block(
 def aligned(array: np.ndarray) -> np.ndarray:
     """Return an array at an address that is aligned for its dtype.
 
-    Data sent by another worker may be unaligned. NumPy multiplies a copy of it, whose rounding may
-    differ if it is transposed.
+    Data sent by another worker may be unaligned. NumPy then multiplies a copy, whose rounding may
+    differ if the array is transposed.
     """
     return np.require(array, requirements="A")
 
@@ -344,8 +340,9 @@ def first_moments(block: Block, weights: np.ndarray | None = None) -> np.ndarray
 def second_moment(
     block: Block, weights: np.ndarray | None = None, *, mean: np.ndarray
 ) -> np.ndarray:
-    """Return the weighted sum of squares and products about the mean (p,) or class means
-    (n_classes, p).
+    """Return the weighted sum of squares and products about a mean (p,), or the class means.
+
+    `mean` has shape (p,) or (n_classes, p).
     """
     X = block.X.astype(np.float64) - (mean if mean.ndim == 1 else mean[block.codes])
     return X.T @ X if weights is None else (X.T * weights) @ X

@@ -1,5 +1,6 @@
-"""The base classes of learned linear maps and spectral methods, and the choice of a parameter on
-folds of the training rows by the one-standard-error rule.
+"""The base classes of learned linear maps and spectral methods, and the choice of a parameter.
+
+The choice is made on folds of the training rows by the one-standard-error rule.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # the candidates of "auto"
 COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage": None})
 
 N_SPLITS = 5
-MAX_ROWS = 2000  # folds are made of about this many rows,
-FEWEST_OF_A_CLASS = 10  # with at least this many of each class, or all
+MAX_ROWS = 2000  # folds are made of at most about this many rows,
+FEWEST_OF_A_CLASS = 10  # with at least this many of each class, or all of them
 
 
 class SparseRowsMixin:
@@ -138,9 +139,7 @@ class LinearEmbedding(Embedding):
         return Z @ ((U[:, kept] / s[kept]) @ Vt[kept]).astype(Z.dtype)
 
     def get_mahalanobis_matrix(self) -> np.ndarray:
-        """Return the learned metric, `components_.T components_` of shape (p, p), positive
-        semi-definite.
-        """
+        """Return the learned metric `components_.T components_`, positive semi-definite, (p, p)."""
         check_is_fitted(self, "components_")
         return self.components_.T @ self.components_
 
@@ -354,12 +353,12 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
 
 
 def best_setting(scores: Any) -> int:
-    """Return the first setting whose mean score is within one standard error of the best mean.
+    """Return the index of the first setting with a mean within one standard error of the best.
 
     Parameters
     ----------
     scores : array of shape (settings, folds)
-            Larger is better. Settings are in order of preference, the simplest first.
+        Larger is better. Settings are in order of preference, the simplest first.
     """
     scores = np.asarray(scores)
     means = scores.mean(axis=1)

@@ -1,5 +1,7 @@
-"""What the maps found by descent share: inits, candidate neighbours, rows scaled to unit neighbour
-distance, the penalty, and setting the fitted attributes.
+"""What the maps found by descent share.
+
+These are inits, candidate neighbours, rows scaled to unit distance of neighbours, the penalty, and
+the setting of fitted attributes.
 """
 
 from __future__ import annotations
@@ -43,8 +45,9 @@ INITS = ("auto", "identity", "pca", "lda", "random")
 def unit_distance(
     X: Any, n_rows: int = PERPLEXITY_ROWS, *, mean_perplexity: float = PERPLEXITY
 ) -> float:
-    """Return the bandwidth u at which `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` has a mean perplexity of
-    10, estimated from some rows.
+    """Return the typical distance u of neighbours, estimated from at most `n_rows` rows.
+
+    It is the bandwidth at which `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` has the given mean perplexity.
     """
     return perplexity_bandwidth(nearest_squares(X, n_rows), mean_perplexity)
 
@@ -122,7 +125,7 @@ def evenly_by(norms: np.ndarray, n_rows: int) -> np.ndarray:
 
 
 def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
-    """Return min(m, p) orthonormal directions as rows, for the name of an init.
+    """Return min(m, p) orthonormal directions as rows, for the init of a given name.
 
     "auto" is PCA, or the identity if all dimensions are kept.
     """
@@ -145,7 +148,7 @@ def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:
     They are those of scikit-learn's `PCA(m, **how)`.
     """
     try:
-        with np.errstate(invalid="ignore"):  # of equal rows the explained variance ratio is 0 / 0
+        with np.errstate(invalid="ignore"):  # equal rows have an explained variance ratio of 0 / 0
             return PCA(m, **how).fit(X).components_
     except LinAlgError:
         p = X.shape[1]
@@ -157,7 +160,7 @@ def discriminant_directions(S_b: np.ndarray, S_w: np.ndarray, m: int) -> np.ndar
 
     They are scaled by the shrunk S_w; none is longer than ten times a direction of mean scatter.
     Without shrinkage, a feature of almost no variance, such as a pixel at the margin, gets so long
-    a direction that a limit on the map's penalty leaves nothing of the others.
+    a direction that, once the map is scaled to limit its penalty, nothing is left of the others.
     """
     S_w = shrunk(S_w, range_basis(S_w + S_b), SHRINKAGE)
     return unit_within_scatter(generalized_eigh(S_b, S_w)).vectors[:, :m].T
@@ -188,10 +191,10 @@ def near_rows(
     search: Searcher = EXACT,
     anchors: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the indices of the k nearest rows of every row, or of separate anchors, shape (n, k).
+    """Return the indices of the k nearest rows of every row, or of every anchor, shape (n, k).
 
     With classes there is one more column, which g needs: the nearest row of the same class, or the
-    row itself if that is listed already or does not exist.
+    row's own index if that row is listed already or does not exist.
     """
     queried = np.ones(len(Z), int) if anchors is None else np.bincount(anchors, minlength=len(Z))
     near = nearest(Z, k * queried, search).indices.reshape(-1, k)  # in row order
@@ -204,7 +207,7 @@ def near_rows(
 # Rows scaled by the typical distance between neighbours.
 
 FLOAT64_ROWS = 2000  # up to this many rows, a descent computes in float64
-UNIT_ROWS = 200  # rows that are compared with all others to estimate the unit of many rows
+UNIT_ROWS = 200  # of many rows, those compared with all others to estimate the unit
 BLOCK = 2**19  # entries in a block of rows, which is copied two or three times
 
 
@@ -226,7 +229,7 @@ class Scale:
     shape: tuple[int, int]
 
     def components(self, B: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
-        """Return A, shape (m, p), for B; for a vector B, the diagonal of a diagonal map."""
+        """Return A, shape (m, p), for B; a vector B is the diagonal of a diagonal map."""
         B = np.diag(B) if B.ndim == 1 else B
         return self.space.back_project(B.T / self.unit).astype(dtype, copy=False)
 
@@ -246,9 +249,9 @@ class Scale:
     def scaled(self, B: np.ndarray, alpha: float, at_least: float = 0.0) -> np.ndarray:
         """Return an init B, scaled to a mean perplexity of 10 and a penalty of at most 1.
 
-        B is divided by the bandwidth of that perplexity, at least by `at_least`, and then shrunk
-        further if the penalty exceeds 1, the range of f: where the penalty dominates, a descent
-        jumps to the map 0 and stays there.
+        B is divided by the bandwidth for that perplexity, or by `at_least` if that is larger. It is
+        shrunk further if the penalty exceeds 1, the range of f: where the penalty dominates, a
+        descent jumps to the map 0 and stays there.
         """
         B = B / max(perplexity_bandwidth(self.nearest_squares(B)), at_least)
         return B / max(1.0, penalty(B, alpha, self.shape[0])[0] ** 0.5)
@@ -292,7 +295,7 @@ class UnitRows(Scale):
         return cls(unit, space, X.shape, X / X.dtype.type(unit))
 
     def take(self, rows: Any) -> Any:
-        """Return the rows of some indices."""
+        """Return the rows with the given indices."""
         return self.X[rows]
 
     def embedding(self, B: np.ndarray) -> np.ndarray:
@@ -335,7 +338,7 @@ class RowsInPlace(Scale):
         return cls(unit, RowSpace(X, None), X.shape, X, mean, dtype)
 
     def take(self, rows: Any) -> Any:
-        """Return the rows of some indices, in units of the typical distance."""
+        """Return the rows with the given indices, centred, in units of the typical distance."""
         X = self.X[rows] if self.mean is None else self.X[rows] - self.mean
         return X.astype(self.dtype, copy=False) / self.dtype(self.unit)
 
@@ -360,8 +363,8 @@ class RowsInPlace(Scale):
 # How `nearkin.evaluation.compare` treats these methods. They are not nested: the first components
 # of a fit are not a fit with fewer components.
 COMPARED = {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": False}
-# Ten times the default tol of NCA and MLKR: held-out predictions are as accurate, in about half the
-# time.
+# Ten times the default tol of NCA and MLKR: held-out predictions are equally accurate, in about
+# half the time.
 EARLY = {"tol": 1e-4}
 
 
@@ -372,11 +375,10 @@ def n_directions(estimator: Any, most: int) -> int:
 
 
 def penalty(B: np.ndarray, alpha: float, n: int, groups: np.ndarray | None = None) -> Value:
-    """Return `alpha / sqrt(n) ||B||^2` and its gradient; with groups of features, the squared norm
-    is that of `group_penalty`.
+    """Return `alpha / sqrt(n) ||B||^2` and its gradient.
 
-    What n rows leave uncertain of a mean falls with 1 / sqrt(n), and so does the penalty that keeps
-    B from overfitting.
+    With groups of features, the squared norm is that of `group_penalty`. The uncertainty of a mean
+    over n rows falls as 1 / sqrt(n), and so does the penalty that keeps B from overfitting.
     """
     weight = alpha / n**0.5
     norm, slope = (float(np.sum(B * B)), 2 * B) if groups is None else group_penalty(B, groups)
@@ -391,10 +393,10 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
     _init_may_be_minimum = False
 
     def _set_map(self, found: DescentResult, rows: Scale, dtype: Any, task: Any) -> Self:
-        """Set the map, and how it was found; raise the interrupt that ended the descent, warn where
-        it has not converged, and end the task, if there is one.
+        """Set the map, and how it was found, as the last step of a fit.
 
-        So it is the last that a fit does: by then all else is set.
+        Then raise the interrupt that ended the descent, or warn if the descent has not converged,
+        and end the task, if there is one. All other attributes must be set before.
         """
         self.components_ = rows.components(found.x, dtype)
         self.n_components_ = len(self.components_)

@@ -5,15 +5,15 @@ A term is a loss of a map B, of shape (m, r) or (r,), applied to `term.rows`. L-
 * `term(B, candidates)`: the value and its gradient, given the candidates of every row; None for all
   rows.
 * `sign`: -1 if the objective is maximized, so that the term is minus the objective; else 1.
-* `codes`: the classes whose nearest row has to be a candidate, or None.
+* `codes`: the classes if the nearest row of the same class has to be a candidate, or None.
 * `search`: the search for candidates.
 
 Stochastic gradient also needs:
 
-* `estimate(B, candidates, n_batches)`: the value and the gradient for a step, from the candidates
-  of one of `n_batches` parts of the rows.
+* `estimate(B, candidates, n_batches)`: estimates of the value and the gradient for a step, from the
+  candidates of one of `n_batches` parts of the rows.
 * `sum(Z, candidates)`: the sum over such a part, at the embedding Z of all rows.
-* `of_mean(Z, mean, error)`: the value and its error, from the mean over many rows.
+* `of_mean(Z, mean, error)`: the value and its error, from those of the mean over many rows.
 * `row_weights`: the weights of the rows, of mean 1, or None.
 
 `NCA` also gets its inits from its term: `directions` by name, and `n_classes`, which limits those
@@ -44,18 +44,18 @@ from .descent_embedding import (
     perplexity,
 )
 
-ALL_PAIRS_ROWS = 8000  # up to here all pairs are used: exact, and faster than a search
+ALL_PAIRS_ROWS = 8000  # up to this many rows, all pairs are used: exact, and faster than a search
 MAX_ITER = 200
 INIT_ROWS = 10_000  # rows on which stochastic descent finds an init
 
 # Stochastic gradient: a step uses only a batch of anchors and their candidates.
 BATCHES = 20  # per epoch, by default,
-FEWEST, MOST = 128, 512  # but with at least and at most this many anchors in a batch
-STEPS = 500  # of a fit, by default, at least
+FEWEST, MOST = 128, 512  # but with at least FEWEST and at most MOST anchors in a batch
+STEPS = 500  # minimum number of steps of a fit, by default
 N_NEAR_OF_ANCHOR = 15  # fewer than L-BFGS needs: later steps bring other far rows
 STEP = 0.1  # the first step length, in units of a map that preserves distances
 SLOWING = 100  # steps after which those of `partial_fit` begin to shrink
-REFRESH_SHARE = 0.2  # of the steps, then near rows are searched again: the map changes most early
+REFRESH_SHARE = 0.2  # of the steps, after which near rows are searched again: early ones move most
 EVALUATION_ROWS = 5000  # for the estimate of the final objective
 EVALUATION_FAR = 2000
 EVALUATION_GROUPS = 20
@@ -112,11 +112,10 @@ class TermEmbedding(DescentEmbedding):
         task: Any = None,
         state: SGDState | None = None,
     ) -> Self:
-        """Descend from each init, or for one epoch from a state, and keep the map of the lowest
-        loss.
+        """Descend from each init, or for one epoch from a state; keep the map of lowest loss.
 
-        Inits are maps B from an iterator, which may draw from the RandomState rng. The map is
-        stored in the given dtype.
+        `inits` yields maps B, and may draw from the RandomState `rng`. The map is stored in the
+        given dtype.
         """
         rows, best = term.rows, None
         n_counted = rows.shape[0] + (state.n_counted if state else 0)
@@ -248,9 +247,7 @@ class TermEmbedding(DescentEmbedding):
         order, near, far = np.arange(n), np.empty((n, 0), np.int32), np.arange(n)
 
         def anchors_of(first: int, last: int) -> np.ndarray:
-            """Return the anchors of some batches of this epoch; all rows if the batches go beyond
-            it.
-            """
+            """Return the anchors of batches of this epoch, or all rows if they go beyond it."""
             return (
                 order[first * n // n_batches : last * n // n_batches]
                 if last <= n_batches
@@ -258,7 +255,7 @@ class TermEmbedding(DescentEmbedding):
             )
 
         def near_of(anchors: np.ndarray, B: np.ndarray, k: int) -> np.ndarray:
-            """Return the k rows near to each anchor, in an array of n rows."""
+            """Return the k rows near each anchor, in an array of n rows."""
             found = near_rows(rows.embedding(B), k, term.codes, term.search, anchors)
             near = np.empty((n, found.shape[1]), found.dtype)
             near[anchors] = found
@@ -273,7 +270,7 @@ class TermEmbedding(DescentEmbedding):
                 if t in (0, refresh_at):
                     end = refresh_at if t < refresh_at else n_epochs * n_batches
                     near = near_of(anchors_of(batch, batch + end - t), B, k)
-                    draw()  # unused, but keeps the maps of a seed as in earlier versions
+                    draw()  # unused, but keeps the map of each seed as in earlier versions
                 far = draw()
             anchors = anchors_of(batch, batch + 1)
             candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
@@ -299,9 +296,9 @@ class TermEmbedding(DescentEmbedding):
     def _evaluate(self, term: Any, B: np.ndarray, n_counted: int) -> tuple[float, float]:
         """Return the loss at a map and the standard error of this estimate.
 
-        The loss is the mean over at most 5,000 anchors, the same for all maps. Each has its 50
-        nearest rows under this map, found exactly, and 2,000 far ones. The error is computed from
-        the means of 20 groups of anchors and is 0 if all rows are anchors.
+        The loss is the mean over at most 5,000 anchors, the same for all maps. Each has at least
+        its 50 nearest rows under this map, found exactly, and 2,000 far ones. The error is computed
+        from the means of 20 groups of anchors and is 0 if all rows are anchors.
         """
         n, Z, rng = term.rows.shape[0], term.rows.embedding(B), np.random.default_rng(0)
         anchors = rng.permutation(n)[:EVALUATION_ROWS]

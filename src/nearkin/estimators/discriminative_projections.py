@@ -1,6 +1,4 @@
-"""Discriminative Projections (Wang and Mahadevan): partly labelled rows and their labels, mapped
-into one space.
-"""
+"""Discriminative Projections (Wang and Mahadevan): maps of rows and labels into one space."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ from .base import LinearEmbedding, SparseRowsMixin
 from .transductive import affinity_graph
 
 SHARE = {"classes": 1.0, "continuous": 0.1}  # the paper's mu, in units of l / s
-# Singular values below this are rounding errors of a mean that cancels, even far from the origin.
+# Smaller singular values are rounding errors of means that cancel, even far from the origin.
 SEEN = 1e-8
 
 
@@ -86,11 +84,11 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
     classes_ : ndarray of shape (c,), for classes
         Sorted.
     eigenvalues_ : ndarray of shape (m,)
-        Ascending. Classes: in [0, 1]; a direction of 1/c is no better than without labels.
-        Real-valued targets: at least 0.
+        Ascending. Classes: in [0, 1]; a direction with eigenvalue 1/c is no better than one found
+        without labels. Real-valued targets: at least 0.
     constant_eigenvalues_ : ndarray
-        Eigenvalues of the directions that were left out because X f is constant in them: for c
-        classes with equally many labelled rows, at least 1/c (f = 0, g = 1).
+        Eigenvalues of the directions that were left out because X f is constant in them. For c
+        classes with equally many labelled rows, they include 1/c (f = 0, g = 1).
     mu_ : float
         The weight used.
     n_components_ : int
@@ -252,8 +250,8 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
         return tags
 
 
-# The matrices A + C and B + C over v = (f; h), the basis H of the label maps g = H h, and the
-# eigenvalues of the label maps that are left out.
+# Each of the next two functions returns the matrices A + C and B + C over v = (f; h), the basis H
+# of the label maps g = H h, and the eigenvalues of the label maps that are left out.
 
 
 def class_pencil(X: Any, C: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -315,7 +313,7 @@ def number_pencil(X: Any, C: np.ndarray, Y: np.ndarray, D: np.ndarray) -> tuple[
 def _split(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return orthonormal bases of the range of K and of the null space of K'.
 
-    K has entries of about 1.
+    The entries of K are of the order of 1.
     """
     U, s, _ = svd(K, full_matrices=K.shape[0] > K.shape[1])
     rank = int(np.sum(s > SEEN))
@@ -406,7 +404,7 @@ class DiscriminativeProjectionsClassifier(
     def decision_function(self, X: Any) -> np.ndarray:
         """Return minus the squared distance to every label, shape (n, c).
 
-        For two labels, return the difference, shape (n,).
+        For two classes, return the difference, shape (n,), positive for the second.
         """
         check_is_fitted(self, "projections_")
         decision = -self._distances(validate_rows(self, X, reset=False))
@@ -503,10 +501,10 @@ class DiscriminativeProjectionsRegressor(
         return self
 
     def _nearest_values(self, X: Any) -> np.ndarray:
-        """Return the y whose label g'y is nearest to each row, with directions weighted by inverse
-        cost.
+        """Return the y whose label g'y is nearest to each row.
 
-        A cost of 0 is replaced by 1e-10 of the largest; among several y, the shortest is returned.
+        Directions are weighted by their inverse cost; a cost of 0 is replaced by 1e-10 of the
+        largest. Among several y, the shortest is returned.
         """
         maps = self.projections_
         cost = maps.eigenvalues_

@@ -1,6 +1,4 @@
-"""Distance metric learning by maximizing the Jeffrey divergence (Nguyen, Morell and De Baets,
-2017).
-"""
+"""Metric learning by the Jeffrey divergence (Nguyen, Morell and De Baets, 2017)."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ class DMLMJ(SpectralEmbedding):
     """Distance Metric Learning through Maximization of the Jeffrey divergence.
 
     The differences between a row and its k nearest rows of the same class, and of other classes,
-    are taken as Gaussian with mean 0 and the covariances
+    are modelled as Gaussian with mean 0 and the covariances
 
         S_w = mean of (x_i - x_j)(x_i - x_j)' over rows i and their k nearest j of the same class,
         S_b = the same over their k nearest j of all other classes.

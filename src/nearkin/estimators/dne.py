@@ -84,8 +84,8 @@ class DNE(SpectralEmbedding):
     The scale of the features matters: a feature with small values has a small eigenvalue and is
     dropped. Standardize first unless the units are comparable. For text embeddings, whiten first,
     which equalizes the variation within classes: `make_pipeline(RCA(), DNE(64, n_neighbors=10))`
-    raises precision at 10 on those of banking77 from 85.6 to 87.8 %. But of 34 tables, 17 lose by
-    whitening, one of them 7.9 points.
+    raises precision at 10 on those of banking77 from 85.6 to 87.8 %. But of 34 tables, whitening
+    makes 17 worse, one of them by 7.9 points.
 
     .. measured/benchmarks.md#whitening-before-nca-and-dne
 
@@ -184,10 +184,10 @@ def _n_leading(negative: np.ndarray, theta: float | None) -> int:
 
 
 def _with_complement(result: SpectralResult, d: int, n_more: int) -> SpectralResult:
-    """Insert n_more directions of eigenvalue 0, outside the span of the rows, after the d negative
-    ones.
+    """Insert n_more directions outside the span of the rows after the d of negative eigenvalue.
 
-    They are unit vectors in the coordinates of the complement; see `Rows.back_project`.
+    Their eigenvalue is 0. They are unit vectors in the coordinates of the complement; see
+    `Rows.back_project`.
     """
     if n_more <= 0:
         return result

@@ -219,8 +219,9 @@ def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]
 
 
 class PairRows(Rows):
-    """Given similar and dissimilar pairs for `GMML`: a table of their differences in both
-    directions.
+    """Given similar and dissimilar pairs for `GMML`, as a table of differences.
+
+    Each pair gives two differences, one in each direction.
     """
 
     def __init__(self, given: GivenPairs) -> None:

@@ -33,18 +33,17 @@ from .gmml import check_prior
 from .rows import Rows
 
 BOUND_ROWS = 1000  # used for the percentiles of distances
-# limit on gamma and on ratios of bounds and squared distances: their products get squared
+# limit on gamma and on ratios of bounds and squared distances, whose products are squared
 FARTHEST = 1e70
 
 # Defaults chosen on the tables of `benchmarks/closed_forms.py class-defaults`. `n_neighbors`: 3
-# among 1, 3 and 10, by the accuracy of 3-NN. `percentiles`: values of 5 to 50 were as good, so they
-# are those of the authors' code. `gamma`: the best among 0.001 to 10, by the AUROC of held-out
-# pairs after 200 to 1,000 random pairs.
+# among 1, 3 and 10, by the accuracy of 3-NN. `percentiles`: values of 5 to 50 were equally good, so
+# they are those of the authors' code. `gamma`: the best from 0.001 to 10, by the AUROC of held-out
+# pairs after learning from 200 to 1,000 random pairs.
 
 
 class ITML(DescentEmbedding):
-    """Information-Theoretic Metric Learning: the metric nearest to a prior that obeys pair
-    constraints.
+    """Information-Theoretic Metric Learning: the metric nearest a prior under pair constraints.
 
     The squared distances d_c = (x_a - x_b)' M (x_a - x_b) of pairs c = (a, b) should be at most u
     for similar pairs, and at least l for dissimilar ones. The metric M and the slack bounds xi_c
@@ -158,7 +157,7 @@ class ITML(DescentEmbedding):
     compared_as: ClassVar[dict] = {
         "ITML": {
             "settings": lambda p: [{"gamma": gamma} for gamma in (0.01, 0.1, 1.0)],
-            "params": {"tol": 1e-3},  # held-out predictions are as accurate: see `EARLY`
+            "params": {"tol": 1e-3},  # held-out predictions are equally accurate: see `EARLY`
         }
     }
     _needs_labels = True

@@ -116,7 +116,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
 
     with f = (f(x_1), ..., f(x_n))' in the last term. The class of the largest f is predicted.
 
-    In the linear form h(x) = w'x. With J = diag(1_l) - 1_l 1_l' / l and 1_l the indicator of the
+    In the linear form, h(x) = w'x. With J = diag(1_l) - 1_l 1_l' / l and 1_l the indicator of the
     labelled rows,
 
         (X'JX + gamma_A l I + gamma_I l / n^2 X'LX) w = X'JY.
@@ -140,7 +140,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         labelled rows.
     kernel : "rbf", callable or None, default="rbf"
         "rbf" is exp(-d^2 / t), where t is the mean d^2 over all pairs of rows. A callable takes two
-        tables and returns the kernel between their rows. None is the linear form.
+        tables and returns the kernel between their rows. None gives the linear form.
     n_neighbors : int, default=10
         k of the graph.
     search
@@ -170,8 +170,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
     See Also
     --------
     nearkin.DiscriminativeProjectionsClassifier : Maps labels as well, so that f need not match
-    their
-        numeric codes.
+        their numeric codes.
     nearkin.LapRLSRegressor : For real-valued targets.
 
     Notes
@@ -238,7 +237,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f for every class, shape (n, c); for two classes of the second, shape (n,)."""
+        """Return f for every class, shape (n, c); for two classes, f of the second, shape (n,)."""
         check_is_fitted(self, "intercept_")
         values = self._values(validate_rows(self, X, reset=False))
         return values[:, 1] if len(self.classes_) == 2 else values

@@ -22,7 +22,7 @@ class LDE(SpectralEmbedding):
         S_b = 1/2 sum_ij w'_ij (x_i - x_j)(x_i - x_j)',
 
     LDE maximizes tr V'S_b V subject to V'S_w V = I, by the largest eigenvalues of S_b v = lambda
-    S_w v. By default S_w is shrunk first, see `shrinkage`. Without shrinkage, directions without
+    S_w v. By default S_w is shrunk first (see `shrinkage`). Without shrinkage, directions without
     within-class scatter come first, in descending order of between-class scatter for unit length.
     Directions in which both scatters vanish are left out.
 

@@ -28,7 +28,7 @@ class LFDA(SpectralEmbedding):
 
     by the largest eigenvalues of S_b v = lambda S_w v. With all a_ij = 1 it is Fisher's
     discriminant analysis. Smaller a_ij give less weight to distant pairs of a class, and there may
-    be more directions of lambda > 0 than classes - 1. S_w is shrunk first, see `LDE`; without
+    be more directions of lambda > 0 than classes - 1. S_w is shrunk first (see `LDE`); without
     shrinkage, directions without within-class scatter come first.
 
     Parameters

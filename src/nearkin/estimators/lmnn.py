@@ -43,13 +43,13 @@ from .descent_embedding import (
     unit_distance,
 )
 
-SEARCH_ALWAYS_ROWS = 4000  # up to here, searching impostors at every step is cheap
+SEARCH_ALWAYS_ROWS = 4000  # up to this many rows, searching impostors at every step is cheap
 # a second margin: rows within it are listed, as they may become impostors before the next search
 SLACK = 1.0
-# of all pairs; from this share on, searching at every step is faster than keeping lists
+# share of all pairs from which searching at every step is faster than keeping lists
 WORTH = 1 / 256
-MOST = 2**25  # impostors counted in total,
-ALWAYS = 100  # but at least this many per row
+MOST = 2**25  # maximum number of impostors counted in total,
+ALWAYS = 100  # but at least this many per row, if there are as many
 GAPS = 2**23  # entries of the distances that determine the scale of the init
 # loss of the comparisons for a map of nearly 0; the map 0 has loss 1/2
 NOTHING_LEARNED = 0.499
@@ -57,8 +57,7 @@ SPHERE = 0.1  # of the scatter of the given near pairs, added to it as a multipl
 
 
 class LMNN(DescentEmbedding):
-    """Large Margin Nearest Neighbour: separates same-class neighbours from other classes by a
-    margin.
+    """Large Margin Nearest Neighbour: a margin between same-class neighbours and other classes.
 
     The targets of row i are its k nearest rows of the same class, in the space of the features.
     With the learned squared distances d_ij = ||A x_i - A x_j||^2, the map A minimizes
@@ -98,7 +97,7 @@ class LMNN(DescentEmbedding):
         Maximum number of iterations per descent.
     tol : float, default=1e-4
         A descent has converged when an iteration lowers the loss by less than this, relative to the
-        loss or, if smaller, to the loss of the targets at the init.
+        larger of the loss and the loss of the targets alone at the init.
 
     Attributes
     ----------
@@ -133,14 +132,14 @@ class LMNN(DescentEmbedding):
     rows: reduce the features first, e.g. with PCA. The descent starts from the identity, or from
     PCA for fewer components, scaled for the lowest loss.
 
-    Up to 4,000 rows, impostors are searched at every step. Beyond, rows of other classes within two
-    margins are listed every 15 iterations, and only these count until the next search, unless they
-    are more than 1/256 of all pairs. Then the loss over all impostors is compared: if it has risen,
-    these iterations are undone, and impostors are searched at every step from then on. If there are
-    more than 2^25 impostors in total, the farthest ones of each row with more than 2^25 / n (and
-    more than 100) are ignored.
+    Up to 4,000 rows, impostors are searched at every step. For more rows, those of other classes
+    within two margins are listed every 15 iterations, and only these count until the next search,
+    unless they are more than 1/256 of all pairs. At each search, the loss over all impostors is
+    compared: if it has risen, the last iterations are undone, and impostors are searched at every
+    step from then on. If there are more than 2^25 impostors in total, the farthest ones of each row
+    with more than 2^25 / n (and more than 100) are ignored.
 
-    Cost: an iteration takes O(q (m + k) + n p m) for q impostors, often some 10 to 30 per row. A
+    Cost: an iteration takes O(q (m + k) + n p m) for q impostors, often about 10 to 30 per row. A
     search is a matrix product, O(n^2 m). Memory is O(n (p + m + k) + q), never n x n. Precision,
     sparse X and interrupts are as for `NCA`.
 
@@ -393,7 +392,7 @@ def gaps_of_targets(
 ) -> tuple[np.ndarray, float]:
     """Return the gaps d_il - d_ij of triples, ascending, and the sum of d_ij.
 
-    They are computed for some evenly drawn rows i.
+    They are computed for some rows i, evenly spaced by their norms.
     """
     some = evenly_by(row_norms(Z, squared=True), max(8, GAPS // targets.size))
     d_targets = target_squares(Z, targets)[some, None, :]
@@ -406,8 +405,8 @@ def balanced_scale(gaps: np.ndarray, total: float, weights: Any = 1) -> float | 
     """Return the s for which the map A / s has the lowest loss, or None if the map 0 has.
 
     With the margin c = s^2, a triple with the gap g = d_il - d_ij counts while g < c. The
-    derivative of the loss along s is 0 where the gaps of the triples that count, in ascending
-    order, add up to `total`, the sum of d_ij. At that point one triple stops counting, so c is set
+    derivative of the loss along s is 0 where the gaps of the triples that count, added in ascending
+    order, reach `total`, the sum of d_ij. At that point one triple stops counting, so c is set
     slightly larger.
     """
     enough = (gaps > 0) & (np.cumsum(weights * gaps, dtype=np.float64) >= total)

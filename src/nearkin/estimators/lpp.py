@@ -17,8 +17,7 @@ SMOOTH = 0.75  # adjacent rows differ by less than this, relative to any two row
 
 
 class LPP(SpectralEmbedding):
-    """Locality Preserving Projections: the linear map that best preserves a k-NN graph, without
-    labels.
+    """Locality Preserving Projections: an unsupervised linear map that preserves a k-NN graph.
 
     W is the union k-NN graph with heat-kernel weights `exp(-d^2 / t)`, where t is the mean squared
     distance to the neighbours; D = diag(W 1) and L = D - W. LPP minimizes

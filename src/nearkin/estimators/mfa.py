@@ -11,8 +11,7 @@ from .rows import Rows
 
 
 class MFA(SpectralEmbedding):
-    """Marginal Fisher Analysis: attract same-class neighbours, repel the closest between-class
-    pairs.
+    """Marginal Fisher Analysis: attract same-class neighbours, repel close between-class pairs.
 
     In the intrinsic graph, i and j of one class are adjacent if either is among the other's k_1
     nearest of that class. In the penalty graph, a row i of class c and a row j of another class are
@@ -23,7 +22,7 @@ class MFA(SpectralEmbedding):
         S_b the same of the penalty graph,
 
     where every pair counts once, MFA maximizes tr((V'S_w V)^-1 V'S_b V) by the largest eigenvalues
-    of S_b v = lambda S_w v. S_w is shrunk first, see `LDE`; without shrinkage, directions without
+    of S_b v = lambda S_w v. S_w is shrunk first (see `LDE`); without shrinkage, directions without
     within-class scatter come first.
 
     Parameters

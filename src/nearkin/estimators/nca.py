@@ -109,8 +109,8 @@ class NCA(TermEmbedding):
         None considers every other row as a neighbour: exact, O(n^2) per iteration. An integer k
         considers the k nearest rows in the current embedding, searched again every 15 iterations,
         and 500 evenly drawn rows that represent all others; for g also the nearest row of the same
-        class. "auto" is exact up to 8,000 rows, and k = 50 beyond. With solver="sgd" it is always k
-        = 15, and the 500 rows are drawn at random in every step.
+        class. "auto" is exact up to 8,000 rows, and k = 50 for more. With solver="sgd", "auto" is
+        always k = 15, and the 500 rows are drawn at random in every step.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
         How candidates are searched. "auto" is approximate from 100,000 rows on. A transformer is an
         object like scikit-learn's KNeighborsTransformer, and is cloned.
@@ -136,7 +136,7 @@ class NCA(TermEmbedding):
     max_iter : "auto" or int, default="auto"
         With solver="lbfgs", the maximum number of iterations per descent; "auto" is 200. With
         "sgd", the number of epochs, in each of which every row draws once; "auto" takes as many as
-        500 steps need, one epoch for 256,000 rows or more.
+        500 steps need: one epoch for 256,000 rows or more.
     tol : float, default=1e-5
         A descent has converged when an iteration lowers the loss by less than this, relative to
         max(loss, 1). With solver="sgd" the criterion is the mean decrease per step over the last
@@ -177,7 +177,8 @@ class NCA(TermEmbedding):
     Warns
     -----
     ConvergenceWarning
-        If max_iter ended the descent before it converged, or it has not moved from its init.
+        If max_iter ended the descent before it converged, or the descent has not moved from its
+        init.
 
     See Also
     --------
@@ -187,15 +188,15 @@ class NCA(TermEmbedding):
     -----
     The scale of the features decides where the descent begins and how strong the penalty is:
     standardize them. For text embeddings, whiten first with `make_pipeline(RCA(), NCA(64))`: on
-    those of banking77, precision at 10 rises from 86.2 to 89.3 %. But of 34 tables, 21 lose by
-    whitening, one of them 4.7 points.
+    those of banking77, precision at 10 rises from 86.2 to 89.3 %. But of 34 tables, whitening makes
+    21 worse, one of them by 4.7 points.
 
     .. measured/benchmarks.md#whitening-before-nca-and-dne
 
     Cost: an iteration takes O(n^2 m + n p m); with candidates O(n k m + n p m), and a search among
     n^2 pairs every 15 iterations. Memory is O(n (p + m + k)), never n x n. Up to 2,000 rows
-    everything is computed in float64, beyond in float32 with float64 sums. Sparse X stays sparse if
-    n_components is given; a diagonal map needs n x p dense numbers.
+    everything is computed in float64, for more rows in float32 with float64 sums. Sparse X stays
+    sparse if n_components is given; a diagonal map needs n x p dense numbers.
 
     Stochastic gradient: f and g are means over rows, so a step estimates their gradient from b rows
     without bias. The step follows the momentum of the gradients (Adam with one scale for all
@@ -225,7 +226,7 @@ class NCA(TermEmbedding):
     True
     """
 
-    # how `nearkin.evaluation` compares it: see `evaluation.methods.Method`
+    # how `nearkin.evaluation` compares this method: see `evaluation.methods.Method`
     compared_as: ClassVar[dict] = {
         "NCA": COMPARED | {"params": EARLY, "regression": {"target": "continuous"} | EARLY},
         "NCA log": COMPARED | {"params": {"objective": "log_likelihood"} | EARLY},
@@ -304,7 +305,7 @@ class NCA(TermEmbedding):
         A call is one epoch of solver="sgd": each row is an anchor once and draws its neighbour
         among the rows of this call. Labels are compared only within a call. Steps shrink as 1 /
         sqrt(t), where t counts the steps of all calls, and the penalty counts all rows. The first
-        call sets the unit u (and the bandwidth h). Pass rows in random order, some thousands per
+        call sets the unit u (and the bandwidth h). Pass rows in random order, a few thousand per
         call: with fewer, neighbours are too far apart.
 
         Parameters
@@ -396,11 +397,10 @@ class NCA(TermEmbedding):
             yield self._named_init(init_term, rows, m, rng, "random")
 
     def _named_init(self, init_term: Any, rows: Scale, m: int, rng: Any, name: str) -> np.ndarray:
-        """Return the init of a name, scaled to a perplexity of 10; "auto" is the one of lowest
-        loss.
+        """Return the init of a given name, scaled to a perplexity of 10.
 
-        An init found on some of the rows, those of `init_term`, is scaled again for all rows: with
-        more rows, neighbours are closer.
+        "auto" is the one of lowest loss. An init found on some of the rows, those of `init_term`,
+        is scaled again for all rows: with more rows, neighbours are closer.
         """
         init_rows = init_term.rows
         p = init_rows.shape[1]
@@ -499,7 +499,7 @@ class LabelTerm:
 
     @property
     def codes(self) -> np.ndarray | None:
-        """The classes whose nearest row must be a candidate (g needs it in log q_i), or None."""
+        """The classes for g, whose log q_i needs the nearest row of the same class, or None."""
         return self.pair_weights.codes if self.objective == "log_likelihood" else None
 
     @property
@@ -521,14 +521,13 @@ class LabelTerm:
         return space.back_project(discriminant_directions(S_b, S_w, min(m, codes.max())).T)
 
     def estimate(self, B: np.ndarray, candidates: Candidates, n_batches: int) -> Value:
-        """Return an estimate of the value and its gradient from one of `n_batches` parts of the
-        anchors.
+        """Return estimates of the value and its gradient from one of `n_batches` parts.
 
         For given near and far rows, the mean of the estimates of an epoch is the value and the
         gradient over all anchors.
         """
         value, gradient = self._sum(B, self.rows.take(candidates.rows), candidates)
-        weight = n_batches / self.rows.shape[0]  # parts differ by a row; their mean is that of all
+        weight = n_batches / self.rows.shape[0]  # exact on average, though sizes differ by a row
         return weight * value, weight * gradient
 
     def sum(self, Z: np.ndarray, candidates: Candidates) -> float:
@@ -542,5 +541,5 @@ class LabelTerm:
         return -value, -gradient
 
     def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
-        """Return the value and its error from those of the mean over anchors, here the same."""
+        """Return the value and its error: those of the mean over anchors, unchanged."""
         return mean, error

@@ -1,7 +1,6 @@
 """NCA with a network instead of a matrix (Goldberger et al., NIPS 2004, section 5).
 
-First the method, then the network: held-out rows, outputs, the default network, its state as
-arrays.
+First the method, then held-out rows and the network: its outputs, the default, its state as arrays.
 """
 
 from __future__ import annotations
@@ -39,15 +38,14 @@ from .nca import validate_with_target
 MOST_COMPONENTS = 50  # of the default network, by default
 HELD_OUT = 2000  # rows or pairs, at most
 HIDDEN = 100  # units of the default network: the paper's number
-STEPS = 500  # of a fit, by default, at least
-# of the epochs: the descent ends after so many without a better value on the held-out rows
+STEPS = 500  # minimum number of steps of a fit, by default
+# the descent ends after this share of the epochs without a better value on the held-out rows
 PATIENCE = 0.2
 EVALUATION_ROWS = 5000  # of the final objective, at most
 
 
 class NeuralNCA(CallbackSupportMixin, Embedding):
-    """Nonlinear NCA: a network learns coordinates in which nearest neighbours tend to share a
-    label.
+    """Nonlinear NCA: a network learns a space in which nearest neighbours tend to share a label.
 
     A network phi replaces NCA's matrix. Row i draws another row j as its neighbour with probability
 
@@ -78,8 +76,8 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     target : {"classes", "continuous"}, default="classes"
         What y holds: class labels or real numbers, for which h is that of `NCA`.
     batch_size : int, default=256
-        Minimum number of rows per step (always less than twice this), with several of every class.
-        Neighbours are drawn among them.
+        Minimum number of rows per step (always less than twice this); all rows if there are fewer.
+        Neighbours are drawn among the rows of a step, which should hold several of every class.
     learning_rate : float, default=0.01
         Initial learning rate of Adam, which decreases linearly to 0.
     max_iter : "auto" or int, default="auto"
@@ -114,7 +112,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         Minus the objective, averaged over the steps of every epoch.
     validation_curve_ : ndarray of shape (`n_iter_` + 1,)
         The objective of the held-out rows, with neighbours among all rows, before and after every
-        epoch; or NaN.
+        epoch; NaN if none are held out.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -130,7 +128,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     Notes
     -----
     Needs torch: `pip install "nearkin[deep]"`. Rows must be dense; computations and results are in
-    float32. Scale the features if their units differ. A row that is alone with its class in a
+    float32. Scale the features if their units differ. A row that is the only one of its class in a
     minibatch counts 0 in f and g.
 
     The estimator can be pickled and cloned if `module` can; a lambda cannot. A KeyboardInterrupt
@@ -330,7 +328,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         return X, pair_weights, np.arange(len(X))[:, None]
 
     def _network(self) -> Any:
-        """Return the network whose state is saved as arrays, in float32, with any weights."""
+        """Return a copy of the network, in float32, before its state is set."""
         torch = import_torch()
         network = copy.deepcopy(self.module)
         if network is None:

@@ -33,7 +33,7 @@ class NMMP(SpectralEmbedding):
         tr(W'S_b W) / tr(W'S_w W)   subject to W'W = I     (eq. 8)
 
     to its global optimum, in the range of the total scatter (the paper's step 0, which is part of
-    the problem). By default S_w is shrunk first, see `LDE`. Without shrinkage, if m directions
+    the problem). By default S_w is shrunk first (see `LDE`). Without shrinkage, if m directions
     without within-class scatter exist, the ratio is infinite and S_b alone is maximized among them
     (the paper's case 2). The paper's choice is arbitrary in directions in which S_b vanishes as
     well; they are left out first if the ratio stays infinite without them.
@@ -45,7 +45,7 @@ class NMMP(SpectralEmbedding):
         all directions together, which maximizes eq. 6 over m: the number of positive eigenvalues of
         S_b - lambda_1 S_w, where lambda_1 = tr S_b / tr S_w is the lower bound of the ratio
         (section 3), or `weight`. None takes 3 times the number of classes, for the trace ratio at
-        most half of the rank of X; among the rules tried on many data sets, these lost least. In
+        most half of the rank of X; of the rules tried on many data sets, these lost least. In
         the paper's form, `shrinkage=None`, few components of the trace ratio are weak, and None
         takes half of the rank: on digits, 9 components classify worse than 9 of the ratio trace,
         and 30 equally well. The paper takes 60 for images and text. m = rank does not change any
@@ -55,7 +55,7 @@ class NMMP(SpectralEmbedding):
         for rows in memory, a dict by label. None is the paper's n_c // 2 + 2 for a class of n_c
         rows (at most n_c - 1). **That graph has O(sum n_c^2) edges**: a class of 10,000 rows takes
         two gigabytes. Choose a number, e.g. 10, for large classes. The paper calls k_w and k_b "not
-        sensitive" (section 6). On its text data they matter: over both, 3-NN is right on 34.4 to
+        sensitive" (section 6). On its text data they matter: as both vary, 3-NN is right on 34.4 to
         71.1 % of the rows, on the fewest with small k_w (`python -m reproductions
         nmmp-sensitivity`).
 
@@ -191,8 +191,9 @@ class NMMP(SpectralEmbedding):
             result = replace(result, values=-result.values[:m], objective=-result.objective)
         else:
             result = trace_ratio(A, B, m)
-            # Case 2: drop the directions in which both scatters vanish, if m are left. Always for
-            # FLAT, where the criterion decides nothing; else only if the ratio stays unbounded.
+            # Case 2: drop the directions in which both scatters vanish, if m others are left. This
+            # is always done for FLAT, where the criterion decides nothing, else only if the ratio
+            # stays unbounded.
             if result.status in (Status.UNBOUNDED, Status.FLAT):
                 R = range_basis(S_w + S_b)
                 if R.shape[1] >= m:

@@ -53,7 +53,7 @@ class PairNCA(TermEmbedding):
         None sums over all ordered pairs of rows: O(n^2) per iteration. An integer k sums, for every
         row, over its k nearest rows in the current embedding, searched again every 15 iterations,
         and 500 evenly drawn rows that represent all others. "auto" is exact up to 8,000 rows, and k
-        = 50 beyond; with solver="sgd" it is always k = 15.
+        = 50 for more; with solver="sgd", "auto" is always k = 15.
     search
         See `NCA`.
     alpha : float, default=0.15
@@ -158,7 +158,7 @@ class PairNCA(TermEmbedding):
         Parameters
         ----------
         differences : array of shape (n_pairs,) or (n_pairs, q)
-            What should agree within a pair.
+            Differences within each pair in what should agree.
         scale : float or array of shape (q,)
             Standard deviation of each difference, greater than 0.
 
@@ -271,7 +271,7 @@ class PairNCA(TermEmbedding):
         return self._minimize(term, inits, rng, X.dtype, task)
 
     def _named_init(self, term: PairTerm, m: int, rng: Any, name: str) -> np.ndarray:
-        """Return the init of a name, found on at most 10,000 rows and pairs.
+        """Return the init of a given name, found on at most 10,000 rows and pairs.
 
         "auto" is the one of lower loss. Directions are scaled to a perplexity of 10, or smaller, to
         a mean squared distance of the pairs of m / 2. For evenly distributed rows, this minimizes
@@ -328,11 +328,11 @@ class PairTerm:
         return pair_cost(B, X, self.pairs, self.weights, candidates, self.row_weights)
 
     def estimate(self, B: np.ndarray, candidates: Candidates, n_batches: int) -> Value:
-        """Return an estimate of the cost and its gradient from the rows c of one of `n_batches`
-        parts.
+        """Return estimates of the cost and its gradient from one of `n_batches` parts of the rows.
 
-        It uses the pairs (c, d) of these rows and the given pairs (c, b). On average, the logarithm
-        of the sum over the pairs of some rows is a little less than that over all pairs.
+        They use the pairs (c, d) and the given pairs (c, b) of the rows c in this part. On average,
+        the logarithm of the sum over the pairs of some rows is a little less than that over all
+        pairs.
         """
         take, anchors = self.rows.take, candidates.rows[: len(candidates.near)]
         X = take(candidates.rows)

@@ -28,9 +28,9 @@ from .rows import Rows
 class RCA(SpectralEmbedding):
     """Relevant Component Analysis: whitens the covariance within chunklets.
 
-    A chunklet is a set of rows known to belong together, because they share a class label or from
-    any other knowledge. With m_c the means of the chunklets, n the number of rows in them, and S_t
-    the scatter of all rows,
+    A chunklet is a set of rows known to belong together, because they share a class label or for
+    any other reason. With m_c the means of the chunklets, n the number of rows in them, and S_t the
+    scatter of all rows,
 
         S_w = sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)',    S_t = sum_i (x_i - m)(x_i - m)',
 

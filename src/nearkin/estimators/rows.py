@@ -41,7 +41,7 @@ class Rows:
     The rows are a dense or sparse table in memory, for p > n in coordinates of the span of the
     rows. `nearkin.dask` implements the same methods for rows on a cluster, so the type of a graph
     is whatever `scatter` accepts. `relation` says which rows may be neighbours: "all", those of the
-    "same" class, or those of any "other" class. k is one number for all rows, or an array with a
+    "same" class, or those of any "other" class. k is one number for all rows, or an array with one
     number per class.
 
     A row of weight s_i counts as s_i copies, which are not adjacent to each other: the k nearest
@@ -61,8 +61,8 @@ class Rows:
         Positive weights s_i of the rows; None for 1. Only their ratios matter: they are divided by
         their mean.
     in_span : bool, default=True
-        Whether to solve in the span of the rows if p > n; otherwise the problem is solved in the
-        features, without forming p x p matrices.
+        Whether the problem is solved in the span of the rows if p > n. If False, it is solved in
+        the features, without forming p x p matrices.
 
     Attributes
     ----------
@@ -117,29 +117,27 @@ class Rows:
         return np.repeat(self.weights, np.diff(G.indptr)) * self.weights[G.indices]
 
     def union_knn(self, relation: str, k: Any, weights: str = "binary") -> csr_array:
-        """Return the union k-NN graph: i and j are adjacent if either is among the other's k
-        nearest.
+        """Return the union k-NN graph.
 
-        Weights are 1 ("binary"), or `exp(-d^2 / t)` ("heat"), where t is the mean of d^2 over the k
-        nearest of every row.
+        i and j are adjacent if either is among the other's k nearest. Weights are 1 ("binary"), or
+        `exp(-d^2 / t)` ("heat"), where t is the mean of d^2 over the k nearest of every row.
         """
         G = self._knn(relation, k)
         return union(WEIGHTS[weights](G, copies=self._copies(G)))
 
     def mutual_knn(self, relation: str, k: Any) -> csr_array:
-        """Return the mutual k-NN graph: i and j are adjacent if each is among the other's k
-        nearest.
+        """Return the mutual k-NN graph.
 
-        All weights are 1.
+        i and j are adjacent if each is among the other's k nearest. All weights are 1.
         """
         G = self._knn(relation, k)
         return mutual(binary(G, self._copies(G)))
 
     def mean_knn(self, relation: str, k: Any) -> csr_array:
-        """Return the graph whose scatter is the mean of (x_i - x_j)(x_i - x_j)' over the k nearest
-        j of all i.
+        """Return the graph whose scatter is the mean over the k nearest rows of every row.
 
-        A pair of mutual neighbours counts twice.
+        This is the mean of (x_i - x_j)(x_i - x_j)' over the k nearest j of all i. A pair of mutual
+        neighbours counts twice.
         """
         G = self._knn(relation, k)
         W = binary(G, self._copies(G))
@@ -162,7 +160,7 @@ class Rows:
         return scatter_operator(self.X, laplacian(graph))
 
     def degrees(self, graph: csr_array) -> np.ndarray:
-        """Return D 1, the sum of the edge weights of every row."""
+        """Return W 1, the sum of the edge weights of every row."""
         return graph.sum(axis=1)
 
     def span_basis(self) -> np.ndarray:
@@ -203,10 +201,9 @@ class Rows:
         return local_fisher_scatters(self.X, self.codes, scales, self.weights)
 
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means of (x_i - x_j)(x_i - x_j)' over all same-class and all other-class
-        pairs.
+        """Return the mean scatters of all same-class pairs and of all other-class pairs.
 
-        A mean over no pairs is 0.
+        These are means of (x_i - x_j)(x_i - x_j)'. A mean over no pairs is 0.
         """
         return pair_covariances(self.X, self.codes, self.weights)
 
@@ -220,11 +217,12 @@ class Rows:
 
 
 def weights_of(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    """Return the weights of the rows of some indices, or None."""
+    """Return the weights of the rows with the given indices, or None."""
     return None if weights is None else weights[rows]
 
 
-# Neighbours per row in the first search: 64 take as long as 2, and later calls ask for more.
+# Neighbours per row in the first search: finding 64 takes as long as 2, and later calls ask for
+# more.
 FIRST_SEARCH = 32
 
 

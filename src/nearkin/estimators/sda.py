@@ -23,8 +23,8 @@ class SDA(SpectralEmbedding):
         v'S_b v / v'(S_t + alpha X'LX + beta I)v
 
     by the largest eigenvalues of S_b v = lambda (S_t + alpha X'LX + beta I) v, of which at most c -
-    1 are nonzero for c classes. With alpha = beta = 0 it is LDA on the labelled rows, with alpha =
-    0 regularized LDA.
+    1 are nonzero for c classes. With alpha = beta = 0 this is LDA on the labelled rows, with alpha
+    = 0 regularized LDA.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class SDA(SpectralEmbedding):
 
     Notes
     -----
-    In the null space of S_t + alpha X'LX + beta I, S_b vanishes as well; it is left out. Where the
+    S_b also vanishes in the null space of S_t + alpha X'LX + beta I, which is left out. Where the
     denominator without S_b vanishes, as with alpha = beta = 0 for more features than labelled rows,
     the eigenvalue is 1 and LDA has no unique solution: among these directions, those of largest
     scatter come first.

@@ -27,7 +27,7 @@ from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
 from .descent_embedding import PERPLEXITY, perplexities, unit_distance
 
-VOTES = 100  # counted by default if the search is not exact
+VOTES = 100  # number of votes by default if the search is not exact
 
 
 class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
@@ -99,11 +99,10 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         return votes
 
     def _costs(self, Q: Any, n_votes: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return -log of the votes of the nearest rows, up to a constant per row, and which rows
-        vote.
+        """Return the costs of the nearest rows for each query, and the indices of these rows.
 
-        The values are squared distances minus the log of the weights. The indices are None if all
-        rows vote.
+        A cost is -log of a vote up to a constant per query: the squared distance minus the log of
+        the weight. The indices are None if all rows vote.
         """
         n, voters = self._rows.shape[0], None
         with np.errstate(over="ignore", invalid="ignore"):
@@ -179,8 +178,8 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
     bandwidth : float or "auto", default=1.0
         h, in units of the distances. Use 1 after NCA, whose map has a learned scale, and "auto"
         after any other map. "auto" is the distance at which the votes for a training row have a
-        mean perplexity of 10 or, for classes of fewer than 20 rows on average, half that number, so
-        that one class can have most votes.
+        mean perplexity of 10 or, if classes have fewer than 20 rows on average, half that average,
+        so that one class can have most votes.
     n_neighbors : int or None, default=None
         How many of the nearest rows vote. None takes all, or 100 if the search is not exact.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
@@ -193,8 +192,9 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
     bandwidth_ : float
         The h used.
     temperature_ : float
-        T = h^2, if the votes are written as a softmax of -||x - x_j||^2 / T. With a low temperature
-        the nearest rows decide, with a high one all. NCA learns it with the map, for which it is 1.
+        T = h^2, if the votes are written as a softmax of -||x - x_j||^2 / T. At a low temperature
+        the nearest rows decide, at a high one all rows. It is 1 for NCA, whose map has a learned
+        scale.
     search_ : str
         How neighbours are found: "exact", "approximate" or the name of the transformer.
     n_features_in_, feature_names_in_

@@ -37,18 +37,17 @@ MOST_LANDMARKS = 50_000  # with this many, placing a row takes about a milliseco
 # the t distribution.
 SPREAD = 3.0
 FLAT = 1e-12  # a smaller spread counts as zero
-MANY_CLASSES = 500  # beyond, t-SNE places the class means by the Barnes-Hut method
+MANY_CLASSES = 500  # with more, t-SNE places the class means by the Barnes-Hut method
 COLUMNS = 8192  # landmarks that are compared with 256 rows at a time
-# The number of landmarks up to which L-BFGS is used. Beyond, an iteration is this many steps of
-# stochastic gradient, each for some anchors among some rows.
+# Up to EXACT_ROWS landmarks, L-BFGS is used. With more, an iteration is ROUND steps of stochastic
+# gradient, each for some anchors among some rows.
 EXACT_ROWS = 4096
 ITERATIONS = 100
 STEPS, ROUND, ANCHORS, LENGTH = 300, 30, 512, 0.03
 
 
 class TDistributedNCA(CallbackSupportMixin, Embedding):
-    """t-distributed NCA: a picture of labelled rows in which unseen rows fall among their own
-    class.
+    """t-distributed NCA: a picture of labelled rows, where unseen rows fall among their own class.
 
     An estimator learns a space in which nearest neighbours tend to share a label; h_i is row i in
     this space. A row is placed at the weighted mean of the positions u_j of its k nearest
@@ -88,11 +87,12 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
     alpha : float, default=0.3
         Weight of the penalty.
     max_iter : "auto" or int, default="auto"
-        Up to 4,096 landmarks, the maximum number of iterations of L-BFGS; "auto" is 100. Beyond,
-        the number of iterations of 30 steps of stochastic gradient each; "auto" is 10 (n /
+        Up to 4,096 landmarks, the maximum number of iterations of L-BFGS; "auto" is 100. With more,
+        the number of iterations, each of 30 steps of stochastic gradient; "auto" is 10 (l /
         10^4)^(1/4), at least 10.
     tol : float, default=1e-5
-        L-BFGS has converged when an iteration lowers the loss by less than this.
+        L-BFGS has converged when an iteration lowers the loss by less than this, relative to
+        max(loss, 1).
     random_state : int, RandomState or None, default=None
         Seed of the landmarks, of stochastic gradient, and of the default space for more than 8,000
         rows.
@@ -276,8 +276,8 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
     ) -> DescentResult:
         """Descend by steps that shrink to zero.
 
-        A step is for some anchors, all their target neighbours, and some other landmarks that
-        represent all.
+        A step uses some anchors, all their target neighbours, and some other landmarks that
+        represent all of them.
         """
         n = len(init)
         n_drawn = min(n, max(EXACT_ROWS, int((250 * n) ** 0.5)))
@@ -391,10 +391,9 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
 def placement(
     Q: np.ndarray, H: np.ndarray, bandwidth: float, k: int, *, own: bool = False
 ) -> csr_array:
-    """Return S (n_queries, n), the weights of the k nearest rows of H with which queries are
-    placed.
+    """Return S (n_queries, n), which places queries: the weights of their k nearest rows of H.
 
-    If the queries are the rows of H, no row is its own neighbour.
+    With `own`, the queries are the rows of H, and no row is its own neighbour.
     """
     squares, neighbors = np.empty((len(Q), k)), np.empty((len(Q), k), np.int32)
 
@@ -442,7 +441,7 @@ def initial_positions(H: np.ndarray, codes: np.ndarray | None, m: int) -> np.nda
 
     Within classes, rows are spread along the principal directions.
     """
-    # the landmarks may lack some classes
+    # codes are renumbered, since the landmarks may lack some classes
     codes = np.zeros(len(H), int) if codes is None else np.unique(codes, return_inverse=True)[1]
     members = csr_array((np.ones(len(H)), (codes, np.arange(len(H)))))
     means = (members @ H) / np.bincount(codes)[:, None]

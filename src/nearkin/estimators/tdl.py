@@ -48,22 +48,22 @@ from .transductive import (
 
 Penalty = GraphPenalty | KernelPenalty
 
-UNIT_PAIRS = 20  # smallest eigenvalues of P, whose mean is its unit for any embedding dimension
+UNIT_PAIRS = 20  # number of smallest eigenvalues of P whose mean is its unit, whatever m is
 # In order of preference; inf is Laplacian Eigenmaps.
 REGS = (1.0, np.inf, 0.3, 0.1, 0.03, 0.01)
-HIDDEN_PER_CLASS = 5  # mean number of labels from which on some are hidden
+HIDDEN_PER_CLASS = 5  # minimum mean number of labels per class for some to be hidden
 FOLDS = 3
 MAX_STEPS = 100  # of the clipped cost; a few suffice unless costs are 0 up to rounding
 PERPLEXITIES = (1.5, 3.0, 5.0, 10.0, 20.0, 50.0)  # for the vote, besides the default
-# of the size of P, added to every roughness: coordinates that only separate components have none
+# share of the size of P, added to every roughness, which is 0 for coordinates that only separate
+# components
 FLAT = 0.01
-EIGENVECTORS = 100  # for the classifier; or twice the number of classes
-LABELS_PER_CLASS = 3  # mean number of labels from which on they choose the space of the vote
+EIGENVECTORS = 100  # for the classifier; or twice the number of classes, if that is larger
+LABELS_PER_CLASS = 3  # minimum mean number of labels per class for them to choose the vote's space
 
 
 class TDL(TransductiveEmbedding):
-    """Transductive Distance Learning: coordinates of all rows, smooth along a graph, from few
-    labels.
+    """Transductive Distance Learning: coordinates, smooth along a graph of all rows and few labels.
 
     With d_ij = ||v_i - v_j||^2, the embedding V (n, m) minimizes
 
@@ -88,9 +88,9 @@ class TDL(TransductiveEmbedding):
         (such as a factor of 10) nor on m. As reg goes to 0 the labels alone decide; np.inf is
         Laplacian Eigenmaps. "auto" hides a third of the labels at a time and predicts them by the
         vote of `TDLClassifier` with 0.01, 0.03, 0.1, 0.3, 1 and np.inf. The best value is taken if
-        it predicts more labels correctly than 1, by over two standard errors of the difference.
-        Otherwise reg is 1, as it is with fewer than 5 labels per class on average, with only one
-        class of at least 2 labels, or if `cost` is given.
+        it predicts more labels correctly than reg = 1 does, by over two standard errors of the
+        difference. Otherwise reg is 1, as it is with fewer than 5 labels per class on average, with
+        only one class of at least 2 labels, or if `cost` is given.
     reg_unit : float or None, default=None
         lambda at reg = 1; None takes s_C / s_P. With 1.0, reg is the lambda of eq. 3, such as 16,
         128 and 1024 in the paper.
@@ -350,7 +350,7 @@ class TDL(TransductiveEmbedding):
         return self
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Return the state of the map of new rows that is stored with a model (not with a kernel).
+        """Return the state that maps new rows, to be stored with a model (without a kernel).
 
         Returns
         -------
@@ -358,7 +358,7 @@ class TDL(TransductiveEmbedding):
             "rule.sources", "rule.values" and "rule.constant" of the extension; "graph.rows" and,
             for dense rows, "graph.origin"; and "spectrum", `eigenvalues_`.
         states : dict of str to dict
-            Numbers, which JSON can hold: those of the "graph".
+            Numbers that JSON can hold, those of the "graph".
         """
         check_is_fitted(self)
         rule: Any = self.extension_
@@ -455,8 +455,8 @@ class TDL(TransductiveEmbedding):
 
         Each fold hides a third of the labels from the cost, since leave-one-out on labels that
         shaped an embedding is meaningless. The best weight is taken if it predicts more labels
-        correctly than 1, by over two standard errors of the difference; otherwise, or with too few
-        labels to hide any, it is 1.
+        correctly than weight 1 does, by over two standard errors of the difference; otherwise, or
+        with too few labels to hide any, it is 1.
         """
         labelled = np.flatnonzero(codes >= 0)
         counts = np.bincount(codes[labelled])
@@ -642,9 +642,9 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
     the data sets of `benchmarks/tdl_labels.py`, which compares it with scikit-learn's
     LabelSpreading and 3-NN on others.
 
-    Cost: mostly that of the coordinates of `TDL`: up to about 4,000 rows by LAPACK, O(n^3), beyond
-    by Lanczos, O(n (k + m)) per step. The votes of l labelled rows in m dimensions cost O(n l m),
-    and the choice of the space O(l^2 (m + p)).
+    Cost: mostly that of the coordinates of `TDL`: up to about 2,000 rows by LAPACK, O(n^3), for
+    more by Lanczos, O(n (k + m)) per step. The votes of l labelled rows in m dimensions cost O(n l
+    m), and the choice of the space O(l^2 (m + p)).
 
     References
     ----------
@@ -750,7 +750,7 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
 
 
 def profile_coordinates(V: np.ndarray, rough: np.ndarray, size: float) -> np.ndarray:
-    """Return rows of unit length, along V with column j divided by epsilon plus its roughness v'Pv.
+    """Return V with column j divided by epsilon plus its roughness v'Pv, then rows of unit length.
 
     epsilon is a hundredth of the size of P. If V holds all eigenvectors of P, without labels, inner
     products of rows before the scaling are those of rows of the regularized Laplacian kernel (P +
@@ -760,7 +760,7 @@ def profile_coordinates(V: np.ndarray, rough: np.ndarray, size: float) -> np.nda
 
 
 def voters(Z: Any, rows: np.ndarray, codes: np.ndarray, bandwidth: float | str = "auto") -> Any:
-    """Return the classifier in which the rows vote with their labels.
+    """Return a classifier in which the given rows vote with their labels.
 
     If these rows coincide, it predicts class frequencies.
     """

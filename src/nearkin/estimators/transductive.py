@@ -146,8 +146,8 @@ class HeatGraph:
     def weights(self, X: Any) -> csr_array:
         """Return the edge weights between rows X and the training rows, shape (n_new, n).
 
-        For a row far from all training rows, whose largest weight is less than exp(-20), they are
-        scaled up to that.
+        For a row far from all training rows, whose largest weight is less than exp(-20), the
+        weights are scaled such that the largest is exp(-20).
         """
         n = self.rows.shape[0]
         k = min(self.n_neighbors, n)
@@ -197,8 +197,10 @@ class GraphPenalty:
 
     Attributes
     ----------
+    W : csr_array of shape (n, n)
+    normalized : bool
     P : csr_array of shape (n, n)
-        L = D - W, or I - D^-1/2 W D^-1/2.
+        L = D - W, or I - D^-1/2 W D^-1/2 if normalized.
     size : float
         The mean eigenvalue of P.
     scale : array of shape (n,)
@@ -224,8 +226,9 @@ class GraphPenalty:
         return smallest_eigenpairs(M, m, indicators(coupled_rows(M), self.scale), **options)
 
     def extension(self, solution: Solution) -> GraphExtension:
-        """Return the extension of a solution V: for an unlabelled row, reg P v = lambda v + c, c
-        constant.
+        """Return the extension of a solution V to new rows.
+
+        For an unlabelled row, reg P v = lambda v + c, where c is the same for all rows.
         """
         result = solution.result
         reg = solution.weight
@@ -236,7 +239,7 @@ class GraphPenalty:
         )
 
     def as_unlabelled(self, solution: Solution) -> np.ndarray:
-        """Return V, with labelled rows where unlabelled rows of the same edges would be."""
+        """Return V, with labelled rows where unlabelled rows with the same edges would be."""
         V = solution.result.vectors.copy()
         rows = np.flatnonzero(np.diff(solution.cost.indptr))
         V[rows] = self.extension(solution).at(self.W[rows])
@@ -282,9 +285,7 @@ class GraphExtension:
     generalized: bool = False
 
     def __call__(self, X: Any, affinity: Any = None) -> np.ndarray:
-        """Return the coordinates of rows X, with edges from the graph or from `affinity` (n_new,
-        n).
-        """
+        """Return the coordinates of rows X, with edges from the graph or `affinity` (n_new, n)."""
         if affinity is not None:
             return self.at(validate_edges(affinity, X.shape[0], self.sources.shape[0]))
         if self.graph is None:
@@ -306,7 +307,7 @@ class GraphExtension:
         return V / scale if self.generalized else V
 
 
-# The norm in a kernel's Hilbert space as penalty, for embeddings that are functions of the row.
+# The norm in a kernel's Hilbert space as a penalty, for embeddings that are functions of the row.
 
 Kernel = Callable[[Any, Any], Any]
 

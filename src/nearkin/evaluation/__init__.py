@@ -2,13 +2,13 @@
 
 Every method is scored by the vote of the nearest rows (for real-valued targets, their mean) on the
 same held-out rows. Open parameters (dimension, DNE's k, the number of voting rows, and the method
-itself in the automatic choice) are chosen by validation inside the training rows, where scaling is
-learned, too. Differences from the raw features are paired by row, and tested with Holm's correction
-for the number of methods. Twins, i.e. identical or nearly identical rows, stay on the same side of
-a split.
+itself in the automatic choice) are chosen by validation inside the training rows, from which the
+scaling is learned, too. Differences from the raw features are paired by row, and tested with Holm's
+correction for the number of methods. Twins, i.e. identical or nearly identical rows, stay on the
+same side of a split.
 
-Rows may be unlabelled: only labelled rows are held out and vote. Methods that can learn from all
-rows do so, and are ranked together with those that cannot.
+Rows may be unlabelled: only labelled rows are held out, and only these vote. Methods that can learn
+from all rows do so, and are ranked together with those that cannot.
 """
 
 from .._statistics import holm

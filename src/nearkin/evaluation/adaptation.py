@@ -1,4 +1,4 @@
-"""Which vectors retrieve better: raw, truncated, by PCA, or adapted, in full precision or as codes.
+"""Comparison of vectors by retrieval: raw, truncated, by PCA, or adapted, also as codes.
 
 All are evaluated with the same held-out queries. The settings of the adapters are chosen inside the
 training rows. Differences from the raw vectors are paired by query; see `paired_test_by_rows`.
@@ -39,7 +39,7 @@ from .ranking_html import adaptation_html
 from .statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
 from .work import progress_bar
 
-# The kinds of vectors that are compared: raw, truncated, by PCA, adapted, and as codes.
+# The kinds of vectors that are compared; adapted ones also as codes.
 
 UNCHANGED, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
     "raw",
@@ -64,9 +64,10 @@ class Way:
     bytes : int
         Size of a document's vector; for two-stage ranking, of both vectors.
     quantize : str or None
+        "int8" or "binary" for codes; None for full precision.
     rescored : bool
         Whether the candidates found by codes are ranked again by int8 vectors, as a database does;
-        this takes more than a single file of vectors.
+        this requires more than a single file of vectors.
     """
 
     kind: str
@@ -77,7 +78,7 @@ class Way:
 
     @property
     def name(self) -> str:
-        """Return its name, such as "adapter 64 int8"."""
+        """Return the name, such as "adapter 64 int8"."""
         words = [self.kind, "" if self.kind == UNCHANGED else str(self.size), self.quantize or ""]
         return " ".join(word for word in words if word) + ", rescored" * self.rescored
 
@@ -88,7 +89,7 @@ class Way:
 
 
 def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
-    """Return the ways to compare p-dimensional vectors, the raw ones first."""
+    """Return the ways of computing p-dimensional vectors that are compared, the raw ones first."""
     if side == "query":
         return [Way(UNCHANGED, p, 4 * p), Way(QUERY, p, 4 * p)]
     shorter = sorted(size for size in sizes if size < p)
@@ -106,9 +107,9 @@ def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
 
 
 def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> Vectors:
-    """Return the held-out queries and candidates of a split as vectors of the given kind.
+    """Return the held-out queries and candidates of a split, computed in a given way.
 
-    Anything learned is learned from the training rows.
+    Whatever is learned is learned from the training rows.
     """
     queries, documents = judgements.vectors()
     Q, C = unit_rows(queries[split.queries]), unit_rows(documents[split.candidates])
@@ -137,7 +138,7 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
 
 
 def place_in_sequence(way: Way) -> tuple[Any, ...]:
-    """Return the sort key of a way in the test sequence: binary codes last, longest first."""
+    """Return the sort key of a way in the test sequence: the longest first, binary codes last."""
     return (
         way.quantize == "binary" and not way.rescored,
         -way.size,
@@ -152,8 +153,8 @@ SETTINGS: list[dict[str, Any]] = [
     *({"alpha": alpha, "temperature": 0.1, "start": "plda"} for alpha in (0.05, 1.0)),
     *({"alpha": 0.25, "temperature": 0.1, "start": start} for start in STARTS[1:]),
 ]
-CHOICE_QUERIES = 1000  # queries by which settings are chosen, over as many splits as needed
-CHOICE_SIZE = 64  # number of dimensions when settings are chosen
+CHOICE_QUERIES = 1000  # by which settings are chosen, over as many splits as needed
+CHOICE_SIZE = 64  # number of dimensions with which settings are chosen
 
 
 @dataclass(frozen=True)
@@ -164,16 +165,16 @@ class WayResult:
     ----------
     way : Way
     scores : dict of str to dict of str to float
-        By part of the queries, then by score name.
+        Mean scores by part of the queries, then by score name.
     tests : dict of str to PairedTest
         By part: the difference from the raw vectors in the deciding score.
     p_value : float
-        In the deciding part, corrected by `in_sequence`.
+        In the deciding part, corrected by `in_sequence`; 1 for vectors that use no labels.
     status : str
-        "better", "worse", "unclear"; "baseline" for the raw vectors, "reference" for vectors that
-        use no labels.
+        "better", "worse", "unclear"; "baseline" for the raw vectors, "reference" for other vectors
+        that use no labels.
     seconds : float
-        Mean time of a fit.
+        Mean time of a fit; 0 for vectors that use no labels.
     """
 
     way: Way
@@ -197,11 +198,10 @@ class Adaptation:
     n_queries : dict of str to int
         Number of queries in every part.
     settings : dict
-        The settings of the adapters, chosen on all rows.
+        The settings of the adapters with the best scores over all splits.
     side : str
     expect : str
-        The expected classes of future rows: "both" (those in training and others), "known" or
-        "new".
+        The expected classes of future rows: "known" ones, "new" ones, or "both".
     between : callable
         Returns the test of a difference between two ways, in the deciding score and part.
     judgements : Labels or Relevance
@@ -247,12 +247,11 @@ class Adaptation:
 
     @property
     def chosen(self) -> WayResult:
-        """Return the best way that is significantly better than the raw vectors, or the raw
-        vectors.
+        """Return the result to use: a way significantly better than the raw vectors, or these.
 
-        Among the ways within one standard error of the best, the one of fewest bytes is taken.
-        Excluded are two-stage rankings and, unless only known classes are expected, ways that lose
-        more than a standard error on unseen classes.
+        Among the better ways within one standard error of the best, the one of fewest bytes is
+        taken. Excluded are two-stage rankings and, unless only known classes are expected, ways
+        that lose more than a standard error on unseen classes.
         """
         better = [
             one
@@ -274,9 +273,9 @@ class Adaptation:
 
     @property
     def harmful(self) -> list[str]:
-        """Return the ways that are better in the deciding part but lose on unseen classes.
+        """Return the names of ways that are better in the deciding part but lose on unseen classes.
 
-        Empty if no unseen classes are expected.
+        The list is empty if no unseen classes are expected.
         """
         return [one.way.name for one in self._harmful]
 
@@ -308,19 +307,20 @@ def compare_vectors(
     Parameters
     ----------
     judgements : Labels or Relevance
-    sizes : sequence of int
+    sizes : sequence of int, default=(32, 64, 128, 256)
         Numbers of dimensions of shorter vectors.
-    side : {"both", "query"}
+    side : {"both", "query"}, default="both"
         What is adapted; see `EmbeddingAdapter`.
-    score : str, optional
-        The deciding score, one of `RETRIEVAL_SCORES`. By default "precision@10" for labels if half
-        of them have more than ten rows, else "nDCG@10".
-    expect : {"both", "known", "new"}
+    score : str, default=None
+        The deciding score, one of `RETRIEVAL_SCORES`. None takes "precision@10" for labels if half
+        of the classes have more than ten rows, else "nDCG@10".
+    expect : {"both", "known", "new"}, default="both"
         The classes of future rows: "known" ones of the training rows, "new" ones, or "both". If
-        only new ones are expected, they alone decide. The settings of the adapters are chosen for
-        what is expected. For both, they minimize the larger of the losses relative to the best
-        setting, for seen and for unseen classes. Ignored without labels.
-    random_state : int
+        only new classes are expected, unseen classes alone decide, otherwise seen ones. The
+        settings of the adapters are chosen for what is expected. For "both", they minimize the
+        larger of the losses relative to the best setting, for seen and for unseen classes. Ignored
+        without labels.
+    random_state : int, default=0
     progress : bool or callable, default=False
         True shows a progress bar (needs rich). A callable is called as `progress(done, total)`
         after every fit.
@@ -332,8 +332,8 @@ def compare_vectors(
     Raises
     ------
     ValueError
-        If there are too few rows, classes or queries to hold some out, or too few classes for "new"
-        ones.
+        If there are too few rows, classes or queries to hold some out, or too few classes to hold
+        some out for "new".
     """
     check_choice(expect, "expect", EXPECTED)
     splits = judgements.usable_splits(np.random.default_rng(random_state))
@@ -424,7 +424,7 @@ def compare_vectors(
 
 @dataclass(frozen=True)
 class SplitScores:
-    """The scores of one split.
+    """The results of one split.
 
     Attributes
     ----------
@@ -486,7 +486,7 @@ def score_settings(
 ) -> np.ndarray:
     """Return the scores of settings inside training rows, (n_settings, n_parts).
 
-    Parts are the expected queries: of seen classes, of unseen ones, or both.
+    Parts are the expected queries: those of seen classes, of unseen classes, or both.
     """
     splits = [
         split

@@ -50,7 +50,7 @@ class EncodedTable:
     ----------
     X, y, groups : array
     encoder : TableEncoder or None
-        The encoder of the rows, if they need one.
+        The encoder of the rows, if they needed one.
     remarks : tuple of str
     """
 
@@ -66,7 +66,7 @@ def from_frame(
 ) -> EncodedTable:
     """Return a table as arrays.
 
-    Rows are encoded if the target is a named column, or if columns of a data frame are not numeric.
+    Rows are encoded if the target is a named column, or if a column of a data frame is not numeric.
     """
     refuse_foreign(X)
     named = {what: name for what, name in (("y", y), ("groups", groups)) if isinstance(name, str)}
@@ -93,7 +93,7 @@ def from_frame(
 
 
 def _column(frame: Any, what: str, name: str) -> np.ndarray:
-    """Return a column of labels."""
+    """Return the column of targets or groups that has a name."""
     names = frame.columns.tolist()
     if names.count(name) != 1:
         found = f"X has {names.count(name) or 'no'} columns {shown(name)}"
@@ -118,7 +118,7 @@ def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]
     """
     y, several = merged_labels(y)
     if task == CLASSIFICATION:
-        # whole numbers, which pandas stores as floats if cells are missing
+        # pandas stores whole numbers as floats if cells are missing
         if y.dtype.kind == "f" and (y[~np.isnan(y)] % 1 == 0).all():
             whole = [None if np.isnan(label) else int(label) for label in y.tolist()]
             y = np.array(whole, dtype=object)
@@ -132,9 +132,9 @@ def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]
     return y, []
 
 
-# the key of work on all rows, and its name for progress
+# the key of the work on all rows, and what progress calls it
 FINAL_CHOICE = "chosen on all rows"
-MOST_NAMED = 5  # rows with a huge number, listed at most
+MOST_NAMED = 5  # maximum number of rows with a huge number that are listed
 
 
 def compare(
@@ -167,13 +167,14 @@ def compare(
     ----------
     X : array, sparse matrix or data frame of shape (n, p)
         Numbers, with NaN for missing cells of a dense array. A data frame (pandas, polars or
-        pyarrow) may contain text and dates. It is then encoded by a `TableEncoder`, as it is
-        whenever y is a name.
+        pyarrow) may contain text and dates. If it does, or if y is a name, it is encoded by a
+        `TableEncoder`.
     y : array of shape (n,), or str
         The target, or the name of its column in X: class labels, each at least twice, or real
         numbers with `task="regression"`. Unlabelled rows have None or NaN; -1 is a class like any
-        other, see `unlabelled`. Labels of a named column are stripped, and "1.0" is "1"; its
-        numbers may be text that `TableEncoder` reads as numbers, such as "12 kg".
+        other, but see `unlabelled`. The labels of a named column are stripped of spaces, and "1.0"
+        is "1"; the numbers of a named column may be text that `TableEncoder` reads as numbers, such
+        as "12 kg".
     task : {"classification", "regression"}, default="classification"
         What is predicted: classes by the vote of the nearest rows, on stratified folds, or real
         numbers by their mean.
@@ -185,12 +186,12 @@ def compare(
         of weight 0 is left out; row indices in the result then refer to
         `np.flatnonzero(sample_weight)`. Only the ratios matter.
     methods : sequence of Method, default=None
-        None takes `default_methods(task)`, which are fast, including semi-supervised ones if some
-        rows are unlabelled; `extend` adds others, such as `all_methods(task)`. The raw features are
-        always compared.
+        None takes `default_methods(task)`, which are fast, including semi-supervised methods if
+        some rows are unlabelled; `extend` adds others, such as `all_methods(task)`. The raw
+        features are always compared.
     references : sequence of Reference, default=None
-        Predictors of other kinds, ranked separately; None takes `default_references(task)`. The
-        constant among these is always computed, since a method is only called better if it
+        Predictors of other kinds, ranked separately; None takes `default_references(task)`. A
+        constant prediction is always among them, since a method is only called better if it
         significantly beats the constant.
     score : str, default=None
         The score for ranking and choices: "accuracy", "balanced_accuracy", "f1", "auc" or
@@ -201,21 +202,22 @@ def compare(
         k of a hard vote. None lets the inner folds choose k and a hard or soft vote; see `VOTES`.
     n_splits, n_repeats : int, default=None
         Number of folds, and of repeated random splits into folds. None takes 5 folds, repeated
-        until about 1,500 rows have been held out (at most 3 times); for more than 20,000 rows a
-        single split, which holds out 5,000. The number of folds is at most the size of the smallest
-        class (for regression, half the number of rows); see `Comparison.reduced`. With fewer than 5
-        folds in total, only a large difference is called "better" or "worse" (see `paired_test`),
-        since so few folds hardly distinguish chance from merit.
+        until about 1,500 rows have been held out (at most 3 times); for more than 20,000 rows
+        without groups a single split, which holds out 5,000. The number of folds is at most the
+        size of the smallest class, but at least 2 (for regression, at most half the number of rows;
+        with groups, their number); see `Comparison.reduced`. With fewer than 5 folds in total, only
+        a large difference is called "better" or "worse" (see `paired_test`), since so few folds
+        hardly distinguish chance from merit.
     scale : bool, default=True
         Whether to standardize the features on the training rows (sparse X is only divided by the
         standard deviation).
     keep_twins : bool, default=False
-        Whether identical rows and near-twins (`twin_groups`) are split like others; else they stay
-        on the same side.
+        Whether identical rows and near-twins (`twin_groups`) are split like other rows; if not,
+        they stay on the same side.
     choice_rows : int, default=None
         Maximum number of training rows on which dimension, parameters and vote are chosen. None
-        takes 2,000; for more than 131 features, rows with 2^18 entries in total, but at least 700
-        and at most 2,000.
+        takes 2,000; for more than 131 features, as many rows as have 2^18 entries in total, but at
+        least 700.
     refit : bool, default=True
         Whether the automatic choice is repeated on all rows and fitted to them as
         `Comparison.winner`. A predictor for tables that every fold has chosen is not chosen again,
@@ -230,15 +232,15 @@ def compare(
         A value of y that means "no label", like None and NaN, such as -1 in labels for the
         semi-supervised estimators.
     encoder : TableEncoder, default=None
-        The encoder of X, with `missing="keep"`, if X is an array: it tells which features belong to
-        the same column, and becomes the first step of the winner. A data frame is encoded by
-        `compare`.
+        If X is an array encoded by a `TableEncoder(missing="keep")`, this encoder: it tells which
+        features belong to the same column, and becomes the first step of the winner. A data frame
+        is encoded by `compare`.
     n_jobs : int, default=None
         Number of processes, each of which works on a fold with one thread; None and -1 take one per
-        core. Small tables use one process.
+        core. Small tables are compared in a single process.
     progress : bool or callable, default=False
         True shows a progress bar (needs rich). A callable is called as `progress(what, done,
-        total)`, counting fits of a method on a fold.
+        total)`, where the evaluation of a method on a fold counts as one.
 
     Returns
     -------
@@ -249,39 +251,38 @@ def compare(
     Notes
     -----
     In every fold, dimension, parameters and vote of a method are chosen on three inner folds of the
-    training rows, or of a sample of 2,000. The automatic choice chooses the method in the same way,
-    and is itself compared like the others. It takes the predictor for tables, unless the paired
-    test on the held-out rows of the inner folds shows another method to be significantly better. A
-    map is learned from all training rows or, if there are many, from a sample (`Method.most_rows`);
-    all training rows vote.
+    training rows, or of a sample of 2,000 of them. The automatic choice also chooses the method on
+    these, and is itself compared like the other methods. It takes the predictor for tables, unless
+    the paired test on the held-out rows of the inner folds shows another method to be significantly
+    better. A map is learned from all training rows or, if there are many, from a sample
+    (`Method.most_rows`); all training rows vote.
 
     Differences from the raw features are tested by `paired_test`, with Holm's correction for the
     number of methods. "better" means significantly better than the raw features and than a constant
-    prediction; on noise, many methods do better than raw k-NN. A single split tests the fitted
-    models: it shows which of them is better on new rows, not which method would be if all were
-    fitted again to other rows (`PairedTest.of_fitted_models`).
+    prediction, since on noise many methods do better than raw k-NN. A single split tests the fitted
+    models: it shows which of them is better on new rows, not which method would be better if all
+    were fitted again to other rows (`PairedTest.of_fitted_models`).
 
-    If some rows are unlabelled, the folds split the others: only these are held out, and only these
-    vote. Methods that can (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) learn from the training
-    rows and all unlabelled rows, and so does their scaler; with groups, rows of a held-out group
-    are excluded. The other methods ignore unlabelled rows.
+    If some rows are unlabelled, the folds split the labelled ones: only these are held out, and
+    only these vote. Some methods (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) and their scaler
+    learn from the training rows and all unlabelled rows; with groups, unlabelled rows of a held-out
+    group are excluded. The other methods ignore unlabelled rows.
 
-    Missing cells are filled with the median of the training rows after scaling, and indicators are
-    appended, 1 for a missing cell and else 0. Columns get one if at least 5 training rows are
-    missing and 5 are known; columns with the same gaps share one, and there is at most one for
-    every 10 rows (`nearkin.tables.indicated_features`).
+    After scaling, missing cells are filled with the median of the training rows, and indicators are
+    appended, 1 for a missing cell and 0 for a known one. A column gets an indicator if it is
+    missing in at least 5 training rows and known in at least 5; columns with the same gaps share
+    one, and there is at most one for every 10 rows (`nearkin.tables.indicated_features`).
 
     With `sample_weight`, every estimator (or step of a pipeline) whose `fit` takes weights is
     fitted with them; `Comparison.unweighted` lists the others. The k nearest rows of a vote are k
     distinct rows of equal weight. Folds, samples and the degrees of freedom of tests count rows.
 
     "NCA tables" (`NCAClassifier`, `NCARegressor`) is not a map for a k-NN vote but a predictor with
-    its own vote, from the folds of three members. It takes the table unscaled and with missing
-    cells, and chooses penalty, temperature and distance in `fit`. Its members are learned on the
-    inner folds, and their votes for the held-out rows of these give its score for the automatic
-    choice.
+    its own vote. It takes the table unscaled and with missing cells, and chooses penalty,
+    temperature and distance in `fit`. Its members are learned on the three inner folds, and their
+    votes for the held-out rows of these folds give its score for the automatic choice.
 
-    Cost: for every method and fold, 3 fits for each of its settings and one more; for a predictor
+    Cost: for every method and fold, 3 fits for each of its settings, and one more; for a predictor,
     one fit.
     """
     start = time.perf_counter()
@@ -327,7 +328,7 @@ def compare(
     if n_neighbors is not None and (n_rows := protocol.fewest_rows(folds)) < n_neighbors:
         reduced["n_neighbors"] = (n_neighbors, f"a fold leaves {n_rows} rows to learn from")
         protocol = replace(protocol, votes=(Vote(n_rows),))
-    # meanwhile, a predictor for tables is fitted to all rows, as it will very likely be chosen
+    # fitted to all rows meanwhile: a predictor for tables, as it will very likely be chosen
     likely = [method for method in methods if method.own_vote]
     if not refit or time_budget is not None or len(likely) != 1:
         likely = []
@@ -391,16 +392,16 @@ def extend(
     comparison : Comparison
     methods : sequence of Method, default=None
         None takes `all_methods`; methods that were already compared are not run again. With `[]`,
-        the automatic choice is fitted if it was not.
+        only the automatic choice is fitted, as `Comparison.winner`.
     refit, time_budget, n_jobs, progress
         See `compare`.
 
     Returns
     -------
     Comparison
-        The tests are corrected for all methods, and the automatic choice is among all. After a
-        KeyboardInterrupt it contains the methods that were finished on every fold; if there are
-        none, it is `comparison` with `interrupted` set.
+        The tests are corrected for the number of all methods, and the automatic choice is made
+        among all. After a KeyboardInterrupt it contains the methods that were finished on every
+        fold; if there are none, it is `comparison` with `interrupted` set.
     """
     start, protocol = time.perf_counter(), comparison.protocol
     if methods is None:
@@ -424,12 +425,12 @@ def extend(
 
 
 def _jobs(folds: Sequence[TrainTest], contestants: Sequence[Method | Reference]) -> list[Job]:
-    """Return the evaluation of contestants on every fold."""
+    """Return jobs that evaluate contestants, one for every fold."""
     return [Job(number, "evaluate", fold, contestants) for number, fold in enumerate(folds)]
 
 
 def _kinds(protocol: Protocol) -> dict[str, bool]:
-    """Return which kinds of methods suit this table, besides those that suit every table."""
+    """Return which special kinds of methods suit this table."""
     return {
         "semi_supervised": len(protocol.unlabelled) > 0,
         "balanced": protocol.score.name in BY_CLASS,
@@ -459,13 +460,14 @@ def _doubts(protocol: Protocol) -> Iterator[Doubt]:
 def huge_doubt(
     y: np.ndarray, number_of: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
 ) -> Doubt:
-    """Return the doubt that a few huge numbers decide R²; NaN values are ignored.
+    """Return the doubt that a few huge numbers decide R².
 
     Parameters
     ----------
     y : ndarray of shape (n,)
+        NaN is ignored.
     number_of : callable
-        Maps positions to the numbers by which rows are reported.
+        Maps positions to the row numbers that are reported.
     """
     known = np.flatnonzero(~np.isnan(y))
     values, huge = y[known], huge_numbers(y[known])
@@ -478,7 +480,7 @@ def huge_doubt(
         )
     ]
     times, ends = "", np.sort(values[huge])[[0, -1]] / (median or np.nan)
-    # for numbers of both signs, the median is not a typical magnitude
+    # if there are numbers of both signs, the median is not a typical magnitude
     if values.min() >= 0 and ends[0] >= 2:
         low, high = (f"{end:,.0f}" for end in ends)
         times = f", {low}{f' to {high}' * (low != high)} times the median,"
@@ -494,7 +496,7 @@ def huge_doubt(
 
 
 def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) -> Comparison:
-    """Return a comparison with its ending: an interrupt, or methods that ran out of time.
+    """Return a comparison that records an interrupt, or the methods that ran out of time.
 
     If requested, the automatic choice is fitted to all rows.
     """
@@ -514,7 +516,7 @@ def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) ->
         else:
             run.progress(f"fitting {method.name}", 0, 1)
             fold = Fold(comparison.protocol, comparison.protocol.labelled)
-            # `MethodResult.warnings` contains those of the folds
+            # ignored, since `MethodResult.warnings` contains those of the folds
             with warnings.catch_warnings(action="ignore"):
                 winner, rows = contestant(method).pipeline(fold, choice)
     except KeyboardInterrupt:
@@ -525,11 +527,11 @@ def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) ->
 
 
 def _final_choice(comparison: Comparison, run: Run) -> tuple[Method, Choice]:
-    """Return the method, with its settings, to fit to all rows.
+    """Return the method to fit to all rows, with its settings.
 
     It is chosen on all rows as in the folds. A choice already made is kept if there was a single
     split, or if all folds took the same predictor for tables, which has no settings. If time ran
-    out, it is the choice of most folds.
+    out, the method that most folds chose is taken.
     """
     protocol = comparison.protocol
     methods = [one for one in comparison.contestants if isinstance(one, Method)]

@@ -1,9 +1,9 @@
 """Evaluation of a contestant on a fold: fitted to the training rows, with choices made inside them.
 
-Most contestants learn a map in which the nearest rows vote. Their dimension, parameters and vote
-are chosen by fits to inner folds of the training rows. A predictor for tables has its own vote, and
-is scored for the choice by its members, learned on the same inner folds. A reference is any other
-classifier or regressor.
+Most contestants learn a map to a space in which the nearest rows vote. Their dimension, parameters
+and vote are chosen by fits to inner folds of the training rows. A predictor for tables has its own
+vote, and is scored for the automatic choice by its members, learned on the same inner folds. A
+reference is any other classifier or regressor.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CHOICE = "automatic choice"
 
 @dataclass(frozen=True)
 class Choice:
-    """The choices of the inner folds for a method.
+    """What was chosen for a method on the inner folds.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Outcome:
         Class codes, or numbers.
     choice : Choice
     dimension, n_learned : int
-        Dimension of the map, and number of rows it was learned from.
+        The dimension of the map, and the number of rows from which it was learned.
     seconds : float
         Time of one fit with the chosen parameters.
     space : pair of ndarray, or None
@@ -123,9 +123,9 @@ def outcome(fold: Fold, prediction: np.ndarray, choice: Choice, **fit: Any) -> O
 
 
 def answers(fold: Fold, model: Any, X: Any, learned: np.ndarray) -> np.ndarray:
-    """Return the predictions for X of a predictor that learned from some training rows.
+    """Return a predictor's predictions for X: class probabilities (n, n_classes) or numbers (n,).
 
-    These are probabilities of all classes (n, n_classes), or numbers (n,).
+    `learned` are the positions of the training rows that it learned from.
     """
     is_classes = fold.protocol.task == CLASSIFICATION
     predict = model.predict_proba if is_classes else model.predict
@@ -133,8 +133,7 @@ def answers(fold: Fold, model: Any, X: Any, learned: np.ndarray) -> np.ndarray:
 
 
 def of_all_classes(fold: Fold, found: np.ndarray, learned: np.ndarray) -> np.ndarray:
-    """Return probabilities of all classes (n, n_classes), if the training rows have only some of
-    them.
+    """Return probabilities of all classes (n, n_classes), 0 for those that were not learned.
 
     Numbers are returned unchanged.
     """
@@ -145,9 +144,9 @@ def of_all_classes(fold: Fold, found: np.ndarray, learned: np.ndarray) -> np.nda
     return shares
 
 
-# The three kinds of contestants. `evaluate(fold)` returns an Outcome. A method also has
-# `choose(fold)`, and `pipeline(fold, choice)`, which returns the user's pipeline for predicting
-# labels, and the rows that vote.
+# The three kinds of contestants. `evaluate(fold)` returns an Outcome. Contestants that are methods
+# also have `choose(fold)`, which returns a Choice, and `pipeline(fold, choice)`, which returns the
+# user's pipeline for predicting labels, and the rows that vote.
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ class MapWithVote:
     method: Method
 
     def fit(self, fold: Fold, params: Params) -> FittedMap:
-        """Return the map, learned from the training rows and the unlabelled rows.
+        """Return the map, learned from the training rows and, if it can, the unlabelled rows.
 
         If there are many training rows, it is learned from a sample.
         """
@@ -206,10 +205,10 @@ class MapWithVote:
         return FittedMap(steps, Z, queries, len(learned), seconds)
 
     def choose(self, fold: Fold) -> Choice:
-        """Return the setting, dimension and vote with the highest mean score on the inner folds.
+        """Return the setting, dimension and vote with the best mean score on the inner folds.
 
-        Ties go to the smallest dimension, then the first setting and vote. A setting that cannot be
-        fitted on some inner fold is left out; if none can be fitted on it, the fold is.
+        Ties go to the smallest dimension, then to the first setting and vote. A setting that cannot
+        be fitted on some inner fold is left out; if no setting can be, that fold is left out.
         """
         protocol, settings = fold.protocol, self.method.settings(fold.protocol.X.shape[1])
         found = defaultdict[tuple[int, int | None, int], list[np.ndarray]](list)
@@ -221,7 +220,7 @@ class MapWithVote:
                     fitted = self.fit(inner, setting)
                     full = fitted.Z.shape[1]
                     for m in self.method.cuts(full):
-                        # None takes all dimensions, of which another fold may have fewer
+                        # None stands for all dimensions, whose number may differ between folds
                         cut = None if m == full else m
                         Z, queries = fitted.Z[:, :m], fitted.queries[:, :m]
                         for vote, prediction in enumerate(
@@ -241,7 +240,7 @@ class MapWithVote:
         }
         if not means:
             return Choice(settings[0], fold.votes[0])
-        # None, all dimensions, counts as the largest
+        # None, for all dimensions, counts as the largest
         best = max(means, key=lambda key: (means[key], -(key[1] or np.inf), -key[0], -key[2]))
         number, cut, vote = best
         params = settings[number] | ({} if cut is None else {"n_components": cut})
@@ -251,7 +250,7 @@ class MapWithVote:
 
     def evaluate(self, fold: Fold) -> Outcome:
         """Return the outcome, with the choices made on the inner folds."""
-        with warnings.catch_warnings(action="ignore"):  # those of the chosen setting are recorded
+        with warnings.catch_warnings(action="ignore"):  # only the fit below records warnings
             choice = self.choose(fold)
         found = self.fit(fold, choice.params)
         (prediction,) = fold.predictions(found.Z, found.queries, [choice.vote])
@@ -278,10 +277,10 @@ class PredictorWithVote:
     method: Method
 
     def fit(self, fold: Fold, *, own_folds: bool = False) -> tuple[Any, np.ndarray]:
-        """Return the predictor, and the positions of the training rows it learned from.
+        """Return the predictor, and the positions of the training rows from which it learned.
 
-        Its members are learned on the inner folds, which keep groups and twins together, or on its
-        own folds.
+        Its members are learned on the inner folds, which keep groups and twins together, or on
+        folds that it makes itself (`own_folds`).
         """
         protocol, predictor = fold.protocol, clone(self.method.estimator)
         predictor.set_params(random_state=protocol.random_state)
@@ -299,7 +298,7 @@ class PredictorWithVote:
         return predictor, learned
 
     def choose(self, fold: Fold) -> Choice:
-        """Return the choice, scored by the members' votes on the inner folds."""
+        """Return a choice without settings, scored by the members' votes on the inner folds."""
         return self._choice(fold, *self.fit(fold))
 
     def _choice(self, fold: Fold, predictor: Any, learned: np.ndarray) -> Choice:
@@ -307,7 +306,7 @@ class PredictorWithVote:
         place = np.full(len(fold.protocol.y), -1)
         place[rows] = np.arange(len(rows))
         if any((place[inner.queries] < 0).any() for inner in fold.inner):
-            return Choice({}, vote)  # too few rows for the inner folds; it used other ones
+            return Choice({}, vote)  # too few rows for the inner folds: it made its own
         votes = of_all_classes(fold, predictor.held_out_votes_, learned)
         by_fold = [inner.contributions(votes[place[inner.queries]]) for inner in fold.inner]
         return Choice({}, vote, tuple(by_fold))
@@ -330,7 +329,7 @@ class PredictorWithVote:
         )
 
     def pipeline(self, fold: Fold, _: Choice | None = None) -> tuple[Pipeline, np.ndarray]:
-        """Return the predictor, which has no settings, and the rows that vote.
+        """Return the predictor, which has no settings, as a pipeline, and the rows that vote.
 
         Its members are learned on its own folds, unless some rows belong together.
         """
@@ -380,10 +379,11 @@ def automatic(
 ) -> str:
     """Return the name of the method chosen by the inner folds.
 
-    It is the predictor for tables, unless the paired test on the held-out rows of these folds shows
-    another method to be significantly better (at .05, Holm-corrected over the other methods); among
-    several, the one with the best score. If no predictor for tables is compared, it is the method
-    with the best score; ties go to the first one, and without inner folds it is raw k-NN.
+    This is the predictor for tables, unless the paired test on the held-out rows of these folds
+    shows another method to be significantly better (at .05, Holm-corrected over the other methods);
+    among several better methods, it is the one with the best score. If no predictor for tables is
+    compared, it is the method with the best score; ties go to the first one, and without inner
+    folds it is raw k-NN.
     """
     methods, sign = [method for method in methods if method.name in choices], protocol.score.sign
     predictors = [method.name for method in methods if method.own_vote]

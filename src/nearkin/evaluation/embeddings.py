@@ -2,8 +2,8 @@
 
 A semi-supervised embedding moves labelled rows towards their class. Leave-one-out accuracy on these
 rows only measures how well the method fits the labels, even random ones, and says nothing about new
-rows. Therefore rows whose labels were used are scored separately from the others, and `labelled` is
-an argument without a default.
+rows. Therefore rows whose labels were used are scored separately from the others, and the argument
+`labelled` has no default.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .scores import CLASSIFICATION, Vote
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of rows for K = 1, 2, ..., separately for rows whose labels were used and the others.
+    """Shares of rows for K = 1, 2, ..., separately for rows whose labels were used and other rows.
 
     Attributes
     ----------
@@ -46,9 +46,10 @@ class Shares:
 def neighborhood_preservation(
     X: Any, Z: Any, n_neighbors: int = 10, *, rows: Any = None
 ) -> np.ndarray:
-    """Return for every K the share of rows whose nearest neighbour stays among their K nearest.
+    """Return, for every K, the share of rows whose nearest neighbour stays among their K nearest.
 
-    K is 1, 2, ..., n_neighbors. This is figure 6 of Discriminative Projections. No labels are used.
+    K is 1, 2, ..., n_neighbors. This is the measure of figure 6 of Discriminative Projections. No
+    labels are used.
 
     Parameters
     ----------
@@ -85,10 +86,10 @@ def neighborhood_preservation(
 
 
 def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) -> Shares:
-    """Return for every K the share of rows with a row of their class among their K nearest.
+    """Return, for every K, the share of rows with a row of their class among their K nearest.
 
     K is 1, 2, ..., n_neighbors. This is the measure of figures 3 and 7 of Discriminative
-    Projections, which mix both kinds of rows.
+    Projections, which do not separate rows whose labels were used from other rows.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ def held_out_accuracy(
 ) -> dict[int, float]:
     """Return the k-NN accuracy on rows whose labels were not used, for several k.
 
-    Labelled rows vote.
+    The rows whose labels were used vote.
 
     Parameters
     ----------
@@ -138,7 +139,8 @@ def held_out_accuracy(
 
     Returns
     -------
-    dict of k to accuracy, between 0 and 1
+    dict of int to float
+        The accuracy, between 0 and 1, for each k.
 
     Notes
     -----
@@ -170,14 +172,15 @@ def comparison_accuracy(model: Any, comparisons: Any, sample_weight: Any = None)
         distance of the original rows.
     comparisons : array of shape (n, 3, p) or (n, 4, p)
         Triplets of rows (a, b, c), where a is closer to b than to c, or quadruplets (a, b, c, d),
-        where a is closer to b than c to d. Use comparisons from which the metric was not learned.
+        where a is closer to b than c is to d. Use comparisons from which the metric was not
+        learned.
     sample_weight : array of shape (n,), default=None
         Weights of the comparisons, at least 0; None for equal weights.
 
     Returns
     -------
     float
-        Between 0 and 1. Equal distances count as half correct, so an uninformative metric has 0.5.
+        Between 0 and 1. Equal distances count as half correct, so an uninformative metric gets 0.5.
 
     Notes
     -----
@@ -213,7 +216,7 @@ def comparison_accuracy(model: Any, comparisons: Any, sample_weight: Any = None)
 def _truth(Z: Any, y: Any, labelled: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return class codes of all rows, and the mask of rows whose labels were used.
 
-    Raises an error if the labels of the other rows are hidden.
+    If the labels of the other rows are hidden, raise an error.
     """
     labelled = np.asarray(labelled)
     if labelled.dtype != bool:
@@ -237,9 +240,7 @@ def _neighbors(Z: Any, n_neighbors: int) -> np.ndarray:
 
 
 def _share_by_k(hits: np.ndarray) -> np.ndarray:
-    """Return the share of rows with a hit in their first 1, 2, ... entries; NaN if there are no
-    rows.
-    """
+    """Return the share of rows with a hit in their first 1, 2, ... entries; NaN without rows."""
     if not len(hits):
         return np.full(hits.shape[1], np.nan)
     return np.logical_or.accumulate(hits, axis=1).mean(axis=0)

@@ -27,9 +27,9 @@ DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
 # the references that learn nothing from the features
 CONSTANTS = ("majority", "mean", "median")
-# Keys of `compared_as` other than the attributes of a Method.
+# keys of `compared_as` that are not attributes of a Method
 WHEN = {"params", "regression", "semi_supervised", "balanced"}
-# maximum number of rows to learn a map from: with more, held-out scores hardly improve
+# maximum number of rows from which a map is learned: with more, held-out scores hardly improve
 # (benchmarks/costs.py)
 MOST_ROWS = 4000
 
@@ -52,34 +52,34 @@ class LDA(LinearDiscriminantAnalysis):
 class Method:
     """An unfitted map, and how `compare` treats it.
 
-    The classes of nearkin have these attributes, except the first two, in a dictionary
+    The classes of nearkin list these attributes, except the first two, in a dictionary
     `compared_as`, by name of the method: `compared_as = {"DNE": {"settings": lambda p:
-    [{"n_neighbors": k} for k in (1, 3, 10)]}}`. It may also contain `params` for the constructor,
-    or None if the class does not take class labels; `regression`, the parameters for real-valued
-    targets; `semi_supervised=True` for methods that are only compared if some rows are unlabelled;
-    and `balanced=True` for methods that are only compared under a score that weights all classes
-    equally.
+    [{"n_neighbors": k} for k in (1, 3, 10)]}}`. An entry may also contain `params` for the
+    constructor, or None if the class does not take class labels; `regression`, the parameters for
+    real-valued targets; `semi_supervised=True` for methods that are only compared if some rows are
+    unlabelled; and `balanced=True` for methods that are only compared under a score that weights
+    all classes equally.
 
     Attributes
     ----------
     name : str
     estimator : transformer with a parameter `n_components`, or None for the raw features
-        It is fitted with class codes 0, 1, ....
+        It is fitted with class codes 0, 1, ... or with numbers.
     settings : function of the number of features p
         Returns the parameter settings to choose among.
     nested : bool
         Whether the first m columns of a fit are the fit with m components, so that one fit serves
         all of `DIMENSIONS`. Otherwise `settings` must vary `n_components` itself.
     most_rows : int
-        Maximum number of rows to learn a map from. If there are more training rows, a sample
-        stratified by class is drawn; all training rows vote.
+        Maximum number of rows from which a map is learned. If there are more training rows, a
+        sample stratified by class is drawn; all training rows vote.
     max_components : function of p and the number of classes
         Returns the largest n_components; the number of classes is 1 for a regression.
     own_vote : bool
         Whether it is not a map but a predictor with a method `fit_encoded`, such as
         `NCAClassifier`: it takes the features of the table unscaled and with missing cells, has no
-        settings, and has its own vote of the rows it learned from. The inner folds are those of its
-        members, and `held_out_votes_` give its score for the automatic choice.
+        settings, and has its own vote of the rows from which it learned. Its members are learned on
+        the inner folds, and `held_out_votes_` give its score for the automatic choice.
     unlabelled : bool
         Whether it also learns from unlabelled rows: y is then a class code or -1, or NaN for a
         regression.
@@ -109,7 +109,7 @@ class Reference:
     name : str
     estimator : classifier or regressor
     most_rows : int
-        Maximum number of rows it learns from.
+        Maximum number of rows from which it learns.
     """
 
     name: str

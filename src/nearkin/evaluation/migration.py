@@ -1,5 +1,6 @@
-"""How much of a search a map between two models' embeddings preserves, compared with embedding
-everything again, with a verdict from held-out queries and documents.
+"""Evaluation of a map between two models' embeddings against embedding everything again.
+
+A verdict from held-out queries and documents says how much of the search the map preserves.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..vectors.migration import FEWEST, SIDES, Sample, Search, shared
 from .statistics import PairedTest, paired_test_by_rows
 
 N_NEIGHBORS = 10
-KEPT, LOST = 0.95, 0.5  # shares of the search that are kept, for "migrate" and "embed again"
+KEPT, LOST = 0.95, 0.5  # kept shares of a search, for "migrate" (at least) and "embed again" (less)
 MIGRATE, WITH_LOSS, EMBED_AGAIN = "migrate", "migrate with a loss", "embed again"
 AGAIN, OLD, ROTATION, LEAST_SQUARES, MAP = (
     "embedded again",
@@ -37,7 +38,7 @@ class Unseen:
     ----------
     migration, reference : float
     test : PairedTest
-        Of their difference, with classes as units.
+        The test of their difference, with classes as units.
     """
 
     migration: float
@@ -59,25 +60,26 @@ class MigrationVerdict:
     score : str
         The deciding score: "precision@10" with labels, else "recall@10".
     reference : str
-        What the migration is compared with: embedding everything again, or the old model if its
-        search is significantly better by labels.
+        What the migration is compared with: embedding everything again or, if its search is better
+        by labels, the old model.
     test : PairedTest
-        Difference of the migration from the reference, in this score.
+        Difference of the migration from the reference, in the deciding score.
     kept : float
+        Share of the reference's score that is kept, in excess of chance.
     interval : tuple of float
-        Share of the reference's score that is kept, in excess of chance, and its 95 % interval.
+        The 95 % interval of `kept`.
     unseen : Unseen or None
-        Result for a quarter of the classes whose labels another map has not used; if the map uses
-        labels and there are eight classes or more.
+        Result of another map, learned without the labels of a quarter of the classes, for queries
+        of these classes; None unless the map uses labels and there are eight classes or more.
     curve : dict of int to float
-        The score by number of rows used for learning: a quarter, half, and all rows that were not
-        held out.
+        The deciding score by number of rows used for learning: a quarter, half, and all of the rows
+        that were not held out.
     growth : PairedTest
-        Difference between the last two.
+        Difference between the last two scores of the curve.
     map : Migration
         The map that was evaluated.
     n_queries, n_documents, n_rows : int
-        Numbers of held-out queries and documents, and of rows of the sample without duplicates.
+        Numbers of scored held-out queries, of held-out documents, and of distinct rows.
     """
 
     verdict: str
@@ -97,7 +99,7 @@ class MigrationVerdict:
 
     @property
     def gain_of_more(self) -> float:
-        """Return the gain in score from a sample of unlimited size, extrapolated.
+        """Return the gain in score that a sample of unlimited size would bring, extrapolated.
 
         The error of a linear map falls as 1 / rows, so all further doublings together gain as much
         as the last one did. The result is 0 if that gain was not significant.
@@ -123,39 +125,45 @@ def evaluate_migration(
     labels: Any = None,
     random_state: int = 0,
 ) -> MigrationVerdict:
-    """Evaluate whether a new model can search the index of an old one through a map, and at what
-    loss.
+    """Evaluate with what loss a new model can search the index of an old one through a map.
 
-    Half of the rows are held out, at most 4,000: a quarter of these are queries, the others the
-    documents of an index. The map, including its setting, is learned from the remaining rows, so it
-    is slightly worse than one learned from all.
+    Half of the rows, but at most 4,000, are held out: a quarter of these are queries, the others
+    the documents of an index. The map, including its setting, is learned from the remaining rows,
+    so it is slightly worse than one learned from all.
 
     With r the reference's score, s the migration's and c that of chance, the share (s - c) / (r -
     c) is kept. The verdict is "migrate" if the lower end of its 95 % interval is at least .95, and
-    "embed again" if the upper end is less than half. Otherwise, or if classes whose labels are not
-    used keep significantly less than .95, it is "migrate with a loss".
+    "embed again" if the upper end is less than half. Otherwise, or if queries of classes whose
+    labels the map has not used keep significantly less than .95, it is "migrate with a loss".
 
     Parameters
     ----------
     old, new : arrays of shape (n, p) and (n, m)
-        The same items, embedded by either model; n >= 80.
+        The same items, embedded by each of the models; at least 80 distinct ones.
     side : {"query", "document"}, default="query"
         What is mapped: new queries into the old index, or the documents of the old index into the
         new space.
     labels : array of shape (n,), default=None
         Classes; -1, None or NaN for none. They are used for the map, and precision@10 decides; the
-        reference is then the better of both models' own search. Without labels, the new model's own
-        ten neighbours decide.
+        reference is then the search of the better of the two models. Without labels, the new
+        model's own ten neighbours decide.
     random_state : int, default=0
 
     Returns
     -------
     MigrationVerdict
 
+    Raises
+    ------
+    ValueError
+        If there are fewer than 80 distinct rows, or if no class has two rows, or neither model
+        finds the labels better than chance does.
+
     Notes
     -----
     Rows that are exact duplicates under the new model are left out. Intervals are over queries,
-    widened for the rows that the map was learned from (`statistics.paired_test_by_rows`).
+    widened since the map depends on the rows it was learned from
+    (`statistics.paired_test_by_rows`).
     """
     check_choice(side, "side", SIDES)
     old, new = (unit_rows(np.asarray(Z)) for Z in (old, new))
@@ -226,13 +234,13 @@ def evaluate_migration(
 
 
 class Judge:
-    """Scores the results of held-out queries.
+    """The scores of the results of held-out queries.
 
     Attributes
     ----------
     search : Search
     n_fit : int
-        Number of rows that maps were learned from.
+        Number of rows from which maps were learned.
     own : int array of shape (q, 10)
         Results of the new model's own search.
     asked : boolean array of shape (q,)
@@ -257,7 +265,7 @@ class Judge:
         return self.search.by_map(model.components_, model.bias_, N_NEIGHBORS)
 
     def scores(self, ranked: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the scores of queries by name; those by labels only for labelled queries."""
+        """Return the scores of queries by name; scores by labels only for labelled queries."""
         n, k = self.own.shape
         hits = shared(ranked, self.own).astype(float)
         of_own = retrieval_scores(hits, np.ones((n, N_NEIGHBORS)), np.full(n, k))
@@ -278,7 +286,7 @@ class Judge:
         return paired_test_by_rows([a], [b], [np.flatnonzero(self.asked)], self.n_fit)
 
     def of_classes(self, chosen: np.ndarray, a: np.ndarray, b: np.ndarray) -> Unseen | None:
-        """Return means and the test of the difference for queries of some classes."""
+        """Return the means and the test of their difference for queries of some classes."""
         codes = self.search.queries.codes
         assert codes is not None
         rows = np.flatnonzero(self.asked)

@@ -1,5 +1,6 @@
-"""Which rows are held out, which are learned from, and on which choices are made, by rules that
-only depend on the table; and the rows of a fold as contestants see them.
+"""Rules, which only depend on the table, for the rows to hold out, to learn from and to choose on.
+
+`Fold` has the rows of a fold as contestants see them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ SPLIT_ROWS = 20_000  # labelled rows above which there is a single split, with m
 SPLIT_HELD_OUT = 5000
 CHOICE_ROWS, CHOICE_ENTRIES, FEWEST_CHOICE_ROWS = 2000, 2**18, 700
 INNER_SPLITS = 3
-FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in one to learn from
+FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in a sample to learn from
 NO_ROWS = np.arange(0)
 
 TrainTest = tuple[np.ndarray, np.ndarray]  # row indices
@@ -66,17 +67,22 @@ class Protocol:
     units : ndarray of shape (n,)
         Codes of the groups of rows that stay on the same side of every split: twins, and given
         groups.
+    task : Task
+    score : Score
+        The score that decides all choices.
+    votes : tuple of Vote
+        The votes among which inner folds choose.
     grouped : bool
         Whether groups were given, which may be large.
     keep_twins : bool
-        Whether near-twins of held-out rows may be used for learning.
-    votes : tuple of Vote
-        The votes among which inner folds choose.
-    score : Score
-        The score that decides these choices.
-    choice_rows : int
-        Maximum number of rows on which choices are made: 2,000; for more than 131 features, rows
-        with 2^18 entries in total, but at least 700.
+        Whether twins are split like other rows.
+    scale : bool
+        Whether features are standardized.
+    random_state : int
+        Seed of all random choices.
+    choice_rows : int or None
+        Maximum number of rows on which choices are made. None takes 2,000; for more than 131
+        features, as many rows as have 2^18 entries in total, but at least 700.
     features : sequence of p Feature or None
         Tells which features belong to the same column of the table; None if each is a number.
     unlabelled : ndarray
@@ -111,7 +117,7 @@ class Protocol:
 
     @cached_property
     def labelled(self) -> np.ndarray:
-        """Return the rows with a label; `unlabelled` are the others."""
+        """Return the rows with a label."""
         return np.flatnonzero(self.y >= 0 if self.task == CLASSIFICATION else ~np.isnan(self.y))
 
     @cached_property
@@ -126,10 +132,10 @@ class Protocol:
     def preprocessing(self) -> list[tuple[str, Any]]:
         """Return the unfitted steps before a map: a scaler and an imputer, if needed.
 
-        The scaler comes first and ignores missing cells, so the indicators remain 0 and 1. Scaled
-        to unit variance, an indicator of 5 missing cells among 1,000 would weigh as much as 14
-        standard deviations of a feature, and only rows with the same gap would be neighbours
-        (`benchmarks/missing.py`).
+        The scaler comes first and ignores missing cells, so the indicators remain 0 and 1. If an
+        indicator of 5 missing cells among 1,000 were scaled to unit variance, it would weigh as
+        much as 14 standard deviations of a feature, and only rows with the same gap would be
+        neighbours (`benchmarks/missing.py`).
         """
         steps: list[tuple[str, Any]] = []
         if self.scale:
@@ -143,9 +149,9 @@ class Protocol:
         return method.max_components(self.X.shape[1], max(1, len(self.classes)))
 
     def beside(self, rows: np.ndarray) -> np.ndarray:
-        """Return the unlabelled rows that may be used for learning with these rows.
+        """Return the unlabelled rows from which may be learned together with some rows.
 
-        These are all, or with groups those that are not in a held-out group.
+        These are all unlabelled rows or, with groups, those that are in no held-out group.
         """
         if not self.grouped:
             return self.unlabelled
@@ -153,7 +159,7 @@ class Protocol:
         return self.unlabelled[~np.isin(self.units[self.unlabelled], self.units[held_out])]
 
     def most_folds(self, rows: np.ndarray) -> tuple[int, str]:
-        """Return the maximum number of folds of some rows, and what limits it.
+        """Return the maximum number of folds for some rows, and what limits it.
 
         It is 1 if every class has a single row.
         """
@@ -181,7 +187,8 @@ class Protocol:
         out, so that a difference of a few points is detectable. All five are run, however many rows
         they hold out: how far chance in fitting affects a method only shows between folds, not
         within one (`paired_test`). With more than 20,000 rows there is a single split that holds
-        out 5,000, unless the rows are copies of so few that a split would hold out only a handful.
+        out 5,000, unless there are groups, or the rows are copies of so few that a single split
+        would hold out too few.
         """
         rows, rng = self.labelled, check_random_state(self.random_state)
         by_default = n_splits is None and n_repeats is None
@@ -211,7 +218,11 @@ class Protocol:
         return folds, reduced
 
     def one_split(self, seed: int) -> TrainTest:
-        """Hold out one row of each of 5,000 units, and leave their near-twins out of training."""
+        """Return a split that holds out one row of each of up to 5,000 units.
+
+        Other rows of these units, and near-twins of the held-out rows unless `keep_twins` is set,
+        are not used for training.
+        """
         heads = self._heads(self.labelled)
         test = np.sort(sample(heads, self.y, min(SPLIT_HELD_OUT, len(heads) // 5), seed))
         own = np.isin(self.units, self.units[test])
@@ -221,9 +232,10 @@ class Protocol:
         return self.labelled[~own[self.labelled]], test
 
     def member_folds(self, rows: np.ndarray, n_splits: int = INNER_SPLITS) -> list[TrainTest]:
-        """Return scorable folds of 2,000 training rows, or of all if there are fewer.
+        """Return folds of some training rows that can be scored.
 
-        If there are more, only one row of each group of twins is used.
+        Of more than 2,000 rows, a sample of about that many is used, with one row of each group of
+        twins.
         """
         if len(rows) > CHOICE_ROWS:
             share = CHOICE_ROWS // max(1, len(self.classes))
@@ -237,7 +249,7 @@ class Protocol:
     def inner_folds(self, rows: np.ndarray) -> list[TrainTest]:
         """Return the folds on which choices are made, or none if there are too few rows.
 
-        They are those of `member_folds`, on a sample of at most `choice_rows` of their rows.
+        They are those of `member_folds`, with a sample of at most `choice_rows` of their rows.
         """
         folds = self.member_folds(rows)
         most = self.choice_rows or max(
@@ -275,7 +287,7 @@ class Protocol:
         which are small units, equal numbers of units.
         """
         with warnings.catch_warnings():
-            # `Comparison.reduced` records it
+            # `Comparison.reduced` tells the user
             warnings.filterwarnings("ignore", "The least populated class")
             if self.grouped:
                 units = self.units[rows]
@@ -298,8 +310,7 @@ class Protocol:
 def sample(
     rows: np.ndarray, y: np.ndarray, size: int, seed: int, fewest: int = FEWEST
 ) -> np.ndarray:
-    """Return a stratified sample of the rows, ascending, with at least `fewest` rows of every
-    class.
+    """Return a stratified sample of some rows, ascending, with at least `fewest` of every class.
 
     Classes with fewer rows are taken whole. For a regression, rows are evenly spaced in the order
     of their numbers.
@@ -330,15 +341,15 @@ def first_repeat(folds: Sequence[TrainTest]) -> tuple[TrainTest, ...]:
 
 
 class Fold:
-    """Training rows and queries, scaled and without gaps, with inner folds; shared by all
-    contestants.
+    """Training rows and queries, scaled and without gaps, with inner folds, for all contestants.
 
     Parameters
     ----------
     protocol : Protocol
-    rows, queries : ndarray of row numbers
-    others : ndarray of row numbers, optional
-        Unlabelled rows to learn from as well; by default all that the protocol allows.
+    rows, queries : ndarray of int
+        Indices of the training rows, and of the held-out rows.
+    others : ndarray of int, optional
+        Indices of unlabelled rows to learn from as well; by default all that the protocol allows.
     """
 
     def __init__(
@@ -372,12 +383,12 @@ class Fold:
 
     @cached_property
     def alone(self) -> Fold:
-        """Return the fold without unlabelled rows, which affect the scale."""
+        """Return the fold without unlabelled rows, which would affect the scale."""
         return Fold(self.protocol, self.rows, self.queries, NO_ROWS)
 
     @cached_property
     def preprocessing(self) -> list[tuple[str, Any]]:
-        """Return scaler and imputer, fitted to the training rows and the unlabelled ones."""
+        """Return the scaler and the imputer, fitted to the training rows and unlabelled rows."""
         steps = self.protocol.preprocessing()
         if not steps:
             return []
@@ -410,10 +421,10 @@ class Fold:
         return sample(np.arange(len(self.rows)), self.y, most, self.protocol.random_state)
 
     def predictions(self, Z: Any, queries: Any, votes: Sequence[Vote]) -> list[np.ndarray]:
-        """Return the predictions of each vote of the training rows, from coordinates of both.
+        """Return the predictions for the queries by each vote of the training rows.
 
-        Coordinates are (n, m) and (n_queries, m). Predictions are class probabilities (n_queries,
-        n_classes), or numbers (n_queries,).
+        Z (n, m) and `queries` (n_queries, m) are mapped rows. Predictions are class probabilities
+        (n_queries, n_classes), or numbers (n_queries,).
         """
         distances, near = nearest_voters(Z, queries, max(vote.n_neighbors for vote in votes))
         answers, n_classes = self.y[near], len(self.protocol.classes)
@@ -428,11 +439,11 @@ class Fold:
 
 # From a table to the protocol: input validation, and the default score.
 
-# up to this many rows, near-twins of all rows are searched; beyond, only of labelled ones
+# up to this many rows, near-twins of all rows are searched; beyond, only those of labelled rows
 TWIN_QUERIES = 20_000
 RARE = 0.75  # share of the largest class above which AUC is the default score
 FEWEST_NUMBERS = 30  # with fewer, a single number often has half of the sum of squares
-HALF = 0.5  # of the squares about the median; if 1 % of the numbers have more, they decide R²
+HALF = 0.5  # share of the sum of squares about the median; 1 % of the numbers with more decide R²
 
 
 def make_protocol(
@@ -486,7 +497,7 @@ def make_protocol(
     check_spread(complete)
     queries = None if len(y) <= TWIN_QUERIES else labelled
     if len(labelled) > SPLIT_ROWS and groups is None and not in_folds:
-        queries = NO_ROWS  # `Protocol.one_split` searches those of the held-out rows
+        queries = NO_ROWS  # `Protocol.one_split` searches the near-twins of the held-out rows
     twins = twin_groups(complete, scale=scale, queries=queries)
     units = np.arange(len(y)) if keep_twins else twins
     return Protocol(
@@ -512,10 +523,10 @@ def make_protocol(
 def _ranking_score(
     name: str | None, task: Task, y: np.ndarray, weights: np.ndarray | None
 ) -> Score:
-    """Return the score of a name, or the default score.
+    """Return the score with a name, or the default score.
 
-    AUC, which needs no threshold, is the default if one class has most of the rows; the mean
-    absolute error is, if a few huge numbers would decide R².
+    AUC, which needs no threshold, is the default if one class has more than 75 % of the rows. The
+    mean absolute error is the default if a few huge numbers would decide R².
     """
     known = SCORES[task.name]
     if name is None and task == CLASSIFICATION:
@@ -531,8 +542,8 @@ def _ranking_score(
 def few_decide(y: np.ndarray) -> bool:
     """Return whether a few numbers decide R².
 
-    They do if the farthest hundredth of the numbers has more than half of the squares about the
-    median.
+    They do if the hundredth of the numbers that is farthest from the median contributes more than
+    half of the sum of squares about it.
     """
     if len(y) < FEWEST_NUMBERS:
         return False
@@ -544,8 +555,8 @@ def few_decide(y: np.ndarray) -> bool:
 def huge_numbers(y: np.ndarray) -> np.ndarray:
     """Return the positions of the numbers that decide R², the farthest from the median first.
 
-    Among the farthest twentieth (at least five), these are the ones before the largest ratio of
-    consecutive distances, if they have more than half of the squares.
+    Among the farthest twentieth (at least five), these are the numbers before a gap: the largest
+    ratio of consecutive distances before which there is more than half of the sum of squares.
     """
     distances = np.abs(y - np.median(y))
     distances = distances / distances.max()

@@ -1,6 +1,4 @@
-"""Rankings in a notebook: an HTML table with a picture of the differences, for light and dark
-themes.
-"""
+"""Rankings as HTML tables for notebooks in light and dark themes, with pictures of differences."""
 
 from __future__ import annotations
 
@@ -85,7 +83,7 @@ def adaptation_html(found: Any) -> str:
 def ranking_html(
     caption: Sequence[str], names: Sequence[str], lines: Sequence[Line], decimals: int
 ) -> str:
-    """Return a ranking as HTML, with the chosen line in bold; texts are escaped here."""
+    """Return a ranking as HTML, with the chosen line in bold; all texts are escaped."""
     ends = np.array(
         [(line.difference, *line.interval) for line in lines if line.status != "reference"]
     )
@@ -113,9 +111,9 @@ def _row(cells: Sequence[str], tag: str, weight: str) -> str:
 
 
 def _picture(line: Line, span: Sequence[float], decimals: int) -> str:
-    """Return the difference of a line with its interval, relative to the raw features.
+    """Return the difference of a line from the baseline, with its interval, as an SVG picture.
 
-    An arrow marks values outside the range.
+    An arrow marks a difference out of range.
     """
     ends = [line.difference, *line.interval]
     margin, middle, color = 8, HEIGHT / 2, COLORS[line.status]

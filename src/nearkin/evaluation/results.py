@@ -1,4 +1,4 @@
-"""The result of a comparison: scores on every fold, and a ranking that may contain no winner."""
+"""The result of a comparison: scores on every fold, and a ranking, perhaps without a winner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .statistics import PairedTest, detectable_difference, paired_test, status_o
 from .weights import weight_parameters
 
 Found = dict[str, Any]  # by method name: an Outcome, or Skipped
-# in this order, results of equal score are listed
+# the order of results with equal scores
 ORDER = ("choice", "baseline", "method", "reference")
 
 
@@ -54,20 +54,22 @@ class MethodResult:
     fit_seconds : ndarray of shape (n_folds,)
         Time of one fit with the chosen parameters, without the choice.
     n_learned : int
-        Number of rows that the map was learned from: the training rows, or a sample of them.
+        Number of rows from which the map was learned, the training rows or a sample of them; the
+        smallest over the folds.
     predictions : tuple of ndarray
         The predicted labels, or numbers, for the held-out rows of each fold.
     contributions : tuple of ndarray
         The contributions of the held-out rows of each fold, whose mean is `score`.
     warnings : dict of str to int
-        The distinct warnings of the scored maps, one per fold, and their counts.
+        The distinct warnings of the scored fits, and how often each occurred over the folds.
     difference : float
         Mean score minus that of the raw features, paired by row.
     interval : tuple of float
         95 % interval of the difference, for this method alone.
     p_value : float
-        For a difference of 0, Holm-corrected over the methods. An automatic choice that is the same
-        method in every fold counts only once. NaN for the raw features and the references.
+        Of the hypothesis of no difference, Holm-corrected over the methods. An automatic choice
+        that is the same method in every fold is not counted again. NaN for the raw features and the
+        references.
     doubted : bool
         Whether the folds split groups of rows that belong together; then no difference is called
         better.
@@ -98,18 +100,18 @@ class MethodResult:
 
     @property
     def chosen(self) -> Counter[str]:
-        """Return in how many folds the automatic choice was which method; empty for others."""
+        """Return how often the automatic choice took each method; empty for other results."""
         return Counter(params["method"] for params in self.params if self.kind == "choice")
 
     @property
     def beats_constant(self) -> bool:
-        """Return whether it is significantly better than a constant, as far as is known."""
+        """Return whether it is significantly better than a constant; True if that is unknown."""
         test = self.over_constant
         return test is None or status_of(self.sign * test.difference, test.p_value) == "better"
 
     @property
     def status(self) -> str:
-        """Return "baseline", "reference", "better", "worse", or "unclear" if it may be chance.
+        """Return "baseline", "reference", "better", "worse", or "unclear" if chance may explain it.
 
         A result that does not significantly beat a constant prediction is never "better".
         """
@@ -181,7 +183,7 @@ def _spread(values: Any) -> Any:
 class RankingRow:
     """A row of a ranking: plain numbers and all decisions about a contestant.
 
-    Console, notebook, picture, page and JSON document all present the list that
+    The console, notebook, picture, page and JSON document all present the list that
     `Comparison.ranking` returns, without further decisions.
 
     Attributes
@@ -212,22 +214,22 @@ class RankingRow:
     dimension : float
         Median over the folds.
     dimensions : tuple of int or None
-        Smallest, middle and largest one over the folds; None for a reference.
+        Smallest, middle and largest dimension over the folds; None for a reference.
     vote : str
         The most common vote, such as "soft 25-NN" or "all rows"; empty for a reference.
     neighbors : tuple of int or None
         Smallest, middle and largest k over the folds; None without a k-NN vote.
     soft : float
-        Share of these votes that are soft; NaN without a k-NN vote.
+        Share of the k-NN votes that are soft; NaN without any.
     chosen : Counter of str
         For the automatic choice, the number of folds in which it took each method.
     settings : tuple of (dict of str to str, int)
-        Other choices of the inner folds, and in how many folds, the most common first; for the
-        automatic choice also "method".
+        Other choices of the inner folds, and in how many folds each was made, the most common
+        first; for the automatic choice also "method".
     seconds : float
-        Time of one fit.
+        Mean time of one fit.
     n_learned : int
-        Number of rows it was learned from.
+        Number of rows from which it was learned.
     """
 
     name: str
@@ -261,7 +263,7 @@ class RankingRow:
 
     @property
     def is_repeated(self) -> bool:
-        """Return whether it is the automatic choice and equals the same other row in every fold."""
+        """Return whether it is the automatic choice, and the same other row in every fold."""
         return len(self.chosen) == 1
 
 
@@ -300,8 +302,9 @@ class Doubt:
 class Comparison:
     """The result of `compare`, which `extend` can continue.
 
-    `choice` is the automatic choice as evaluated on the folds, `winner` the same choice made on all
-    rows, `best` the best method by its test, and `leader` of the ranking what is presented first.
+    `choice` is the automatic choice as evaluated on the folds, `winner` the automatic choice made
+    on all rows, `best` the best method by its test, and `leader` of the `ranking` the row that is
+    presented as the answer.
 
     Attributes
     ----------
@@ -311,18 +314,17 @@ class Comparison:
     references : tuple of MethodResult
         Predictors of other kinds on the same folds, best first.
     winner : Pipeline or None
-        The automatic choice, fitted to all labelled rows; its expected accuracy is that of
-        `choice`. None with `refit=False` and after an interruption: `extend(comparison, [])` then
-        fits it.
+        The automatic choice, fitted to all labelled rows; its expected score is that of `choice`.
+        None with `refit=False` and after an interruption: `extend(comparison, [])` then fits it.
     winner_method : str
-        Name of its method.
+        Name of the winner's method.
     winner_rows : ndarray of int
-        The rows that vote in it: all labelled rows or, if there are very many, those that a
-        predictor for tables learned from.
+        The rows that vote in the winner: all labelled rows or, if there are very many, those from
+        which a predictor for tables learned.
     contestants : tuple of Method and Reference
         In the order in which they ran.
     found : tuple of dict of name to Outcome or Skipped
-        The result of each on every fold.
+        For every fold, the results of the contestants.
     skipped : dict of method name to reason
     reduced : dict of "n_splits" or "n_neighbors" to (requested, reason)
         Requests that the rows do not allow.
@@ -338,7 +340,7 @@ class Comparison:
     n_twins : int
         Number of rows that have a twin; `kept_twins` says whether they were split like others.
     encoder : TableEncoder or None
-        The encoder of a data frame, which is the first step of the winner.
+        The encoder of the table, if any, which is the first step of the winner.
     remarks : tuple of str
         Remarks on how the data frame was read.
     doubts : tuple of Doubt
@@ -348,7 +350,7 @@ class Comparison:
         Whether the run was stopped early; results are those of the folds and methods finished until
         then.
     least_difference : float
-        About the difference from the raw features that this table can show with a power of 80 %.
+        The difference from the raw features that this table can show with a power of about 80 %.
     """
 
     protocol: Protocol
@@ -373,10 +375,10 @@ class Comparison:
     def with_found(
         self, found: Sequence[Found], contestants: Sequence[Method | Reference]
     ) -> Comparison:
-        """Return the ranking of the results of these contestants on the folds, without a winner.
+        """Return the comparison with these results of contestants on its folds, without a winner.
 
-        Contestants that did not finish every fold are left out. In every fold, the automatic choice
-        is one that finished this fold.
+        Contestants that did not finish every fold are not ranked. In every fold, the automatic
+        choice is among the methods that finished this fold.
         """
         protocol, methods = self.protocol, [one for one in contestants if isinstance(one, Method)]
         chosen = []
@@ -419,12 +421,12 @@ class Comparison:
 
     @property
     def task(self) -> Task:
-        """Return what was predicted."""
+        """Return the task: classification or regression."""
         return self.protocol.task
 
     @property
     def score(self) -> Score:
-        """Return the score that ranks."""
+        """Return the score by which methods are ranked."""
         return self.protocol.score
 
     @property
@@ -434,7 +436,7 @@ class Comparison:
 
     @property
     def n_neighbors(self) -> int | None:
-        """Return k of the vote if given; None if inner folds chose it."""
+        """Return k of the vote if it was given; None if inner folds chose it."""
         votes = self.protocol.votes
         return votes[0].n_neighbors if len(votes) == 1 else None
 
@@ -450,9 +452,9 @@ class Comparison:
 
     @property
     def unweighted(self) -> tuple[str, ...]:
-        """Return the names of methods fitted without weights, since their `fit` takes none.
+        """Return the names of contestants fitted without weights, since their `fit` takes none.
 
-        They were scored with weights.
+        They were nevertheless scored with weights.
         """
         if self.protocol.weights is None:
             return ()
@@ -464,9 +466,7 @@ class Comparison:
 
     @property
     def notes(self) -> list[str]:
-        """Return notes on the comparison as sentences: doubts, methods without weights, and
-        remarks.
-        """
+        """Return notes on the comparison: doubts, methods fitted without weights, and remarks."""
         notes = [f"In doubt: {doubt.text}" for doubt in self.doubts]
         if self.unweighted:
             notes.append(f"Fitted without weights: {', '.join(self.unweighted)}")
@@ -515,16 +515,19 @@ class Comparison:
 
     @property
     def best(self) -> MethodResult:
-        """Return the best method that is significantly better than the raw features, else these."""
+        """Return the best of the methods that are significantly better than the raw features.
+
+        If there are none, return the raw features.
+        """
         return next(
             (r for r in self.results if r.status == "better" and r.kind == "method"), self.raw
         )
 
     def mapping(self, result: MethodResult, n_components: int) -> Pipeline | None:
-        """Return the unfitted steps up to the map of a method with n_components.
+        """Return the unfitted steps up to the map of a method, with `n_components`.
 
-        Its parameters are those of the first fold. None if the result is not a map, or is the
-        automatic choice, which may be several.
+        The parameters of the map are those of the first fold. Return None if the result is not a
+        map, or is the automatic choice, which may be several methods.
         """
         method = result.method
         if not isinstance(method, Method) or method.estimator is None or method.own_vote:
@@ -549,7 +552,7 @@ class Comparison:
         return [result.row() for result in (*self.results, *self.references)]
 
     def to_frame(self) -> Any:
-        """Return the ranking as a pandas DataFrame, one row per method, the references last.
+        """Return the ranking as a pandas DataFrame, one row per contestant, the references last.
 
         Needs pandas.
         """
@@ -613,8 +616,8 @@ def ranked(
 ) -> tuple[list[MethodResult], float]:
     """Return the results, best first, with tests against the raw features and the constant.
 
-    An automatic choice that is the same method in every fold is tested only once, with it. The
-    second value is the detectable difference.
+    An automatic choice that is the same method in every fold is not tested again: its p-value is
+    that of the method. The second value is the detectable difference.
     """
     raw = next(result for result in finished if result.name == RAW)
     others = [result for result in finished if result is not raw]

@@ -1,11 +1,11 @@
 """What is predicted (a class or a number), by which vote, and scores of held-out predictions.
 
 A score is a mean of contributions, one per row. A score that is not a mean (a ratio, or a share of
-pairs) is linearized: a row contributes the score of its fold plus its own influence on it, whose
-mean is 0. The mean of the contributions is thus the score, and the variance of this mean is the
-first-order variance of the score, which is what a paired test needs for any score. A mean with
-weights w, sum w c / sum w, is linearized, too: a row contributes the score plus w / mean(w) times
-the excess of c over the score.
+pairs) is linearized: a row contributes the score of its fold plus its own influence on the score;
+the influences have mean 0. The mean of the contributions is thus the score, and the variance of
+this mean is the first-order variance of the score, which is what a paired test needs for any score.
+A mean with weights w, sum w c / sum w, is linearized, too: a row contributes the score plus w /
+mean(w) times the excess of c over the score.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Task:
     ----------
     name : str
     check_target : function of y
-        Returns it as an array, including missing values; raises an error if it cannot be predicted.
+        Returns y as an array, including missing values; raises an error if it cannot be predicted.
     voter, splitter : class
     """
 
@@ -46,7 +46,7 @@ class Task:
 def _check_classes(y: Any) -> np.ndarray:
     """Return the labels, None or NaN where missing.
 
-    Real numbers, and classes of a single row, raise an error.
+    Real numbers, and classes of a single row, raise a ValueError.
     """
     y = column_or_1d(y)
     classes, codes = encode_labels(y[~is_missing(y)])
@@ -63,7 +63,7 @@ def _check_classes(y: Any) -> np.ndarray:
 def _check_numbers(y: Any) -> np.ndarray:
     """Return the numbers as float64, NaN where missing.
 
-    Other values, and constant targets, raise an error.
+    Other values, fewer than 4 numbers, and constant targets raise a ValueError.
     """
     y = column_or_1d(y)
     known = ~is_missing(y)
@@ -101,11 +101,10 @@ def named_task(name: str) -> Task:
 
 
 def gaussian_weights(distances: np.ndarray) -> np.ndarray:
-    """Return `exp(-4 d^2 / d_k^2)` for ascending distances (n, k), from 1 at distance 0 to 0.018 at
-    the k-th.
+    """Return `exp(-4 d^2 / d_k^2)` for ascending distances (n, k).
 
-    The width adapts to the density around each row, so the weights do not depend on the unit of the
-    distances.
+    Weights fall from 1 at distance 0 to 0.018 at the k-th row. The width adapts to the density
+    around each row, so the weights do not depend on the unit of the distances.
     """
     farthest = distances[:, -1:]
     shares = np.divide(distances, farthest, out=np.zeros_like(distances), where=farthest > 0)
@@ -114,9 +113,9 @@ def gaussian_weights(distances: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Vote:
-    """The prediction of the nearest rows: a hard vote weights them equally, a soft one Gaussianly.
+    """The prediction of the nearest rows.
 
-    The weights of a soft vote are `gaussian_weights`.
+    A hard vote weights them equally, a soft one by `gaussian_weights`.
 
     Attributes
     ----------
@@ -155,7 +154,7 @@ class Vote:
 
 @dataclass(frozen=True)
 class OwnVote(Vote):
-    """The vote of a predictor: all `n_neighbors` rows it learned from, with its own weights."""
+    """A predictor's own vote: that of all `n_neighbors` rows it learned from, with its weights."""
 
     soft: bool = True
 
@@ -169,16 +168,16 @@ VOTES = (*(Vote(k) for k in (3, 5, 9, 15, 25, 1)), *(Vote(k, soft=True) for k in
 
 
 def possible_votes(votes: Sequence[Vote], n_rows: int) -> list[Vote]:
-    """Return the votes that n_rows rows allow; if there are none, the vote of all rows."""
+    """Return the votes that `n_rows` rows allow; if there are none, a vote of all rows."""
     return [vote for vote in votes if vote.n_neighbors <= n_rows] or [Vote(n_rows, votes[0].soft)]
 
 
 def nearest_voters(Z: Any, queries: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return distances and positions of the k nearest rows of Z, (n_queries, k), ascending."""
+    """Return distances to the k nearest rows of Z, (n_queries, k), ascending, and their indices."""
     return NearestNeighbors(n_neighbors=k, algorithm="brute").fit(Z).kneighbors(queries)
 
 
-MIN_PROBABILITY = 1e-3  # in a log loss
+MIN_PROBABILITY = 1e-3  # for the log loss
 
 
 @dataclass(frozen=True)
@@ -189,10 +188,10 @@ class Score:
     ----------
     name : str
     contributions : function of (y, prediction, weights=None), returns an array of shape (n_rows,)
-        Its mean is the score; with weights, the score of copies of the rows. For a classification,
-        y is coded as 0, ..., c - 1, and the prediction is the probabilities (n_rows, c); the
-        predicted class is the first of the largest probabilities. Classes missing from y are left
-        out of a mean over classes.
+        The mean of the contributions is the score; with weights, that of copies of the rows. For a
+        classification, y is coded as 0, ..., c - 1, and the prediction consists of probabilities
+        (n_rows, c); the predicted class is the first with the largest probability. Classes missing
+        from y are left out of a mean over classes.
     sign : int
         1 if larger is better, -1 if smaller is.
     """
@@ -227,7 +226,7 @@ def _accuracy(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarr
 
 
 def _balanced(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """Recall, averaged over the classes."""
+    """Return the contributions to the recall, averaged over the classes."""
     hits, w = _hits(y, P), _relative(y, weights)
     classes, codes = np.unique(y, return_inverse=True)
     sizes = np.bincount(codes, w)
@@ -237,9 +236,9 @@ def _balanced(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarr
 
 
 def _f1(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """F1, averaged over the classes.
+    """Return the contributions to F1, averaged over the classes.
 
-    2 (correct rows of the class) / (rows of the class + rows predicted as the class).
+    For each class it is 2 (correct rows) / (rows of the class + rows predicted as the class).
     """
     classes, w = np.unique(y), _relative(y, weights)[:, None]
     actual, predicted = y[:, None] == classes, P.argmax(axis=1)[:, None] == classes
@@ -249,9 +248,9 @@ def _f1(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
 
 
 def _auc(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """AUC of class 1; for more than two classes, the mean of each against the rest.
+    """Return the contributions to the AUC of class 1, or the mean AUC of each class against others.
 
-    It is 0.5 if y has only one class.
+    The mean is taken for more than two classes. If y has only one class, the AUC is 0.5.
     """
     columns, w = range(P.shape[1] == 2, P.shape[1]), _relative(y, weights)
     areas = [_area(y == c, P[:, c], w) for c in columns if 0 < np.count_nonzero(y == c) < len(y)]
@@ -259,9 +258,9 @@ def _auc(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
 
 
 def _area(positive: np.ndarray, score: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Share of (positive, negative) pairs in the correct order; ties count half.
+    """Return the contributions to the share of (positive, negative) pairs in the correct order.
 
-    See DeLong et al., Biometrics 44, 1988.
+    Ties count half. See DeLong et al., Biometrics 44, 1988.
     """
     n, of_positive, of_negative = len(score), w[positive].sum(), w[~positive].sum()
     # placement: the share of the other side that a row orders correctly
@@ -276,17 +275,17 @@ def _area(positive: np.ndarray, score: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def _log_loss(y: np.ndarray, P: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """-log p of the true class, with p at least 0.001.
+    """Return the contributions to the mean of -log p of the true class, with p at least 0.001.
 
-    Otherwise k neighbours that agree and are wrong would have infinite loss.
+    Without this bound, k neighbours that agree and are wrong would have infinite loss.
     """
     return _about_mean(-np.log(np.maximum(P[np.arange(len(y)), y], MIN_PROBABILITY)), weights)
 
 
 def _r2(y: np.ndarray, prediction: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """1 - sum of squared errors / sum of squares about the mean of the fold.
+    """Return the contributions to 1 - sum of squared errors / sum of squares about the fold's mean.
 
-    For constant y it is 1 if all predictions are exact, else 0.
+    For constant y, R² is 1 if all predictions are exact, else 0.
     """
     w = _relative(y, weights)
     errors, squares = w * (y - prediction) ** 2, w * (y - np.average(y, weights=w)) ** 2
@@ -301,7 +300,7 @@ def _absolute_errors(y: np.ndarray, prediction: np.ndarray, weights: Weights = N
 
 
 def _rank_correlation(y: np.ndarray, prediction: np.ndarray, weights: Weights = None) -> np.ndarray:
-    """Spearman's rank correlation; 0 if one side is constant."""
+    """Return the contributions to Spearman's rank correlation; 0 if one side is constant."""
     w = _relative(y, weights)
     cross, d_cross = _rank_covariance(y, prediction, w)
     var_y, d_var_y = _rank_covariance(y, y, w)
@@ -315,8 +314,8 @@ def _rank_correlation(y: np.ndarray, prediction: np.ndarray, weights: Weights = 
 def _rank_covariance(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the covariance of F = rank(x) / n and G = rank(y) / n, and the influence of every row.
 
-    w are weights of mean 1. A row adds its own F G, and changes the ranks of the rows above it: psi
-    = F G + mean(G; x above) + mean(F; y above).
+    F and G are centred; w are weights of mean 1. A row adds its own F G, and changes the ranks of
+    the rows above it: psi = F G + mean(G; x above) + mean(F; y above).
     """
     n = len(x)
     F, G = ((_sum_above(-v, w) - n / 2) / n for v in (x, y))
@@ -325,9 +324,7 @@ def _rank_covariance(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[float
 
 
 def _sum_above(x: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return for every row the sum of the values where x is larger, and half of those where it is
-    equal.
-    """
+    """Return, for every row, the sum of values where x is larger, plus half where it is equal."""
     _, level = np.unique(x, return_inverse=True)
     sums = np.bincount(level, values)
     return (sums[::-1].cumsum()[::-1] - sums / 2)[level]

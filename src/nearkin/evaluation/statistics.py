@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import t as student
 
 SIGNIFICANCE = 0.05
-FEWEST_FOLDS = 5  # whose agreement shows that a method's score hardly varies between folds
+FEWEST_FOLDS = 5  # whose agreement can show that a method's score hardly varies between folds
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -19,11 +19,11 @@ def corrected_resampled_t_test(
 ) -> float:
     """Return the two-sided p-value for a mean difference of 0 over repeated cross-validation.
 
-    `t = mean(d) / sqrt((1/J + n_test/n_train) var(d))` with J - 1 degrees of freedom;
-    n_test/n_train, in rows of a fold, corrects for the training rows that folds share (Nadeau and
-    Bengio, Machine Learning 52, 2003). The score of a fold has a finite resolution: one row changes
-    it by `resolution`, for an accuracy 1/n_test, which is the default. var(d) is therefore at least
-    the variance of rounding to this step, so that folds that agree by chance prove nothing.
+    The statistic is `t = mean(d) / sqrt((1/J + n_test/n_train) var(d))` with J - 1 degrees of
+    freedom; n_test/n_train, in rows of a fold, corrects for the training rows that folds share
+    (Nadeau and Bengio, Machine Learning 52, 2003). The score of a fold has a finite resolution: one
+    row changes it by `resolution`, by default 1/n_test, as for an accuracy. var(d) is therefore at
+    least the variance of rounding to this step, so that folds that agree by chance prove nothing.
     """
     J = len(differences)
     step = 1 / n_test if resolution is None else resolution
@@ -45,7 +45,7 @@ class PairedTest:
     dof : float
         Degrees of freedom of Student's t.
     n_folds : int
-        Number of folds that the difference is averaged over.
+        Number of folds over which the difference is averaged.
     """
 
     difference: float
@@ -58,19 +58,19 @@ class PairedTest:
         """Return whether the test compares two fitted models, as on a single fold, not two methods.
 
         Held-out rows then show which model is better on new rows. They do not show whether the
-        methods would rank the same if fitted again to other rows.
+        methods would rank the same if they were fitted again to other rows.
         """
         return self.n_folds == 1
 
     @property
     def p_value(self) -> float:
-        """Return the two-sided p-value for no difference; 1 if the rows show none."""
+        """Return the two-sided p-value for no difference; 1 if the difference is 0."""
         if self.difference == 0:
             return 1.0
         return float(2 * student.sf(abs(self.difference) / self.standard_error, self.dof))
 
     def interval(self, level: float = 0.95, n_comparisons: int = 1) -> tuple[float, float]:
-        """Return the confidence interval of the difference, simultaneous for several ones."""
+        """Return the confidence interval of the difference, simultaneous for `n_comparisons`."""
         half = float(student.isf((1 - level) / (2 * n_comparisons), self.dof)) * self.standard_error
         return self.difference - half, self.difference + half
 
@@ -84,13 +84,13 @@ def paired_test_by_rows(
 ) -> PairedTest:
     """Test a difference in score by the held-out rows alone.
 
-    It is suitable for methods whose fits hardly depend on chance.
+    This is suitable for methods whose fits hardly depend on chance.
 
-    The differences d of a unit are summed over its rows and over repeats: `v_rows = (1 + m/n_train)
-    G/(G - 1) sum_units (sum w (d - mean))^2`. With the weights w = 1/(J n_test), the mean is that
-    of the J fold scores. m rows in G units are held out, and the factor is that of Nadeau and
-    Bengio (Machine Learning 52, 2003) for models that differ with their training rows: with K folds
-    per repeat, 1 + K n_test/n_train.
+    The differences d of a unit are summed over its rows and over repeats. The variance is `v_rows =
+    (1 + m/n_train) G/(G - 1) sum_units (sum w (d - mean))^2`. With the weights w = 1/(J n_test),
+    the mean is that of the J fold scores. m rows in G units are held out, and the factor
+    1 + m/n_train is that of Nadeau and Bengio (Machine Learning 52, 2003) for models that differ
+    with their training rows: with K folds per repeat, 1 + K n_test/n_train.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def paired_test_by_rows(
     n_train : float
         Mean number of training rows per fold.
     units : ndarray, optional
-        For every row of the table, its group of dependent rows; by default every row is its own.
+        For every row of the table, its group of dependent rows; by default, rows are independent.
     """
     J = len(rows)
     numbers = np.concatenate(rows)
@@ -115,7 +115,8 @@ def paired_test_by_rows(
     G = len(sums)
     if G == 1:
         return PairedTest(difference, np.inf, 1, J)
-    # at least that of one row: differences that all agree by chance, or by rounding, prove nothing
+    # at least that of a single row, so that differences that agree by chance or rounding prove
+    # nothing
     variance = max(G / (G - 1) * sums @ sums, pairs.var() / m**2)
     return PairedTest(difference, float(np.sqrt((1 + m / n_train) * variance)), G - 1, J)
 
@@ -132,14 +133,14 @@ def paired_test(
     Rows do not show that a method differs from fold to fold, as it does if its choices depend on
     chance; folds do. By rows alone, a method that selects its features at random is "significant"
     on 30.0 % of tables of 2,000 rows in five folds, not 5 %. The variance is therefore the larger
-    one of those of `paired_test_by_rows`, with G - 1 degrees of freedom, and of
+    of that of `paired_test_by_rows`, with G - 1 degrees of freedom, and that of
     `corrected_resampled_t_test`, with J - 1. The test depends on the number of folds J:
 
     .. measured/benchmarks.md#verdicts-of-a-comparison
 
     - Five or more: the larger variance, with its own degrees of freedom.
     - Two to four: the larger variance, always with J - 1 degrees of freedom, since so few folds may
-      agree by chance where fits depend on chance, which the rows do not show. The test never
+      agree by chance even if fits depend on chance, which the rows do not show. The test never
       rejects if that of the folds does not. The price is power: a difference must be 3.2, 4.3 or
       12.7 standard errors in four, three or two folds, not 2.
     - One: the rows alone. This tests the difference of two fitted models, not of two methods: see
@@ -165,8 +166,8 @@ def paired_test(
 def detectable_difference(standard_error: float, dof: float, n_comparisons: int = 1) -> float:
     """Return the difference that is detected with a power of 80 %.
 
-    It is `(t_{1 - .05/(2 n_comparisons)} + t_.8) standard_error`, at .05 and the first step of
-    Holm's test.
+    It is `(t_{1 - .05/(2 n_comparisons)} + t_.8) standard_error`, for the level .05 and the first
+    step of Holm's method.
     """
     critical = student.isf(SIGNIFICANCE / (2 * n_comparisons), dof)
     return float(critical + student.ppf(0.8, dof)) * standard_error
@@ -176,9 +177,9 @@ def in_sequence(tests: dict[Name, PairedTest]) -> dict[Name, float]:
     """Return p-values of tests in an order that was fixed in advance, valid for all together.
 
     A candidate is only shown to be better if all before it are: its p-value is the largest so far,
-    and 1 from the first one that is not better (Maurer, Hothorn and Lehmacher 1995). Many
-    candidates that differ little thus need no stricter level, unlike with Holm's method. That one
-    is worse is not corrected.
+    and 1 from the first candidate on that is not better (Maurer, Hothorn and Lehmacher 1995). Many
+    candidates that differ little thus need no stricter level, unlike with Holm's method. P-values
+    of candidates that are worse are not corrected.
     """
     p_values, largest = {}, 0.0
     for name, test in tests.items():

@@ -16,21 +16,22 @@ from .._validation import as_rows
 from ..neighbors import EXACT, identical_rows
 from ..tables.gaps import filled
 
-# A near-twin is closer than a tenth of the distance to the 10th nearest row, so at most 10 distinct
-# rows are connected. (Among 11, one would reach the 10 others by 5 steps, each shorter than a ninth
-# of d_10 where it starts: these add up to less than its own d_10, within which there are only 9.)
+# A near-twin is closer than a tenth of the distance d_10 to the 10th nearest row, so at most 10
+# distinct rows are connected. (Among 11, one row would reach the 10 others in 5 steps, each shorter
+# than a ninth of the d_10 of the row where it starts. These steps add up to less than the first
+# row's d_10, within which there are only 9 others.)
 NEAREST, CLOSER = 10, 0.1
 FARTHEST = 30
 FALSE_TWINS = 0.1
 
-# Groups of more than ten are searched up to this many rows, and up to this share of the rows;
-# larger ones are clusters.
+# Groups of more than ten rows are found up to this size, and up to this share of the rows; larger
+# ones are taken as clusters.
 MOST_CHAINED, LARGEST_SHARE = 500, 0.2
 # rows whose groups are searched: a sample tells whether there are any
 CHAIN_QUERIES = 300
-# relative to the distance of random rows: narrower groups are taken as copies
+# width, relative to the distance of random rows, up to which groups are taken as copies
 NARROW = 0.005
-LEAST_EXCESS = 0.01
+LEAST_EXCESS = 0.01  # of label agreement inside groups, over all rows
 
 
 def twin_groups(X: Any, *, scale: bool = True, queries: np.ndarray | None = None) -> np.ndarray:
@@ -38,8 +39,8 @@ def twin_groups(X: Any, *, scale: bool = True, queries: np.ndarray | None = None
 
     Let :math:`d_j` be the distance from a row to its j-th nearest distinct row. If rows are
     scattered at random around it, in whatever dimension D, the :math:`j D \log(d_{j+1}/d_j)` are
-    independent and exponential. The expected number of rows within a distance :math:`d < d_{10}` is
-    then
+    independent and exponentially distributed. The expected number of rows within a distance
+    :math:`d < d_{10}` is then
 
     .. math:: 9 \, (1 + \log(d_{10}/d) / S)^{-20}, \quad S = \sum_{j=10}^{29} j \log(d_{j+1}/d_j).
 
@@ -53,10 +54,10 @@ def twin_groups(X: Any, *, scale: bool = True, queries: np.ndarray | None = None
     ----------
     X : array or sparse matrix of shape (n, p)
         If cells of dense rows are missing (NaN), twins have the same missing cells.
-    scale : bool
+    scale : bool, default=True
         Whether to divide the features by their standard deviation.
     queries : array of int, optional
-        Rows whose near-twins are searched among all rows; all by default.
+        Rows whose near-twins are searched among all rows; by default, all rows.
 
     Returns
     -------
@@ -65,7 +66,7 @@ def twin_groups(X: Any, *, scale: bool = True, queries: np.ndarray | None = None
 
     Notes
     -----
-    Cost: n p for identical rows; for near ones, every query is compared with all distinct rows.
+    Cost: n p for identical rows; for near-twins, every query is compared with all distinct rows.
     """
     X = filled(as_rows(X, missing=True))
     identical = identical_rows(X)
@@ -86,8 +87,8 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
     - *Tight*: the k nearest rows, k at least ten, are all closer than a tenth of the distance to
       the next one. If rows are scattered at random around a row, in D dimensions, the number of
       rows within a distance grows with its D-th power, so :math:`(d_k / d_{k+1})^D` has the
-      distribution function :math:`x^k` (the spacings of `twin_groups`, which are independent and
-      exponential), and
+      distribution function :math:`x^k` (by the spacings of `twin_groups`, which are independent and
+      exponentially distributed), and
 
       .. math:: P(d_k \le d_{k+1}/10) = 10^{-kD}, \quad
          \sum_{k \ge 10} 10^{-kD} \le 1.2 \cdot 10^{-10}.
@@ -95,14 +96,14 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
       Among a million such rows none is expected to pass, whatever D, so false discoveries need no
       further control.
     - *Labelled alike, and unlike the surrounding rows*: a row shares its label more often with the
-      rows of its group than with the ten next ones. Groups with different labels do not make scores
-      optimistic; if labels follow the features, the next rows have the same labels; and if a group
-      is most of a class, it cannot be held out. The excess must be significant (Student's t over
-      the groups, at .01) and exceed one point over all rows, which is how much the scores may owe
-      to the groups.
+      rows of its group than with the next ten rows. Groups with different labels do not make scores
+      optimistic; if labels follow the features, the next rows have the same labels; and a group
+      that is most of a class cannot be held out. The excess must be significant (Student's t over
+      the groups, at .01) and exceed one percentage point over all rows, since the scores may owe
+      that much to the groups.
     - *Narrow*: the distance within a group is at most a two-hundredth of that of random rows. Wider
-      groups may be clusters of an ordinary table, and only count if the next rows have the label no
-      more often than random rows, so that nothing but the groups is learned.
+      groups may be clusters of an ordinary table, and only count if the next rows have the row's
+      label no more often than random rows, so that nothing but the groups is learned.
 
     Parameters
     ----------
@@ -110,14 +111,14 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
     y : array of shape (n,)
         Class codes, -1 for none; or real numbers, NaN for none. The similarity of two numbers is 1
         minus their squared difference over its mean.
-    scale : bool
+    scale : bool, default=True
         Whether to divide the features by their standard deviation.
 
     Returns
     -------
     int
-        0 if there is no evidence for them. With more than 300 distinct rows, it is estimated from a
-        sample of that size.
+        The number of rows, 0 if there is no evidence for such groups. With more than 300 distinct
+        rows, it is estimated from a sample of that size.
 
     Notes
     -----
@@ -174,7 +175,7 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
 def _owe_labels(number: np.ndarray, excess: np.ndarray, n_queries: int) -> bool:
     """Return whether labels agree more inside groups than outside.
 
-    The excess must be significant, and more than one point over all rows.
+    The excess must be significant, and at least one percentage point over all rows.
     """
     means = _means_by_group(number, excess)
     if excess.sum() < LEAST_EXCESS * n_queries or len(means) < 2:
@@ -193,7 +194,7 @@ def n_with_twin(groups: np.ndarray) -> int:
 
 
 def _scaled(X: Any, scale: bool) -> Any:
-    """Return rows with features scaled to unit variance (unless constant); dense rows centred."""
+    """Return rows, scaled to unit variance with `scale` (unless constant); centred if dense."""
     X = densified(X)
     if scale:
         return StandardScaler(with_mean=not issparse(X)).fit_transform(X)
@@ -201,7 +202,7 @@ def _scaled(X: Any, scale: bool) -> Any:
 
 
 def _near_pairs(X: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the near-twins of some rows among distinct rows, as row indices."""
+    """Return pairs of near-twins, one of them among some rows, as two arrays of row indices."""
     farthest = min(FARTHEST, (X.shape[0] - 1) // 2)
     nearest = min(NEAREST, farthest // 2)
     if nearest < 2 or len(rows) == 0:  # too few rows to know the usual distances
@@ -216,16 +217,15 @@ def _near_pairs(X: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _expected_nearer(d: np.ndarray, nearest: int) -> np.ndarray:
-    """Return the expected number of rows that chance would place closer than each of the nearest
-    rows.
+    """Return, for each of the nearest rows, the number of rows that chance would place closer.
 
-    It is at most 1 and estimated from the farther distances.
+    The expectation is estimated from the farther distances, and capped at 1.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         log_d = np.log(d)
         S = np.diff(log_d[:, nearest - 1 :]) @ np.arange(nearest, d.shape[1])
         nearer = (log_d[:, nearest - 1, None] - log_d[:, : nearest - 1]) / S[:, None]
-        # 1 if all are equally near
+        # where all are equally near, the result is NaN, and fmin replaces it by 1
         return np.fmin((nearest - 1) * (1 + nearer) ** (nearest - d.shape[1]), 1.0)
 
 

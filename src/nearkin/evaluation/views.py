@@ -33,21 +33,22 @@ class HeldOutMap:
     ----------
     embedding : ndarray of shape (n, 1) or (n, 2)
     rows : ndarray of shape (n,)
-        Their row indices.
+        The indices of these rows.
     neighbors : ndarray of shape (n, k)
         Row indices of the nearest training rows in these coordinates, nearest first.
     score : float
-        Accuracy, or R², of the vote of these neighbours for these rows.
+        The score of the vote of these neighbours: the ranking score of a comparison, or, from
+        `held_out_map`, accuracy or R².
     vote : Vote
     predictions : ndarray of shape (n,), default=None
-        Predictions of this vote for these rows.
+        The predictions of this vote.
     unlabelled : ndarray of shape (n_u, 1) or (n_u, 2), default=None
         Coordinates of the unlabelled rows.
     full_score, full_dimension : float and int, default=None
         The score of the same vote in all dimensions of the space that the plane shows, and their
         number; None if the plane is that space.
     fitted : estimator, default=None
-        The map, which places other rows.
+        The map, which can place other rows.
     """
 
     embedding: np.ndarray
@@ -73,11 +74,11 @@ def score_by_dimension(
     ----------
     comparison : Comparison
     progress : callable
-        Called as `progress(method name, folds done, folds)`.
+        Called as `progress("METHOD, dimensions", folds done, number of folds)`.
 
     Returns
     -------
-    dict of method name to dict of dimension to ndarray of scores, one a fold
+    dict of method name to dict of dimension to ndarray of scores, one per fold
         Other parameters, and the vote, are those that each fold chose inside its training rows.
         Dimensions that some fold cannot have are left out. The raw features have a single dimension
         (the largest, if folds differ in the indicators of missing cells). "NCA tables", which has
@@ -85,8 +86,7 @@ def score_by_dimension(
 
     Notes
     -----
-    Do not choose a dimension by these scores: the best point of a curve would be chosen on the
-    held-out rows.
+    Do not choose a dimension by these scores: it would be chosen on the held-out rows.
     """
     folds = [Fold(comparison.protocol, *rows) for rows in first_repeat(comparison.folds)]
     curves = {}
@@ -114,7 +114,7 @@ def _curve(fold: Fold, method: Method, params: Params, vote: Vote) -> dict[int, 
         most = fold.protocol.max_components(method)
         settings = [params | {"n_components": min(most, max(DIMENSIONS), len(fold.rows) - 1)}]
     for setting in settings:
-        # a fit may warn (see `MethodResult.warnings`) or lack the dimension
+        # a fit may warn (see `MethodResult.warnings`), or fail for this dimension
         with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
             found = MapWithVote(method).fit(fold, setting)
             for m in method.cuts(found.Z.shape[1]):
@@ -129,7 +129,7 @@ def _score(fold: Fold, Z: Any, queries: Any, vote: Vote) -> float:
 
 
 def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
-    """Return the number of held-out rows of each class (rows) that got each label (columns).
+    """Return the number of held-out rows by true class (rows) and predicted class (columns).
 
     Classes are sorted. Rows are counted over all folds, without weights.
     """
@@ -146,8 +146,8 @@ def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
 def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     """Return the held-out rows of the first fold in two dimensions of a method, with its vote.
 
-    The map is learned from the training rows of this fold. For a predictor for tables, use
-    `first_picture`.
+    The map is learned from the training rows of this fold. For a predictor for tables, the result
+    is that of `first_picture`.
     """
     fold, method, params = _on_first_fold(comparison, result)
     if method.own_vote:
@@ -163,8 +163,8 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
 def first_picture(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     """Return the held-out rows of the first fold in a plane learned by `TDistributedNCA`.
 
-    The plane is learned from the space of a method, and 5 neighbours vote in it. The score of the
-    method itself, in all dimensions, is included.
+    The plane is learned from the rows in the space of a method, and 5 neighbours vote in it. The
+    score of the method itself, in all dimensions, is included.
     """
     fold, method, params = _on_first_fold(comparison, result)
     is_classes, protocol = comparison.task == CLASSIFICATION, comparison.protocol
@@ -222,8 +222,8 @@ def _finished(comparison: Comparison, name: str) -> Any:
     return next((result.method for result in comparison.results if result.name == name), None)
 
 
-# Scores by which a constant can be beaten without information: f1 by guessing, mae by staying close
-# to the median.
+# Scores by which a prediction without information can beat a constant: f1 by guessing, mae by
+# staying close to the median.
 WON_BY_CHANCE = ("f1", "mae")
 ORDERING = ("auc", "rank_correlation")  # scores of the order of the rows
 
@@ -231,12 +231,11 @@ ORDERING = ("auc", "rank_correlation")  # scores of the order of the rows
 def better_by_another_score(
     comparison: Comparison, constant: MethodResult
 ) -> tuple[MethodResult, str] | None:
-    """Return a prediction that significantly beats a constant by a score other than the ranking
-    score.
+    """Return a result that significantly beats a constant by another score, and the score's name.
 
-    Returns its result and the name of the score, or None. The best result for each score is tested
-    on the folds (for a single split, only by scores of the order of the rows), at .05 divided by
-    the number of predictions and scores.
+    Return None if there is none. For every score other than the ranking score, the best result is
+    tested on the folds, at .05 divided by the number of pairs of result and score; for a single
+    split, a score of the order of the rows must be more than 4 standard deviations above chance.
     """
     results = [*comparison.results, *comparison.references]
     scores = [
@@ -261,9 +260,7 @@ def better_by_another_score(
 
 
 def _chance_of_order(comparison: Comparison) -> float:
-    """Return the standard deviation of a rank correlation or an AUC by chance, on the held-out
-    rows.
-    """
+    """Return the standard deviation, by chance, of a held-out rank correlation or AUC."""
     (_, test), *_ = comparison.folds
     if comparison.task != CLASSIFICATION:
         return float(1 / np.sqrt(len(test) - 1))
@@ -274,7 +271,7 @@ def _chance_of_order(comparison: Comparison) -> float:
 
 
 def chosen_predictor(comparison: Comparison) -> Any:
-    """Return the automatic choice, fitted to all labelled rows, or None if it is a map.
+    """Return the predictor that was chosen, fitted to all labelled rows, or None if a map was.
 
     It is the last step of the winner; for a comparison without one, the choice of most folds.
     """
@@ -302,11 +299,11 @@ def held_out_map(
 ) -> HeldOutMap:
     """Learn a clone of `mapping` on a fold, and return its held-out rows in two dimensions.
 
-    `unlabelled` are indices of unlabelled rows to learn from, such as from `Protocol.beside`. If
-    there are few training rows, all vote.
+    `unlabelled` are indices of unlabelled rows to learn from, such as those of `Protocol.beside`.
+    If there are fewer training rows than `n_neighbors`, all vote.
     """
     (train, test), target, y = fold, named_task(task), np.asarray(y)
-    X = getattr(X, "iloc", X)  # to index a data frame or an array alike
+    X = getattr(X, "iloc", X)  # so that data frames and arrays are indexed alike
     labels, truth = known_labels(y, train), known_labels(y, test)
     rows, targets, none = np.append(train, unlabelled), labels, np.nan
     if len(unlabelled):
@@ -336,12 +333,11 @@ def held_out_map(
 
 
 def _plane_and_space(fitted: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows in the plane of a fitted map, (n, 1) or (n, 2), and in the space that it shows,
-    (n, m).
+    """Return rows in the plane of a fitted map, (n, 1) or (n, 2), and in its space, (n, m).
 
     The plane is the first two columns of `transform(X)`. The space is `space(X)` of the last step
-    if it has this method, i.e. if the map learns a space first and then its plane; else it is all
-    columns.
+    if it has this method, i.e. if the map first learns a space and then a plane that shows it; else
+    it is all columns.
     """
     Z, last = np.asarray(fitted.transform(X)), fitted
     while isinstance(last, Pipeline):

@@ -11,10 +11,9 @@ from sklearn.utils.validation import has_fit_parameter
 
 
 def weight_parameters(estimator: Any) -> list[str]:
-    """Return the names by which the `fit` of an estimator takes row weights; empty if it takes
-    none.
+    """Return the names of the `fit` parameters by which an estimator takes row weights, if any.
 
-    For a pipeline, these are the names for all steps that take weights.
+    For a pipeline, there is one for each step that takes weights.
     """
     if isinstance(estimator, Pipeline):
         steps = [(name, step) for name, step in estimator.steps if hasattr(step, "fit")]
@@ -23,7 +22,7 @@ def weight_parameters(estimator: Any) -> list[str]:
 
 
 def fitted(estimator: Any, X: Any, y: Any, weights: np.ndarray | None) -> Any:
-    """Return an estimator, fitted with weights if it takes them."""
+    """Fit an estimator, with weights if it takes them, and return it."""
     if weights is None:
         return estimator.fit(X, y)
     # with metadata routing, a pipeline rejects the names of its steps

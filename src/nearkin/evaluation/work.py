@@ -22,8 +22,8 @@ from .contestants import FAILURES, Outcome, Skipped, contestant
 from .methods import RAW, Method, Reference
 from .protocol import Fold, Protocol
 
-WORTH_PROCESSES = 2000  # rows of all folds together from which on processes pay off
-FEW_FOLDS = 4  # per process; with fewer, the contestants are distributed, too
+WORTH_PROCESSES = 2000  # labelled rows, times the folds, from which on processes pay off
+FEW_FOLDS = 4  # per process; with fewer folds, the contestants of a fold are distributed, too
 # harmless: the dimensions tried may exceed the rank of a fold, and its rows may lack a class
 HARMLESS = ("n_components=", "y_pred contains", "lbfgs failed to converge")
 
@@ -33,7 +33,7 @@ Result = tuple[int | str, str | None, Any]  # the key of a job, a name, and the 
 
 @contextmanager
 def progress_bar(progress: Any) -> Iterator[Callable[..., None]]:
-    """Yield a function to call with [what is done,] units done and total units; for True a bar."""
+    """Yield a function of [what is done,] units done and total units; for True it draws a bar."""
     if progress is not True:
         yield progress or (lambda *_: None)
         return
@@ -81,10 +81,11 @@ class Job:
         return [replace(self, contestants=self.contestants[first::n]) for first in range(n)]
 
     def work(self, protocol: Protocol, deadline: float, is_first: bool) -> Iterator[Result]:
-        """Yield the key, a name and its result or `Skipped`; finally a name of None.
+        """Yield, for each contestant, the key, its name and its result or `Skipped`.
 
-        After the deadline only the first job starts, and others end. If a job includes the raw
-        features, it ends with at least these, the constant and one method.
+        The last name is None. After the deadline, only the first job starts, and running jobs end
+        with their current contestant. A job that begins with the raw features finishes at least
+        three contestants: these, the constant and one method.
         """
         if not is_first and time.time() > deadline:
             return
@@ -129,9 +130,9 @@ class Findings:
     interrupted: bool = False
 
     def complete(self, methods: Sequence[Method]) -> dict[int, dict[str, Any]]:
-        """Return the results on the folds that got farthest, usually all.
+        """Return the results on the folds that got farthest, usually all folds.
 
-        Folds without the raw features are left out.
+        Folds on which the raw features were not finished are left out.
         """
         names = {method.name for method in methods}
         reached = {
@@ -160,7 +161,7 @@ class Run:
     n_jobs : int or None
         Number of processes; None takes one per core.
     deadline : float
-        As by `time.time`.
+        As `time.time` counts.
     progress : callable
     """
 
@@ -169,7 +170,7 @@ class Run:
     progress: Progress
 
     def do(self, protocol: Protocol, jobs: Sequence[Job], beside: Sequence[Job] = ()) -> Findings:
-        """Return the results of the jobs; after an interrupt, those found until then.
+        """Return the results of the jobs; after an interrupt, those that were finished before.
 
         The jobs in `beside` take long: they start first, but only in separate processes.
         """

@@ -1,4 +1,4 @@
-"""The resolution of an estimator's `search`, and approximate search.
+"""Approximate search, and the choice of a searcher by an estimator's `search` parameter.
 
 Approximate search partitions rows into lists of near rows, and searches the nearest lists.
 """
@@ -33,7 +33,7 @@ from .lists import (
 
 
 class ApproximateSearch(BaseEstimator):
-    """Parameters of approximate search, in lists of near rows and in fewer dimensions.
+    """The parameters of approximate search, in lists of near rows and in fewer dimensions.
 
     Parameters
     ----------
@@ -43,10 +43,10 @@ class ApproximateSearch(BaseEstimator):
         them. In a Dask array, a class of more than 64 rows has its own lists, and smaller classes
         share lists.
     n_probes : "auto" or int, default="auto"
-        Number of nearest lists that are searched for a row. For the rows of a table among
-        themselves, "auto" takes as many as contain a share of .97 of the true neighbours of 500
-        rows, but lists of at most 131,072 rows in total; for new rows and for rows of a Dask array,
-        64. More lists find more neighbours and take longer.
+        Number of nearest lists that are searched for a row. If the rows of a table are searched
+        among themselves, "auto" takes as many lists as are needed to find a share of .97 of the
+        true neighbours of 500 rows, but lists of at most 131,072 rows in total; for new rows and
+        for rows of a Dask array, 64. Searching more lists finds more neighbours and takes longer.
     n_components : "auto", int or None, default="auto"
         Number of leading principal components in which the lists are formed and searched; None uses
         the features themselves. "auto" takes 48 if there are more than 96 features.
@@ -61,13 +61,15 @@ class ApproximateSearch(BaseEstimator):
     -----
     Needs faiss (`pip install "nearkin[ann]"`). The search is seeded: the same rows in the same
     order, with the same number of threads, give the same lists. Memory: 8 bytes per row and
-    component besides the rows, and some hundred megabytes per thread. Time, with the defaults and d
-    components: O(n p d) for these, O(n d sqrt(n)) to form the lists and to choose among them, O(n c
-    d) to search c candidates for every row (all rows of the lists, up to 131,072; a class of up to
-    20,000 rows is searched by brute force), and O(n r p) to rank r candidates again.
+    component besides the rows, and a few hundred megabytes per thread. Time, with the defaults and
+    d components: O(n p d) to compute the components, O(n d sqrt(n)) to form the lists and to choose
+    among them, O(n c d) to search c candidates for every row (all rows of its lists, up to 131,072;
+    a class of up to 20,000 rows is searched by brute force), and O(n r p) to rank r candidates
+    again.
 
-    If faiss is imported before scikit-learn's first search in a process, that search uses only one
-    thread. nearkin therefore imports faiss only here, after an exact search.
+    If faiss is imported before scikit-learn's first search in a process, scikit-learn's searches
+    may use only one thread from then on. nearkin therefore imports faiss only here, after an exact
+    search.
 
     Examples
     --------
@@ -148,15 +150,14 @@ def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
     raise ValueError(f"search must be {choices}, got {search!r}.")
 
 
-BRUTE_CLASS = 20_000  # rows of a class up to which brute force is as fast
+BRUTE_CLASS = 20_000  # rows of a class, up to which brute force is as fast
 TOGETHER = 512  # rows of a class or of a list that are searched together
 
 LISTS, PROBES = 8, 64  # number of lists / sqrt(n), and how many are searched for a new row
-QUERIES = 2**15  # that are searched at a time
-IN_CACHE = 2**18  # entries of the differences of some rows, which fit into the cache of a core
+QUERIES = 2**15  # new rows that are searched at a time
+IN_CACHE = 2**18  # differences between rows, by entries, that fit into the cache of a core
 
-# Rows that are searched together, and a function that returns the indices of their candidates, (b,
-# r).
+# Rows (b,) that are searched together, and a function that returns their candidates' indices (b, r)
 Search = tuple[np.ndarray, Callable[[], np.ndarray]]
 
 
@@ -164,10 +165,10 @@ class IVFSearch:
     """The searcher of an `ApproximateSearch`; it projects and partitions the same rows only once.
 
     Neighbours are searched in lists of near rows, in few dimensions, and the candidates are ranked
-    again by their distances in all features. Rows of the same class are searched class by class.
-    Rows of other classes are searched among all; lists that only contain rows of the query's class,
-    which surround a row deep inside a large class, are skipped. Single queries are searched by
-    faiss.
+    again by their distances in all features. Neighbours of the same class are searched class by
+    class. Those of other classes are searched among all rows; lists that only contain rows of the
+    query's class, which surround a row deep inside a large class, are skipped. New rows are
+    searched by faiss.
     """
 
     name = "approximate"
@@ -185,7 +186,7 @@ class IVFSearch:
         self._partitioned: tuple[np.ndarray, CoarseQuantizer] | None = None
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
-        """Return approximately the result of `nearest`."""
+        """Return G like `nearest`, approximately."""
         entries = X.data if issparse(X) else X
         if self._projected is None or self._projected[0] is not entries:
             self._projected = (entries, projection(X, self.n_components)(X))
@@ -227,8 +228,8 @@ class IVFSearch:
         def candidates(Z: np.ndarray) -> np.ndarray:
             """Return the indices of the r rows found near each query.
 
-            If the nearest lists contain fewer, more are searched. A query so far away that its
-            distances overflow gets arbitrary rows, since all are equally far.
+            If the nearest lists contain fewer rows, more lists are searched. A query so far away
+            that its distances overflow gets arbitrary rows, since all are equally far.
             """
             found, lacking = np.full((len(Z), r), -1), np.arange(len(Z))
             n_probes = self.n_probes or PROBES
@@ -259,10 +260,11 @@ class IVFSearch:
     def _searches(
         self, Z: np.ndarray, codes: np.ndarray, n_candidates: np.ndarray, relation: str, k: int
     ) -> Iterator[Search]:
-        """Yield searches that find `n_candidates[i]` rows for every row i, k of which are its
-        neighbours.
+        """Yield searches that find `n_candidates[i]` rows for every row i.
+
+        k is the number of neighbours that are wanted among them.
         """
-        itself = relation != "other"  # the row itself is found, too
+        itself = relation != "other"  # whether the search also finds the row itself
         wanted = n_candidates > 0
         for members in members_of(codes if relation == "same" else np.zeros_like(codes)):
             n_found = int(n_candidates[members].max()) + itself
@@ -279,7 +281,7 @@ class IVFSearch:
                     yield members[lists.rows[places]], search
 
     def _lists(self, Z: np.ndarray, members: np.ndarray, codes: np.ndarray | None) -> InvertedLists:
-        """Return the lists of some rows or of all; all rows are partitioned only once."""
+        """Return the lists of some rows or of all; the partition of all rows is made only once."""
         if len(members) < len(Z):
             return InvertedLists(Z[members], self._quantizer(Z[members], len(Z)))
         if self._partitioned is None or self._partitioned[0] is not Z:
@@ -287,7 +289,7 @@ class IVFSearch:
         return InvertedLists(Z, self._partitioned[1], codes)
 
     def _quantizer(self, Z: np.ndarray, n: int) -> CoarseQuantizer:
-        """Return lists of some of n rows: their share of `n_lists`, or 8 sqrt(rows)."""
+        """Return the lists of some of n rows: their share of `n_lists`, or 8 sqrt(len(Z))."""
         n_lists = self.n_lists * len(Z) // n or int(LISTS * len(Z) ** 0.5)
         return CoarseQuantizer.of(Z, [np.arange(len(Z))], n_lists)
 
@@ -306,7 +308,7 @@ def _nearest_in_lists(
 
 
 def _number(value: Any, name: str) -> int:
-    """Return the integer, 0 for "auto"."""
+    """Return the value as an integer, 0 for "auto"."""
     if isinstance(value, str) and value == "auto":
         return 0
     return check_integer(value, name, 1)
@@ -323,11 +325,12 @@ def n_dimensions(n_components: int | None, p: int) -> int:
 
 
 def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
-    """Return the map to the leading principal components of a sample of X, in units of its largest
-    entry.
+    """Return a map of rows to the leading principal components of a sample of X.
 
-    It returns float32 and works in blocks. With None, or more components than features, it returns
-    the rows themselves in this unit. 0 means 48 for more than 96 features.
+    The components are in units of the sample's largest entry, about its mean if X is dense. The map
+    returns float32 and works in blocks. With None, or at least as many components as features or
+    rows of the sample, it returns the rows themselves, with this origin and unit. 0 means 48 for
+    more than 96 features.
     """
     n, p = X.shape
     d = n_dimensions(n_components, p)
@@ -358,7 +361,7 @@ def n_ranked(n_rerank: int, k: Any) -> np.ndarray:
 
 
 def _rank(Q: Any, X: Any, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows j of X (b, r) found for queries (b, p), nearest first, and distances."""
+    """Return the rows j of X (b, r) found for queries Q (b, p), nearest first, and distances."""
     if issparse(X):
         apart = csr_array(Q)[np.repeat(np.arange(len(j)), j.shape[1])] - X[j.ravel()]
         distances = np.sqrt(apart.multiply(apart).sum(axis=1)).reshape(j.shape)
@@ -370,14 +373,14 @@ def _rank(Q: Any, X: Any, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.take_along_axis(j, order, axis=1), np.take_along_axis(distances, order, axis=1)
 
 
-RECALL_ROWS = 500  # of which the recall is measured
+RECALL_ROWS = 500  # for which recall is measured
 
 
 def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: str) -> float:
     """Return the share of true neighbours in the lists of 500 evenly spaced rows.
 
-    An exact search is the reference: a neighbour is true if it is as near as the k-th nearest,
-    where k is the length of the list.
+    An exact search is the reference: a neighbour is true if it is at least as near as the k-th
+    nearest row, where k is the length of the list.
     """
     lengths = np.diff(G.indptr)
     rows = np.flatnonzero(lengths)

@@ -1,7 +1,7 @@
 """Nearest candidates by matrix products of tiles, with a bound on the distances worth keeping.
 
 A search for one row at a time reads every candidate from memory for every row. Here a tile of
-distances, some hundred queries by some hundred candidates, is one product and stays in the cache.
+distances, a few hundred queries by a few hundred candidates, is one product and stays in the cache.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Tile = tuple[np.ndarray, np.ndarray]  # indices of candidates, and the candidate
 
 ROUNDING = 1e-5  # of a squared distance, relative to that of the query from the origin
 IN_CACHE = 2**18  # entries of a tile, which fit into the cache of a core
-NARROWEST = 256  # candidates that are compared at a time, after the first tile
+NARROWEST = 256  # fewest candidates that are compared at a time, after the first tile
 TILE = 2048  # candidates per tile of the input
 
 
@@ -30,7 +30,7 @@ class NearestSoFar:
     n_queries, k : int
     room : int
         The maximum number of candidates per comparison. Candidates closer than the bound are
-        collected besides the k nearest; when there is no room left, the k nearest are selected
+        collected alongside the k nearest; when there is no room left, the k nearest are selected
         again.
     dtype : dtype, default=float32
 
@@ -123,7 +123,7 @@ class NearestSoFar:
 
 
 def _squares(Q: np.ndarray, Y: np.ndarray, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return squared distances (b, t) minus the squared norms of the queries, and these (b,).
+    """Return squared distances (b, t) minus the queries' squared norms, and these norms (b,).
 
     Norms are about the origin. The result is a single product, (q, 1)'(-2 y, |y|^2); adding |y|^2
     separately would take a quarter longer.
@@ -133,7 +133,7 @@ def _squares(Q: np.ndarray, Y: np.ndarray, origin: np.ndarray) -> tuple[np.ndarr
     with_ones[:, -1] = 1
     np.multiply(Y, -2, out=operand[:, :-1])
     np.einsum("ij,ij->i", Y, Y, out=operand[:, -1])
-    # OpenBLAS sets the flag for float32 lanes that it does not use
+    # OpenBLAS sets the "invalid" flag for float32 lanes that it does not use
     with np.errstate(invalid="ignore"):
         return with_ones @ operand.T, np.einsum("ij,ij->i", Q, Q)
 
@@ -146,14 +146,15 @@ def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarr
     Q : ndarray of shape (b, d)
         Queries. Rounding errors are relative to the distances of queries and candidates from the
         mean of the queries.
-    tiles : iterable of integer array of shape (t,) and ndarray of shape (t, d)
-        Indices of candidates and the candidates, about 2048 at a time; fastest if near ones come
-        first.
+    tiles : iterable of (integer array of shape (t,), ndarray of shape (t, d))
+        Indices of candidates and the candidates, about 2048 at a time; the search is fastest if
+        near ones come first.
     k : int
 
     Returns
     -------
-    numbers : integer array of shape (b, k); padded with -1
+    numbers : integer array of shape (b, k)
+        Padded with -1.
 
     Notes
     -----
@@ -177,11 +178,10 @@ def tiles_of(Z: np.ndarray, rows: np.ndarray, width: int = TILE) -> Iterator[Til
 
 
 def squares_to_nearest(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the squared distances of queries to their k <= n nearest rows of Z (n, d), and the
-    indices.
+    """Return the squared distances of queries to their k nearest rows of Z, and the rows' indices.
 
-    Both have shape (n_queries, k), in any order. No index is needed, and a single query is fast,
-    too.
+    Z is (n, d), k at most n. Both results have shape (n_queries, k), in any order. No index is
+    needed, so a single query is fast, too.
     """
     blocks = row_blocks(len(Z), 1, TILE)
     tiles = ((np.arange(rows.start, rows.stop), Z[rows]) for rows in blocks)

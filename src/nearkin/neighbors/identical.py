@@ -14,7 +14,7 @@ from .._validation import as_rows
 
 
 def identical_rows(X: Any) -> np.ndarray:
-    """Return group codes (n,) of rows that are equal in every feature, by 128-bit hashes."""
+    """Return a code for every row, (n,), shared by rows with equal features (by 128-bit hashes)."""
     X = as_rows(X)
     if issparse(X):
         X = X.copy()
@@ -28,7 +28,7 @@ def identical_rows(X: Any) -> np.ndarray:
 
 
 def _contents(X: Any) -> Iterator[bytes]:
-    """Yield the bytes of each row; 0 and -0 are the same."""
+    """Return an iterator over the bytes of each row, equal for 0 and -0."""
     if not issparse(X):
         return (row.tobytes() for row in X + X.dtype.type(0))
     ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)

@@ -1,9 +1,9 @@
 """An inverted file for searching the rows of a table among themselves.
 
-Rows are in lists of near rows, and for every row the nearest lists are searched. Some ten thousand
-queries are processed together: every list is compared, by one product, with the queries it is near
-to. Only distances below that of the k-th nearest so far are kept. To have such a bound from the
-start, adjacent queries are first compared with lists that are near to all of them.
+Rows are in lists of near rows, and for every row the nearest lists are searched. Tens of thousands
+of queries are processed together: every list is compared, by one product, with the queries that it
+is near. Only distances below that of the k-th nearest row so far are kept. To have such a bound
+from the start, adjacent queries are first compared with lists that are near all of them.
 """
 
 from __future__ import annotations
@@ -56,11 +56,10 @@ class CoarseQuantizer:
     def of(
         cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, most: int | None = None
     ) -> CoarseQuantizer:
-        """Partition the rows of each group into lists in proportion to its size, about `n_lists` in
-        total.
+        """Partition the rows of each group into lists, about `n_lists` in total.
 
-        A group has at most `most` lists. No list is empty. Equal rows share a list, so there may be
-        fewer.
+        The number of lists of a group is proportional to its size, but at most `most`. No list is
+        empty. Equal rows share a list, so there may be fewer lists.
         """
         centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
         for members in groups:
@@ -68,7 +67,9 @@ class CoarseQuantizer:
             rows = Z[members]
             if most is not None or share <= ONE_ROUND:
                 of_group, own = _k_means(rows, min(share, most or share))
-            else:  # two runs with few lists each; a part with many equal rows needs only one
+            else:
+                # k-means on parts found by k-means, since runs with few lists are quicker. A part
+                # much larger than the others has many equal rows, and needs no third level.
                 n_parts = round(share**0.5)
                 parts = members_of(_k_means(rows, n_parts)[1])
                 lists = cls.of(rows, parts, share, max(ONE_ROUND, 2 * n_parts))
@@ -91,15 +92,15 @@ def _k_means(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 LONGEST = 256  # rows per list
-SIDE_BY_SIDE = 128  # queries that start with the same lists, a multiple of 8,
-START = 2048  # which contain this many rows
-QUERIES = 2**16  # that are processed together,
-COLLECTED = 2**23  # unless they would collect more candidates than this
-QUANTILE_OF = 16  # distances whose quantile estimates that of all
+SIDE_BY_SIDE = 128  # queries that start with the same lists; a multiple of 8
+START = 2048  # rows that these lists contain, at least
+QUERIES = 2**16  # that are processed together, at most
+COLLECTED = 2**23  # candidates that these queries may collect, at most
+QUANTILE_OF = 16  # lists within the threshold, among the evenly spaced ones that estimate it
 EQUAL = 1e-12  # maximum squared distance of equal rows, in units of the largest entry
 
-# The nearest lists should contain 97 % of the true neighbours of a sample, within the limit of
-# rows.
+# share of the true neighbours that the lists searched should contain, rows that estimate it, and
+# maximum number of rows in these lists
 FOUND, SAMPLE, CANDIDATES = 0.97, 500, 2**17
 
 
@@ -109,7 +110,7 @@ class InvertedLists:
     Parameters
     ----------
     Z : ndarray of shape (n, d), float32
-        In units of about the largest entry.
+        In a unit that makes the largest entry about 1.
     quantizer : CoarseQuantizer
         Lists of more than 256 rows are split into several with the same centre.
     codes : integer array of shape (n,), default=None
@@ -148,14 +149,15 @@ class InvertedLists:
             self._only_class = np.where(lowest == highest, lowest.astype(np.int64), -1)
 
     def n_probes(self, k: int) -> int:
-        """Return how many lists to search to find .97 of the k nearest rows of a sample, within the
-        limit.
+        """Return how many lists to search to find .97 of the k nearest rows of a sample.
+
+        On average, these contain at most 131,072 rows.
         """
         step = -(-len(self.rows) // SAMPLE)
         place_of = np.argsort(self.rows)
 
         def ranks(first: int) -> np.ndarray:
-            """Return how many lists are nearer to some rows than those of their k nearest rows."""
+            """Return, for each neighbour of some rows, how many lists are nearer than its own."""
             queries = np.arange(first, len(self.rows), step * n_threads())
             found = place_of[self.nearest(queries, k, len(self.sizes))]
             lists = np.searchsorted(self.starts, found, side="right") - 1
@@ -215,9 +217,7 @@ class InvertedLists:
         return np.where(at < 0, self.rows[queries, None], self.rows[at])
 
     def _start(self, found: NearestSoFar, block: slice, queries: np.ndarray) -> np.ndarray:
-        """Compare adjacent queries with the rows of the lists nearest to their mean; return these
-        lists.
-        """
+        """Compare adjacent queries with the lists nearest to their mean; return these lists."""
         Q = self.Z[queries]
         middle = Q.mean(axis=0)
         lists = np.argsort(self._squares - 2 * self.centres @ middle)
@@ -244,8 +244,7 @@ class InvertedLists:
         return away <= farthest
 
     def _distances(self, queries: np.ndarray) -> np.ndarray:
-        """Return squared distances from queries to the centres, minus the squared norms of the
-        queries.
+        """Return squared distances from queries to the centres, minus the queries' squared norms.
 
         They are infinite for lists that only contain rows of the query's class.
         """
@@ -264,7 +263,7 @@ class InvertedLists:
     def _completed(self, found: np.ndarray, queries: np.ndarray) -> np.ndarray:
         """Return the places found for queries, completed if the lists contained too few rows.
 
-        The missing rows of other classes are searched among all rows.
+        In that case, the rows of other classes are all searched.
         """
         if self._codes is None:
             return found
@@ -283,10 +282,10 @@ class InvertedLists:
 
 @cache
 def _search_before_faiss() -> None:
-    """Run a search of scikit-learn once, before faiss is imported.
+    """Run a scikit-learn search once, before faiss is imported; warn if faiss already is.
 
-    In its first search, scikit-learn detects the threaded libraries to limit, which must not
-    include faiss. After an import of faiss it is too late.
+    In its first search, scikit-learn detects the threaded libraries to limit. If faiss is among
+    them, its searches may use only one thread from then on.
     """
     if "faiss" not in sys.modules:
         NearestNeighbors(n_neighbors=1, algorithm="brute").fit(np.eye(2)).kneighbors(np.eye(2))
@@ -299,7 +298,7 @@ def _search_before_faiss() -> None:
 
 
 def import_faiss() -> Any:
-    """Import and return faiss, after a search of scikit-learn, which else would use one thread."""
+    """Import and return faiss, after a first search of scikit-learn: see `_search_before_faiss`."""
     _search_before_faiss()
     try:
         import faiss

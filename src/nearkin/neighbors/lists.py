@@ -20,7 +20,7 @@ from .._blocks import densified, near_origin, require_memory, row_blocks, thread
 from .._messages import warn_user
 from .._validation import as_rows, encode_labels
 
-# Which rows may be neighbours, and their names in messages.
+# which rows may be neighbours, and what they are called in messages
 RELATIONS = {"all": "all", "same": "same class", "other": "other classes"}
 
 # For a class of at most this many rows, neighbours of other classes are searched among all rows,
@@ -30,8 +30,8 @@ RELATIONS = {"all": "all", "same": "same class", "other": "other classes"}
 SMALL_CLASS = 64
 BYTES_PER_NEIGHBOR = 45  # measured peak of a search, its symmetric graph and the Laplacian
 
-# For queries (b, p) and k: distances to the k nearest rows, nearest first, and their indices, (b,
-# k).
+# a function of queries (b, p) and k: distances to the k nearest rows, nearest first, and their
+# indices, both (b, k)
 Index = Callable[[Any, int], tuple[np.ndarray, np.ndarray]]
 
 
@@ -43,14 +43,14 @@ class Searcher(Protocol):
     name : str
         `search_` of an estimator.
     recall : dict of str to float, or None
-        The share of the true neighbours that was found, by relation, if it was measured.
+        The share of the true neighbours that was found, by relation; None if it is not measured.
     """
 
     name: str
     recall: dict[str, float] | None
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
-        """Return G like `nearest`: the `lengths[i]` nearest rows of row i in a relation to it.
+        """Return G like `nearest`, with the `lengths[i]` nearest rows of row i in a relation to it.
 
         The relation is "all", "same" or "other".
         """
@@ -102,9 +102,9 @@ class Indexed:
 def plan(
     codes: np.ndarray, others: np.ndarray, lengths: np.ndarray, relation: str, n_own: int = 1
 ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Yield queries, candidates, and how many of these to find.
+    """Yield queries, candidates, and how many of the candidates to find.
 
-    Even if all rows outside the relation are found first, these fill the lists of the queries.
+    That many fill the queries' lists, even if all candidates outside the relation are found first.
 
     Parameters
     ----------
@@ -126,8 +126,7 @@ def plan(
                 yield i, j, lengths + n_own
         else:
             n_same = np.bincount(others, minlength=codes.max() + 1)[codes]
-            # among the k + n_c nearest, at most n_c are of class c, so at least k are of other
-            # classes
+            # among the k + n_c nearest, at most n_c are of class c: at least k are of other classes
             yield np.flatnonzero(n_same <= SMALL_CLASS), every, lengths + n_same
             for c in np.unique(codes[n_same > SMALL_CLASS]):
                 yield np.flatnonzero(codes == c), every[others != c], lengths
@@ -167,6 +166,8 @@ def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
     ------
     MemoryError
         If k neighbours of every row would not fit into the free memory.
+    ValueError
+        If `n_neighbors` does not consist of integers of at least 0.
 
     Notes
     -----
@@ -214,8 +215,8 @@ def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXA
 def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr_array:
     """Return, for every class, the closest pairs of a row in it and a row of another class.
 
-    The k closest pairs of a class are among the k nearest rows of other classes of its rows: if a
-    pair is missing there, k closer pairs of the same row are present.
+    The k closest pairs of a class are among the pairs of its rows and their k nearest rows of other
+    classes: if a pair is missing there, k closer pairs of the same row are present.
 
     Parameters
     ----------
@@ -248,7 +249,7 @@ def _nearest(X: Any, y: Any, n_neighbors: Any, relation: str, search: Searcher) 
 def neighbor_lists(
     X: Any, codes: np.ndarray, n_neighbors: Any, relation: str, search: Searcher
 ) -> csr_array:
-    """Return the result of `nearest` and the others, for valid rows and class codes 0, 1, ...."""
+    """Return the result of `nearest` and its variants, for valid rows and class codes 0, 1, ..."""
     X = densified(X)
     sizes = np.bincount(codes)
     most = len(codes) - sizes[codes] if relation == "other" else sizes[codes] - 1
@@ -263,7 +264,7 @@ def neighbor_lists(
 
 
 def transformed(transformer: Any, X: Any, n_found: int) -> Index:
-    """Return an index over X by a clone of a transformer like KNeighborsTransformer."""
+    """Return an index over X that uses a clone of a transformer like KNeighborsTransformer."""
     if n_found == X.shape[0]:  # a transformer may search for one more, which does not exist
         return _brute_force(X, n_found)
     fitted = clone(transformer).set_params(n_neighbors=n_found).fit(X)
@@ -337,15 +338,16 @@ class NeighborLists:
     def __init__(self, lengths: np.ndarray, dtype: np.dtype) -> None:
         self.lengths = lengths
         self.indptr = np.concatenate(([0], np.cumsum(lengths)))
-        # int32 if it can count the entries: half the memory
+        # int32, if it can count the entries, takes half the memory
         self.indices = np.empty(self.indptr[-1], np.int32 if self.indptr[-1] < 2**31 else np.int64)
         self.distances = np.empty(self.indptr[-1], dtype)
 
     def put(
         self, rows: np.ndarray, found: np.ndarray, distances: np.ndarray, allowed: np.ndarray
     ) -> None:
-        """Fill the lists of some rows with the first allowed ones of those found, nearest first (b,
-        r).
+        """Fill the lists of some rows with the first allowed rows among those found.
+
+        `found`, `distances` and `allowed` have shape (b, r), nearest first.
         """
         lengths = self.lengths[rows]
         kept = allowed & (np.cumsum(allowed, axis=1) <= lengths[:, None])
@@ -354,7 +356,7 @@ class NeighborLists:
         self.distances[at] = distances[kept]
 
     def to_csr(self) -> csr_array:
-        """Return G."""
+        """Return G of `nearest`."""
         n = len(self.lengths)
         return csr_array(
             (self.distances, self.indices, self.indptr.astype(self.indices.dtype)), shape=(n, n)
@@ -362,7 +364,7 @@ class NeighborLists:
 
 
 def related(codes: np.ndarray, i: np.ndarray, j: np.ndarray, relation: str) -> np.ndarray:
-    """Return for pairs of rows whether j may be a neighbour of i."""
+    """Return, for pairs of rows, whether j may be a neighbour of i."""
     if relation == "other":
         return codes[i] != codes[j]
     return (i != j) & (codes[i] == codes[j])
@@ -395,9 +397,9 @@ def first(G: csr_array, k: Any) -> csr_array:
 
 
 def closest_listed(G: csr_array, codes: np.ndarray, n_pairs: int) -> csr_array:
-    """Return the result of `closest_pairs` from the k nearest rows of other classes.
+    """Return the result of `closest_pairs`, given the nearest rows of other classes.
 
-    `codes` are class codes.
+    G lists these, at least `n_pairs` for every row if there are so many; `codes` are class codes.
     """
     of_class = np.repeat(codes, np.diff(G.indptr))
     by_class = np.lexsort((G.data, of_class))

@@ -1,3 +1,4 @@
-"""Objectives for descent: free functions that return a value and its gradient, computed in blocks
-without n x n memory.
+"""Objectives for descent: functions that return a value and its gradient.
+
+They compute in blocks, without n x n memory.
 """

@@ -1,5 +1,4 @@
-"""Losses of a linear map whose rows are compared by cosine: a softmax over candidates with
-relevance.
+"""Softmax losses of a linear map whose rows are compared by cosine.
 
 Query i and candidate j, mapped and scaled to unit length, have the similarity `s_ij = z_i . z_j /
 T`. Query i draws candidate j with probability `p_ij = exp(s_ij) / sum_k exp(s_ik)`, and w_ij >= 0
@@ -39,16 +38,16 @@ class Comparison:
     ----------
     queries : array of shape (b, p)
     candidates : array of shape (c, p) or None
-        None: the queries are candidates of each other, but not of themselves.
+        None if the queries are candidates of each other, but not of themselves.
     relevance : array of shape (b, c)
         w, at least 0.
     offered : bool array of shape (b, c) or None
-        Which candidates each query has; None: all.
+        Which candidates each query has; None for all.
     fixed : bool
-        Whether the candidates are not mapped, and of unit length, while the queries are.
+        Whether only the queries are mapped; the candidates then have unit length as they are.
     weights : array of shape (b,) or None
-        c, greater than 0, for queries that are their own candidates. The mean is 1 over all queries
-        that have a relevant candidate, not over those of a batch. None: 1 each.
+        c, greater than 0, for queries that are candidates of each other. The mean is 1 over all
+        queries that have a relevant candidate, not over those of a batch. None for 1 each.
     """
 
     queries: np.ndarray
@@ -115,7 +114,7 @@ def softmax_loss(
 def _loss_of_similarities(
     S: np.ndarray, W: np.ndarray, loss: str, weights: np.ndarray | None = None
 ) -> tuple[float, np.ndarray]:
-    """Return the loss and its gradient for similarities s_ij, -inf for pairs not allowed."""
+    """Return the loss and its gradient for similarities s_ij, which are -inf for excluded pairs."""
     W = W.astype(S.dtype, copy=False)
     has = (W > 0).any(axis=1, keepdims=True)
     n = max(int(has.sum()), 1)

@@ -31,7 +31,8 @@ from .stochastic import Value, exponentiate, factors, tile_height
 
 Loss = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-# added to a probability: no row has a loss above 16, and hopeless ones do not attract the map
+# added to every probability, which limits a row's loss to about 16, so that hopeless rows do not
+# attract the map
 LEAST = 1e-7
 
 

@@ -41,7 +41,7 @@ def chain_rule(G: np.ndarray, A: np.ndarray, X: Any) -> np.ndarray:
 # A penalty on groups of the columns of a map, such as the features of one column of a table.
 
 POWER = 1.5
-SMALLEST = 1e-9  # of a norm: keeps the penalty smooth everywhere
+SMALLEST = 1e-9  # added to every norm, which keeps the penalty smooth everywhere
 
 
 def group_penalty(A: np.ndarray, groups: np.ndarray, power: float = POWER) -> Value:

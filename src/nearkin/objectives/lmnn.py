@@ -1,5 +1,4 @@
-"""Large Margin Nearest Neighbour (Weinberger, Blitzer and Saul, NIPS 2005) as a function of A and
-X.
+"""Large Margin Nearest Neighbour (Weinberger et al., NIPS 2005) as a function of A and X.
 
 With d_ij = ||A x_i - A x_j||^2, the targets j of a row i (rows of its class that should be close)
 and its impostors l (rows of other classes that are closer than a target plus a margin of 1),
@@ -17,7 +16,7 @@ w_ab d_ab`. With Z = X A'
     dE/dZ = 2 (D Z - (W + W') Z),   D = diag((W + W') 1),
 
 which takes sparse products instead of an outer product per triple. Impostors are searched in tiles
-of some rows by all. All triples of a pair il are decided by d_il alone, so the nearest rows of
+of some rows by all. A triple is violated if d_il is less than 1 + d_ij, so the nearest rows of
 other classes matter most, for all targets of a row.
 
 With comparisons instead of classes, "a should be closer to b than c to d", the first sum is over
@@ -105,7 +104,7 @@ def large_margin(
         np.maximum(excess, 0, out=excess)
         return float(np.sum(excess * violated, dtype=np.float64))
 
-    # blocks in which the lists, of rows max(k, m) wide, have about PAIR_ENTRIES entries
+    # blocks of rows whose listed pairs, of max(k, m) entries each, have about PAIR_ENTRIES entries
     step = max(1, PAIR_ENTRIES // max(k, m))
     cuts = np.searchsorted(impostors.indptr, np.arange(step, impostors.nnz, step))
     cuts = np.unique(np.concatenate([[0], cuts, [n]]))
@@ -214,9 +213,7 @@ def comparison_margin(A: np.ndarray, X: Any, comparisons: Comparisons, mu: float
 
 
 def pair_squares(Z: Any, pairs: np.ndarray) -> np.ndarray:
-    """Return the squared distances within pairs of dense or sparse rows, float64 of shape
-    (n_pairs,).
-    """
+    """Return the squared distances within pairs of dense or sparse rows, (n_pairs,), float64."""
 
     def of_block(block: slice) -> np.ndarray:
         a, b = pairs[block].T

@@ -64,10 +64,10 @@ def expected_accuracy(
 def log_likelihood(
     A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None
 ) -> Value:
-    """Return g(A), the log-probability that all rows are classified correctly, and its gradient
-    (eq. 6, 7).
+    """Return g(A), the log-probability that all rows are right, and its gradient (eq. 6, 7).
 
-    A row alone in its class is left out. See also `expected_accuracy`.
+    Rows are right if they are classified correctly; a row alone in its class is left out. See also
+    `expected_accuracy`.
     """
     return nca_objective("log_likelihood", A, X, pair_weights, candidates)
 

@@ -1,7 +1,7 @@
 """NCA's objectives of embedded rows in torch, which computes their gradients, for networks.
 
-It corresponds to `stochastic.py` with any weights w_ij >= 0 of correct neighbours, but for few
-rows, without tiles. torch is imported by the first call.
+This module corresponds to `stochastic.py`, with any weights w_ij >= 0 of correct neighbours, but is
+for few rows, without tiles. torch is imported by the first call.
 """
 
 from __future__ import annotations

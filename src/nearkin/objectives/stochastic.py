@@ -291,8 +291,7 @@ NEGLIGIBLE = 1e-30
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The possible neighbours of every row: its nearest rows, and some rows that represent all
-    others.
+    """The possible neighbours of every row: its nearest rows, and some that represent all others.
 
     The nearest rows alone would mislead a descent, since unlisted rows could come close at no cost.
     Row i therefore draws its neighbour among its k near rows, each with its own weight, and s far
@@ -338,7 +337,7 @@ class Candidates:
 def with_same_class(near: np.ndarray, same: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Return lists of near rows with an additional column, the nearest row of the same class.
 
-    Where it does not exist, the column has the row itself.
+    Where that row does not exist or is listed already, the column has the row's own index.
     """
     return np.column_stack([near, np.where((near == same[:, None]).any(axis=1), own, same)])
 
@@ -381,11 +380,10 @@ def among_candidates(
 def mass_among_candidates(
     Z: np.ndarray, candidates: Candidates, row_weights: np.ndarray | None = None
 ) -> Value:
-    """Return `sum_i sum_j v_i v_j exp(-||z_i - z_j||^2)` over anchors i and all others j, from
-    candidates.
+    """Return `sum_i sum_j v_i v_j exp(-||z_i - z_j||^2)`, estimated, and its gradient.
 
-    The gradient is the second result. The row weights v are 1 by default. As in `exponentiate`, no
-    term is below exp(-60).
+    The sum is over anchors i and all others j, estimated from the candidates. The row weights v are
+    1 by default. As in `exponentiate`, no term is below exp(-60).
     """
     offsets = (Z * Z).sum(axis=1)
     if row_weights is not None:

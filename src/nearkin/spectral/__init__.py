@@ -2,8 +2,7 @@
 
 * `criteria`: trace difference, ratio trace and trace ratio of dense matrices, the criteria of
   discriminant embedding. A solve returns a frozen `SpectralResult` with a diagnosis.
-* `sparse_eigen`: the smallest eigenpairs of a large sparse matrix, orthogonal to the constant
-  vector.
+* `sparse_eigen`: the smallest eigenpairs of a large sparse matrix, orthogonal to a given vector.
 
 Nothing is regularized silently: any choice is an attribute of the method.
 """

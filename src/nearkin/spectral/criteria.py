@@ -35,7 +35,7 @@ from ..linalg import eigh, svd
 ZERO = 1e-10  # |lambda| <= ZERO max |lambda| is a rounding error
 SOLVED = 1e-6  # maximum backward error of a solution
 EQUAL = 1e-6  # relative: eigenvalues closer than this count as equal
-GRADED = 1e-5  # ratio of column sizes from which small eigenvalues of a matrix need QR iteration
+GRADED = 1e-5  # ratio of column sizes below which small eigenvalues of a matrix need QR iteration
 LEAST_WITHIN = 1e-4  # share of a direction's scatter; below, its scale is not set by S_w
 
 
@@ -147,9 +147,9 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
         # below the spectral norm
         size = norm(A @ np.random.default_rng(0).standard_normal((d, 8))) / np.sqrt(8 * d)
     else:
-        # If the units of features differ widely, A is graded. If it is graded downwards, QR
-        # iteration finds small eigenvalues to as many digits as large ones. No solver of SciPy does
-        # so in the given order of the features.
+        # If the units of features differ widely, A is graded. If the sizes of its columns descend,
+        # QR iteration finds small eigenvalues to as many digits as large ones. No solver of SciPy
+        # does so for an arbitrary order of the features.
         unit = np.abs(A).max(axis=0)
         order = np.argsort(-unit, kind="stable")
         graded = np.any((unit > 0) & (unit < GRADED * unit.max()))
@@ -286,7 +286,7 @@ def trace_ratio(
 
     Let f(rho) be the sum of the m largest eigenvalues of A - rho B. f is convex and decreasing, and
     the optimum is its root. With V the eigenvectors at rho, Newton's step is `rho <- tr(V'AV) /
-    tr(V'BV)`. It increases monotonically and converges quadratically (Wang et al., CVPR 2007; Ngo,
+    tr(V'BV)`. rho increases monotonically and converges quadratically (Wang et al., CVPR 2007; Ngo,
     Bellalij and Saad, SIAM Review 54, 2012), in about 6 decompositions where the bisection of Nie,
     Xiang and Zhang (NMMP, Table 1) needs 35.
 
@@ -387,7 +387,7 @@ def _whitening(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _null_space(B: np.ndarray) -> np.ndarray:
-    """Return the null space as from `_whitening`; faster if it is empty."""
+    """Return the basis of the null space that `_whitening` returns; faster if it is empty."""
     if _rank_of_psd(eigvalsh(_unit_diagonal(B)[0])) == len(B):
         return np.empty((len(B), 0))
     return _whitening(B)[1]
@@ -457,8 +457,8 @@ def lanczos_largest(A: LinearOperator, m: int) -> tuple[np.ndarray, np.ndarray]:
 
     A single Krylov sequence finds only one vector of a repeated eigenvalue, with a tiny residual.
     The result is therefore checked: the vectors found are shifted below the rest of the spectrum,
-    and anything larger than the smallest of the m that a second start finds replaces it. If ARPACK
-    fails, the matrix is formed and solved by LAPACK.
+    and if another start then finds a value larger than the smallest of the m, it replaces that one.
+    If ARPACK fails, the matrix is formed and solved by LAPACK.
     """
     starts = np.random.default_rng(0)
     d = A.shape[0]

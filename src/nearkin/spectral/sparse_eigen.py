@@ -4,8 +4,8 @@ The smallest eigenvalues of a graph Laplacian, with or without a signed cost of 
 together, which has two consequences:
 
 * A factorization at a shift near 0 has fill-in (a minute and a gigabyte for 12,000 rows of a 20-NN
-  graph), and finds the wrong end of the spectrum if the matrix is indefinite. Lanczos at the
-  largest end of `s I - M` only needs products, but many steps, whose orthogonalization costs ten
+  graph), and finds the wrong end of the spectrum if the matrix is indefinite. Lanczos at the upper
+  end of `s I - M` only needs products, but many steps, whose orthogonalization costs ten
   times as much as the products. It is therefore applied to a polynomial of that matrix which
   separates the wanted eigenvalues: fewer steps with more products each.
 * A Krylov sequence finds a repeated eigenvalue only once, with a tiny residual; in particular the 0
@@ -27,11 +27,11 @@ from .criteria import SOLVED, SpectralResult, Status, eigen_result
 
 DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
 STILL_DENSE = (
-    8000  # rows up to which it may, in a minute, where the iteration has left some unsolved
+    8000  # rows up to which LAPACK does so, in a minute, if the iteration leaves pairs unsolved
 )
 TOL = 1e-8  # of Lanczos, relative to a bound on the largest eigenvalue
 NULL = 1e-14  # relative residual of a null vector
-RESTARTS = 100  # of Lanczos; what is then missing is left to the subspace iteration
+RESTARTS = 100  # of Lanczos; pairs missing after these are left to the subspace iteration
 EXTRA, FILTERINGS, ROUNDS = 8, 4, 20  # random vectors to find missed pairs; rounds at most
 
 Product = Callable[[np.ndarray], np.ndarray]  # of a vector, or of columns
@@ -48,8 +48,8 @@ def smallest_eigenpairs(
 ) -> SpectralResult:
     """Minimize tr V'MV subject to V'V = I and V'q = 0: the smallest eigenpairs of PMP, P = I - qq'.
 
-    Up to 2,000 rows (8,000 for a matrix that is not sparse) LAPACK is used, beyond Lanczos without
-    any factorization.
+    Up to 2,000 rows (8,000 if more than a tenth of the entries are stored) LAPACK is used, for more
+    Lanczos, without any factorization.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def smallest_eigenpairs(
     excluded : array of shape (n,), optional
         q, nonzero, of any length; by default all ones.
     start : array of shape (n,), optional
-        Initial vector of Lanczos: the sum of the vectors of a similar problem saves some steps.
+        Initial vector of Lanczos; the sum of the vectors of a similar problem saves some steps.
 
     Returns
     -------
@@ -165,13 +165,13 @@ def _sparse(
 def _largest(
     A: Product, project: Product, start: np.ndarray, m: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return an orthonormal basis (n, m) of the m largest eigenpairs of A >= 0 in the range of a
-    projection.
+    """Return an orthonormal basis V (n, m) of the m leading eigenvectors of A >= 0.
 
-    Lanczos finds only one vector of a repeated eigenvalue, or of many that only differ in their
-    last digits, with tiny residuals. Therefore some random vectors orthogonal to V are filtered,
-    too. If the span of both has larger Ritz values, pairs were missed, and the subspace is iterated
-    with the filter F until there are no larger ones.
+    They are in the range of the projection `project`. Lanczos finds only one vector of a repeated
+    eigenvalue, or of many that only differ in their last digits, with tiny residuals. Therefore
+    some random vectors orthogonal to V are filtered, too. If the span of both has larger Ritz
+    values, pairs were missed, and the subspace is iterated with the filter F until there are no
+    larger ones.
     """
     n = len(start)
     F = _chebyshev_filter(A, m, start)
@@ -208,8 +208,8 @@ def _chebyshev_filter(A: Product, m: int, start: np.ndarray) -> Product:
 
     The Chebyshev polynomial T_d is bounded by 1 on [0, b] and grows fast, and monotonically, above.
     b is below the m-th Ritz value of a rough iteration, which is at most the m-th eigenvalue. d is
-    chosen such that the largest value becomes about 1e5, so that rounding stays 1e-11 of the
-    smallest.
+    chosen such that the largest value becomes about 1e5, so that rounding errors stay about 1e-11
+    of the smallest.
     """
     try:
         options = {"tol": 0.1, "v0": start, "maxiter": RESTARTS, "return_eigenvectors": False}

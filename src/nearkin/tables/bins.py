@@ -1,6 +1,6 @@
 """Features in which a linear map can bend: bins of numbers and indicators of categories.
 
-The resulting functions of each column are `Curve` and `Levels`.
+The map is then a function of each column, a `Curve` or `Levels`.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _CELLS: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite"
 
 
 class Curve(NamedTuple):
-    """A column under linear maps of the encoded features: functions that are linear between edges.
+    """Linear maps of the encoded features as functions of a column, linear between edges.
 
     Attributes
     ----------
     column : int
-        The index of the table's column.
+        The index of the column in the table.
     edges : ndarray of shape (T + 1,)
     values : ndarray of shape (m, T + 1)
-        At the edges, 0 at the first.
+        The functions at the edges, 0 at the first.
     missing : ndarray of shape (m,) or None
-        For a missing value, if the column had some.
+        Their values for a missing cell; None if the column had none.
     cycle : {"year", "week", "day"} or None
         The circle, for the sine or the cosine of a date.
     """
@@ -76,7 +76,7 @@ class Bins(NamedTuple):
 
     @classmethod
     def learn(cls, x: np.ndarray, n_bins: int, y: np.ndarray | None) -> Self:
-        """Return the bins of numbers, at quantiles or, if y is given, from a tree."""
+        """Return the bins of numbers, with edges at quantiles or, if y is given, from a tree."""
         known = ~np.isnan(x)
         has_missing, x = not known.all(), x[known]
         edges = np.unique(x)
@@ -104,7 +104,7 @@ class Bins(NamedTuple):
     def transform(self, x: np.ndarray) -> np.ndarray:
         """Return the features of numbers, (n, width)."""
         missing = np.isnan(x)
-        # for a missing value with a feature of its own: the first edge, if there is one
+        # at the first edge, if there is one, all bins are 0
         known = np.where(missing, self.edges[:1].sum() if self.has_missing else self.median, x)
         with np.errstate(over="ignore"):
             bins = np.clip((known[:, None] - self.edges[:-1]) / np.diff(self.edges), 0, 1)
@@ -113,7 +113,7 @@ class Bins(NamedTuple):
 
 
 class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Encode every number by how far it reaches through each bin of its column.
+    """Encode every number by how far it extends through each bin of its column.
 
     The edges `b_0 < b_1 < ... < b_T` of a column define T features (equation 1 of [1]_),
 
@@ -130,25 +130,25 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         Maximum number of bins per column. A column of at most `n_bins + 1` distinct values gets an
         edge at each of them; a constant column gets no bins and no features.
     strategy : {"quantile", "tree"}, default="quantile"
-        Places the edges at quantiles, without duplicates, or at the thresholds of a decision tree
-        that predicts y from the column, with at most `n_bins` leaves of at least 1 % of the rows
-        and 5 rows. The tree uses y: fit it inside the folds.
+        Whether the edges are at quantiles, without duplicates, or at the thresholds of a decision
+        tree that predicts y from the column, with at most `n_bins` leaves of at least 1 % of the
+        rows and 5 rows. The tree uses y: fit the encoder inside the folds.
 
     Attributes
     ----------
     edges_ : list of ndarray
         The edges of each column, ascending.
     has_missing_ : ndarray of shape (p,)
-        Whether a column had missing values. It then has an additional feature, 1 for a missing
-        value, whose other features are 0. In other columns, a missing value of new rows is encoded
-        as the median.
+        Whether a column had missing values. It then has an additional feature, which is 1 for a
+        missing value, while the column's other features are 0. In a column without missing values,
+        a missing value in new rows is encoded as the median.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Raises
     ------
     ValueError
-        For infinite values; and for "tree" without y.
+        If there are infinite values, or y is missing with "tree".
 
     Notes
     -----
@@ -220,8 +220,10 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the features, shape (n, sum of T), those of a column side by side; float32 if X
-        is.
+        """Return the features, those of a column side by side.
+
+        The dtype is float32 if X is float32. The number of features is the sum of T, plus one for
+        every column that had missing values.
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False, **_CELLS)
@@ -249,7 +251,10 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], n_columns: int) -> Self:
-        """Return an encoder of so many columns from `to_dict`; raise an error if invalid."""
+        """Return an encoder of `n_columns` columns from the result of `to_dict`.
+
+        An invalid state raises an error.
+        """
         edges = [np.array(edges, dtype=np.float64) for edges in state["edges"]]
         missing, medians = np.array(state["missing"]), np.array(state["medians"], dtype=float)
         fits = missing.dtype == bool and np.isfinite(medians).all()
@@ -268,7 +273,7 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         directions : array of shape (m, n_features_out)
-            Such as `components_` of a map learned after the encoding.
+            For instance `components_` of a map learned after the encoding.
 
         Returns
         -------
@@ -294,14 +299,12 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
 # Whole tables: every column becomes a block of features.
 
-SMALLEST = 1e-6  # of the deviation of a feature that varies
-FARTHEST = 4.0  # clipping of a standardized number, in standard deviations
+SMALLEST = 1e-6  # deviation up to which a feature counts as constant
+FARTHEST = 4.0  # where a standardized number is clipped, in standard deviations
 
 
 def is_table(X: Any) -> bool:
-    """Return whether X has columns of different kinds: a data frame, or an array of other than
-    numbers.
-    """
+    """Return whether X is a data frame, or an array of anything but numbers."""
     if hasattr(X, "to_pandas") or (hasattr(X, "iloc") and hasattr(X, "columns")):
         return True
     return not issparse(X) and np.asarray(X).dtype.kind not in "biufc"
@@ -313,11 +316,11 @@ class Levels(NamedTuple):
     Attributes
     ----------
     column : int
-        The index of the table's column.
+        The index of the column in the table.
     names : list of str
         The values, and "(missing)" if cells were missing.
     values : ndarray of shape (m, number of values)
-        Centred at their mean over the training rows.
+        Centred at their mean over the training rows; from `with_seasons`, at their plain mean.
     ordered : bool
         Whether the values have a natural order, like months.
     """
@@ -345,15 +348,14 @@ def features_of(encoder: TableEncoder) -> list[Feature]:
 
 
 # A block encodes one column, before standardization. It reads the columns `at` of the encoded
-# table, and its features have the `places` among those of all blocks.
+# table, and its features are at `places` among those of all blocks.
 
 
 @dataclass
 class NumberBlock:
-    """A number: its position in each of its bins and, unless it has at most two values, the number
-    itself.
+    """A number: its position in each of its bins and, if it has more than two edges, itself.
 
-    The number is standardized and clipped at 4 standard deviations.
+    The number itself is standardized and clipped at 4 standard deviations.
     """
 
     name: str
@@ -363,7 +365,7 @@ class NumberBlock:
     cycle: str | None
     places: list[int] = field(default_factory=list)
     centre: float = 0.0
-    rate: float = 0.0  # 1 over the deviation; 0 if its square vanishes
+    rate: float = 0.0  # 1 over the standard deviation; 0 if that is 0, perhaps by underflow
 
     @property
     def is_standardized(self) -> bool:
@@ -371,7 +373,7 @@ class NumberBlock:
         return len(self.bins.edges) > 2
 
     def learn(self, x: np.ndarray) -> None:
-        """Learn centre and rate."""
+        """Learn the centre and the rate."""
         x = x.astype(np.float64)
         spread = np.nanstd(x)
         self.centre, self.rate = np.nanmean(x), 1 / spread if spread > 0 else 0.0
@@ -428,12 +430,12 @@ class CategoryBlock:
 class BinnedEncoder(TransformerMixin, BaseEstimator):
     """Encode every column of a table as a group of standardized features.
 
-    A number becomes its position in each of its bins (`PiecewiseLinearEncoder`) and the
-    standardized number, clipped at 4 standard deviations; missing numbers have a feature of their
-    own. A category becomes an indicator of each value, or one indicator for two values. A linear
-    map of the features can thus bend along every column. Each feature is scaled to the variance 1 /
-    sqrt(k), where k is the number of features of its column: many bins or values neither outweigh a
-    single feature nor count as little as one.
+    A number becomes its position in each of its bins (`PiecewiseLinearEncoder`) and, unless there
+    is only one bin, itself, standardized and clipped at 4; missing numbers have a feature of their
+    own. A category becomes an indicator of each value, or a single indicator if it has two values.
+    A linear map of the features can thus bend along every column. Each feature is scaled to the
+    variance 1 / sqrt(k), where k is the number of features of its column, so that many bins or
+    values neither outweigh a single feature nor count as little as one.
 
     Parameters
     ----------
@@ -443,7 +445,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     groups_ : ndarray of shape (n_features_out,)
-        The index of the table's column for each feature.
+        For each feature, the index of its column in the table.
     number_names_ : list of str
         The names of the numbers, from a `TableEncoder`, or "x0", "x1", ...
     piecewise_ : PiecewiseLinearEncoder or None
@@ -468,14 +470,14 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             Numbers; NaN for missing values.
         y : ignored
         features : sequence of p Feature, optional
-            For an encoded table, `features_of` its encoder, which says which features belong to the
-            same column. Without them, each feature is a number.
+            For an encoded table, the result of `features_of` for the encoder: it says which
+            features belong to the same column. Without it, each feature is a number.
 
         Raises
         ------
         ValueError
-            If X does not vary, or so much or so little that squares overflow or vanish, or if there
-            are not p `features`.
+            If X does not vary, or varies so much or so little that squares overflow or vanish, or
+            if there are not p `features`.
         """
         if features is not None and len(features) != X.shape[1]:
             expected, remedy = f"the {X.shape[1]} columns of X", "take features_of(encoder)"
@@ -552,7 +554,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         directions : array of shape (m, n_features_out)
-            Such as `components_` of a map learned after the encoding.
+            For instance `components_` of a map learned after the encoding.
 
         Returns
         -------
@@ -582,8 +584,9 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], features: Sequence[Feature]) -> Self:
-        """Return an encoder of these features from the result of `to_dict`; raise an error if
-        invalid.
+        """Return an encoder of these features from the result of `to_dict`.
+
+        An invalid state raises an error.
         """
         encoder = cls(state["n_bins"])
         encoder.number_names_ = [feature.name for feature in features if not feature.is_level]
@@ -611,7 +614,7 @@ class Encodings:
     ----------
     encoders : list of BinnedEncoder
     groups_ : ndarray of shape (n_features_out,)
-        The index of the table's column for each feature.
+        For each feature, the index of its column in the table.
     """
 
     def __init__(self, encoders: Sequence[Any]) -> None:
@@ -638,14 +641,12 @@ class Encodings:
         return np.hstack([encoder.transform(X) for encoder in self.encoders])
 
     def split(self, A: np.ndarray) -> list[np.ndarray]:
-        """Return the columns of A (m, n_features_out) that belong to each encoding."""
+        """Return, for each encoding, its columns of A (m, n_features_out)."""
         widths = [len(encoder.groups_) for encoder in self.encoders]
         return np.split(A, np.cumsum(widths)[:-1], axis=1)
 
     def curves(self, directions: np.ndarray) -> Curves:
-        """Return linear maps of the features as functions of each column, summed over the
-        encodings.
-        """
+        """Return linear maps of the features as functions of each column, over all encodings."""
         found = Curves()
         for encoder, part in zip(self.encoders, self.split(directions), strict=True):
             for name, curve in encoder.curves(part).items():
@@ -658,10 +659,9 @@ class Encodings:
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], features: Sequence[Feature]) -> Self:
-        """Return encodings of these features from the result of `to_dict`; raise an error if
-        invalid.
+        """Return encodings of these features from the result of `to_dict`.
 
-        The state may also be that of a single `BinnedEncoder`.
+        The state may also be that of a single `BinnedEncoder`. An invalid one raises an error.
         """
         states = state.get("encodings", [state])
         return cls([BinnedEncoder.from_dict(one, features) for one in states])
@@ -697,7 +697,7 @@ class SparseEncoder(StandardScaler):
         return super().fit(X)
 
     def transform(self, X: Any) -> Any:
-        """Return the features, sparse if X is, float32."""
+        """Return the features in float32, sparse if X is."""
         return canonical_csr(super().transform(X).astype(np.float32))
 
     def curves(self, directions: np.ndarray) -> Curves:
@@ -706,8 +706,8 @@ class SparseEncoder(StandardScaler):
 
 
 HOURS = range(0, 24, 3)
-# For each cycle: the name of its positions, their labels, and their days since 1970-01-01, a
-# Thursday
+# For each cycle: what its positions are called, their labels, and their days since 1970-01-01,
+# which was a Thursday.
 PLACES = {
     "year": (
         "month",
@@ -727,8 +727,8 @@ BEYOND = 0.1  # how far a sine may lie outside the range of the rows
 def with_seasons(curves: Curves) -> Curves:
     """Return curves in which sine and cosine of a date are merged into months, weekdays or hours.
 
-    Positions that the rows do not reach are left out, as far as the ranges of sine and cosine show
-    it. If fewer than two remain, sine and cosine are kept. Values are centred at their mean.
+    Positions that the rows do not reach are left out, as far as the ranges of sine and cosine tell.
+    If fewer than two remain, sine and cosine are kept. Values are centred at their mean.
     """
     circles = defaultdict[Any, list[Curve]](list)
     for curve in curves.values():

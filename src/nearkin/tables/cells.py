@@ -1,5 +1,6 @@
-"""A table as numbers and distinct texts, read from a data frame, an array, or a file reader; and
-which of its columns carry no information.
+"""A table as numbers and distinct texts, and which of its columns carry no information.
+
+The table is a data frame, an array, or comes from a file reader.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Text:
     """A column of text: its distinct values, and for each row the index of its value.
 
     The index is -1 for a missing cell. With `is_category`, values are categories even if they look
-    like numbers or dates. Rows may have weights.
+    like numbers or dates. Rows may have `weights`.
     """
 
     values: Sequence[str]
@@ -40,11 +41,11 @@ class Text:
     weights: np.ndarray | None = None
 
     def spread(self, of_values: Any, of_missing: Any) -> np.ndarray:
-        """Return for every row what belongs to its value."""
+        """Return, for every row, what belongs to its value."""
         return np.append(of_values, of_missing)[self.codes]  # the code -1 selects the last
 
     def replaced(self, values: Iterable[str | None]) -> Text:
-        """Return the column with values replaced, equal ones merged; None is a missing cell."""
+        """Return the column with values replaced and equal ones merged; None is a missing cell."""
         known: dict[str | None, int] = {None: -1}  # new values are numbered from 0
         codes = [known.setdefault(value, len(known) - 1) for value in values]
         names: Any = list(known)[1:]
@@ -84,13 +85,14 @@ class Cells:
     Attributes
     ----------
     names : list of str
-        Names of all columns.
+        The names of all columns of the table; some may not have been read.
     numbers : ndarray of shape (n, q), or csr_array
-        Columns of numbers, NaN for missing cells. `TableEncoder` overwrites their memory.
+        The columns of numbers, NaN for missing cells. `TableEncoder` overwrites their memory.
     number_names : list of q str
     text : dict of str to Text
+        The columns of text by name.
     place : callable
-        Returns the location of a row (counted from 0), for messages.
+        Returns where a row (counted from 0) is, for messages.
     """
 
     names: list[str]
@@ -106,19 +108,19 @@ class Cells:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Return the positions of the columns of numbers."""
+        """Return the position of each column of numbers, by name."""
         return {name: place for place, name in enumerate(self.number_names)}
 
     @cached_property
     def known(self) -> set[str]:
-        """Return the names of the columns."""
+        """Return the names of the columns that were read."""
         return {*self.number_names, *self.text}
 
     @cached_property
     def ends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return minimum and maximum of every dense column, and whether cells are missing.
+        """Return the minimum and maximum of every dense column, and whether cells are missing.
 
-        Minimum and maximum are NaN if no number is known.
+        The minimum and maximum are NaN if no number is known.
         """
         low, high = self.numbers.min(axis=0), self.numbers.max(axis=0)
         missing = np.isnan(low)
@@ -135,8 +137,9 @@ class Cells:
         return replace(self, names=list(names), number_names=numbers, text=text)
 
     def in_place(self, names: Sequence[str], width: int) -> Any:
-        """Return some columns of numbers followed by zeros, in the memory of all, extended if
-        needed.
+        """Return some columns of numbers followed by zeros, `width` in total, in place.
+
+        The memory of `numbers` is reused where possible, and extended if needed.
         """
         X, kept = self.numbers, np.array([self.positions[name] for name in names], dtype=int)
         n_rows, before = X.shape
@@ -170,7 +173,7 @@ def read_cells(X: Any) -> tuple[Cells, bool]:
     named = hasattr(X, "iloc") and hasattr(X, "columns")
     if not named:
         if not hasattr(X, "__array__") and not hasattr(X, "tocsr"):
-            # sequences of rows: numbers among text stay numbers
+            # nested sequences: as objects, numbers among text stay numbers
             found = np.asarray(X)
             X = np.array(X, dtype=object) if found.dtype.kind in "US" else found
         X = check_array(X, dtype=None, ensure_all_finite=False)
@@ -217,7 +220,7 @@ def _frame(X: Any) -> Cells:
 
 
 def _column(series: Any, name: str) -> np.ndarray | Text:
-    """Return a pandas series as floats or as text; dates in ISO format."""
+    """Return a pandas series as floats or as text, with dates in ISO format."""
     from pandas import CategoricalDtype, PeriodDtype, factorize
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
@@ -255,7 +258,7 @@ def _as_float(value: Any) -> float:
 
 
 def _as_text(value: Any, name: str) -> str:
-    """Return a cell as text, a whole number of any type without decimals."""
+    """Return a cell as text; whole numbers of any type have no decimals."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, datetime.date | datetime.time):
@@ -275,8 +278,8 @@ def _as_text(value: Any, name: str) -> str:
 MIN_ROWS = 20  # with fewer, patterns may occur by chance
 NEARLY_ALL = 0.9  # share of rows with a unique value, from which on text is an identifier
 MAX_TEXT = 500
-# Last words of names, as in "patient_id", "orderNo", "KEY"; such a column numbers the rows if its
-# values differ.
+# Last words of names, as in "patient_id", "orderNo", "KEY"; such a column identifies the rows if
+# nearly all of its values differ.
 ID_WORDS = "id|uuid|guid|index|idx|nr|no|number|key|code|serial"
 GROUP_WORDS = (
     "patient|subject|person|participant|user|customer|client|speaker|author|donor|session|site"
@@ -292,14 +295,12 @@ NEARLY_DIFFERS = "text that differs in nearly every row"
 UNREAD = "text that differs, and looks like numbers"
 LONG = f"text of more than {MAX_TEXT} characters"
 EVEN = "every value occurs as often as the others"
-# in the order of reporting
+# in the order in which they are reported
 REASONS = (COUNTER, CONSTANT, EMPTY, NAMED, DIFFERS, NEARLY_DIFFERS, UNREAD, LONG, EVEN)
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words of a name such as "patientId" in lower case; one empty word if there are
-    none.
-    """
+    """Return the words of a name such as "patientId" in lower case, or one empty word."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     return re.findall(r"[^\W\d_]+", re.sub(rf"\b({GROUP_WORDS})id\b", r"\1_id", name)) or [""]
 
@@ -339,8 +340,8 @@ def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
             many = len(known) >= MIN_ROWS and len(distinct) > NEARLY_ALL * len(known)
             if many and (distinct == np.rint(distinct)).all():
                 found[name] = NAMED
-    # A column numbers the rows if it has steps of equal size, in any order. With few rows, only an
-    # unnamed index as written by pandas counts: 0, 1, ... or 1, 2, ...
+    # A column numbers the rows if its values, once sorted, are equally spaced. With few rows, only
+    # an unnamed index as written by pandas counts: 0, 1, ... or 1, 2, ...
     if n_rows < MIN_ROWS:
         for at, name in enumerate(names):
             nameless = name.startswith(("Unnamed: ", "__index_level_"))
@@ -357,7 +358,10 @@ def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
 
 
 def differs(n_values: int, n_known: int, n_rows: int) -> str | None:
-    """Return why text identifies the rows, given its number of values and cells, or None."""
+    """Return why text identifies the rows, or None.
+
+    Its distinct values, known cells and rows are given by their numbers.
+    """
     if n_values == n_rows:
         return DIFFERS
     return NEARLY_DIFFERS if n_known >= MIN_ROWS and n_values > NEARLY_ALL * n_known else None

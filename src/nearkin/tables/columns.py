@@ -1,7 +1,7 @@
 """Kinds of columns: a number, a date, an indicator per category, or the frequency of a category.
 
 Each kind learns from text or rejects it, names its features, and writes them for any table that has
-the column. It is plain data that a saved model can hold.
+the column. A learned column is plain data, which a saved model can hold.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from .numbers import (
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
 DAYS, FREQUENCY = "days since 1970", "frequency"  # in names: "day (days since 1970)"
-# With marks given by the user, the usual marks of missing cells are not used.
+# all of them: with marks given by the user, the usual marks of missing cells are not used
 BY_MISSING = "all other marks by --missing, in Python by missing_values"
 SENTINEL = f"may mark missing cells (name it and {BY_MISSING})"
 MOSTLY_LIMITS = (
@@ -75,9 +75,9 @@ READ_AS = {
     DURATION: "read as durations, in days",
     RANGE: "read as ranges, each by its middle",
 }
-# What spreadsheets and programs write in place of a number, case-insensitively. The last lines:
-# keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non disponible, non
-# communiqué, non renseigné, sans objet; sin datos, no disponible.
+# What spreadsheets and programs write in place of a number, compared in lower case. The last two
+# lines abbreviate: keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non
+# disponible, non communiqué, non renseigné, sans objet; sin datos, no disponible.
 _MARKS = (
     "na|n/a|n.a.|nan|-nan|null|none|nil|<na>|?|-|--|.|..|\u2013|\u2014|"
     "#n/a|#na|#n/a n/a|#div/0!|#value!|#ref!|#name?|#num!|#null!|"
@@ -109,8 +109,8 @@ class Rules:
     def cleaned(self, text: Text, *, numeric: bool) -> Text:
         """Return text stripped of surrounding spaces.
 
-        It is missing if empty, or if it is a mark of missing values: among numbers and dates also
-        the usual marks, unless others were given.
+        A cell is missing if it is empty or a mark in `missing_values`. If none were given, the
+        usual marks count in columns of numbers and dates (`numeric`).
         """
         missing = {"", *(self.missing_values or ())}
         marks = MARKS_OF_MISSING if numeric and self.missing_values is None else set[str]()
@@ -123,11 +123,14 @@ Given = np.ndarray | Text  # the cells from which a column is written
 
 
 class RejectColumn(ValueError):  # noqa: N818 - nobody's error
-    """Text of a column does not fit a kind of column."""
+    """The text of a column does not fit a kind of column."""
 
 
 class MisreadError(ValueError):
-    """Text of a row does not fit what was learned: what it is, its row, and what was learned."""
+    """The cell of a row does not fit what was learned.
+
+    The arguments are the cell for a message, its row, and what was learned.
+    """
 
 
 @dataclass(frozen=True)
@@ -140,11 +143,11 @@ class Learned:
     numbers : ndarray of shape (n,) or (0,)
         For columns of numbers and dates, the value of every row, NaN for missing cells.
     how : str
-        An example of these and how it was read; "" for plain numbers.
+        An example of the values and how it was read; "" for plain numbers.
     notes : list of (what, item)
         Remarks on the column.
     reason : str
-        Why there is no column.
+        Why there is no column, if there is none.
     """
 
     column: Column | None
@@ -163,7 +166,7 @@ class Feature(NamedTuple):
     column : int
         The index of its column in the table.
     level : str or None
-        The value of a category that it indicates (1 or 0); None for a number.
+        The value of a category that it indicates by 1 or 0; None for a number.
     cycle : {"year", "week", "day"} or None
         The circle, for the sine or the cosine of a date.
     is_share : bool
@@ -183,10 +186,9 @@ class Feature(NamedTuple):
 
     @property
     def column_name(self) -> str:
-        """Return the name of the column if the feature represents all of it, else that of the
-        feature.
+        """Return the name of the column if the feature stands for it, else that of the feature.
 
-        A category, its frequency, and the days of a date represent their column.
+        A category, its frequency, and the days of a date stand for their column.
         """
         if self.is_level:
             return self.name.removesuffix(f"={self.level}")
@@ -204,16 +206,16 @@ class Column:
 
     @property
     def features(self) -> list[Feature]:
-        """Return its features, as if it were the first column of a table."""
+        """Return the features of the column, as if it were the first of a table."""
         return [Feature(self.name)]
 
     @property
     def names(self) -> list[str]:
-        """Return the names of its features."""
+        """Return the names of the features."""
         return [feature.name for feature in self.features]
 
     def scalars(self, given: Given) -> np.ndarray:
-        """Return a number for each row; unless `ordered`, it only distinguishes values.
+        """Return a number for each row; unless `ordered`, numbers only distinguish values.
 
         Text that cannot be read raises a `MisreadError`.
         """
@@ -225,21 +227,21 @@ class Column:
         Returns
         -------
         unknown : str
-            Values not seen in training.
+            The values not seen in training, for a remark; "" if there are none.
         all_new : bool
-            Whether no value was seen in training.
+            Whether none of the values was seen in training.
         """
         out[:, 0] = self.scalars(given)
         return "", False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return kind and state, which JSON can hold."""
+        """Return the kind and the state, which JSON can hold."""
         return {"kind": self.kind, **asdict(self)}
 
     def _read(self, given: Given, read: Callable[[list[str]], np.ndarray], what: str) -> np.ndarray:
-        """Return each row's text as read, NaN if missing, shape (n, q).
+        """Return each row's text as read by a function, NaN if missing, shape (n, q).
 
-        Unreadable text, and numbers in place of text, raise an error.
+        Unreadable text, and numbers in place of text, raise a `MisreadError`.
         """
         if not isinstance(given, Text):
             known = ~np.isnan(given)
@@ -261,7 +263,7 @@ class NumberColumn(Column):
     """Numbers, as they are.
 
     Text is read with a decimal mark and a unit: "%", a currency, or "" for none. Text in one of
-    `FORMS` is read by the rules of that form, see `learn_quantities`.
+    `FORMS` is read by the rules of that form; see `learn_quantities`.
     """
 
     kind, may_miss = "number", True
@@ -285,8 +287,8 @@ class NumberColumn(Column):
     ) -> Learned:
         """Learn text that is a number in all rows.
 
-        It has one spreadsheet format or, by `learn_quantities`, is a quantity with a unit, a
-        duration or a range.
+        The numbers have one spreadsheet format or, if learned by `learn_quantities`, are quantities
+        with a unit, durations or ranges.
         """
         found = learn(text.values, rules.decimal, text.counts)
         if found is None:
@@ -296,8 +298,9 @@ class NumberColumn(Column):
         return Learned(column, text.spread(found.numbers, np.nan), found.how, notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return kind and state; without a form, as before forms existed, so that every version
-        reads it.
+        """Return the kind and the state.
+
+        An empty form is left out, so that versions older than forms can read the state.
         """
         state = super().to_dict()
         if not self.form:
@@ -323,8 +326,8 @@ class NumberColumn(Column):
         return self._read(given, read, what)[:, 0]
 
 
-# Text that is a date, a date and time, or a time of day: as days, and as positions in year, week
-# and day.
+# Text that is a date, a date and time, or a time of day becomes days, and positions in the year,
+# the week and the day.
 
 TIME = (
     r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}(?:[.,]\d+)?))?(?:\s?(?P<half>[aApP])\.?[mM]\.?)?"
@@ -353,8 +356,8 @@ LONGEST_DATE = 60  # maximum number of characters
 def read_days(values: list[str], layout: str) -> np.ndarray:
     """Return the days since 1970 for each value, in UTC and by its own clock, shape (n, 2).
 
-    They are NaN for other text. A date with the year first, which is unambiguous, is read in every
-    layout of dates. Each distinct day and time of day is parsed once.
+    Other text gives NaN. A date with the year first, which is unambiguous, is read in every layout
+    of dates. Each distinct day and time of day is parsed once.
     """
     day, time = cache(lambda text: _day(text, layout)), cache(_time)
     clock, ahead = np.full(len(values), np.nan), np.zeros(len(values))
@@ -368,7 +371,7 @@ def read_days(values: list[str], layout: str) -> np.ndarray:
 
 
 def _day(text: str, layout: str) -> float:
-    """Return the days since 1970, 0 for a time of day, NaN if text is not a date of the layout."""
+    """Return the days since 1970; 0 for a time of day, NaN if the text is no date of the layout."""
     if layout == TIME_OF_DAY:
         return np.nan if text else 0
     found = re.fullmatch(DATES[layout], text) or re.fullmatch(DATES[YEAR_FIRST], text)
@@ -402,9 +405,9 @@ def _time(text: str) -> tuple[float, float]:
 
 
 def circular(days: np.ndarray, cycle: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return sine and cosine of the position on a circle, rounded.
+    """Return the sine and cosine of the position on a circle, rounded.
 
-    Equal days of different weeks thus have equal positions.
+    Due to the rounding, the same day of different weeks has the same position.
     """
     angle = 2 * np.pi * days / CYCLES[cycle]
     return np.sin(angle).round(9), np.cos(angle).round(9)
@@ -414,7 +417,7 @@ def circular(days: np.ndarray, cycle: str) -> tuple[np.ndarray, np.ndarray]:
 class DateColumn(Column):
     """Dates: days since 1970 (except for times of day), and sine and cosine on circles.
 
-    A missing date is 0 on the circles.
+    For a missing date, sine and cosine are 0.
     """
 
     kind = "date"
@@ -438,7 +441,7 @@ class DateColumn(Column):
                 days = read_days(values, layout)
                 if np.isfinite(days).all():
                     fitting[layout] = days
-                    if layout != DAY_FIRST:  # only this layout leaves another ambiguity
+                    if layout != DAY_FIRST:  # only then another layout may fit, too
                         break
         if not fitting:
             raise RejectColumn
@@ -453,7 +456,7 @@ class DateColumn(Column):
         what, cycles = "read as times of day", ["day"]
         if layout != TIME_OF_DAY:
             dates = np.floor(clock).astype(int).astype("M8[D]")
-            # first days of months, whose weekdays carry no information
+            # the weekdays of the first days of months carry no information
             firsts = (dates.astype("M8[M]").astype("M8[D]") == dates).all()
             several = len(np.unique(dates.astype(int) % 7)) >= WEEKLY_FROM
             needed = np.ptp(clock) > YEARLY_FROM, several and not firsts, np.ptp(clock % 1) > 1e-9
@@ -462,7 +465,7 @@ class DateColumn(Column):
         iso = list(map(bool, map(YEAR_AT_FRONT.match, values)))
         other = layout != YEAR_FIRST and any(iso)
         how = f"{shown(values[iso.index(False) if other else 0])}{how}"
-        if other:  # which is read in every layout
+        if other:  # a date with the year first is read in every layout
             how += f"; {shown(values[iso.index(True)])}, {YEAR_FIRST}"
         column = cls(name, layout, tuple(cycles))
         return Learned(column, text.spread(days, np.nan), how, [(what, f"{name} ({how})")])
@@ -483,7 +486,7 @@ class DateColumn(Column):
         ]
 
     def write(self, out: np.ndarray, given: Given) -> tuple[str, bool]:
-        """Write days and circles."""
+        """Write the days, and sine and cosine on each circle."""
         days, clock = self._days(given)
         circles = [np.nan_to_num(part) for cycle in self.cycles for part in circular(clock, cycle)]
         out[:] = np.column_stack([days, *circles] if self.may_miss else circles)
@@ -504,7 +507,7 @@ class DateColumn(Column):
 
 @dataclass(frozen=True)
 class CategoryColumn(Column):
-    """Sorted categories: an indicator for each; one more for missing cells, if there were any."""
+    """Categories, sorted: an indicator of each, and one of missing cells if there were any."""
 
     kind, ordered = "category", False
     values: tuple[str, ...]
@@ -516,7 +519,7 @@ class CategoryColumn(Column):
     @classmethod
     def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
         """Learn categories, or frequencies if there are too many; any text fits."""
-        # numbers get here as a categorical type, or if their units differ
+        # numbers get here if they have a categorical type, or different units
         if all(read_number(value) is not None for value in text.values):
             text = text.replaced(map(without_decimals, text.values))
         n_rows, n_values, n_missing = len(text.codes), len(text.values), text.n_missing
@@ -576,11 +579,11 @@ class CategoryColumn(Column):
         out[rows, codes[rows]] = 1
 
     def scalars(self, given: Given) -> np.ndarray:
-        """Return the positions of the values among those of the table."""
+        """Return the positions of the values among those of the given cells."""
         return self.text(given).codes
 
     def text(self, given: Given) -> Text:
-        """Return the column as text, whole numbers without decimals."""
+        """Return the column as text; whole numbers have no decimals."""
         if not isinstance(given, Text):
             numbers, codes = np.unique(given, return_inverse=True)
             values = [f"{value:.17g}" if value == value else None for value in numbers.tolist()]
@@ -620,14 +623,14 @@ def without_decimals(value: str) -> str:
 def _misfit(name: str, text: Text, decimal: str) -> tuple[list[tuple[str, str]], bool]:
     """Return notes on why a column stays text, and whether most of its values look like numbers.
 
-    Marks of missing cells are already removed. Some values are numbers, or most are dates,
-    quantities or lists.
+    There are notes if many cells look like numbers, dates, quantities or lists. Marks of missing
+    cells are already removed.
     """
     values, counts = list(text.values), text.counts
     if not values:
         return [], False
     numbers = [read_number(value) or read_number(value, ",") for value in values]
-    # digits with a leading 0, i.e. a code, fit as well
+    # digits with a leading 0 are a code; they fit as well
     fits = np.array(
         [
             number is not None or value.isdigit()
@@ -649,7 +652,7 @@ def _misfit(name: str, text: Text, decimal: str) -> tuple[list[tuple[str, str]],
     units = {found[1]: value for found, value in zip(numbers, values, strict=True) if found}
     if not fits.all() and (most or 2 * counts[fits].sum() > counts.sum()):
         odd = np.flatnonzero(~fits).tolist()
-        if what == "numbers":  # values with a limit would be read if the others allowed it
+        if what == "numbers":  # values with a limit would be read, but for the others
             odd = [at for at in odd if not is_number(values[at])] or odd
         reason = f"read as text because of cells that are no {what} (mend them, or name these and "
         named = f"{_forms([values[at] for at in odd], counts[odd])} in {name}"
@@ -676,7 +679,7 @@ def _forms(values: list[str], counts: np.ndarray) -> str:
 def _lists_note(values: list[str]) -> str | None:
     """Return an example of lists, with the remedy; None if the values are not lists.
 
-    In lists, the same items recur in different combinations and numbers.
+    Lists have different lengths, and the same items recur in different combinations.
     """
     few = values[:LISTS]
     for separator in (",", ";", "|"):
@@ -715,9 +718,9 @@ def learn_numeric(name: str, text: Text, rules: Rules) -> Learned:
 
 
 def target_numbers(name: str, y: np.ndarray, decimal: str = ".") -> tuple[np.ndarray, list[str]]:
-    """Return a text target as numbers, read like columns of features, and a remark on how.
+    """Return a text target as numbers, read like feature columns, and remarks on how it was read.
 
-    Dates, truth values, and other text raise an error.
+    Dates, truth values, and other text raise a `RejectColumn`.
     """
     texts, codes = np.unique(y.astype(str), return_inverse=True)
     learned = learn_numeric(name, Text(texts.tolist(), codes), Rules((), decimal=decimal))
@@ -741,7 +744,7 @@ def learn_column(name: str, text: Text, rules: Rules) -> Learned:
         learned = learn_numeric(name, text, rules)
     except RejectColumn:
         return CategoryColumn.learn(name, text, rules)
-    # with NaN this is false: a constant column with gaps is kept
+    # false if there is a NaN: a constant column with gaps is kept
     if learned.numbers.min() == learned.numbers.max():
         return replace(learned, column=None, notes=(), reason=CONSTANT)
     code = sentinel_note(learned.numbers, dates=isinstance(learned.column, DateColumn))
@@ -752,7 +755,7 @@ def learn_column(name: str, text: Text, rules: Rules) -> Learned:
 def learn_columns(cells: Cells, rules: Rules) -> dict[str, Learned]:
     """Return what every column of a table has learned, text columns first.
 
-    Infinite numbers in text raise an error.
+    Infinite numbers in text raise a ValueError.
     """
     learned = dict[str, Learned]()
     for name in filter(cells.text.__contains__, cells.names):
@@ -792,7 +795,7 @@ KINDS: dict[str, type[Column]] = {
 
 
 def column_from(state: dict[str, Any]) -> Column:
-    """Return a column from the result of `to_dict`; raise an error if invalid."""
+    """Return a column from the result of `to_dict`; raise an error if it is invalid."""
     kind = KINDS[state["kind"]]
     given = {
         name: tuple(value) if type(value) is list else value
@@ -800,7 +803,7 @@ def column_from(state: dict[str, Any]) -> Column:
         if name != "kind"
     }
     if kind is NumberColumn:
-        given.setdefault("form", PLAIN)  # of a state from before there were forms
+        given.setdefault("form", PLAIN)  # see `NumberColumn.to_dict`
     for name, hint in get_type_hints(kind).items():
         outer = get_origin(hint) or hint
         if outer is not ClassVar:

@@ -46,19 +46,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       may be something else stays text, with a remark.
     - Text becomes dates if all its values are dates in one layout: "2024-03-12" (which may also
       occur among those of another layout), "12.03.2024", "03/12/2024", "12 Mar 2024",
-      "Mar 12, 2024", each with an optional time "10:30", "10:30:05", "10:30 PM", and in ISO 8601 an
-      optional zone. If both orders of day and month are possible, "/" has the month first (the day
-      with `decimal=","`) and "." and "-" the day, with a remark. Columns of a date or time type are
-      not parsed. Dates become the days since 1970 (in UTC), and sine and cosine of the position in
-      the year (if they span more than 60 days), in the week (if at least 5 weekdays occur) and in
-      the day (if times of the day differ). "10:30" alone is the position in the day.
+      "Mar 12, 2024", each with an optional time "10:30", "10:30:05", "10:30 PM" and an optional
+      zone. If both orders of day and month are possible, "/" has the month first (the day with
+      `decimal=","`) and "." and "-" the day, with a remark. Columns of a date or time type are
+      taken as they are. Dates become the days since 1970 (in UTC), and sine and cosine of the
+      position in the year (if they span more than 60 days), in the week (if at least 5 weekdays
+      occur and not all dates are the first of a month) and in the day (if times of day differ).
+      "10:30" alone is the position in the day.
     - Other text, and columns of a categorical type, become one column of zeros and ones per value,
       stripped of surrounding spaces; a value not seen in `fit` is all zeros. With more than
       `max_categories` values they become one column: the share of the rows of `fit` that have the
       value, 0 for a new value.
-    - Constant and empty columns are left out, as is text of more than 500 characters. Unless
-      `drop_identifiers` is False, so are columns that number the rows, columns named as identifiers
-      ("customer_id") that differ in nearly all rows, and text that does.
+    - Constant and empty columns are left out, as are columns with a text of more than 500
+      characters, and columns of more than `max_categories` values that all occur equally often.
+      Unless `drop_identifiers` is False, so are columns that number the rows, columns of whole
+      numbers that are named as identifiers ("customer_id") and differ in nearly all rows, and text
+      that differs in nearly all rows.
 
     A missing category is a category of its own if `fit` has seen one. A missing date is at the
     centre of its circles.
@@ -66,20 +69,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     missing : {"impute", "keep"}, default="impute"
-        Missing numbers and days become the median of the column in `fit`, or NaN. If `fit` has seen
-        at least 5 missing and 5 known values, an indicator such as "age (missing)" is appended
-        after all other columns. Columns that are missing in the same rows share an indicator, and
-        there is at most one for every 10 rows (`nearkin.tables.indicated_features`).
+        "keep" leaves missing numbers and days as NaN. "impute" replaces them by the median of the
+        column in `fit`; if `fit` has seen at least 5 missing and 5 known values, it also appends an
+        indicator such as "age (missing)" after all other columns. Columns that are missing in the
+        same rows share an indicator, and there is at most one for every 10 rows
+        (`nearkin.tables.indicated_features`).
     missing_values : sequence of str, optional
-        Texts that count as missing in every column, besides empty cells. By default, in columns
-        that otherwise hold numbers or dates, these are the usual marks of spreadsheets: NA, N/A,
+        Texts that count as missing in every column, besides empty cells. By default, these are the
+        usual marks of spreadsheets, in columns that otherwise hold numbers or dates: NA, N/A,
         n/a, NaN, null, None, <NA>, ?, -, ., #N/A, #DIV/0!, #VALUE!, #REF! and the like, also k.A.,
         n.v., n.d. and s/d. In a column of categories, where "None" and "NA" may well be values,
         only empty cells are missing by default.
     max_categories : int, default=100
         Maximum number of values of a column that become columns of their own.
     decimal : {".", ","}, default="."
-        The decimal mark of text. The other one is used for a column that cannot be read with this
+        The decimal mark of text. The other mark is used for a column that cannot be read with this
         one.
     drop_identifiers : bool, default=True
         Whether to leave out columns that only identify rows.
@@ -90,11 +94,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The kept columns: name, kind ("number", "date", "category" or "frequency") and encoding.
         Columns of numbers come first, then the others, both in the order of the table.
     dropped_ : dict of str to str
-        The columns that are left out, with the reason.
+        The columns that are left out, each with the reason.
     remarks_ : list of str
         Human-readable remarks on the encoding.
     medians_ : ndarray
-        Medians of the known values of each feature, with `missing="impute"`; 0 for categories.
+        With `missing="impute"`, the median of the known values of each feature that may be missing,
+        and 0 for the others.
     indicated_ : ndarray of int
         The features that have an indicator of missing values; none with `missing="keep"`.
     n_features_in_, feature_names_in_
@@ -103,12 +108,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        For infinite numbers; for columns missing from new rows; and for new text that is not a
-        number, or not a date, in a column of these. New rows may have columns in another order, and
-        additional ones.
+        If there are infinite numbers; if new rows lack a column; or if new text in a column of
+        numbers is not a number, or in a column of dates not a date.
 
     Notes
     -----
+    New rows may have their columns in another order, and additional ones.
+
     Cost: O(n p); a text that occurs often is parsed once. Labels are not used, but medians and
     shares depend on the rows of `fit`: fit the encoder inside the folds, in a pipeline, or keep
     missing numbers and impute them there.
@@ -259,7 +265,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.indicated_ = np.array(list(missing))[chosen]
 
     def transform(self, X: Any) -> Any:
-        """Return rows of numbers, shape (n, number of features), float64, or float32 if X is.
+        """Return rows of numbers, shape (n, number of features), float64, or float32 if X is that.
 
         Parameters
         ----------
@@ -272,7 +278,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return the result of `transform`, and remarks on values not seen in `fit`."""
         check_is_fitted(self)
         cells = self._cells(X, reset=False)
-        # columns that came as numbers are moved in place, if all of them are numbers again
+        # the columns that were numbers in `fit` are moved in place, if all of them are numbers here
         plain = [column.name for column in self.columns_[: self._n_plain]]
         n_plain = len(plain) if all(name in cells.positions for name in plain) else 0
         # the others are copied first, since `in_place` overwrites the memory of the numbers
@@ -303,7 +309,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return out, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
 
     def given(self, cells: Cells, column: Column) -> np.ndarray | Text:
-        """Return the cells of a column for encoding; text as it is read."""
+        """Return the cells of a column for encoding, with text cleaned."""
         if column.name in cells.text:
             return self.rules.cleaned(cells.text[column.name], numeric=column.ordered)
         return cells.numbers[:, cells.positions[column.name]].copy()
@@ -321,7 +327,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array of str, optional
-            Must be those of `fit`.
+            Must be the names of the columns in `fit`.
         """
         check_is_fitted(self)
         _check_feature_names_in(self, input_features)
@@ -361,8 +367,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return cells
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as numbers, texts, lists and dicts, which JSON can hold, without
-        `remarks_`.
+        """Return the state as numbers, texts, lists and dicts, which JSON can hold.
+
+        It lacks `dropped_` and `remarks_`.
         """
         check_is_fitted(self)
         given = self.rules.missing_values
@@ -380,7 +387,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Self:
-        """Return an encoder from the result of `to_dict`; raise an error if invalid."""
+        """Return an encoder from the result of `to_dict`; raise an error if it is invalid."""
         encoder = cls(**state["parameters"])
         encoder._check_parameters()
         named = {type(name) for name in (*state["numbers"], *(state["names"] or []))} <= {str}

@@ -10,17 +10,17 @@ from sklearn.impute import SimpleImputer
 
 from .._messages import counted, note
 
-LEAST_ROWS = 5  # that are missing, and that are known
+LEAST_ROWS = 5  # in which the column is missing, and in which it is known
 ROWS_PER_INDICATOR = 10
 
 
 def indicated_features(missing: np.ndarray) -> np.ndarray:
     """Return which columns get an indicator of missing cells, ascending.
 
-    These are columns with at least 5 missing and 5 known cells, as fewer teach nothing. Among
-    columns that are missing in the same rows, only the first counts. There is at most one indicator
-    for every 10 rows, and those of largest variance are kept: if there were more indicators than
-    rows, most distances would be distances between gaps.
+    These are columns with at least 5 missing and 5 known cells, as nothing can be learned from
+    fewer. Among columns that are missing in the same rows, only the first counts. There is at most
+    one indicator for every 10 rows, and those of largest variance are kept: if there were more
+    indicators than rows, most distances would be distances between gaps.
 
     Parameters
     ----------
@@ -52,9 +52,10 @@ def indicated_features(missing: np.ndarray) -> np.ndarray:
 
 
 def median_known(numbers: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Return the median of the known numbers, (n,); with weights, that of copies.
+    """Return the median of the known numbers among (n,).
 
-    If the two middle copies differ, it is their mean.
+    A weight counts as a number of copies. If the two middle copies differ, the median is their
+    mean.
     """
     if weights is None:
         return float(np.nanmedian(numbers))
@@ -71,16 +72,16 @@ def missing_cells(X: Any) -> np.ndarray:
 
 
 class Imputer(SimpleImputer):
-    """Fills missing cells with the median of their column and appends indicators of missing cells.
+    """Fill missing cells with the median of their column, and append indicators of missing cells.
 
-    `indicated_features` of the rows of `fit` decides which columns get an indicator.
+    Which columns get an indicator is decided by `indicated_features` on the rows of `fit`.
     """
 
     def __init__(self) -> None:
         super().__init__(strategy="median", add_indicator=True, keep_empty_features=True)
 
     def fit(self, X: Any, y: Any = None, sample_weight: np.ndarray | None = None) -> Imputer:
-        """Learn weighted medians, and which columns get an indicator."""
+        """Learn the (weighted) medians, and which columns get an indicator."""
         super().fit(X, y)
         if sample_weight is not None:
             known = np.flatnonzero(~np.isnan(X).all(axis=0))
@@ -90,11 +91,11 @@ class Imputer(SimpleImputer):
 
 
 def filled(X: Any) -> Any:
-    """Return X unchanged if no cell is missing, else filled with its medians, plus indicators."""
+    """Return X filled with its medians, followed by indicators; X itself if no cell is missing."""
     gaps = np.flatnonzero(missing_cells(X))
     if len(gaps) == 0:
         return X
-    # only of the columns with gaps: medians of all columns would take long
+    # only the columns with gaps: the medians of all would take long
     medians = SimpleImputer(strategy="median", keep_empty_features=True)
     out = np.hstack([X, np.isnan(X[:, gaps])], dtype=X.dtype)
     out[:, gaps] = medians.fit_transform(X[:, gaps])
@@ -102,7 +103,7 @@ def filled(X: Any) -> Any:
 
 
 def filled_note(X: Any, names: Any, done: str = "filled by the median") -> list[str]:
-    """Return a remark on features with missing cells and their treatment, or none."""
+    """Return remarks on features with missing cells and their treatment; none without these."""
     gaps = [
         f"{name} ({counted(count, 'row')})"
         for name, count in zip(names, missing_cells(X), strict=True)

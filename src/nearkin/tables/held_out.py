@@ -2,7 +2,7 @@
 
 A held-out row has votes by maps that have not seen it (`held_out_votes_` of a predictor), its own
 label or number, and its distances to the other held-out rows. The functions below take such arrays;
-`HeldOutRows` holds the arrays and caches results.
+`HeldOutRows` holds the arrays and caches the results.
 """
 
 from __future__ import annotations
@@ -83,18 +83,19 @@ def label_scores(votes: np.ndarray, *, allow_empty: bool = False) -> np.ndarray:
 def label_thresholds(
     scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, coverage: float, *, by_class: bool
 ) -> np.ndarray:
-    """Return the largest score at which each label is in a set, (n_classes,).
+    """Return, for each label, the largest score with which it is in a set, (n_classes,).
 
     Parameters
     ----------
     scores : ndarray of shape (n, n_classes)
-        Of the held-out rows.
+        The scores of the held-out rows.
     labels : ndarray of int of shape (n,)
-        Their classes.
+        The classes of these rows.
     weights : ndarray of shape (n,)
     coverage : float
     by_class : bool
-        Whether to use the rows of each class alone; infinite for a class with too few rows.
+        Whether each label has a threshold from the rows of its class alone, infinite if there are
+        too few of these.
     """
     own = scores[np.arange(len(labels)), labels]
     n_classes = scores.shape[1]
@@ -108,13 +109,14 @@ def label_thresholds(
     return thresholds
 
 
-# The distribution of a number: the prediction plus the errors of held-out rows, nearby ones most.
-# The numbers of nearby rows would not do: in a space learned from them, rows are too close to rows
-# with equal numbers, so what holds for training rows does not hold for new ones.
+# The distribution of a number: the prediction plus the errors of held-out rows, where nearby rows
+# have the largest weights. The numbers of nearby rows would not do: in a space learned from them,
+# rows are too close to rows with equal numbers, so what holds for training rows does not hold for
+# new ones.
 
-LEVELS = np.arange(0.05, 0.96, 0.05)  # whose pinball losses are compared
-NEIGHBORS = (15, 30, 60, 120, 240)  # ranks that define a bandwidth; besides, equal weights
-CHOOSING = 500  # maximum number of rows whose losses are compared
+LEVELS = np.arange(0.05, 0.96, 0.05)  # over which a pinball loss is averaged
+NEIGHBORS = (15, 30, 60, 120, 240)  # ranks that define a bandwidth; equal weights are tried, too
+CHOOSING = 500  # maximum number of rows on which bandwidths are compared
 
 
 def pinball_loss(y: np.ndarray, quantiles: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -126,21 +128,21 @@ def pinball_loss(y: np.ndarray, quantiles: np.ndarray, q: np.ndarray) -> np.ndar
 def local_weights(D2: np.ndarray, weights: np.ndarray, n_neighbors: int | None) -> np.ndarray:
     """Return w_j exp(-d_ij^2 / b_i^2) for squared distances (n, n_h).
 
-    b_i is the distance to the nearest row of the given rank. If it is None, the weight is w_j for
+    b_i is the distance to the row of rank `n_neighbors`. If that is None, the weight is w_j for
     every row at a finite distance. A row has an infinite distance to itself, and thus no weight.
     """
     if n_neighbors is None:
         return np.where(np.isfinite(D2), weights, 0.0)
     k = min(n_neighbors, D2.shape[1] - 1) - 1
     bandwidth = np.partition(D2, k, axis=1)[:, k : k + 1]
-    with np.errstate(over="ignore"):  # with more than k equal rows, the others have no weight
+    with np.errstate(over="ignore"):  # if b_i is 0, rows at a distance have no weight
         return weights * np.exp(-D2 / np.maximum(bandwidth, np.finfo(np.float64).tiny))
 
 
 def weighted_quantiles(W: np.ndarray, values: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return quantiles of values, (m,) or (n, m), with weights W (n, m), shape (n, len(q)).
 
-    A quantile is the smallest value up to which the weights are a share q of all.
+    A quantile is the smallest value up to which the weights sum to at least a share q of all.
     """
     order = np.atleast_2d(np.argsort(values, axis=-1, kind="stable"))
     reached = np.cumsum(np.take_along_axis(W, order, axis=1), axis=1)
@@ -150,20 +152,20 @@ def weighted_quantiles(W: np.ndarray, values: np.ndarray, q: np.ndarray) -> np.n
     return np.take_along_axis(np.atleast_2d(values), np.take_along_axis(order, ranks, axis=1), 1)
 
 
-# Familiarity: the distance to the nearest rows, in columns that were not weighted by labels.
+# Familiarity: the distance to the nearest rows, in columns whose weights do not depend on labels.
 
 NEAREST = 5
 VARIES = 1e-12  # smaller deviations, relative to the mean, are rounding errors
 MOST_DEVIATIONS = 1e6  # from the mean; beyond, squares lose precision
-UNFAMILIAR = 0.01  # at most; a row of this familiarity is unfamiliar
-CHANCE = 0.025  # at each of two levels, of so many unfamiliar rows by chance
+UNFAMILIAR = 0.01  # familiarity up to which a row is unfamiliar
+CHANCE = 0.025  # probability, at each of two levels, of as many unfamiliar rows by chance
 
 
 @dataclass(frozen=True)
 class CellScaler:
     """The scale of each column of encoded rows, learned from a sample.
 
-    It is the standard deviation about the mean; for sparse rows, about 0.
+    Dense rows are centred at the mean, sparse rows are not; the scale is the standard deviation.
 
     Attributes
     ----------
@@ -188,7 +190,7 @@ class CellScaler:
         return cls(mean, rate)
 
     def transform(self, cells: Any) -> Any:
-        """Return scaled rows, clipped at MOST_DEVIATIONS; missing cells are at the mean."""
+        """Return scaled rows, clipped at MOST_DEVIATIONS; missing cells become the mean."""
         with np.errstate(over="ignore"):
             if issparse(cells):
                 scaled = (cells.astype(np.float64) @ diags_array(self.rate)).tocsr()
@@ -201,8 +203,8 @@ class CellScaler:
 def mean_nearest(D: np.ndarray) -> np.ndarray:
     """Return the mean of the 5 smallest of distances (n, n_h), shape (n,).
 
-    If there are fewer, one is left out, as for a row that is among them. Means are rounded, so that
-    equal ones stay equal.
+    If n_h is at most 5, the largest is left out, since a held-out row has only n_h - 1 others.
+    Means are rounded, so that equal ones stay equal.
     """
     k = min(NEAREST, D.shape[1] - 1)
     return np.round(np.partition(D, k - 1, axis=1)[:, :k].mean(axis=1), 6)
@@ -210,10 +212,11 @@ def mean_nearest(D: np.ndarray) -> np.ndarray:
 
 # Drift of a table: two-sample tests, corrected for their number (Holm 1979).
 
-# For adjusted p-values. With exact p-values, the smallest would be below 0.05 in 5 % of the tables
-# without drift. These are approximate, so half of that keeps the false alarm rate at 5 %.
+# The level for adjusted p-values. If these were exact, the smallest would be below 0.05 in 5 % of
+# the tables without drift. They are approximate, so the level is half of that to keep the false
+# alarm rate at 5 %.
 LEVEL = 0.025
-EXACT = 100  # with more rows, the exact distribution takes long and gives the same
+EXACT = 100  # with more rows, the exact distribution takes long and gives about the same p-value
 LEAST_EXPECTED = 5.0  # rows per level for the chi-squared approximation; rarer levels are pooled
 
 
@@ -222,7 +225,7 @@ class Drift:
     """Whether new rows look like the training rows.
 
     All p-values are adjusted together by Holm's method. An alarm requires one of at most 0.025;
-    without drift, its probability is well below 5 %.
+    without drift, the probability of an alarm is well below 5 %.
 
     Attributes
     ----------
@@ -234,7 +237,7 @@ class Drift:
     columns : dict of str to float
         The p-value of each column, the smallest first. A date is also tested for its position in
         the year, the week and the day, such as "visit (week, sin)". A number is tested for its
-        known values and its share of missing ones; a category for the shares of its values or, if
+        known values and its share of missing cells; a category for the shares of its values or, if
         it has many values, for how frequent they were in training.
     moved : list of str
         The columns with a p-value of at most 0.025.
@@ -266,7 +269,7 @@ def same_shares(counts: np.ndarray, others: Any = (0, 0)) -> float:
         Levels with fewer than 5 expected rows in a sample are pooled. Two levels are tested by
         Fisher's exact test, more by the chi-squared test; for one level the result is 1.
     others : pair of int
-        Rows of levels unknown from the first sample, which count as rare.
+        Number of rows in each sample whose level is not among these; they count as rare.
     """
     sizes = counts.sum(axis=1) + others
     if not sizes.all():
@@ -282,10 +285,10 @@ def same_shares(counts: np.ndarray, others: Any = (0, 0)) -> float:
 def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
     """Return the p-value of a test that new rows have values as frequent as those of training rows.
 
-    The number of training rows with a value is random, and includes each row itself, while new rows
-    may have no known value. The Kolmogorov-Smirnov test therefore checks whether new rows have
-    values of larger counts than c + sqrt(c) + 1, or of smaller ones than c - sqrt(c) - 1, where
-    training rows have c: a margin of one row and one standard deviation of c.
+    The number c of training rows with a value is random, and includes each row itself, while new
+    rows may have no known value. The Kolmogorov-Smirnov tests therefore compare the counts of new
+    rows with c + sqrt(c) + 1 for larger ones, and with c - sqrt(c) - 1 for smaller ones: a margin
+    of one row and one standard deviation of c.
 
     Parameters
     ----------
@@ -299,7 +302,7 @@ def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
 
 
 class ColumnTest(NamedTuple):
-    """A column and the p-value of a test of it."""
+    """The p-value of a test of a column."""
 
     column: str
     p_value: float
@@ -308,8 +311,9 @@ class ColumnTest(NamedTuple):
 def column_tests(
     before: Any, after: Any, features: Sequence[Feature], n_rows: int
 ) -> Iterator[ColumnTest]:
-    """Yield the p-values of tests of encoded rows, two for each number and one for each category.
+    """Yield tests of the columns of encoded rows.
 
+    There is one test for each category, and one or, if cells are missing, two for each number.
     `before` are some of the `n_rows` training rows, `after` are new rows.
     """
     if issparse(before):
@@ -335,12 +339,12 @@ def column_tests(
             yield ColumnTest(feature.column_name, same_shares(counts))
     for places in levels.values():
         counts = np.array([X[:, places].sum(axis=0) for X in (before, after)]).round().astype(int)
-        # rows of values unseen in `fit` have none of the levels
+        # rows whose value was not seen in `fit` have none of the levels
         others = np.array([before.shape[0], after.shape[0]]) - counts.sum(axis=1)
         yield ColumnTest(features[places[0]].column_name, same_shares(counts, others))
 
 
-# All of this for the held-out rows of one predictor.
+# All of this, for the held-out rows of one predictor.
 
 
 @dataclass(frozen=True)
@@ -350,18 +354,18 @@ class HeldOutRows:
     Attributes
     ----------
     places : ndarray of int of shape (n_h,)
-        Their indices among the voting rows; n_h is at most about 2,000.
+        The indices of the held-out rows among the voting rows; n_h is at most about 2,000.
     cells : ndarray or csr_array of shape (n_h, p)
         The rows as `TableEncoder(missing="keep")` encodes them.
     Z : ndarray of shape (n_h, m)
         The rows in the learned space.
     targets : ndarray of shape (n_h,)
-        Their class codes or numbers.
+        The class codes or the numbers of the rows.
     votes : ndarray of shape (n_h, n_classes) or (n_h,)
     features : sequence of p Feature
-        Of the cells.
+        The features of the cells.
     weights : ndarray of shape (n_h,)
-        Of mean 1.
+        The weights of the rows, of mean 1.
     folds : ndarray of int of shape (n_h,)
         Equal for rows that were held out together, counted from 0.
     n_rows : int
@@ -391,7 +395,7 @@ class HeldOutRows:
         return label_scores(votes, allow_empty=allow_empty) <= thresholds
 
     def quantiles(self, Z: np.ndarray, predicted: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Return quantiles for embedded rows (n, m), of shape (n, len(q)), for ascending levels q.
+        """Return quantiles of the numbers of embedded rows, (n, len(q)), for ascending levels q.
 
         Each error is added to a prediction made like that of its held-out row, without the rows of
         its fold (Barber, Candes, Ramdas and Tibshirani, "Predictive Inference with the Jackknife+",
@@ -404,7 +408,7 @@ class HeldOutRows:
         ----------
         Z : ndarray of shape (n, m)
         predicted : ndarray of shape (n, number of folds)
-            By the rows outside the fold.
+            For each fold, the predictions by the rows outside it.
         q : ndarray
         """
         out = np.empty((len(Z), len(q)))
@@ -415,7 +419,7 @@ class HeldOutRows:
         return np.sort(out + self._shifts(q), axis=1)
 
     def _shifts(self, q: np.ndarray) -> np.ndarray:
-        """Return the shift of each level, cached for the same levels."""
+        """Return the shift of each level; the result is cached."""
         levels = tuple(q.tolist())
         if levels not in self._known_shifts:
             own = self._own_quantiles(np.arange(len(self.Z)), self._n_neighbors, q)
@@ -451,7 +455,7 @@ class HeldOutRows:
     def _own_quantiles(
         self, rows: np.ndarray, n_neighbors: int | None, q: np.ndarray
     ) -> np.ndarray:
-        """Return quantiles of the errors of some held-out rows, from those of all others."""
+        """Return quantiles of the errors of some held-out rows, from the errors of all others."""
         D2 = euclidean_distances(self.Z[rows], self.Z, squared=True)
         D2[np.arange(len(rows)), rows] = np.inf
         return weighted_quantiles(local_weights(D2, self.weights, n_neighbors), self._errors, q)
@@ -468,7 +472,7 @@ class HeldOutRows:
     def _as_new(self) -> Any:
         """Return the cells as if the rows were new.
 
-        Training rows that have the value of a row are counted without the row itself.
+        The share of training rows with the value of a row does not count the row itself.
         """
         shares = [at for at, feature in enumerate(self.features) if feature.is_share]
         if not shares or issparse(self.cells):  # a TableEncoder makes dense rows
@@ -493,10 +497,10 @@ class HeldOutRows:
         )
 
     def familiarity(self, cells: Any) -> np.ndarray:
-        """Return the p-values of encoded rows (n, p), shape (n,).
+        """Return the familiarity of encoded rows (n, p), as p-values of shape (n,).
 
-        They are (1 + sum_(d_i >= d) w_i) / (1 + sum_i w_i), with the distances d_i of the held-out
-        rows.
+        For a row at distance d these are (1 + sum_(d_i >= d) w_i) / (1 + sum_i w_i), with the
+        distances d_i of the held-out rows.
         """
         order = np.argsort(self._own_distances)
         nearer = np.append(0.0, np.cumsum(self.weights[order]))
@@ -507,12 +511,12 @@ class HeldOutRows:
     def unfamiliar(self, familiarity: np.ndarray) -> np.ndarray:
         """Return the rows to report as unfamiliar, the least familiar first.
 
-        These are the rows with a familiarity of at most 0.01, if there are more than chance
-        explains, or else those farther than every held-out row, likewise. Among n rows exchangeable
-        with n_h held-out ones, the number with a p-value of at most k / (n_h + 1) has the
-        beta-binomial distribution of n draws with the parameters k and n_h + 1 - k. It is too large
-        with a probability of at most 2.5 %, so at either of the two levels with 5 %. Row weights
-        are ignored here.
+        These are the rows with a familiarity of at most 0.01, if there are more of them than chance
+        explains, or else the rows farther than every held-out row, under the same condition. Among
+        n rows exchangeable with n_h held-out ones, the number with a p-value of at most k /
+        (n_h + 1) has the beta-binomial distribution of n draws with the parameters k and
+        n_h + 1 - k. By chance, the number is called too large with a probability of at most 2.5 %
+        at each of the two levels, so of at most 5 % at either. Row weights are ignored here.
 
         Parameters
         ----------
@@ -530,12 +534,9 @@ class HeldOutRows:
         return np.empty(0, dtype=int)
 
     def drift(self, cells: Any) -> Drift:
-        """Return whether encoded rows (n, p) look like the held-out rows, which have equal weights
-        here.
-        """
+        """Return whether encoded rows (n, p) look like the held-out rows, weights ignored."""
         tests = list(column_tests(self.cells, cells, self.features, self.n_rows))
-        # one-sided: new rows that are training rows have themselves as neighbours, which is not
-        # drift
+        # one-sided: training rows given as new rows find themselves as neighbours; this is no drift
         of_rows = same_distribution(self._own_distances, self._distances(cells), "greater")
         adjusted = holm([of_rows, *(test.p_value for test in tests)])
         columns: dict[str, float] = {}
@@ -546,7 +547,7 @@ class HeldOutRows:
         return Drift(min(adjusted) <= LEVEL, adjusted[0], columns, moved)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the state of the rows for a saved model, besides the voting rows."""
+        """Return the state of the rows for a saved model, which also stores the voting rows."""
         arrays = {
             "held_out_places": self.places,
             "held_out_votes": self.votes,
@@ -569,7 +570,7 @@ class HeldOutRows:
     ) -> HeldOutRows:
         """Return the rows from the result of `to_arrays`; raise an error if they do not fit.
 
-        The arguments include all voting rows, (n, m), and their class codes or, if `n_classes` is
+        `voters` are all voting rows, (n, m); `answers` are their class codes or, if `n_classes` is
         None, their numbers, (n,).
         """
         places, votes = arrays["held_out_places"], arrays["held_out_votes"]

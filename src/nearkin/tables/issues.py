@@ -25,17 +25,17 @@ from .encoder import TableEncoder
 from .gaps import filled
 from .predictors import NCAClassifier, TrainTest
 
-ROUNDS = 2  # of fits for up to 2,000 rows: in the second, doubtful rows have less weight
+ROUNDS = 2  # fits to up to 2,000 rows: in the second, doubtful rows have less weight
 LEAST_WEIGHT = 0.02  # of a doubtful row
-CROSS_FITS = 3  # folds, for more rows
-FOLDS = 5  # of each of these fits
-SURE_SHARE = 0.5  # the rows whose votes are surest; they give the share of wrong labels
-FLOOR = 0.05  # of the probability of the given label, relative to that of a wrong label
-LEAST_WRONG = 0.1  # labels, if no sure vote contradicts one
-MOST_RANDOM = 0.9  # labels, relative to the share that is wrong if all are drawn at random
+CROSS_FITS = 3  # folds, and thus fits, for more rows
+FOLDS = 5  # folds of each fit to up to 2,000 rows
+SURE_SHARE = 0.5  # share of the rows, with the surest votes, from which e is estimated
+FLOOR = 0.05  # lower bound of q, relative to e / (C - 1); see `label_issues`
+LEAST_WRONG = 0.1  # number of wrong labels, if no sure vote contradicts any
+MOST_RANDOM = 0.9  # upper bound of e, relative to the share that is wrong if labels are random
 MIN_LISTED, MAX_LISTED = 100, 1000  # rows for which neighbours are found
-FEW_CLASSES = 20  # classes, never too many
-MOST_ALONE = 0.25  # share of many whole numbers that occur in a single row
+FEW_CLASSES = 20  # so many distinct labels can always be classes
+MOST_ALONE = 0.25  # share of more than 20 distinct numbers that may occur in a single row
 
 Progress = Callable[[int, int], None]
 
@@ -49,7 +49,8 @@ class FarRows:
     rows : ndarray of int of shape (r,)
         The farthest first.
     ratios : ndarray of shape (r,)
-        The distance to the fifth nearest other row, divided by the median of this distance.
+        The distance to the fifth nearest other row, divided by the median of this distance over the
+        rows for which it is not 0.
     columns : ndarray of int of shape (r,)
         The column of the table in which the row differs most from these five.
     """
@@ -84,8 +85,8 @@ class LabelIssues:
         Rows whose label no other row (of another group) has, so that nothing votes for it. Their
         probability is the flip rate.
     twins : list of ndarray of int
-        Groups of rows with equal features but different labels, ordered: first those in which the
-        fewest rows contradict the most.
+        Groups of rows with equal features but different labels. Groups in which the smallest share
+        of rows contradicts the most frequent label come first.
     far : FarRows
         Outliers among all rows, labelled or not.
     """
@@ -153,18 +154,18 @@ def label_issues(
     r"""Rank the rows of a table by how probably their label is wrong.
 
     Every row is predicted by maps and votes of `NCAClassifier` that have not seen it. Rows are
-    ranked by the vote V for their given label, the lowest first. The probability assumes that a
-    label was replaced at random with probability e, by each other of C classes alike, and that the
-    votes are the distribution of the given labels. The true label t then has
+    ranked by the vote V for their given label y, the lowest first. The probability assumes that a
+    label was replaced with probability e, by each of the other C - 1 classes equally often, and
+    that the votes are the distribution of the given labels. The true label t then has
 
     .. math:: P(t = y) = q = \frac{V - e/(C-1)}{1 - e - e/(C-1)}, \quad
        P(\text{wrong} \mid y) = \frac{(1 - q) \, e/(C-1)}{q \, (1 - e) + (1 - q) \, e/(C-1)},
 
     where q is at least a twentieth of e / (C - 1), since votes are not more accurate than that. If
     fewer than n e labels are then expected to be wrong, the odds of all rows are multiplied by a
-    common factor that makes it n e. The share e is estimated as the share of rows whose label
-    differs from the predicted one, among the half with the surest votes. This assumes that classes
-    do not overlap there [1]_; if they overlap everywhere, e is too large.
+    common factor that raises this number to n e. The share e is estimated as the share of rows
+    whose label differs from the predicted one, among the half with the surest votes. This assumes
+    that classes do not overlap there [1]_; if they overlap everywhere, e is too large.
 
     Parameters
     ----------
@@ -178,12 +179,12 @@ def label_issues(
     n_neighbors : int, default=5
         Number of nearest rows to list.
     features : sequence of p Feature, default=None
-        `nearkin.tables.features_of` the encoder, if X was encoded by
-        `TableEncoder(missing="keep")`.
+        If X was encoded by `TableEncoder(missing="keep")`, the result of
+        `nearkin.tables.features_of` for the encoder.
     random_state : int, RandomState or None, default=0
         Seed of the folds, and of other random choices for more than 2,000 rows.
     progress : callable, default=None
-        Called as `progress(number of fits done, number of all fits)`.
+        Called as `progress(number of fits done, total number of fits)`.
 
     Returns
     -------
@@ -192,15 +193,16 @@ def label_issues(
     Raises
     ------
     ValueError
-        If labels are a regression target (real numbers, or more than 20 whole ones of which more
-        than a quarter occur in a single row), mix strings and numbers, form a single class, or more
-        classes than half the rows; also for invalid input of `NCAClassifier.fit`.
+        If labels are a regression target (real numbers, or more than 20 whole numbers of which more
+        than a quarter occur in a single row), mix strings and numbers, or form a single class or
+        more than 20 classes that are more than half the number of rows; if there is a single group;
+        also for invalid input of `NCAClassifier.fit`.
 
     Notes
     -----
-    Up to 2,000 rows, the held-out votes of two fits with different folds are averaged; in the
+    For up to 2,000 rows, the held-out votes of two fits with different folds are averaged; in the
     second fit, every row is weighted by the first vote for its label, at least .02. With more rows
-    there are three folds, each predicted by a fit to the others. It thus takes two or three times
+    there are three folds, each predicted by a fit to the others. All this takes two or three times
     as long as `NCAClassifier.fit`.
 
     Identical rows are not kept together: a copy of a row with the same label supports that label.
@@ -304,14 +306,14 @@ def no_classes(labels: np.ndarray) -> str | None:
     return None
 
 
-# Held-out votes for every row, and its nearest rows.
+# Held-out votes for the rows, and their nearest rows.
 
 
 @dataclass(frozen=True)
 class Voted:
-    """Votes (r, C) for some rows by held-out maps, and a function for their nearest other rows.
+    """Votes (r, C) for r rows by maps that have not seen them, and a search for nearest other rows.
 
-    The function takes rows and k.
+    `neighbors` is a function of row indices and k.
     """
 
     rows: np.ndarray
@@ -327,7 +329,7 @@ def _by_members(
     random_state: Any,
     progress: Progress | None,
 ) -> Voted:
-    """Return the held-out votes of several fits to all rows, averaged."""
+    """Return the held-out votes, averaged over several fits to all rows."""
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     total, weights = np.zeros((len(y), y.max() + 1)), None
     for done in range(1, ROUNDS + 1):
@@ -345,8 +347,7 @@ def _by_members(
     def neighbors(queries: np.ndarray, k: int) -> np.ndarray:
         return _nearest_others(model, X[queries], k, own, own[queries])
 
-    # nothing votes for a class missing from all training parts, or for rows that were never held
-    # out
+    # left out: rows whose class is missing from the training part, and rows that were not held out
     voted = np.concatenate([test[np.isin(y[test], y[train])] for train, test in folds])
     return Voted(voted, total[voted] / ROUNDS, neighbors)
 
@@ -359,7 +360,7 @@ def _by_folds(
     random_state: Any,
     progress: Progress | None,
 ) -> Voted:
-    """Return the votes of fits to all other folds."""
+    """Return the votes for every fold by a fit to the others."""
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     folds, fits = _folds(X, y, groups, CROSS_FITS, rng), []
     fold_of, votes = np.full(len(y), 0), np.full((len(y), y.max() + 1), np.nan)
@@ -379,7 +380,7 @@ def _by_folds(
             at = np.flatnonzero(fold_of[queries] == number)
             if len(at):
                 rows = queries[at]
-                # a row that is alone in its class is in the training part of its own fold
+                # a row alone in its class may be in the training part of the fold it is assigned to
                 out[at] = train[_nearest_others(fits[number], X[rows], k, train, rows)]
         return out
 
@@ -390,9 +391,9 @@ def _by_folds(
 def _nearest_others(
     model: NCAClassifier, X: Any, k: int, own: np.ndarray, own_of_queries: np.ndarray
 ) -> np.ndarray:
-    """Return the k training rows nearest to each of some rows, with a different number in `own`.
+    """Return the k training rows nearest to each query, with a different number in `own`.
 
-    If there are too few, rows with the same number follow.
+    If there are too few of these, rows with the same number follow.
     """
     n_found = min(len(own), k + np.unique(own, return_counts=True)[1].max())
     found = model.kneighbors(X, n_found, return_distance=False)
@@ -403,7 +404,7 @@ def _nearest_others(
 def _folds(
     X: Any, y: np.ndarray, groups: np.ndarray | None, n_splits: int, rng: np.random.Generator
 ) -> list[TrainTest]:
-    """Return stratified folds: random ones, or ones that keep groups together."""
+    """Return stratified folds: random ones or, with groups, folds that keep these together."""
     if groups is None:
         return inner_folds(filled(X), y, n_splits, rng)
     splitter = StratifiedGroupKFold(min(n_splits, groups.max() + 1))
@@ -418,7 +419,7 @@ def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, floa
     Parameters
     ----------
     votes : ndarray of shape (n, C)
-        Held-out probabilities of the classes; NaN in rows without one.
+        Held-out probabilities of the classes; NaN in rows without any.
     codes : ndarray of int of shape (n,)
         The classes of the given labels.
     """
@@ -442,7 +443,7 @@ def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, floa
 def contradictory_twins(X: Any, y: np.ndarray) -> list[np.ndarray]:
     """Return groups of rows with equal features that are not all of one class.
 
-    Groups in which the fewest rows contradict the most come first.
+    Groups in which the smallest share of rows contradicts the most frequent class come first.
     """
     twins = identical_rows(filled(X))
     order = np.argsort(twins, kind="stable")
@@ -467,12 +468,13 @@ COMPARED_ROWS = 10_000
 def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
     """Return rows whose fifth nearest other row is far.
 
-    "Far" means that the logarithm of this distance is beyond three interquartile ranges above the
-    third quartile ("far out", Tukey 1977), and the distance at least twice that quartile. Distances
-    are those of the table, with numbers in standard deviations and categories as 0 or 1, not those
-    of a learned space, which ignores columns that do not separate the classes. With more than
-    10,000 rows, they are compared with that many random rows, and the far ones then with all.
-    Sparse rows, and fewer than 20 rows, are not examined.
+    "Far" means that the logarithm of this distance is more than three interquartile ranges above
+    the third quartile ("far out", Tukey 1977), and that the distance is more than twice that
+    quartile. Distances are those of the table, with numbers in standard deviations and categories
+    as 0 or 1, not those of a learned space, which ignores columns that do not separate the classes.
+    If there are more than 10,000 rows, all are compared with that many random rows, and the far
+    ones then with all. Sparse rows, and fewer than 20 rows with a positive distance, are not
+    examined.
     """
     nothing = FarRows(np.empty(0, dtype=int), np.empty(0), np.empty(0, dtype=int))
     n, p = X.shape
@@ -491,7 +493,7 @@ def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
     of_column = np.append(columns, columns[gaps])
 
     def nearest(rows: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return distances to the fifth nearest of the others, and the indices of all five."""
+        """Return distances to the fifth nearest of other rows, and the indices of all five."""
         index, k = EXACT.index(Z[others], FAR_NEIGHBORS + 1), FAR_NEIGHBORS + 1
         distances, found = np.empty(len(rows)), np.empty((len(rows), FAR_NEIGHBORS), dtype=int)
         for block in row_blocks(len(rows), k):

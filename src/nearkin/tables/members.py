@@ -1,7 +1,7 @@
 """Maps of encoded tables.
 
-Members on inner folds follow one path of penalties, choose the penalty and the vote by their
-held-out rows, and are merged into one map.
+Members are maps learned on inner folds. They follow the same path of penalties; their held-out rows
+choose the penalty and the vote, and the members are merged into one map.
 """
 
 from __future__ import annotations
@@ -28,19 +28,21 @@ from .votes import Expert, HeldOut, Part, Prediction, SoftVote, experts
 
 # descending: the first maps are cheap and rough
 ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
-WORSE = 1.02  # relative to the lowest held-out loss: where the path ends
-# relative to the norm of the init: a map shrunk below this by the penalty is not the next init
+WORSE = 1.02  # the held-out loss at which the path ends, relative to the lowest
+# If the penalty has shrunk a map below this norm, relative to that of the init, the next descent
+# starts from the init.
 COLLAPSED = 0.2
 # For the axes of a map: the length below which they are short, relative to the longest; the number
-# of short ones with which a descent starts; and the length of an added one.
+# of short axes with which a descent starts; and the length of an added one, also relative.
 SHORT, SPARE, ADDED = 0.03, 6, 0.01
-MAX_ITER, TOL = 12, 1e-4  # a map that is stopped early has overfitted less
-# of stochastic descent: steps per round and up to how many rows; anchors and rows per step
+MAX_ITER, TOL = 12, 1e-4  # few iterations: a map that is stopped early has overfitted less
+# For stochastic descent: steps per round, and the number of rows from which on there are more;
+# anchors and, at least, rows per step.
 STEPS, STEPS_UP_TO, ANCHORS, ROWS = 300, 10_000, 256, 4096
 MOST_VOTERS = 10_000  # for the held-out rows, after each round of stochastic descent
-# variance of the embedded rows, in units in which a vote falls by a factor of e from 0 to 1
+# total variance along dropped axes, in units in which a vote falls by a factor of e from 0 to 1
 FLAT = 1e-4
-STEP = 0.03  # the first step length, relative to the norm of the map
+STEP = 0.03  # the first step length of stochastic descent, relative to the norm of the map
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class LabelledRows:
     Y : ndarray of shape (n, q), float32
         Standardized numbers, or indicators of classes.
     groups : ndarray of shape (r,)
-        Column codes from 0, equal for features of the same column.
+        Column codes 0, 1, ..., equal for features of the same column.
     loss : squared_error or log_loss
     weights : ndarray of shape (n,) or None
         Weights of the rows, of mean 1, for their losses and their votes.
@@ -67,7 +69,7 @@ class LabelledRows:
 
     @classmethod
     def of(cls, encoder: Any, X: Any, Y: np.ndarray, loss: Loss, weights: Any = None) -> Self:
-        """Return the rows of a table, encoded."""
+        """Return the rows X, encoded, with their targets."""
         groups = np.unique(encoder.groups_, return_inverse=True)[1]
         return cls(encoder.transform(X), Y.astype(np.float32), groups, loss, weights)
 
@@ -83,7 +85,8 @@ class LabelledRows:
 def start_of(X: Any, m: int) -> tuple[float, np.ndarray]:
     """Return the typical distance of neighbouring rows, and an init: PCA of rows in this unit.
 
-    The init has shape (at most m, r).
+    The init has shape (at most m, r), and is scaled such that the embedded neighbours are typically
+    at distance 1.
     """
     rows = UnitRows.of(X, dtype=np.float32, n_rows=UNIT_ROWS)
     B = directions("pca", rows.X, min(m, X.shape[0] - 1))
@@ -93,7 +96,7 @@ def start_of(X: Any, m: int) -> tuple[float, np.ndarray]:
 class Member:
     """A map learned from the training part of a fold and evaluated by the votes for its test part.
 
-    The descent starts from `init`, a map of rows in units of `unit`.
+    The descent starts from `init`, which maps rows divided by `unit`.
     """
 
     def __init__(
@@ -126,7 +129,10 @@ class Member:
         return (self.B / self.unit).astype(np.float32)
 
     def embedded(self, A: np.ndarray) -> Part:
-        """Return test and training part in the learned space, and the targets of the latter."""
+        """Return the test part and the training part in the learned space.
+
+        Targets and weights of the training part follow.
+        """
         rows = self.training
         return self.queries @ A.T, rows.X @ A.T, rows.Y, rows.weights
 
@@ -153,7 +159,7 @@ class LearnedMap:
         Held-out rows in the learned spaces of the members, or in that of stochastic gradient before
         its last half round on all rows.
     temperature : float
-        The best temperature of votes by squared distances, those of NCA's objective.
+        The best temperature of votes by squared distances, as in NCA's objective.
     alpha : float
     scores : dict of float to float
         Minus the mean held-out loss of every penalty.
@@ -166,7 +172,7 @@ class LearnedMap:
     status : Status
         CONVERGED, STOPPED or INTERRUPTED.
     distance : {"auto", "squared", "plain"}
-        Of the votes, as requested.
+        The distance in the votes, as requested.
     """
 
     components: np.ndarray
@@ -182,7 +188,7 @@ class LearnedMap:
 
     @cached_property
     def experts(self) -> list[Prediction]:
-        """Return the experts in its space, with their predictions for the held-out rows."""
+        """Return the experts in the space of the map, with predictions for the held-out rows."""
         return experts(self.held_out, self.distance, self.temperature)
 
 
@@ -199,10 +205,10 @@ def member_path(
 
     Every descent starts from the map of the previous penalty. The penalty with the lowest mean
     held-out loss is chosen, for votes by squared distances at their best temperature; the path ends
-    when this loss rises.
+    when this loss exceeds 1.02 times the lowest.
 
     After each penalty, `stop` is called with a function that returns the result so far. The path
-    ends if it returns True, or at an interrupt once there is a result.
+    also ends if `stop` returns True, or at an interrupt once there is a result.
     """
     learned_from = np.unique(np.concatenate([train for train, _ in folds]))
     unit, init = start_of(rows.X[learned_from], m)
@@ -248,7 +254,7 @@ def member_path(
 
 
 def merged(maps: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the map whose metric is the mean of those of some maps, along its principal axes."""
+    """Return the map whose metric is the mean of the metrics of some maps, along its own axes."""
     return along_own_axes(np.vstack(maps) / len(maps) ** 0.5).astype(np.float32)
 
 
@@ -265,8 +271,8 @@ def along_own_axes(A: np.ndarray) -> np.ndarray:
 def with_room(A: np.ndarray, init: np.ndarray) -> np.ndarray:
     """Return a map along its own axes, with room to grow, as the start of a descent.
 
-    It has the long axes and 6 short ones, in total at most as many as `init`. Missing short ones
-    are replaced by the first rows of `init`, shortened. More would only take time.
+    It has the long axes and 6 short ones, in total at most as many as `init`. If there are fewer
+    short axes, the first rows of `init`, shortened, take their place. More would only take time.
     """
     A = along_own_axes(A)
     lengths, of_init = np.linalg.norm(A, axis=1), np.linalg.norm(init, axis=1, keepdims=True)
@@ -286,11 +292,13 @@ def refined(
     """Refine the members' map by stochastic gradient on all rows except held-out ones.
 
     There is one round for each penalty, until the held-out loss rises, then half a round on all
-    rows. An interrupt ends it there, once a round is complete.
+    rows. Once a round is complete, an interrupt ends the descent with the best map so far.
 
-    A step draws rows, of which the first 256 are predicted by the others. For n rows, these are
+    In each step, rows are drawn, of which the first 256 are predicted by the others. From n rows,
 
-        max(4096, sqrt(250 n))    in    300 max(1, n / 10000)^(1/4)    steps of a round.
+        max(4096, sqrt(250 n))    are drawn in each of    300 max(1, n / 10000)^(1/4)    steps
+
+    of a round.
     """
     tested, rest = rows.subset(held), np.setdiff1d(np.arange(len(rows)), held)
     n_steps = int(STEPS * max(1.0, len(rest) / STEPS_UP_TO) ** 0.25)
@@ -362,7 +370,7 @@ class VotingSpace:
     encoder : BinnedEncoder or SparseEncoder
     components : ndarray of shape (m, r)
     Z : ndarray of shape (n, m)
-        The training rows, along their principal axes, the longest first.
+        The embedded training rows, along their principal axes, the longest first.
     experts : list of Expert
     """
 
@@ -373,15 +381,15 @@ class VotingSpace:
 
     @classmethod
     def of(cls, encoder: Any, found: LearnedMap, shares: np.ndarray, X: Any) -> Self:
-        """Return the space of a map, scaled such that squared distances are the exponents of its
-        votes.
+        """Return the space of a map, scaled such that squared distances are exponents of its votes.
 
-        They are also multiplied by the share of these votes in a prediction. Distances in several
-        such spaces, side by side, are thus means weighted by share.
+        The temperature is the mean over these votes. Squared distances are also multiplied by the
+        share of the votes in a prediction, so that their sums over several such spaces, side by
+        side, are means weighted by share.
         """
         kept = [(one.predictor, s) for one, s in zip(found.experts, shares, strict=True) if s > 0]
         total = sum(share for _, share in kept)
-        # The held-out rows had fewer voters; the more voters, the closer the ones that count.
+        # The held-out rows had fewer voters. The more voters, the nearer are those that count.
         nearer = (found.n_voters / X.shape[0]) ** 0.5
         experts, logs = [], 0.0
         for predictor, share in kept:
@@ -410,8 +418,8 @@ class VotingSpace:
 def along_principal_axes(Z: np.ndarray) -> np.ndarray:
     """Return the rotation (m', m) of embedded rows to their principal axes, the longest first.
 
-    The last axes are dropped if the total variance along them is at most FLAT, which does not
-    affect votes. One axis is kept if no column matters.
+    The last axes are dropped as long as the total variance along them is less than FLAT, which does
+    not affect votes. At least one axis is kept.
     """
     variance, axes = eigh(np.cov(Z, rowvar=False, bias=True).reshape(Z.shape[1], -1))
     n_flat = np.count_nonzero(np.cumsum(variance)[:-1] < FLAT)

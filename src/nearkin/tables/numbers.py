@@ -1,7 +1,7 @@
-"""Text that is a number: in the formats of spreadsheets, with units, limits and marks, as durations
-and ranges; and numbers that may stand for something else.
+"""Text that is a number, and numbers that may stand for something else.
 
-The decimal mark and the unit are inferred for a column as a whole.
+Text may be in a format of spreadsheets, have a unit, a limit or a mark, or be a duration or a
+range. The decimal mark and the unit are inferred for a column as a whole.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TRUTH_UNIT = "truth value"
 DECIMAL_MARKS = {".": ",", ",": "."}  # decimal mark and thousands separator
 EITHER = ".,"  # each number uses one of them, unambiguously
 
-# The form of a column of text that is numbers: plain numbers, or one of the forms with more than
+# The form of a column of text that is read as numbers: plain, or one of the forms with more than
 # digits.
 PLAIN, QUANTITY, DURATION, RANGE = "", "quantity", "duration", "range"
 FORMS = (QUANTITY, DURATION, RANGE)
@@ -41,7 +41,7 @@ SAMPLE = 100  # values that determine what a column looks like
 
 
 class Numbers(NamedTuple):
-    """The values of a column as numbers, and how others are read in the same way."""
+    """The values of a column as numbers, and how to read other values in the same way."""
 
     numbers: np.ndarray
     form: str
@@ -74,8 +74,8 @@ def _pattern(decimal: str) -> re.Pattern[str]:
 def read_number(text: str, decimal: str = ".") -> tuple[float, str] | None:
     """Return a number and its unit ("%", a currency or ""), or None if the text is not a number.
 
-    With the mark `EITHER`, "12.5" and "12,5" are the same number, and "1,234" is ambiguous, so
-    None.
+    With the mark `EITHER`, "12.5" and "12,5" are the same number, while "1,234" is ambiguous and
+    gives None.
     """
     if decimal == EITHER:
         numbers = {read_number(text, mark) for mark in DECIMAL_MARKS} - {None}
@@ -103,10 +103,7 @@ def _read_plain(value: str, decimal: str, unit: str) -> float:
 
 
 def learn_numbers(values: Sequence[str], decimal: str, counts: Any = None) -> Numbers | None:
-    """Return the numbers if all values are numbers of one unit, else None.
-
-    `counts` is ignored.
-    """
+    """Return the numbers if all values are numbers of one unit, else None; `counts` is ignored."""
     if values and all(value.lower() in TRUTH for value in values):
         numbers = [TRUTH[value.lower()] for value in values]
         return Numbers(np.array(numbers), PLAIN, decimal, TRUTH_UNIT, shown(values[0]))
@@ -121,9 +118,10 @@ def learn_numbers(values: Sequence[str], decimal: str, counts: Any = None) -> Nu
 def _by_one_mark(
     values: Sequence[str], decimal: str, read: Callable[[str, str], Any]
 ) -> tuple[list[Any], str]:
-    """Return all values read with one decimal mark and one unit, and the mark; empty if impossible.
+    """Return all values read with one decimal mark and one unit, and the mark.
 
-    The other mark is tried if the values are not numbers with the usual one, then either.
+    If the values cannot be read with the mark `decimal`, the other one is tried, and then
+    `EITHER`. If none of them fits, the list is empty.
     """
     for mark in (decimal, DECIMAL_MARKS[decimal], EITHER):
         found: list[Any] = []
@@ -138,7 +136,7 @@ def _by_one_mark(
 
 
 def _mark_note(values: Sequence[str], mark: str) -> str:
-    """Return how commas were read, unless they are thousands separators or do not occur."""
+    """Return a note on decimal commas; empty if there are none."""
     if mark == EITHER:
         return ", decimal points and commas"
     has_commas = mark == "," and any("," in value for value in values)
@@ -146,8 +144,8 @@ def _mark_note(values: Sequence[str], mark: str) -> str:
 
 
 # Text with more than digits: "72.1 kg", "<0.1", "0.196*", "7/10", "3h 12min", "31:05:09", "10-19".
-# A column is read if all its values have the same of these forms. For others, `looks_like` says
-# what they look like.
+# A column is read if all its values have the same form. For other columns, `looks_like` says what
+# their values look like.
 
 
 def may_hold(values: Sequence[str], longest: int) -> bool:
@@ -175,7 +173,7 @@ LIMITS = ("<", ">", "≤", "≥", "<=", ">=")
 _OUT_OF = re.compile(r"(?:/|of|out of) ?(\d+)")
 _HALVES_OF_A_DAY = {"am", "pm", "a.m.", "p.m."}
 
-# Units of one kind, which differ by a factor. Prefixes of bytes are decimal.
+# Units of one kind differ by a factor. Prefixes of bytes are decimal.
 _PREFIXES = {
     **{"n": 1e-9, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "c": 1e-2, "d": 0.1, "": 1.0},
     **{"h": 1e2, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12},
@@ -204,7 +202,7 @@ _KINDS = (
     _kind("bar", "m"),
     _kind("B", "kMGT", KB=1e3),
 )
-# as in "€850K" and "€1.2M"
+# factors after a number, as in "€850K" and "€1.2M"
 _MULTIPLES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "bn": 1e9}
 
 
@@ -265,7 +263,7 @@ def _learn_measured(values: Sequence[str], counts: np.ndarray, decimal: str) -> 
 
 
 def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
-    """Return the unit in which all cells can be read, or None if it is missing or ambiguous."""
+    """Return the unit in which all cells can be read ("" for none), or None if there is none."""
     if _mostly_limits(cells, counts):
         return None
     currency, units = cells[0].currency, {cell.unit for cell in cells}
@@ -283,7 +281,7 @@ def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
     if out_of := _OUT_OF.fullmatch(unit):
         most = int(out_of[1])
         if not 2 <= most <= 1000 or max(numbers) > most or min(numbers) < 0:
-            return None  # month and year, or day and month
+            return None  # it may be a month and a year, or a day and a month
     coded = unit.isalpha() and (len(unit) == 1 or unit.isupper())
     coded = coded and all(cell.glued and cell.number.is_integer() for cell in cells)
     if coded and differs(len(cells), int(counts.sum()), int(counts.sum())):
@@ -298,9 +296,9 @@ def _mostly_limits(cells: list[_Cell], counts: np.ndarray) -> bool:
 
 
 def limits_note(values: Sequence[str], counts: np.ndarray, decimal: str) -> str | None:
-    """Return the most frequent limit that keeps a column of numbers as text, and a replacement.
+    """Return the most frequent of the limits that keep a column as text, and a replacement.
 
-    None if limits are not the reason.
+    Return None if limits are not the reason.
     """
     cells, _ = _by_one_mark(values, decimal, _read_cell)
     # if all are limits, such as "<50" and ">=50", they are categories
@@ -321,13 +319,13 @@ def limits_note(values: Sequence[str], counts: np.ndarray, decimal: str) -> str 
 
 
 def is_number(value: str) -> bool:
-    """Return whether text alone is a number, possibly with a limit or a mark such as "<0.1"."""
+    """Return whether a text is a number without a unit, possibly with a limit, such as "<0.1"."""
     cells = (_read_cell(value, mark) for mark in DECIMAL_MARKS)
     return any(cell is not None and not cell.unit for cell in cells)
 
 
 def _read_quantity(value: str, decimal: str, unit: str) -> float:
-    """Return a number in a unit, or NaN if it cannot be converted to it."""
+    """Return a number converted to a unit, or NaN if that is not possible."""
     cell = _read_cell(value, decimal)
     return np.nan if cell is None else _converted(cell, unit)
 
@@ -345,7 +343,7 @@ def _converted(cell: _Cell, unit: str) -> float:
     return np.nan
 
 
-# Durations, in days as in data frames.
+# Durations, in days, as those of data frames.
 
 _DAY, _YEAR = 86400.0, 365.2425 * 86400
 _LENGTHS = {
@@ -366,7 +364,10 @@ _HOURS_FIRST, _MINUTES_FIRST = "h:min", "min:s"  # what two numbers with a colon
 
 
 def _learn_durations(values: Sequence[str], counts: np.ndarray, decimal: str) -> Numbers | None:
-    """Return durations. Those of a single unit are quantities, and times of day are dates."""
+    """Return durations, or None if some value is not one, or if the unit is unclear.
+
+    Quantities, in a single unit, and times of day are tried before.
+    """
     if any(np.isnan(_read_duration(value, decimal, _HOURS_FIRST)) for value in values):
         return None
     clocks = [_CLOCK.fullmatch(value) for value in values]
@@ -403,7 +404,7 @@ def _read_duration(value: str, decimal: str, unit: str) -> float:
         days, hours, minutes, seconds = (float(part or 0) for part in iso.groups())
         return sign * (days + hours / 24 + minutes / 1440 + seconds / 86400)
     seconds, end = 0.0, 0
-    smallest = np.inf  # of the units so far, which must decrease
+    smallest = np.inf  # unit so far; units must decrease
     for part in _PART.finditer(text):
         size = _SECONDS.get(part[2].lower(), np.nan)
         if part.start() != end or not size < smallest:
@@ -432,7 +433,7 @@ _OPEN = re.compile(
 
 
 class _Range(NamedTuple):
-    """A range; an open range and a single number have the same limit on both sides."""
+    """A range; in an open range or a single number, `low` and `high` are equal."""
 
     low: float
     high: float
@@ -465,13 +466,16 @@ def _range(text: str, decimal: str) -> _Range | None:
 
 
 def _read_middle(value: str, decimal: str, unit: str) -> float:
-    """Return the middle of a range in a unit (or without one), or NaN if the text is not one."""
+    """Return the middle of a range in a unit (or without one), or NaN if the text is none."""
     ends = _range(value, decimal)
     return (ends.low + ends.high) / 2 if ends and ends.unit in ("", unit) else np.nan
 
 
 def _learn_ranges(values: Sequence[str], counts: np.ndarray, decimal: str) -> Numbers | None:
-    """Return ranges that do not overlap and have several rows each, like bins and unlike codes."""
+    """Return ranges that do not overlap and have, on average, at least two rows each.
+
+    These are like bins and unlike codes. For other values, return None.
+    """
     found = list[_Range]()
     for value in values:
         ends = _range(value, decimal)
@@ -491,7 +495,7 @@ def _learn_ranges(values: Sequence[str], counts: np.ndarray, decimal: str) -> Nu
     return Numbers(np.array(middles), RANGE, decimal, units.pop() if units else "", example)
 
 
-# Reading the values of a column alike, once its form is known.
+# Reading all values of a column in the same way, once its form is known.
 
 READERS = {
     PLAIN: _read_plain,
@@ -502,7 +506,7 @@ READERS = {
 
 
 def read_numbers(values: Sequence[str], form: str, decimal: str, unit: str) -> np.ndarray:
-    """Return a number for each value, read in a known form, NaN if that is not possible."""
+    """Return a number for each value, read in a known form; NaN if that is not possible."""
     return np.array([READERS[form](value, decimal, unit) for value in values], dtype=float)
 
 
@@ -597,8 +601,8 @@ SPREADSHEET = datetime.date(1899, 12, 30)
 def sentinel_note(values: np.ndarray, *, dates: bool = False) -> str | None:
     """Return e.g. "-999 in 12 rows" for a number that may mark missing cells, or None.
 
-    It is one of some codes, is the smallest or largest number of a column, and is farther from the
-    others than these are from each other.
+    It is one of the usual codes, is the smallest or largest number of a column, and is farther from
+    the other numbers than these are from each other.
     """
     codes = DATE_CODES if dates else SENTINELS
     values = np.floor(values) if dates else values
@@ -616,9 +620,9 @@ def sentinel_note(values: np.ndarray, *, dates: bool = False) -> str | None:
 
 
 def day_number_note(name: str, low: float, high: float) -> str | None:
-    """Return e.g. "45351 would be 2024-02-29" for numbers that may be days.
+    """Return e.g. "45351 would be 2024-02-29" for numbers that may be a spreadsheet's days.
 
-    The column must be named like a date.
+    Return None if they are out of range, or if the column is not named like a date.
     """
     if not FIRST_DAY <= low <= high <= LAST_DAY or not any(
         map(DATE_WORDS.fullmatch, words_of(name))

@@ -60,19 +60,19 @@ from .votes import DISTANCES, Mixture, mixed, mixture_from
 
 # Shared by the predictors for tables: encoded columns, a map from members, a vote of all rows.
 
-TrainTest = tuple[np.ndarray, np.ndarray]
+TrainTest = tuple[np.ndarray, np.ndarray]  # row indices
 
-# of the encodings that are mixed; the first one finds the penalty for all
+# bins of the encodings that are mixed; the penalty found with the first guides the others
 BINS = (8, 1, 32)
 MIXED_ROWS = 200_000  # with more rows, only the first encoding is learned
-BEFORE = 3.2  # times that penalty: the start of the other encodings
+BEFORE = 3.2  # the largest penalty of the other encodings, relative to that of the first
 ROUNDS = 5  # of stochastic descent, at most
 EFFECT_ROWS = 20_000  # maximum number of rows to measure the effect of a column
 FEWEST = 4  # rows: two to learn from, in each of two folds
 
 
 def n_held(rows: Sized) -> int:
-    """Return how many of many rows are held out until the last half round of steps."""
+    """Return how many of more than 2,000 rows are held out until the last half round of steps."""
     return min(MAX_ROWS, len(rows) // 5)
 
 
@@ -123,10 +123,9 @@ class TablePredictor(
         features: Sequence[Feature] | None = None,
         folds: Sequence[TrainTest] | None = None,
     ) -> Self:
-        """Learn from a table, or from an array with the given features, with members on the given
-        folds.
+        """Learn from a table, or from an array with the given features and folds of the members.
 
-        An interrupt keeps the best result so far, if there is one.
+        An interrupt keeps the best result so far, if there is one, and is raised again.
         """
         task = FitTask(self, X, y, None)
         X, y, weights = self._validated(X, y, sample_weight)
@@ -149,10 +148,10 @@ class TablePredictor(
     def _learn_maps(
         self, X: Any, codes: np.ndarray, folds: Sequence[TrainTest] | None, task: FitTask
     ) -> tuple[list[LearnedMap], list[LearnedMap], Sequence[TrainTest], Status]:
-        """Return the members' map of each encoding, its refinement on many rows, the folds and the
-        status.
+        """Return the members' maps of the encodings, the final maps, the folds and the status.
 
-        The refinement is by stochastic gradient. Unfinished encodings after the first are left out.
+        With more than 2,000 rows, the final maps are refined by stochastic gradient. Unfinished
+        encodings after the first are left out.
         """
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         alphas: Sequence[float] = ALPHAS
@@ -174,7 +173,8 @@ class TablePredictor(
         try:
             for encoder in self.encoder_.encoders:
                 rows = LabelledRows.of(encoder, X, self._Y, self._loss, self._weights)
-                if not final:  # the same rows for all encodings, whose votes are mixed on them
+                # the same held-out rows for all encodings, whose votes are mixed by them
+                if not final:
                     members = self._folds(rows.X, codes) if folds is None else folds
                     one_fold = len(members) == 1
                     held = members[0][1] if one_fold else rng.permutation(len(rows))[: n_held(rows)]
@@ -207,7 +207,7 @@ class TablePredictor(
     ) -> LearnedMap:
         """Return the map of an encoding, refined by stochastic gradient on many rows.
 
-        Encodings after the first take the penalty of the first.
+        `before` are the final maps of earlier encodings: the penalty of the first is kept.
         """
         penalties = [found.alpha / 3**step for step in range(ROUNDS)]
         if before or not isinstance(self.alpha, str):
@@ -279,7 +279,7 @@ class TablePredictor(
     def _learn_encoding(
         self, X: Any, features: Sequence[Feature] | None, weights: np.ndarray | None
     ) -> Any:
-        """Learn how a table becomes an array and how that is encoded; return the array."""
+        """Learn how a table becomes an array, and how this is encoded; return the array."""
         self._table, given = None, features
         if is_table(X):
             self._table = TableEncoder(missing="keep", drop_identifiers=False)
@@ -300,7 +300,7 @@ class TablePredictor(
             if not isinstance(self.n_bins, str):
                 bins = (self.n_bins,)
             encoders = [BinnedEncoder(n_bins).fit(X, features=features) for n_bins in bins]
-            # for numbers with few values, more bins are the same bins
+            # if all numbers have few values, encodings with more bins coincide
             widths = [len(encoder.groups_) for encoder in encoders]
             self.encoder_ = Encodings(
                 [encoders[widths.index(width)] for width in dict.fromkeys(widths)]
@@ -309,9 +309,9 @@ class TablePredictor(
 
     @abstractmethod
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Check the targets of the training rows and learn their classes or their unit.
+        """Check the targets of the training rows, and learn their classes or their unit.
 
-        Returns the encoded targets (see `_encode_targets`) and the class code of each row, 0 for
+        Return the encoded targets (see `_encode_targets`) and the class code of each row, 0 for
         all rows in a regression.
         """
 
@@ -377,9 +377,9 @@ class TablePredictor(
         return self
 
     def _keep_held_out(self, cells: Any, features: Sequence[Feature] | None) -> None:
-        """Store what `predict_set`, `predict_quantiles`, `familiarity` and `drift` need.
+        """Store the held-out rows; `cells` are all rows as numbers.
 
-        This is taken from the held-out rows; `cells` are all rows as numbers.
+        `predict_set`, `predict_quantiles`, `familiarity` and `drift` need them.
         """
         if features is None:
             if self._table is not None:
@@ -408,16 +408,15 @@ class TablePredictor(
     def held_out(self) -> HeldOutRows | None:
         """Return the held-out rows, for use with new rows that are already encoded and mapped.
 
-        None before `fit`, and for models saved by version 0.2.
+        They are None before `fit`, and for models saved by version 0.2.
         """
         return getattr(self, "_held_out", None)
 
     def familiarity(self, X: Any) -> np.ndarray:
-        """Return how familiar each row is: the share of training rows that are at least as
-        isolated.
+        """Return how familiar each row is: what share of training rows is at least as isolated.
 
         A small value means that the row is unlike the training rows, and that its prediction should
-        not be trusted, however certain it is.
+        not be trusted, however certain it seems.
 
         Parameters
         ----------
@@ -426,17 +425,17 @@ class TablePredictor(
         Returns
         -------
         ndarray of shape (n,)
-            In (0, 1]: conformal p-values, (1 + number of held-out rows at least as far) / (1 +
-            n_held_out), weighted if `fit` had weights. The distance of a row is the mean distance
-            to its 5 nearest held-out rows, excluding itself, with columns in standard deviations
-            and categories as indicators. The learned space is not used, since it ignores what does
-            not separate the known classes.
+            In (0, 1]: conformal p-values, (1 + number of held-out rows that are at least as far) /
+            (1 + n_held_out), weighted if `fit` had weights. How far a row is, is measured by the
+            mean distance to its 5 nearest held-out rows, excluding itself, with columns in standard
+            deviations and categories as indicators. The learned space is not used, since it ignores
+            what does not separate the known classes.
 
         Notes
         -----
         Among rows exchangeable with the training rows, a share of about a (or less, if distances
         are equal) has a value of at most a. For a category of many values, the frequency of a
-        held-out row's value is counted without the row, like that of a new row. A missing number
+        held-out row's value does not count the row itself, as for a new row. A missing number
         counts as the mean. Columns that did not vary in training are ignored.
 
         Cost: O(n n_held_out p), with n_held_out at most about 2,000.
@@ -445,8 +444,7 @@ class TablePredictor(
         return self._held_out.familiarity(self._cells(X))
 
     def drift(self, X: Any) -> Drift:
-        """Test whether new rows as a whole look like the training rows, and which columns have
-        moved.
+        """Test whether new rows as a whole look like the training rows, and which columns moved.
 
         Parameters
         ----------
@@ -464,14 +462,14 @@ class TablePredictor(
         -----
         Every column is compared with the held-out rows, at most about 2,000. For a number, a
         two-sample Kolmogorov-Smirnov test compares the values, and Fisher's exact test the share of
-        missing cells. For a category, a chi-squared test compares the shares of the values, with
-        rare and new values pooled. For a category of more than 100 values, one-sided
-        Kolmogorov-Smirnov tests check whether new rows have values that were more frequent in
-        training, or less, than chance explains; a name or an identifier that is unique to nearly
-        every row carries no information. Familiarities are compared by a one-sided test, too: rows
-        more familiar than new ones, such as the training rows themselves, are not drift. Row
-        weights are ignored. The tests do not use the targets and do not show whether predictions
-        suffer. With many rows, small changes are significant.
+        missing cells. For a category, a chi-squared test (Fisher's for two values) compares the
+        shares of the values, with rare and new values pooled. For a category of more than 100
+        values, one-sided Kolmogorov-Smirnov tests check whether the values of new rows were more
+        frequent in training, or less, than chance explains; a name or an identifier that is unique
+        to nearly every row carries no information. Familiarities are compared by a one-sided test,
+        too: rows more familiar than new ones should be, such as the training rows themselves, are
+        not drift. Row weights are ignored. The tests do not use the targets and do not show whether
+        predictions suffer. With many rows, small changes are significant.
 
         Cost: that of `familiarity`, plus O(p (n + n_held_out) log(n + n_held_out)).
         """
@@ -479,9 +477,7 @@ class TablePredictor(
         return self._held_out.drift(self._cells(X))
 
     def _decode_votes(self, votes: np.ndarray) -> np.ndarray:
-        """Return votes (n, q) as predictions: class probabilities, or numbers in the unit of y,
-        (n,).
-        """
+        """Return votes (n, q) as predictions: class probabilities, or numbers (n,) in y's unit."""
         return votes
 
     @with_callbacks
@@ -502,13 +498,17 @@ class TablePredictor(
         y : array of shape (n,)
             See `fit`.
         features : sequence of p Feature, default=None
-            `nearkin.tables.features_of` the encoder; `feature_effects_` then refers to its columns.
-            Without them, each feature is a number.
+            The result of `nearkin.tables.features_of` for the encoder; `feature_effects_` then
+            refers to the encoder's columns. Without it, each feature is a number.
         folds : sequence of (training rows, test rows), default=None
             The folds of the members, used instead of `n_members` folds, e.g. to keep the rows of a
             group together. They hold all rows, or about 2,000 if there are more.
         sample_weight : array of shape (n,), default=None
             See `fit`.
+
+        Returns
+        -------
+        self
         """
         return self._fit(X, y, sample_weight, features, folds)
 
@@ -539,6 +539,8 @@ class TablePredictor(
     def vote(self, Z: np.ndarray) -> np.ndarray:
         """Return the vote of all training rows for rows in the learned space, (n, m).
 
+        If there are more than 50,000, the nearest 200 in each encoding's space vote.
+
         Returns
         -------
         ndarray of shape (n, n_classes) or (n,)
@@ -552,10 +554,10 @@ class TablePredictor(
         Returns
         -------
         arrays : dict of str to ndarray
-            "components", (m, r) of the features of the `Encodings`, or for sparse rows (m, p) of
+            "components", (m, r) for the features of the `Encodings`, or for sparse rows (m, p) for
             the unscaled rows, with an "offset" (m,) of zeros; "effects", `feature_effects_`;
-            "class_weights" (n_classes,), if classes were weighted; and those of the held-out rows,
-            whose names begin with "held_out".
+            "class_weights" (n_classes,), if classes were weighted; and the arrays of the held-out
+            rows, whose names begin with "held_out".
         states : dict of str to dict
             Numbers and texts, which JSON can hold: "bins" of the `Encodings`, empty for sparse
             rows, and "soft_vote" of the mixture.
@@ -581,8 +583,9 @@ class TablePredictor(
         features: Sequence[Feature],
         classes: Any = None,
     ) -> Self:
-        """Return a predictor of encoded rows from the result of `to_arrays`; raise an error if
-        invalid.
+        """Return a predictor of encoded rows from the result of `to_arrays`.
+
+        An invalid state raises an error.
 
         Parameters
         ----------
@@ -592,7 +595,7 @@ class TablePredictor(
         states : dict of str to dict
             As from `to_arrays`; other names are ignored.
         features : sequence of Feature
-            `nearkin.tables.features_of` the encoder of the rows.
+            The result of `nearkin.tables.features_of` for the encoder of the rows.
         classes : list, default=None
             Sorted labels of a classifier.
 
@@ -624,8 +627,7 @@ class TablePredictor(
         return predictor
 
     def curves(self) -> Curves:
-        """Return how each column moves a row in the learned space: piecewise linear functions, or
-        levels.
+        """Return how each column moves a row in the learned space, as a curve or levels.
 
         Returns
         -------
@@ -636,8 +638,8 @@ class TablePredictor(
             number has `edges` (T + 1,), which span the numbers of `fit`; `values` (m, T + 1), 0 at
             the first edge; and `missing` (m,), the position of a missing value, if there were any.
             A category has the `names` of its L values, including "(missing)" if there were missing
-            cells, and `values` (m, L), centred at their mean over the training rows. Empty for
-            sparse X.
+            cells, and `values` (m, L), centred at their mean over the training rows. The dict is
+            empty for sparse X.
         """
         check_is_fitted(self, "components_")
         return self.encoder_.curves(self.components_)
@@ -659,7 +661,7 @@ class TablePredictor(
         distances : ndarray of shape (n, n_neighbors)
             Ascending; omitted without `return_distance`.
         rows : ndarray of int of shape (n, n_neighbors)
-            Row indices of `fit`.
+            Indices of rows of `fit`.
         """
         queries = self.transform(X)
         k = check_integer(n_neighbors, "n_neighbors", 1, len(self._Z))
@@ -675,8 +677,8 @@ COMPARED = {"own_vote": True, "nested": False, "most_rows": 100_000}
 class NCAClassifier(ClassifierMixin, TablePredictor):
     """Neighbourhood Components Analysis for tables: nearest neighbours that classify data frames.
 
-    Columns of numbers, categories and dates, with missing values, become groups of features in
-    which a linear map can bend: bins of a number, indicators of a category
+    Columns of numbers, categories and dates, which may have missing values, become groups of
+    features in which a linear map can bend [2]_: bins of a number, indicators of a category
     (`nearkin.tables.BinnedEncoder`). The map A maximizes NCA's log-likelihood [1]_, in which every
     row is classified by all others,
 
@@ -687,11 +689,12 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
         ||A||^2 = G^(-1/3) (sum_g ||A_g||^1.5)^(4/3),    A_g the features of column g.
 
-    The map is the mean, as a metric, of those of `n_members` folds; the rows of the other folds
-    choose alpha.
+    The metric of the map is the mean of those learned on `n_members` folds; the held-out rows of
+    these folds choose alpha.
 
     Such a map is learned for each of several encodings E: few bins, straight lines, many bins. In
-    the space of each, with distances d_j, all rows vote at several temperatures T,
+    the space of each, with distances d_j, all rows (or, of more than 50,000, the nearest 200) vote
+    at several temperatures T,
 
         p_(E,T)(c) ~ sum_(j in C_c) exp(-d_j^2 / T)    or    sum_(j in C_c) exp(-2 d_j / sqrt(T)),
 
@@ -709,31 +712,31 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         encoding.
     alpha : float or "auto", default="auto"
         Weight of the penalty. "auto" starts with 4.5 and continues with 1.5, 0.5, 0.17, ..., 0.006,
-        each descent starting from the previous map, until the held-out loss is 1.02 times the
-        lowest, whose weight is taken. The other encodings start one step before it.
+        each descent starting from the previous map, until the held-out loss exceeds 1.02 times the
+        lowest one, whose weight is taken. The other encodings start one step before that weight.
     n_members : int, default=3
         Number of folds, at least 2, for up to 2,000 rows; with more rows there is one member. The
         cost grows with this number.
     distance : {"auto", "squared", "plain"}, default="auto"
-        The distance in the vote, squared or plain; "auto" chooses by the held-out loss. The plain
-        distance gives votes a longer tail.
+        The distance in the vote, squared or plain; "auto" mixes votes by both. The plain distance
+        gives votes a longer tail.
     class_weight : dict of class to positive float, "balanced" or None, default=None
         Weight of the rows of each class, in the likelihood and in the vote; "balanced" is n /
         (n_classes n_c). Probabilities then refer to the weighted class frequencies.
     random_state : int, RandomState or None, default=None
-        Seed for more than 2,000 rows; with fewer rows nothing is random.
+        Seed for more than 2,000 rows; for fewer rows nothing is random.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     components_ : ndarray of shape (m, n_features_encoded)
-        The maps of the encodings as a block-diagonal matrix: each takes the features of its
-        encoding, and its rows are the principal axes of the training rows in its space, the longest
-        first. They are scaled such that squared distances are the exponents of the votes at their
-        mean temperature, times the share of these votes in a prediction.
+        The maps of the encodings as a block-diagonal matrix: each maps the features of its encoding
+        to the principal axes of the training rows in its space, the longest first. They are scaled
+        such that squared distances are the exponents of the votes at their mean temperature, times
+        the share of these votes in a prediction.
     encoder_ : Encodings
-        Computes the features of the maps from the numbers and indicators of a table, in the order
-        of the encodings' shares.
+        Computes the features of the maps from the numbers and indicators of a table. The encoding
+        with the largest share comes first.
     encoding_shares_ : dict of str to float
         The share of each encoding in a prediction, by its name: "8 bins", "straight lines",
         "32 bins".
@@ -741,20 +744,20 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         The experts, each with its temperature, distance, axes, and share of a prediction; see
         `nearkin.tables.votes`.
     temperature_, distance_ : float, str
-        Those of the vote with the largest share; the distance is "squared" or "plain".
+        The temperature and the distance ("squared" or "plain") of the vote with the largest share.
     alpha_ : float
         The weight of the penalty for the first encoding.
     alpha_scores_ : dict of float to float
-        Minus the held-out loss of every penalty tried for it.
+        Minus the held-out loss of every penalty tried for the first encoding.
     feature_effects_ : ndarray of shape (`n_features_in_`,)
         How far each column of the table moves the rows about their mean, as a root mean square; 0
         for columns that are left out.
     held_out_rows_ : ndarray of int of shape (n_held_out,)
-        Indices of the rows of `fit` that were held out, each by one member. With more than 2,000
-        rows, they are a fifth, at most 2,000, held out until the last half round of steps.
+        Indices of the rows of `fit` that were held out, each by one member. Of more than 2,000
+        rows, a fifth, at most 2,000, is held out until the last half round of steps.
     held_out_votes_ : ndarray of shape (n_held_out, n_classes)
-        The votes for these rows, by the training rows of their member or by all rows that were not
-        held out, with the penalty and the mixture that these votes chose.
+        The votes for these rows, by the training rows of the member that held them out or by all
+        rows that were not held out, with the penalty and the mixture that these votes chose.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -767,9 +770,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     Notes
     -----
     The inner folds are deterministic and do not know which rows belong together: for grouped rows,
-    such as several of one patient, the penalty is chosen too small. A weight of 2 is not the same
-    as repeating the row, whose copies would be each other's nearest neighbours in the likelihood,
-    and in different folds.
+    such as several of one patient, the chosen penalty is too small. A weight of 2 is not the same
+    as repeating the row: copies would be each other's nearest neighbours in the likelihood, and be
+    in different folds.
 
     Sparse X is never made dense as a whole: each of its columns, such as an indicator of a category
     or a count, is one feature divided by its standard deviation, without bins, and a column of its
@@ -779,18 +782,18 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     which overfits less than the maximum; shares below 0.04 are set to 0. An encoding without a
     share is dropped.
 
-    An interrupt (Ctrl-C) keeps the best result so far, i.e. the encodings already learned, once
-    there is one. Callbacks of scikit-learn are called after each penalty of each encoding, and
-    after its stochastic gradient.
+    An interrupt (Ctrl-C) keeps the best result so far, once there is one: the encodings learned
+    until then. Callbacks of scikit-learn are called after each penalty of each encoding, and after
+    its stochastic gradient.
 
-    With more than 2,000 rows, a fifth, at most 2,000, are held out until the last half round, and
-    are used for the choices instead of the folds. A first map is learned from 2,000 of the other
-    rows. Stochastic gradient (Adam with one scale for all entries) continues with all n of these,
-    in up to 5 rounds: with the penalty of the first map, then a third of it, and so on, until the
-    held-out loss rises. With a given `alpha`, and for encodings after the first, there is one
-    round. A round has 300 max(1, n / 10000)^(1/4) steps, each of which draws max(4096, sqrt(250 n))
-    rows and predicts 256 of them from the rest. Finally the held-out rows determine the shares,
-    half a round of steps uses all rows, and all rows vote.
+    With more than 2,000 rows, a fifth of them, at most 2,000, are held out until the last half
+    round, and are used for the choices instead of the folds. A first map is learned from 2,000 of
+    the other rows. Stochastic gradient (Adam with one scale for all entries) continues with all n
+    of these other rows, in up to 5 rounds: with the penalty of the first map, then a third of it,
+    and so on, until the held-out loss rises. With a given `alpha`, and for encodings after the
+    first, there is one round. A round has 300 max(1, n / 10000)^(1/4) steps, each of which draws
+    max(4096, sqrt(250 n)) rows and predicts 256 of them from the rest. Finally the held-out rows
+    determine the shares, half a round of steps uses all rows, and all rows vote.
 
     Cost: O(s^2 m + s r m) for an iteration of each member, with s rows, at most 2,000, and r
     encoded features; up to 12 iterations for each of up to 7 penalties of each encoding. With more
@@ -863,7 +866,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         sample_weight : array of shape (n,), default=None
             Nonnegative weights of the rows, relative to each other, in the likelihood and in the
             vote; multiplied by `class_weight`. Rows of weight 0 are left out. The encoding ignores
-            weights.
+            weights, except that the frequency of a category with many values is weighted.
 
         Returns
         -------
@@ -874,7 +877,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Learn the classes and their weights.
 
-        Returns indicators of the classes, (n, n_classes), and the class code of each row.
+        Return indicators of the classes, (n, n_classes), and the class code of each row.
         """
         self.classes_, codes = encode_labels(y)
         check_shared_labels(codes)
@@ -910,8 +913,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     def predict_set(
         self, X: Any, coverage: float = 0.9, *, by_class: bool = False, allow_empty: bool = False
     ) -> np.ndarray:
-        """Predict a set of labels for every row, which contains the true label with a given
-        probability.
+        """Predict a set of labels for every row that contains its label with a given probability.
 
         Parameters
         ----------
@@ -923,7 +925,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
             `coverage / (1 - coverage)` held-out rows is in all sets.
         allow_empty : bool, default=False
             Whether a set may be empty, if no label is likely enough. Otherwise every set contains
-            the most probable label, so the coverage is higher if the accuracy is.
+            the most probable label, so the coverage is higher than requested if the accuracy is.
 
         Returns
         -------
@@ -933,17 +935,17 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
         Notes
         -----
-        Split-conformal sets with the score 1 - p_c [1]_, but 0 for the most probable label: the
-        smallest sets of their coverage that are never empty. The threshold is the score of rank
-        ceil((n + 1) coverage) among the scores of the n held-out rows for their true labels,
-        counted by weights (`sample_weight`, `class_weight`) if `fit` had some. With too few rows,
-        all labels are in all sets.
+        These are split-conformal sets with the score 1 - p_c [1]_, but 0 for the most probable
+        label: the smallest sets of their coverage that are never empty. The threshold is the score
+        of rank ceil((n + 1) coverage) among the scores of the n held-out rows for their true
+        labels, counted by weights (`sample_weight`, `class_weight`) if `fit` had any. With too few
+        rows, all labels are in all sets.
 
         The coverage is guaranteed on average over all rows exchangeable with the training rows, not
         for each row, nor after a shift (see `drift`). It is approximate. The held-out rows also
         chose penalty and temperature, which makes sets slightly too small. They were predicted by
         the votes of one member (with more than 2,000 rows: by a map that had not learned from
-        them), which had fewer rows than the votes for new rows; this makes sets too large.
+        them), with fewer voting rows than new rows have; this makes sets too large.
 
         References
         ----------
@@ -964,7 +966,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 class NCARegressor(RegressorMixin, TablePredictor):
     """Neighbourhood Components Analysis for tables: nearest neighbours that predict real numbers.
 
-    It is `NCAClassifier` with the leave-one-out error of the weighted mean, the loss of kernel
+    This is `NCAClassifier` with the leave-one-out error of the weighted mean, the loss of kernel
     regression [1]_, instead of the log-likelihood:
 
         1/n sum_i (y_i - y^_i)^2 / var(y),    y^_i = sum_j p_ij y_j,
@@ -1000,9 +1002,10 @@ class NCARegressor(RegressorMixin, TablePredictor):
     -----
     In the space of each encoding, the mixture has an additional expert, a local line: a ridge
     regression on the nearest 150 rows along the 10 principal directions of the space, with weights
-    exp(-d^2 / (c T)) at the best temperature T. The held-out rows choose c among 1, 2 and 5 and the
-    ridge among 0.1 and 1. The shares of all experts minimize the held-out squared error, and small
-    ones are dropped, as for classes. Predictions never leave the range of the known numbers.
+    exp(-d^2 / (c T)) at the best temperature T. The held-out rows choose c among 1, 2 and 5, and
+    the ridge penalty among 0.1 and 1. The shares of all experts minimize the held-out squared
+    error, and small shares are set to 0, as for classes. Predictions never leave the range of the
+    known numbers.
 
     Cost: that of `NCAClassifier`.
 
@@ -1043,7 +1046,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
         return self._fit(X, y, sample_weight)
 
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the standardized numbers, (n, 1), and one class for all rows."""
+        """Return the standardized numbers, (n, 1), and class code 0 for all rows."""
         refuse_unfit_targets(y, self)
         y = column_or_1d(
             check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
@@ -1052,7 +1055,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
         return self._encode_targets(y), np.zeros(len(y), dtype=int)
 
     def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
-        """Return the standardized numbers, and store their mean and unit for `_decode_votes`."""
+        """Return the standardized numbers; store their mean and unit for `_decode_votes`."""
         self._centre, self._unit = targets.mean(), targets.std()
         return ((targets - self._centre) / self._unit)[:, None]
 
@@ -1103,17 +1106,17 @@ class NCARegressor(RegressorMixin, TablePredictor):
         prediction by the training rows outside its fold [2]_, not to `predict`: that is a mean,
         which a few huge numbers may move farther than the errors, even out of an interval. The
         errors have the weights exp(-d^2 / b^2), where d is the distance in the learned space, and b
-        that of the held-out row of a rank from 15 to 240, or equal weights; the held-out pinball
-        loss chooses. The quantiles are calibrated [1]_: of n held-out rows, each with the errors of
-        the others, at most floor((n + 1) q) lie below a quantile q < 1/2, and at least ceil((n + 1)
-        q) do not lie above one of q >= 1/2. With fewer than 1 / q - 1 rows, a lower quantile is
-        minus infinity; likewise for an upper one.
+        the distance of the held-out row of a rank from 15 to 240, or equal weights; the held-out
+        pinball loss chooses. The quantiles are calibrated [1]_: of n held-out rows, each with the
+        errors of the others, at most floor((n + 1) q) lie below a quantile q < 1/2, and at least
+        ceil((n + 1) q) do not lie above a quantile q >= 1/2. With fewer than 1 / q - 1 rows, a
+        lower quantile is minus infinity; with fewer than 1 / (1 - q) - 1, an upper one is infinity.
 
         The coverage is guaranteed on average over all rows exchangeable with the training rows, not
         for each row, nor after a shift (see `drift`). It is approximate: the held-out rows also
         chose penalty, temperature and b, and their errors are those of one member (with more than
         2,000 rows: of a map that had not learned from them), while new rows are predicted in the
-        final space. All of this accounts for the `sample_weight` of `fit`.
+        final space. The `sample_weight` of `fit` is taken into account throughout.
 
         Cost: O((n + n_held_out) n_held_out (m + k + log(n_held_out))), with n_held_out at most
         about 2,000, and a prediction for each fold.

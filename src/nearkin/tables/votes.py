@@ -1,6 +1,6 @@
 """Prediction from embedded rows: votes of all at some temperature and, for numbers, local lines.
 
-Held-out rows choose among them.
+Held-out rows determine how these are mixed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ DISTANCES = ("auto", "squared", "plain")
 NEAREST, DIRECTIONS = 150, 10  # for local lines
 # a tile fits into the L2 cache of a core, and is large enough for an efficient matrix product
 TILE_COLUMNS = 1024
-MANY_VOTERS, NEAREST_VOTERS = 50_000, 200
-SEARCHED_AT_ONCE = 8192  # rows that 256 queries are compared with at a time
-# of local lines: spreads relative to the temperature, and ridge penalties
+MANY_VOTERS, NEAREST_VOTERS = 50_000, 200  # if there are more rows, so many vote
+SEARCHED_AT_ONCE = 8192  # entries counted per query, so that 256 queries are searched at a time
+# for local lines: spreads relative to the temperature, and ridge penalties
 WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
-# of a mixture: temperatures of its votes, steps of the search for shares, smallest share kept
+# for a mixture: temperatures of its votes, steps of the search for shares, smallest share kept
 MIXED_TEMPERATURES = (0.025, 0.1, 0.4, 1.6)
 EM_STEPS, SMALLEST_SHARE = 100, 0.04
 
@@ -40,8 +40,9 @@ Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 
 @dataclass(frozen=True)
 class SoftVote:
-    """Prediction by all rows, with weights `exp(-d^2 / T)` or, for plain distance, `exp(-2 d /
-    sqrt(T))`.
+    """Prediction by all rows, weighted by distance.
+
+    The weights are `exp(-d^2 / T)` or, for plain distance, `exp(-2 d / sqrt(T))`.
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class SoftVote:
     ) -> np.ndarray:
         """Return `sum_j p_j y_j` for embedded queries, float64 of shape (n_queries, q).
 
-        If weights are given, they multiply p_j.
+        p_j is proportional to the weight of the distance, times the given weight of the row.
         """
         return vote_at_once([self], queries, Z, Y, weights)[0]
 
@@ -111,7 +112,7 @@ def vote_at_once(
         width = max(SEARCHED_AT_ONCE, NEAREST_VOTERS * with_ones.shape[1])
         parallel_map(add_nearest, row_blocks(len(Q), width), len(Q) * len(Z))
         return out
-    # (Q, 1, |q|^2) and (-2Z, |z|^2, 1)', whose product holds the squared distances
+    # (Q, 1, |q|^2) and (-2 Z, |z|^2, 1)', whose product contains the squared distances
     Q2, Z2 = (np.sum(rows * rows, axis=1, keepdims=True) for rows in (Q, Z))
     Q = np.hstack([Q, np.ones_like(Q2), Q2])
     Z = np.hstack([-2 * Z, Z2, np.ones_like(Z2)]).T
@@ -141,14 +142,14 @@ def vote_at_once(
 class LocalLines:
     """A line for each query, fitted to its nearest rows with the weights `exp(-d^2 / spread)`.
 
-    The slope, along the 10 principal directions of all rows, is a ridge regression on the nearest
-    150 rows.
+    The slope along the 10 principal directions of all rows is found by ridge regression on the
+    nearest 150 rows.
 
     Attributes
     ----------
     spread : float
     ridge : float
-        In units of the mean variance along the directions.
+        The ridge penalty, in units of the mean variance along the directions.
     """
 
     spread: float
@@ -191,8 +192,8 @@ def lines_at_once(
             if weights is not None:
                 p *= weights[near][:, :, None]
             p /= p.sum(axis=1, keepdims=True)
-            # ridge regressions of Y on B, both centred at their weighted means; at the query, B is
-            # 0
+            # ridge regressions of Y on B, both centred at their weighted means; `along` is 0 at the
+            # query
             origin = np.sum(p * along, axis=1, keepdims=True)
             centre = np.sum(p * Y[near], axis=1, keepdims=True)
             B = along - origin
@@ -218,7 +219,7 @@ class Expert:
     axes : (int, int)
         The first axis, and one past the last.
     share : float
-        Of a prediction.
+        The share of the expert in a prediction.
     """
 
     predictor: SoftVote | LocalLines
@@ -231,7 +232,7 @@ class Expert:
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the prediction along these axes."""
+        """Return the prediction along the axes of the expert."""
         own = slice(*self.axes)
         return self.predictor.predict(queries[:, own], Z[:, own], Y, weights)
 
@@ -245,7 +246,7 @@ class Mixture:
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the experts' predictions, averaged with their shares, (n_queries, q)."""
+        """Return the experts' predictions, weighted by their shares, (n_queries, q)."""
         total = np.zeros((len(queries), Y.shape[1]))
         votes = defaultdict[tuple[int, int], dict[SoftVote, float]](dict)
         for expert in self.experts:
@@ -272,7 +273,7 @@ class Mixture:
 
     @property
     def largest(self) -> SoftVote:
-        """Return the vote with the largest share; for lines alone, the vote that they approach."""
+        """Return the vote with the largest share; for local lines alone, one at temperature 1."""
         shares = {
             one.predictor: one.share for one in self.experts if isinstance(one.predictor, SoftVote)
         }
@@ -285,9 +286,9 @@ class Mixture:
 
 
 def mixture_from(state: dict[str, Any], n_axes: int) -> Mixture:
-    """Return the mixture from its `dataclasses.asdict`; raise an error if invalid.
+    """Return a mixture from its `dataclasses.asdict`; raise an error if it is invalid.
 
-    Up to version 0.2 there was one map, with a vote or a vote and local lines along all `n_axes`.
+    Up to version 0.2 there was one map, with a vote and possibly local lines along all `n_axes`.
     """
     if "experts" in state:
         return Mixture(tuple(_expert(**expert) for expert in state["experts"]))
@@ -314,12 +315,12 @@ class HeldOut:
     Attributes
     ----------
     parts : list of (queries, Z, Y, weights)
-        Some of the rows, and those that vote for them: the arguments of `predict`.
+        Some of the held-out rows, and the rows that vote for them: the arguments of `predict`.
     Y : ndarray of shape (n_held_out, q)
-        Their targets.
+        The targets of all held-out rows.
     loss : squared_error or log_loss
     weights : ndarray of shape (n_held_out,) or None
-        Of their losses.
+        The weights of their losses.
     """
 
     parts: Sequence[Part]
@@ -328,7 +329,7 @@ class HeldOut:
     weights: np.ndarray | None = None
 
     def predict(self, vote: Any) -> np.ndarray:
-        """Return the predictions of a vote or of lines for the rows, part by part."""
+        """Return the predictions of a vote or of local lines for the rows, part after part."""
         return np.concatenate([vote.predict(*part) for part in self.parts])
 
     def losses(self, predicted: np.ndarray) -> np.ndarray:
@@ -337,9 +338,9 @@ class HeldOut:
         return losses if self.weights is None else losses * self.weights / self.weights.mean()
 
     def best_vote(self, guess: float = 0.4) -> tuple[float, SoftVote]:
-        """Return the lowest mean loss of votes by squared distances, and its vote.
+        """Return the lowest mean loss of votes by squared distances, and the vote that has it.
 
-        The temperature is searched downhill from a start.
+        The temperature is searched downhill from a guess.
         """
         losses: dict[int, float] = {}
 
@@ -364,10 +365,10 @@ class Prediction(NamedTuple):
 
 
 def experts(held_out: HeldOut, distance: str, temperature: float) -> list[Prediction]:
-    """Return the experts that may be mixed.
+    """Return the experts that may be mixed, with their predictions for the held-out rows.
 
     These are votes at some temperatures, by the given distance or both, and for numbers the best
-    local lines, with spreads relative to the temperature.
+    local lines, with spreads relative to `temperature`.
     """
     tried = DISTANCES[1:] if distance == "auto" else (distance,)
     votes = [SoftVote(T, name) for name in tried for T in MIXED_TEMPERATURES]
@@ -386,8 +387,8 @@ def mixed(
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the best mixture of experts in the spaces of some maps.
 
-    Returns its prediction for the held-out rows, (n_held_out, q), and the shares of the experts of
-    each map.
+    It is given by its prediction for the held-out rows, (n_held_out, q), and by the shares of the
+    experts of each map.
     """
     predicted = np.array([expert.values for experts in of_maps for expert in experts])
     shares = mixture_shares(predicted, held_out)
@@ -396,12 +397,11 @@ def mixed(
 
 
 def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
-    """Return shares s >= 0 of experts, with sum 1, that give a low held-out loss of `sum_k s_k
-    f_k`.
+    """Return shares s of experts for which the mixture `sum_k s_k f_k` has a low held-out loss.
 
-    Shares below 0.04 are set to 0. For classes, expectation maximization of the likelihood is
-    stopped after 100 steps from equal shares, which overfits less than the maximum. For numbers, it
-    is a least-squares problem.
+    They are nonnegative, and sum to 1; shares below 0.04 are set to 0. For classes, expectation
+    maximization of the likelihood is stopped after 100 steps from equal shares, which overfits less
+    than the maximum. For numbers, this is a least-squares problem.
 
     Parameters
     ----------
@@ -413,8 +413,8 @@ def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
         root = np.sqrt(weights / weights.sum())[:, None]
         errors = ((predicted - held_out.Y) * root).reshape(len(predicted), -1)
         # With sum(s) = 1, the error of the mixture is the mixture of the errors. An additional row
-        # keeps the sum from 0. Its weight changes the sum, but no ratio of shares: the squared
-        # error is homogeneous in them.
+        # keeps the sum away from 0. The weight of this row changes the sum, but no ratio of shares,
+        # since the squared error is homogeneous in the shares.
         firm = np.linalg.norm(errors) or 1.0
         system = np.vstack([errors.T, np.full(len(errors), firm)])
         shares = nnls(system, np.append(np.zeros(errors.shape[1]), firm))[0]

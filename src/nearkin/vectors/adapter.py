@@ -43,10 +43,9 @@ from .start import CHOICE_ITER, STARTS, choose_start, plda, start_map
 
 
 class UnitEmbedding(Embedding):
-    """An affine map of rows of unit length to rows of unit length, `Z ~ X/||X|| components_.T +
-    bias_`.
+    """An affine map from rows of unit length to rows of unit length.
 
-    Abstract.
+    Z is `X/||X|| components_.T + bias_`, scaled to unit length. Abstract.
     """
 
     components_: np.ndarray
@@ -110,25 +109,28 @@ def check_directions(Z: np.ndarray, name: str) -> None:
 # documents.
 #
 # Each kind holds items with indices from 0, and at least one query with a relevant candidate. It
-# computes the scatter of rows that belong together, and compares some of its items at a time. If
-# the candidates `are_fixed`, only queries are mapped. Rows are of unit length, except for the mean
-# that is subtracted.
+# computes the covariance of rows that belong together, and compares some of its items at a time. If
+# the candidates `are_fixed`, only queries are mapped. Rows had unit length before the mean was
+# subtracted.
 
 # rows per label in a batch: with many labels, each row should still have others of its own
 TOGETHER = 8
-# documents compared with the queries of a batch, if fewer are relevant
+# documents compared with the queries of a batch, unless more are relevant
 CANDIDATES = 2048
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Rows with labels; the relevance of two rows is |both| / |either| of their labels.
+    """Rows with labels.
+
+    The relevance of two rows to each other is the share of their labels that they have in common,
+    `|both| / |either|`.
 
     Attributes
     ----------
     X : array of shape (n, p)
     Y : csr_array of shape (n, n_labels)
-        1 for the labels of every row, at least one per row.
+        1 for each label of a row; at least one per row.
     are_fixed : bool
     weights : array of shape (n,) or None
         Number of copies that each row represents, greater than 0; only the ratios matter.
@@ -160,7 +162,7 @@ class Labelled:
         return total_scatter((X - means[codes]).astype(X.dtype), w) / dof
 
     def order(self, rng: np.random.Generator) -> np.ndarray:
-        """Return the rows shuffled in groups of eight rows of the same label."""
+        """Return the rows shuffled, in groups of up to eight rows with the same label."""
         rows = rng.permutation(len(self))
         label = self._label[rows]
         rows = rows[np.argsort(label, kind="stable")]
@@ -207,7 +209,8 @@ class Paired:
     """Graded pairs of rows.
 
     Rows of a batch that do not form a known pair are not relevant to each other. If two rows were
-    judged not to belong together, each is a candidate of the other in every batch.
+    judged not to belong together, each is a candidate of the other in every batch that contains the
+    other (at most 2,048 such candidates per batch, drawn at random).
 
     Attributes
     ----------
@@ -246,8 +249,9 @@ class Paired:
         return csr_array((np.ones(len(left)), (left, right)), shape=(n, n))
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return some pairs, with their rows and, for each row, those judged unlike it as
-        candidates.
+        """Return the rows of some pairs, with these and the rows judged unlike them as candidates.
+
+        Rows judged unlike a row are candidates of this row only.
         """
         rows = np.unique(self.pairs[items])
         W, U = self._graded[rows], self._unlike[rows]
@@ -295,8 +299,8 @@ class Judged:
     """Queries and graded documents; documents without a judgement are not relevant.
 
     In every batch, the relevant documents of its queries are candidates of all these queries.
-    Documents judged not relevant to a query are candidates of this query only, since others might
-    find them relevant.
+    Documents judged not relevant to a query are candidates of this query (at most 2,048 per batch,
+    drawn at random), but unless they are sampled, not of others, to which they might be relevant.
 
     Attributes
     ----------
@@ -483,7 +487,7 @@ def relevance_matrix(relevance: Any, shape: tuple[int, int]) -> csr_array:
 
 
 def check_grades(y: Any, n_pairs: int) -> np.ndarray:
-    """Return the grades of the pairs, at least 0; None for 1 each."""
+    """Return the grades of the pairs, at least 0; 1 each if y is None."""
     if y is None:
         return np.ones(n_pairs)
     refuse_words(y, "y")
@@ -504,7 +508,7 @@ def check_grades(y: Any, n_pairs: int) -> np.ndarray:
 BATCH = 512  # rows, pairs, triplets or queries per step
 FEWEST_STEPS = 5  # per iteration
 PASSES, ENOUGH_STEPS = 20, 10_000  # fewer passes if these would take more steps
-FIRST_STEP = 0.1  # of the norm of the map
+FIRST_STEP = 0.1  # relative to the norm of the map
 
 
 def check_parameters(adapter: Any) -> None:
@@ -610,9 +614,9 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         Weight of the penalty that keeps A close to its start; n is the number of labelled rows,
         relevant pairs, triplets, or queries.
     max_iter : int or None, default=None
-        Number of passes over these in batches of 512, each of at least five steps. None takes 20,
-        or fewer if 20 would take more than 10,000 steps (for n above 256,000). The step length
-        decreases to 0.
+        Number of passes over the n rows, pairs, triplets or queries, in batches of 512; a pass
+        takes at least five steps. None takes 20 passes, or fewer if 20 would take more than 10,000
+        steps (for n above 256,000). The step length decreases to 0.
     random_state : int, RandomState instance or None, default=0
         Seed of the batches (for n above 512), of the random start, and of the classes that "auto"
         holds out. The same data and seed give the same map.
@@ -629,9 +633,11 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     start_ : str
         The start used.
     quantizer_ : Int8Quantizer, BinaryQuantizer or None
-    n_iter_, loss_curve_
-        The number of passes, and the mean of loss plus penalty over the batches of every pass,
-        preceded by that of the first batch.
+    n_iter_ : int
+        The number of passes.
+    loss_curve_ : array of shape (n_iter_ + 1,)
+        The mean of loss plus penalty over the batches of every pass, preceded by that of the first
+        batch.
 
     See Also
     --------
@@ -702,7 +708,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             Embeddings; sparse X is made dense.
         y : array of shape (n,), or of shape (n, n_labels)
             A label for every row; -1, None or NaN for unlabelled rows. Or, if rows may have any
-            number of labels, a dense or sparse matrix of 0 and 1 as from scikit-learn's
+            number of labels, a dense or sparse matrix of 0 and 1, as from scikit-learn's
             `MultiLabelBinarizer`. Rows with several labels are relevant to each other by the share
             of labels in common, `|both| / |either|`.
         sample_weight : array of shape (n,), default=None
@@ -753,7 +759,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         X : array of shape (n, p) or (n_pairs, 2, p)
             Rows; or, without `pairs`, the two rows of each pair, of which equal ones are merged. In
             the second case y may come second: `fit_pairs(X, y)`.
-        pairs : int array of shape (n_pairs, 2)
+        pairs : int array of shape (n_pairs, 2), default=None
             Indices of two rows each. Each row of a pair serves as a query, with the other as a
             candidate.
         y : array of shape (n_pairs,), default=None
@@ -761,7 +767,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             for pairs that do not. The grades of a row's pairs count relative to each other. Rows of
             a batch that do not form a known pair count as unrelated. If a row was judged not to
             belong to another one, it is a candidate of that row in every batch that contains a
-            relevant pair of that row.
+            relevant pair of that row (at most 2,048 such candidates per batch, drawn at random).
 
         Returns
         -------
@@ -781,15 +787,14 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     @with_callbacks
     def fit_triplets(self, X: Any, triplets: Any = None) -> Self:
-        """Learn the map from triplets: the first row is more similar to the second than to the
-        third.
+        """Learn the map from triplets, whose first row is closer to the second than to the third.
 
         Parameters
         ----------
         X : array of shape (n, p) or (n_triplets, 3, p)
             Rows; or, without `triplets`, the three rows of each triplet, of which equal ones are
             merged.
-        triplets : int array of shape (n_triplets, 3)
+        triplets : int array of shape (n_triplets, 3), default=None
             Row indices. With side="query" the first is the query.
 
         Returns
@@ -815,9 +820,10 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             Index of the query, index of the document, and relevance (default: 1); or a sparse
             matrix of shape (n_queries, n_documents). The grades of a query count relative to each
             other, as the target distribution of its p_ij. Documents with a grade of at most 0, such
-            as a stored 0 of a sparse matrix, are judged not relevant: they are always candidates of
-            their query, while documents without a judgement are sampled for every batch if there
-            are more than 2,048 documents. Queries without a relevant document are ignored.
+            as a stored 0 of a sparse matrix, are judged not relevant: they are candidates of their
+            query in every batch (at most 2,048 per batch, drawn at random), while documents without
+            a judgement are sampled for every batch if there are more than 2,048 documents. Queries
+            without a relevant document are ignored.
 
         Returns
         -------

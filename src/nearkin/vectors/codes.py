@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 from .._blocks import blas_in_one_thread
 from ..linalg import svd
 
-LARGEST = 127  # of a code in int8
+LARGEST = 127  # absolute value of a code in int8
 # Quantile of the absolute coordinates that becomes the largest code; larger ones are clipped.
 KEPT = 0.999
 ITQ_ROWS = 5_000
@@ -57,10 +57,10 @@ class Int8Quantizer:
 
 @dataclass(frozen=True)
 class BinaryQuantizer:
-    """Signs of the coordinates, eight per byte, after a rotation that preserves most
-    (`itq_rotation`).
+    """Signs of the coordinates, eight per byte.
 
-    The Hamming distance of two codes orders rows like the cosine of their signs.
+    The map is first rotated so that signs preserve as much as possible (`itq_rotation`). The
+    Hamming distance of two codes orders rows like the cosine of their signs.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def orthogonal_procrustes(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def itq_rotation(Z: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-    """Return the rotation R (m, m) of rows (n, m) that their signs approximate best.
+    """Return the rotation R (m, m) of rows (n, m) after which their signs approximate them best.
 
     This is ITQ (Gong and Lazebnik 2011). A rotation does not change the cosines of the rows.
     Starting from a random rotation, ITQ alternates between the signs B of the rotated rows and the

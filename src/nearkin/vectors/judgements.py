@@ -122,11 +122,11 @@ class Judgements(ABC):
 
     @abstractmethod
     def gains(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """Return the relevance of documents (q, k) to queries, both given by index, (q, k)."""
+        """Return the relevance of documents (q, k) to queries (q,), by index, (q, k)."""
 
     @abstractmethod
     def relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """Return which documents are relevant to which query, (q, d), both given by index."""
+        """Return which documents (d,) are relevant to which queries (q,), by index, (q, d)."""
 
     @abstractmethod
     def best_gains(
@@ -144,7 +144,7 @@ class Judgements(ABC):
 
     @abstractmethod
     def units(self, part: str) -> np.ndarray:
-        """Return for every query its group of dependent queries in a part."""
+        """Return the group of dependent queries to which each query belongs in a part."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class Labels(Judgements):
 
     @property
     def can_be_fitted(self) -> bool:
-        """Return whether there are two classes, and two distinct rows of one class."""
+        """Return whether there are two classes, two rows of one class, and over four groups."""
         sizes = np.bincount(self.y + 1)[1:]
         return len(sizes) > 1 and sizes.max() > 1 and len(np.unique(self.groups)) > FOLDS
 
@@ -306,8 +306,8 @@ class Relevance(Judgements):
     def some(self, queries: np.ndarray) -> Self:
         """Return the judgements of some queries.
 
-        For pairs, all rows are kept, but not the judgements that involve another row with a
-        relevant one.
+        For pairs, all rows are kept, but a judgement is dropped if it involves a row that has a
+        relevant one and is not among `queries`.
         """
         if not self.own_rows:
             groups = np.unique(self.groups[queries], return_inverse=True)[1]
@@ -370,7 +370,7 @@ def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[st
 def ranked_by(vectors: Vectors, split: Split, judgements: Judgements) -> np.ndarray:
     """Return the indices of the documents that the held-out queries of a split rank first.
 
-    A query that is itself a candidate is not returned.
+    A query that is itself a candidate is left out of its own ranking.
     """
     ranked = split.candidates[vectors.ranked(DEPTH + judgements.own_rows)]
     if judgements.own_rows:

@@ -49,7 +49,8 @@ from .judgements import (
 # Scores of the best candidates of held-out queries, correct or not.
 
 CONFIDENCE = 0.95  # one-sided, of the bound on a precision
-STARTS = np.array([1, 3 / 4, 1 / 2, 1 / 4])  # of the matches: where tests of a precision start
+# shares of the answerable queries at whose scores the tests of a precision start
+STARTS = np.array([1, 3 / 4, 1 / 2, 1 / 4])
 THRESHOLDS = 200  # candidate thresholds: quantiles of the scores
 FEWEST_ACCEPTED = 20  # fewest queries above a threshold from which its precision is estimated
 NO_RULES = (
@@ -106,8 +107,7 @@ class Calibration:
 
     @classmethod
     def fitted(cls, matches: ScoredMatches) -> Self:
-        """Return the logistic function, or isotonic regression if that has a smaller held-out log
-        loss.
+        """Return a logistic function or isotonic regression, by the smaller held-out log loss.
 
         Groups of dependent queries are held out together.
         """
@@ -127,8 +127,8 @@ class Calibration:
 
     @classmethod
     def _logistic(cls, matches: ScoredMatches, rows: np.ndarray) -> Self:
-        # One correct and one wrong match are added at either end: no match is certain, even if all
-        # matches of the rows are correct.
+        # A correct match is added at the highest score, and a wrong one at the lowest: no match is
+        # certain, even if all matches of the rows are correct.
         s = matches.scores[rows]
         scores = np.append(s, [s.max(), s.min()])
         right = np.append(matches.right[rows], [True, False])
@@ -198,10 +198,10 @@ class PrecisionCurve:
     only passes if the first one tested below t* passes, at most with the error probability of all
     starts above t*, or one of the starts below t*, with its own. Thresholds are quantiles of the
     scores, so the number of accepted queries is fixed in advance, not the score. Given the number
-    of queries above t*, these are wrong with probability 1 - pi, independently of each other, and
-    those between with a larger probability. The number of errors is thus at least binomial, and
-    each test is as valid as that of a fixed threshold. This assumes that the precision, once below
-    pi, does not rise again as more matches are accepted.
+    of queries above t*, their matches are wrong with probability 1 - pi, independently of each
+    other, and matches between the threshold and t* with a larger probability. The number of errors
+    is thus at least binomial, and each test is as valid as that of a fixed threshold. This assumes
+    that the precision, once below pi, does not rise again as more matches are accepted.
 
     Attributes
     ----------
@@ -282,16 +282,16 @@ def fallback_bound(pointwise: np.ndarray, starts: np.ndarray) -> np.ndarray:
 def precision_bound(
     matches: ScoredMatches, accepted: np.ndarray, confidence: Any = CONFIDENCE
 ) -> tuple[float, Any]:
-    """Return the share of correct matches among accepted ones, and its one-sided lower bound: an
-    array for an array of confidences.
+    """Return the share of correct matches among accepted ones, and its one-sided lower bound.
 
-    The bound holds for accepted matches that were not chosen by it. The share P = sum w r / sum w
-    of G groups of queries has the variance `G/(G - 1) sum_groups (sum w (r - P))^2 / (sum w)^2`.
-    The bound is that of Clopper and Pearson for the effective number of matches, `P (1 - P) /
-    variance` (at most their actual number), times a factor for the G - 1 degrees of freedom (Korn
-    and Graubard, Survey Methodology 24, 1998). Since a few groups without an error do not show that
-    there is none, the variance is at least that with one more group of mean size, half of it wrong.
-    With few matches, or if all are wrong, the bound is 0.
+    For an array of confidences, the bound is an array. It holds for accepted matches that were not
+    chosen by it. The share P = sum w r / sum w of G groups of queries has the variance `G/(G - 1)
+    sum_groups (sum w (r - P))^2 / (sum w)^2`. The bound is that of Clopper and Pearson for the
+    effective number of matches, `P (1 - P) / variance` (at most their actual number), times a
+    factor for the G - 1 degrees of freedom (Korn and Graubard, Survey Methodology 24, 1998). Since
+    a few groups without an error do not show that there is none, the variance is at least that with
+    one more group of mean size, half of it wrong. With few matches, a single group, or only wrong
+    matches, the bound is 0.
     """
     rows = np.flatnonzero(accepted & (matches.weights > 0))
     if not len(rows):
@@ -341,7 +341,7 @@ class Space:
 
     @classmethod
     def of(cls, Q: Any, C: Any, X: Any, Y: Any, metric: str) -> Self:
-        """Return the rows, scaled as the metric needs them."""
+        """Return the rows, scaled as the metric requires."""
         if metric == "cosine":
             Q, C, X, Y = map(unit_rows, (Q, C, X, Y))
         return cls(Q, C, X, Y, metric)
@@ -365,8 +365,8 @@ class Space:
         listed : int array of shape (q, k)
             Candidates, the most similar one first.
         S : array of shape (q, k)
-            Their similarities; -inf for rows that are not candidates. A list of only these gives
-            NaN.
+            Their similarities; -inf for rows that are not candidates. A list of only such rows
+            gives NaN.
         """
         X, Y = self.X[rows], self.Y[listed]
         if self.metric == "cosine":
@@ -451,7 +451,7 @@ class HeldOutLists:
         )
 
     def parts(self, expect: str) -> list[str]:
-        """Return the parts of the queries of "known" classes, of "new" ones, or "both".
+        """Return the names of the parts for the expected classes: "known", "new", or "both".
 
         Parts that are not defined by classes are always included.
         """
@@ -465,10 +465,11 @@ class HeldOutLists:
     def matches(
         self, coefficients: np.ndarray, unanswerable: float, parts: Sequence[str]
     ) -> ScoredMatches:
-        """Return the matches of some parts of the queries; a share of these has no answer.
+        """Return the matches of some parts of the queries.
 
-        Scores are linear combinations of the features. Queries without an answer are of classes not
-        seen in training, if such were held out, like queries whose class is missing from an index.
+        A share `unanswerable` of the queries has no answer. Scores are linear combinations of the
+        features. Queries without an answer are of classes not seen in training, if such were held
+        out, like queries whose class is missing from an index.
         """
         units = np.max([self.units[part] for part in parts], axis=0)
         without_answer = self.units.get(UNSEEN, units)
@@ -569,14 +570,15 @@ class MatchRules:
     def fitted(
         cls, lists: HeldOutLists, unanswerable: float, *, expect: str = "both", of_pairs: bool
     ) -> Self:
-        """Return the rules for the expected queries, of which a share has no answer."""
+        """Return the rules for the expected queries; a share `unanswerable` has no answer."""
         parts = lists.parts(expect)
         rule = partial(MatchRule.fitted, lists, unanswerable=unanswerable, of_pairs=of_pairs)
         return cls({part: rule([part]) for part in parts}, rule(parts))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the state as arrays, named such as "unseen classes/knots"; "/knots" for all
-        queries.
+        """Return the state as arrays.
+
+        Names are such as "unseen classes/knots", or "/knots" for the rule for all queries.
         """
         return {
             f"{part}/{name}": array
@@ -658,7 +660,7 @@ class Matcher(BaseEstimator):
     The estimator learns a space from some of the rows, and the others serve as queries, whose best
     candidates are correct or not. Over four splits every row is held out once. With eight classes
     or more, every class is also held out once, as one not seen in training. From the held-out
-    queries it derives
+    queries, the matcher derives
 
     * a calibrated probability, from the similarity of two rows or from the list that a search
       returns: isotonic regression or a logistic function, whichever has the smaller held-out log
@@ -697,9 +699,11 @@ class Matcher(BaseEstimator):
     ----------
     estimator_ : transformer or None
         The estimator, fitted to all rows.
+    metric_ : {"cosine", "euclidean"}
+        The metric used.
     pair_rules_, list_rules_ : MatchRules
         Rules for single pairs, and for the lists of a search. Not available after `fit_pairs` with
-        rows of both kinds of pairs.
+        pairs of both kinds, given as rows.
     threshold_ : float
         Pairs of at least this similarity are predicted to belong together. After `fit`, it is the
         similarity at which the probability is one half. For pairs of both kinds, see `fit_pairs`.
@@ -716,8 +720,9 @@ class Matcher(BaseEstimator):
     The confidence refers to the whole procedure: if the rows were drawn and a precision requested
     repeatedly, a wrong guarantee would be given in at most 5 % of all cases, including refusals.
     Among the guarantees that are *given*, more may be wrong. If hardly any threshold has the
-    precision, nearly all requests are refused, and the few that are not owe it to chance. No test
-    can exclude that. With `expect="both"`, the 5 % apply to known and to new classes separately.
+    precision, nearly all requests are refused, and the few that are granted owe it to chance. No
+    test can exclude that. With `expect="both"`, the 5 % apply to known and to new classes
+    separately.
 
     Calibrated probabilities do not affect the guarantee, since they do not change the order of
     matches. The score of a list does: its four coefficients are fitted to the same queries, which
@@ -799,7 +804,7 @@ class Matcher(BaseEstimator):
         If pairs are given as row indices, those that belong together are held out as queries and
         searched among all rows.
 
-        If they are given as rows, of both kinds, nothing is guaranteed about searches, and there is
+        If pairs of both kinds are given as rows, nothing is guaranteed about searches, and there is
         no probability. A quarter of the pairs is held out at a time, and compared under a metric
         learned from the others; `threshold_` has the largest accuracy on the held-out pairs. The
         final metric is learned from all pairs. Pairs that are connected by shared rows are held out
@@ -811,7 +816,7 @@ class Matcher(BaseEstimator):
         X : array of shape (n, p) or (n_pairs, 2, p)
             Rows; or, without `pairs`, the two rows of each pair. In the second case y may come
             second: `fit_pairs(X, y)`.
-        pairs : int array of shape (n_pairs, 2)
+        pairs : int array of shape (n_pairs, 2), default=None
             Indices of two rows each.
         y : array of shape (n_pairs,), default=None
             Grades; at most 0 for pairs that do not belong together. The default is 1.
@@ -907,8 +912,8 @@ class Matcher(BaseEstimator):
         index : array of shape (n, p), default=None
             None searches the queries among each other, e.g. for near duplicates.
         precision : float, default=0.95
-            Share of correct ones among the matches; see `threshold`. Queries whose best candidate
-            is not certain enough have no match.
+            Lower bound on the share of correct matches; see `threshold`. Queries whose best
+            candidate is not certain enough have no match.
 
         Returns
         -------
@@ -1155,9 +1160,7 @@ def linked_pairs(pairs: np.ndarray, n: int) -> np.ndarray:
 def best_threshold(
     similar: np.ndarray, scores: np.ndarray, strategy: str, min_rate: float | None, beta: float
 ) -> float:
-    """Return the score from which on pairs count as similar, for a strategy of
-    `calibrate_threshold`.
-    """
+    """Return the lowest score of a similar pair, by a strategy of `calibrate_threshold`."""
     if strategy == "f_beta":
         precision, recall, thresholds = precision_recall_curve(similar, scores)
         with np.errstate(invalid="ignore"):

@@ -64,11 +64,10 @@ class Sample:
         return Sample(self.X[rows], self.Y[rows], self.side, codes)
 
     def without_classes(self, rng: np.random.Generator) -> tuple[Sample, np.ndarray]:
-        """Return the rows with the labels of a random quarter of the classes hidden, and which
-        these are.
+        """Hide the labels of a random quarter of the classes.
 
-        With fewer than eight classes, none are hidden. The mask has a last entry, False, for rows
-        without a class.
+        Return the rows, and a mask of the hidden classes, whose last entry, False, is for rows
+        without a class. With fewer than eight classes, none are hidden.
         """
         assert self.codes is not None
         n_classes = self.codes.max() + 1
@@ -81,7 +80,7 @@ class Sample:
 
         Half of the rows are held out, at most 4,000; a quarter of these are queries. The documents
         are not used for learning either: documents of an index are rarely in a sample, and a map
-        fits those that are.
+        fits its own sample too well.
         """
         rows, n_held_out = rng.permutation(len(self)), min(len(self) // 2, MOST_HELD_OUT)
         queries, documents, fit = np.split(rows, [n_held_out // 4, n_held_out])
@@ -149,7 +148,7 @@ TRIED: dict[str, tuple[list[float], list[float]]] = {
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments from which all maps of a sample are solved, in the eigenvectors of the two scatters.
+    """Moments from which all maps of a sample are solved, in the eigenbases of the two scatters.
 
     Attributes
     ----------
@@ -224,7 +223,7 @@ class Moments:
         return self._turned(A), b
 
     def _turned(self, A: np.ndarray) -> np.ndarray:
-        """Return a map given in the eigenvectors as a map of the features."""
+        """Return a map given in the eigenbases as a map of the features."""
         return self.U @ A @ self.V.T
 
 
@@ -304,9 +303,10 @@ class Migration(UnitEmbedding):
     quarter of these are queries, the others documents. With few rows this is repeated. Without
     labels, the criterion is the share of the new model's three nearest documents among the three
     found, relative to embedding everything again. With labels, it is the share of the three found
-    that have the query's label, averaged over queries of classes whose labels are used for
-    learning, and of a quarter of the classes whose labels are not. Finally the map is learned from
-    all rows. With fewer than 80 rows, reverse=0, alpha=.1, label_weight=.3 are used.
+    that have the query's label, averaged over two parts: queries of classes whose labels are used
+    for learning, and queries of a quarter of the classes, whose labels are hidden. Finally the map
+    is learned from all rows. With fewer than 80 rows, reverse=0, alpha=.1, label_weight=.3 are
+    used.
 
     Labels help queries of classes in the sample and harm those of other classes, the more so the
     larger their weight.
@@ -432,6 +432,6 @@ class Migration(UnitEmbedding):
             if n_queries >= CHOICE_QUERIES:
                 break
         chosen = settings[int(np.argmax(scores))]
-        if self.alpha == "auto":  # of the scatter of more rows, the same penalty is a smaller part
+        if self.alpha == "auto":  # keeps the penalty: the scatter grows with the rows
             return chosen._replace(alpha=chosen.alpha * len(fit) / len(sample))
         return chosen

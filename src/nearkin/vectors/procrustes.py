@@ -29,11 +29,11 @@ def target_rows(y: Any) -> np.ndarray:
 
 
 class Procrustes(UnitEmbedding):
-    """The rotation that best maps one model's embeddings to another's, from a sample embedded by
-    both.
+    """The rotation that best maps one model's embeddings to another's.
 
-    Rows X (n, p) of the new model and Y (n, m) of the old one are scaled to unit length; x and y
-    are their means. A new row x_i becomes y + s R (x_i - x), scaled to unit length, where
+    It is learned from a sample embedded by both. Rows X (n, p) of the new model and Y (n, m) of the
+    old one are scaled to unit length; x and y are their means. A new row x_i becomes y + s R (x_i -
+    x), scaled to unit length, where
 
         R maximizes tr((Y - y)'(X - x) R'):    R = UV' for (Y - y)'(X - x) = U S V',
         s minimizes ||Y - y - s (X - x) R'||:  s = tr((Y - y)'(X - x) R') / ||(X - x) R'||^2
@@ -42,7 +42,7 @@ class Procrustes(UnitEmbedding):
     mean than those of the other.
 
     * m >= p: R has orthonormal columns and preserves all distances. Among all such R and all s > 0,
-      these minimize ||Y - y - s (X - x) R'||.
+      this pair minimizes ||Y - y - s (X - x) R'||.
     * m < p: R has orthonormal rows and projects. It is the first m rows of the rotation Q (p, p)
       that minimizes ||(Y - y, 0) - t (X - x) Q'||, where Y is padded with p - m columns of 0, for
       any t > 0: what R leaves out of X counts as an error. s is the best scale for this R. Another
@@ -68,7 +68,7 @@ class Procrustes(UnitEmbedding):
 
     Notes
     -----
-    A rotation needs few rows: some hundred already determine the directions in which they vary.
+    A rotation needs few rows: a few hundred already determine the directions in which they vary.
     Text that only the new model represents well gains nothing in the old space: measure the
     neighbours of held-out rows.
 

@@ -10,7 +10,7 @@ from .._blocks import unit_rows
 from ..neighbors import EXACT
 
 DEPTH = 100  # ranks that are scored
-RESCORED = 10  # candidates found by codes per rank, then ranked again
+RESCORED = 10  # candidates found by codes for every rank, before they are ranked again
 RETRIEVAL_SCORES = ("precision@1", "precision@10", "recall@100", "nDCG@10", "MAP", "MRR")
 
 
@@ -23,8 +23,8 @@ class Vectors:
     queries : array of shape (q, m)
     candidates : array of shape (c, m)
     codes : pair of arrays or None
-        Queries and candidates used to find the first candidates, which are then ranked again by the
-        vectors themselves.
+        Codes of queries and candidates, by which the first candidates are found; these are then
+        ranked again by the vectors themselves.
     """
 
     queries: np.ndarray
@@ -74,7 +74,7 @@ def retrieval_scores(
         log2(1 + r)` over the first ten ranks r, relative to that of the ideal order (Jarvelin and
         Kekalainen 2002); "MAP": the sum of the precisions at the ranks of relevant candidates,
         divided by their number; "MRR": 1 / rank of the first relevant candidate. For the last two,
-        ranks above 100 count 0. All scores are those of trec_eval.
+        ranks beyond 100 count as 0. All scores are those of trec_eval.
     """
     relevant = gains > 0
     discount = 1 / np.log2(np.arange(2, 12))

@@ -1,4 +1,4 @@
-"""The start of an embedding adapter: a map from labels, and what it adds for future classes."""
+"""The start of an embedding adapter: a map from labels, and what is added for future classes."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ UNKNOWN_SHARE = 0.5
 # to that of the map from labels, for a data-independent map relative to that of the rows.
 PCA_WEIGHT, REST_WEIGHT = 0.7, 0.5
 CHOICE_ROWS = 2000  # labelled rows on which a start is chosen, and as many unlabelled ones
-CHOICE_OF_CLASS = 25  # minimum number of rows per class, if it has so many
+CHOICE_OF_CLASS = 25  # minimum number of rows per class, if it has that many
 CHOICE_CLASSES = 4  # minimum number, of which one is held out at a time
 CHOICE_ITER = 8  # passes of the short fits
 
 
 def plda(S_t: np.ndarray, S_w: np.ndarray, m: int) -> np.ndarray:
-    """Return a map (m, p) of norm sqrt(m) by probabilistic LDA, from the total and within-class
-    covariance.
+    """Return a map (m, p) of norm sqrt(m) by probabilistic LDA.
 
-    The largest entry of each row is positive. If B has no positive eigenvalue, rows that belong
-    together are no closer than others, and all directions get equal weight.
+    S_t and S_w are the total and the within-class covariance. The largest entry of each row is
+    positive. If S_t - S_w / 2 has no positive eigenvalue, rows that belong together are no closer
+    than others, and all directions get equal weight.
     """
     variance = np.trace(S_w) or np.trace(S_t)
     found = ratio_trace(UNKNOWN_SHARE * S_w - S_t, S_w + variance / len(S_w) * np.eye(len(S_w)), m)
@@ -46,10 +46,10 @@ def plda(S_t: np.ndarray, S_w: np.ndarray, m: int) -> np.ndarray:
 def start_map(
     A: np.ndarray, S_t: np.ndarray, mean: np.ndarray, start: str, seed: int
 ) -> np.ndarray:
-    """Return the start A_0 of `EmbeddingAdapter`, (m, p): the map A of `plda` plus the part of
-    `start`.
+    """Return the start A_0 of `EmbeddingAdapter`, (m, p).
 
-    S_t is the covariance of rows of unit length, and `mean` their mean.
+    It is the map A of `plda`, plus what `start` adds. S_t is the covariance of rows of unit length,
+    and `mean` their mean.
     """
     m, p = A.shape
     if start == "plda":
@@ -100,10 +100,10 @@ def choose_start(
     -------
     str
         The candidates are principal components, no addition to the labels, and the data-independent
-        map that alone ranks rows of the same class higher. The start with the smallest regret is
-        taken: the distance to the best start, in the part (seen or unseen classes) where that is
+        map that by itself ranks rows of the same class higher. The start with the smallest regret
+        is taken: the distance to the best start, in the part (seen or unseen classes) where that is
         larger. With fewer than four classes none can be held out, and the data-independent map is
-        taken.
+        taken. If a split has too few rows, "plda" is taken.
     """
     rng = np.random.default_rng(seed)
     # classes are numbered by first occurrence, so their names do not matter
@@ -145,7 +145,7 @@ def choose_start(
 
 
 def least_regret(scores: np.ndarray) -> int:
-    """Return the row of scores (settings, parts) with the smallest regret.
+    """Return the index of the setting with the smallest regret, from scores (settings, parts).
 
     The regret is the largest distance to the best score of a part.
     """
@@ -153,7 +153,7 @@ def least_regret(scores: np.ndarray) -> int:
 
 
 def _sample(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return row indices, of some classes and without a class."""
+    """Return the indices of a sample of rows: of some classes, and without a class."""
     order = rng.permutation(len(y))
     known, unlabelled = order[y[order] >= 0], order[y[order] < 0]
     n_classes = int(y.max()) + 1
