@@ -635,7 +635,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     quantizer_ : Int8Quantizer, BinaryQuantizer or None
     n_iter_ : int
         The number of passes.
-    loss_curve_ : array of shape (n_iter_ + 1,)
+    loss_curve_ : array of shape (`n_iter_` + 1,)
         The mean of loss plus penalty over the batches of every pass, preceded by that of the first
         batch.
 
