@@ -41,7 +41,7 @@ for name, vote in votes.items():
     probabilities = vote.fit(Z_train[name], y_train).predict_proba(Z_test[name])
     p_own[name] = probabilities[y_test[:, None] == vote.classes_]
     print(
-        f"{name}: a held-out row has {vote.local_k(Z_test[name]).mean():.0f} neighbours in the mean"
+        f"{name}: a held-out row has {vote.local_k(Z_test[name]).mean():.0f} neighbours on average"
     )
 
 # %%
