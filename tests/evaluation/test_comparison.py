@@ -8,15 +8,17 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.decomposition import PCA
 from sklearn.model_selection import cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import nearkin
-from nearkin import DNE, LPP, NMMP, estimators
+from nearkin import DNE, LDE, LPP, NMMP, estimators
+from nearkin._validation import encode_labels
 from nearkin.evaluation import (
     CHOICE,
     RAW,
@@ -333,6 +335,26 @@ class TestProtocol:
         )
         comparison = quick(*hidden(), [mine])
         assert set(comparison["two settings"].dimension) <= {1, 2}
+
+    def test_what_rows_shared_by_methods_cannot_serve_is_fitted_as_it_is(self):
+        """A number of neighbours to be chosen, a search and an encoding of labels of its own."""
+
+        class Joined(LDE):
+            def _encode_labels(self, y):
+                return encode_labels(np.minimum(y, 1))
+
+        search = KNeighborsTransformer(algorithm="kd_tree")
+        mine = [
+            Method("auto", DNE(2, n_neighbors="auto")),
+            Method("searched", DNE(2, search=search)),
+            Method("joined", Joined()),
+        ]
+        X, y = load_iris(return_X_y=True)
+        fold = Fold(protocol_of(X, y), np.arange(0, len(y), 2), np.arange(1, len(y), 2))
+        for method in mine:
+            map_ = MapWithVote(method).fit(fold, {}).steps[-1][1]
+            alone = clone(method.estimator).fit(fold.prepared[0], fold.y)
+            np.testing.assert_allclose(map_.components_, alone.components_, atol=1e-12)
 
 
 class TestScores:

@@ -310,6 +310,17 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
 
     _encode_labels = staticmethod(encode_labels)
 
+    def takes_shared_rows(self) -> bool:
+        """Return whether `fit_rows(SharedRows(X, y))` learns the map of `fit(X, y)`, up to ties.
+
+        It does not if a number of neighbours is chosen on folds, or if the neighbours are searched
+        or the labels encoded in a way of its own.
+        """
+        automatic = [name for name in self._neighbor_counts if getattr(self, name) == "auto"]
+        exact = getattr(self, "search", "exact") == "exact"
+        encoded = type(self)._encode_labels is SpectralEmbedding._encode_labels
+        return exact and encoded and not automatic
+
     def _solves_in_span(self, n: int, p: int) -> bool:
         """Return whether the problem is solved in the span of the rows if p > n."""
         return True

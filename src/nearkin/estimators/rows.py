@@ -232,7 +232,8 @@ class SharedRows(Rows):
     Each graph, scatter and search is computed once. `method.fit_rows(SharedRows(X, y))` learns the
     map of `method.fit(X, y)` for every `SpectralEmbedding`, except that ties between equally near
     rows may be broken differently. Every label is a class, including -1, and no number of
-    neighbours may be "auto". All results are kept as long as the object exists.
+    neighbours may be "auto": `method.takes_shared_rows()` tells whether a method can. All results
+    are kept as long as the object exists.
 
     Parameters
     ----------

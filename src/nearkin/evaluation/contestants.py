@@ -189,13 +189,14 @@ class MapWithVote:
         start = time.perf_counter()
         learned, is_classes = fold.sample(method.most_rows), fold.protocol.task == CLASSIFICATION
         estimator, y = clone(method.estimator).set_params(**params), fold.y[learned]
+        shares_rows = isinstance(estimator, SpectralEmbedding) and estimator.takes_shared_rows()
         rows = fold.rows[learned]
         weights = fold.protocol.weights_of(np.append(rows, fold.others))
         if len(fold.others):
             none = np.full(len(fold.others), -1 if is_classes else np.nan)
             targets = np.append(y, none)
             fitted(estimator, fold.prepare(np.append(rows, fold.others)), targets, weights)
-        elif isinstance(estimator, SpectralEmbedding) and is_classes:
+        elif is_classes and shares_rows:
             estimator.fit_rows(fold.shared(learned))
         else:
             fitted(estimator, X[learned], y, weights)
