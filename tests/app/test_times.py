@@ -58,9 +58,34 @@ def test_missing_dates_and_columns_that_are_left_out(tmp_path):
 
 
 def test_too_little_to_tell(tmp_path):
-    rare = np.where(np.arange(N) < N - 20, "2024-01-01", "2024-01-02")
+    rare = np.where(np.arange(N) < N - 10, "2024-01-01", "2024-01-02")
     assert doubts(tmp_path, date=rare) == []
     assert doubts(tmp_path) == []
+
+
+def trend(n, seed):
+    """Return monthly counts that grow."""
+    rng = np.random.default_rng(seed)
+    months = pd.date_range("2010-01-01", periods=n, freq="MS")
+    count = 100 + 2 * np.arange(n) + rng.normal(0, 5, n)
+    return pd.DataFrame({"month": months.strftime("%Y-%m-%d"), "a": rng.normal(size=n), "y": count})
+
+
+@pytest.mark.parametrize("n", [60, 160])
+def test_few_rows_with_a_trend(tmp_path, n):
+    trend(n, 0).to_csv(tmp_path / "t.csv", index=False)
+    (doubt,) = time_doubts(read_table(str(tmp_path / "t.csv"), "y", task="regression"))
+    assert doubt.kind == "time"
+
+
+def test_of_rows_without_a_trend_few_are_doubted(tmp_path):
+    """At most one in a hundred are, whatever their number."""
+    found = []
+    for seed in range(15):
+        frame = trend(70, seed).assign(y=np.random.default_rng(seed).normal(size=70))
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        found += time_doubts(read_table(str(tmp_path / "t.csv"), "y", task="regression"))
+    assert len(found) <= 1
 
 
 def test_of_groups_that_are_given_nothing_is_said(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.impute import SimpleImputer
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -17,16 +17,20 @@ from .tables import Table
 # Names of numeric columns of times.
 TIME_NAMES = {"date", "datetime", "time", "timestamp", "year"}
 EARLIER = 0.7  # share of the rows
-MAX_ROWS, FEWEST_LATER = 5000, 50
-CLEARLY = 3  # standard errors
+FEWEST_ROWS, FEWEST_LATER = 60, 15
+MAX_ROWS = 1000  # all distances among these are sorted
+K = 10
+N_SPLITS, LEVEL = 99, 0.01
 
 
 def time_doubts(table: Table) -> list[Doubt]:
     """Return a doubt if k-NN predicts later rows from earlier ones clearly worse than random rows.
 
-    For comparison, as many random rows are predicted from the others, as by the folds. A column of
-    dates, or numbers named like a time, is required. With groups nothing is reported, since they
-    are kept on one side of a fold and random rows would show something else.
+    This is a permutation test. If the rows were exchangeable in time, the later ones would be a
+    random part of them; p is the share of the splits, that in time and 99 at random, with a mean
+    error as large as that of the split in time. A column of dates, or numbers named like a time, is
+    required. With groups nothing is reported, since they are kept on one side of a fold and random
+    rows would show something else.
     """
     found = _times(table)
     if found is None or table.groups is not None:
@@ -35,27 +39,27 @@ def time_doubts(table: Table) -> list[Doubt]:
     rng = np.random.default_rng(0)
     rows = rng.permutation(table.labelled)
     rows = rows[np.isfinite(times[rows])][:MAX_ROWS]
-    if not len(rows):
+    if len(rows) < FEWEST_ROWS:
         return []
     is_later = times[rows] > np.quantile(times[rows], EARLIER)
     n_later = np.count_nonzero(is_later)
     if n_later < FEWEST_LATER:
         return []
-    # the rows are in random order
-    drawn = _errors(table, rows[n_later:], rows[:n_later])
-    later = _errors(table, rows[~is_later], rows[is_later])
-    gap = later.mean() - drawn.mean()
-    if not gap > CLEARLY * np.sqrt((later.var() + drawn.var()) / n_later):
+    filled = SimpleImputer(strategy="median", keep_empty_features=True)
+    Z = make_pipeline(filled, StandardScaler()).fit_transform(table.X[rows])
+    nearest = NearestNeighbors(n_neighbors=len(rows) - 1).fit(Z).kneighbors(return_distance=False)
+    is_classes = table.task == CLASSIFICATION.name
+    y = table.y[rows]
+    y = np.unique(y.astype(str), return_inverse=True)[1] if is_classes else y.astype(float)
+    later = _error(nearest, y, is_later, is_classes)
+    random = [_error(nearest, y, rng.permutation(is_later), is_classes) for _ in range(N_SPLITS)]
+    if (1 + np.sum(np.array(random) >= later)) / (1 + N_SPLITS) > LEVEL:
         return []
-    if table.task == CLASSIFICATION.name:
-        figures = (
-            f"right in {1 - later.mean():.0%} of the later ones, but in {1 - drawn.mean():.0%} of"
-        )
+    drawn = np.mean(random)
+    if is_classes:
+        figures = f"right in {1 - later:.0%} of the later ones, but in {1 - drawn:.0%} of"
     else:
-        figures = (
-            f"off by {later.mean():.3g} on average for the later ones, but by {drawn.mean():.3g} "
-            "for"
-        )
+        figures = f"off by {later:.3g} on average for the later ones, but by {drawn:.3g} for"
     text = (
         f"rows are of different times (column {shown(name)}), and the folds shuffle them. k-NN "
         f"trained on the earliest {1 - n_later / len(rows):.0%} is {figures} as many drawn at "
@@ -78,12 +82,24 @@ def _times(table: Table) -> tuple[str, np.ndarray] | None:
     return None
 
 
-def _errors(table: Table, train: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """Return the errors of raw k-NN on some rows: 0 or 1, or the absolute error."""
-    is_classes = table.task == CLASSIFICATION.name
-    vote = (KNeighborsClassifier if is_classes else KNeighborsRegressor)(min(10, len(train)))
-    y = table.y.astype(str) if is_classes else table.y.astype(float)
-    filled = SimpleImputer(strategy="median", keep_empty_features=True)
-    model = make_pipeline(filled, StandardScaler(), vote).fit(table.X[train], y[train])
-    predicted = model.predict(table.X[test])
-    return (predicted != y[test]).astype(float) if is_classes else np.abs(predicted - y[test])
+def _error(nearest: np.ndarray, y: np.ndarray, held_out: np.ndarray, is_classes: bool) -> float:
+    """Return the mean error of k-NN for the held-out rows, by the vote of the others.
+
+    Parameters
+    ----------
+    nearest : ndarray of shape (n, n - 1)
+        For every row, all others, the nearest first.
+    y : ndarray of shape (n,)
+        Class codes, or numbers, whose error is the absolute one.
+    held_out : ndarray of shape (n,)
+        Whether a row is held out.
+    is_classes : bool
+    """
+    others = nearest[held_out]
+    votes = ~held_out[others]
+    order = np.argsort(~votes, axis=1, kind="stable")[:, :K]
+    answers = y[np.take_along_axis(others, order, axis=1)]
+    if not is_classes:
+        return float(np.abs(answers.mean(axis=1) - y[held_out]).mean())
+    counts = (answers[:, :, None] == np.arange(y.max() + 1)).sum(axis=1)
+    return float((counts.argmax(axis=1) != y[held_out]).mean())
