@@ -263,6 +263,23 @@ def test_what_beats_a_constant_may_be_called_better(won):
     assert {one.over_constant for one in won.references} == {None}
 
 
+def test_three_folds_show_what_beats_a_constant():
+    """The rows do, though three folds only show huge differences from another method."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    table = rng.normal(size=(120, 4))
+    table[:, 0] += 1.8 * y
+    comparison = compare(table, y, methods=ONE, references=[], n_splits=3, n_repeats=1, refit=False)
+    first = comparison.choice
+    assert first.over_constant.n_folds == 3
+    assert 0.2 < first.over_constant.difference < 0.45
+    assert first.beats_constant
+    few = replace(comparison, least_difference=0.81)
+    assert Summary(few).verdict.endswith(
+        "\nThese folds only detect a true difference of at least about 81 points with a power of 80%."
+    )
+
+
 def test_a_smaller_error_is_ahead():
     target = X[:, 0] + 0.1 * TARGET
     ridge = default_references("regression")[1:2]

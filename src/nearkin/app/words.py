@@ -263,6 +263,7 @@ ALWAYS = {
     "mean": "always predicting the mean",
     "median": "always predicting the median",
 }
+LARGE_DIFFERENCE = 0.4  # a table that only detects larger ones is not called large enough
 PRIOR = "always predicting the class frequencies"  # for a log loss, the same reference
 
 
@@ -387,10 +388,10 @@ class Summary:
         least, is_share = comparison.least_difference, self.wording.unit == "%"
         if not comparison.n_chained and 0 < least < (1 if is_share else np.inf):
             size = f"{self.wording.factor * least:.2g}{self.wording.points}"
-            lines.append(
-                f"This table is large enough to detect a true difference of about {size} with a "
-                "power of 80%."
-            )
+            enough = "This table is large enough to detect a true difference of about"
+            if is_share and least > LARGE_DIFFERENCE:
+                enough = "These folds only detect a true difference of at least about"
+            lines.append(f"{enough} {size} with a power of 80%.")
         if not comparison.n_chained and comparison.of_fitted_models:
             lines.append(
                 "One split tests these fitted models on new rows. It does not show how much the "

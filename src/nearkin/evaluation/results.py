@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,13 @@ from .methods import CONSTANTS, RAW, Method, Params, Reference
 from .protocol import NO_ROWS, Protocol, TrainTest, first_repeat
 from .ranking_html import comparison_html
 from .scores import OwnVote, Score, Task, Vote
-from .statistics import PairedTest, detectable_difference, paired_test, status_of
+from .statistics import (
+    PairedTest,
+    detectable_difference,
+    paired_test,
+    paired_test_by_rows,
+    status_of,
+)
 from .weights import weight_parameters
 
 Found = dict[str, Any]  # by method name: an Outcome, or Skipped
@@ -74,8 +80,9 @@ class MethodResult:
         Whether the folds split groups of rows that belong together; then no difference is called
         better.
     over_constant : PairedTest or None
-        Test of the difference from a constant prediction, not corrected; None for the references,
-        and if the constant was not finished.
+        Test of the difference from a constant prediction by the held-out rows
+        (`paired_test_by_rows`), not corrected; None for the references, and if the constant was not
+        finished.
     """
 
     name: str
@@ -632,8 +639,10 @@ def ranked(
     p_values |= {choice: p_values.get(method, 1.0) for choice, method in repeated.items()}
     constants = (one for one in finished if one.kind == "reference" and one.name in CONSTANTS)
     constant = next(constants, None)
+    # By the rows alone, even in few folds: where the features say nothing about the target, no fit
+    # is better than the constant, so that chance in fitting cannot make a method look better.
     over_constant = {
-        one.name: difference_test(one, constant, folds, units)
+        one.name: difference_test(one, constant, folds, units, paired_test_by_rows)
         for one in finished
         if constant is not None and one.kind != "reference"
     }
@@ -663,8 +672,9 @@ def difference_test(
     other: MethodResult,
     folds: Sequence[TrainTest],
     units: np.ndarray | None = None,
+    test: Callable[..., PairedTest] = paired_test,
 ) -> PairedTest:
     """Return the test of the difference in score between two results."""
     n_train = float(np.mean([len(train) for train, _ in folds]))
-    rows = [test for _, test in folds]
-    return paired_test(result.contributions, other.contributions, rows, n_train, units)
+    rows = [held_out for _, held_out in folds]
+    return test(result.contributions, other.contributions, rows, n_train, units)
