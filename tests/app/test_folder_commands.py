@@ -638,6 +638,17 @@ def test_without_dask_the_error_names_the_extra(here):
     assert done.stderr.count("\n") == 1
 
 
+def test_processes_that_cannot_be_started(here, capsys, monkeypatch):
+    def dies(**options):
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(app_cluster, "LocalCluster", dies)
+    assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("nearkin: the processes of --dask could not be started, most likely ")
+    assert names_in(here) == ["m.safetensors", "many"]
+
+
 def test_a_scheduler_that_does_not_answer(here, capsys, monkeypatch):
     with dask_config({"distributed.comm.timeouts.connect": "200ms"}):
         assert main([*COMPARE, "--dask", "tcp://127.0.0.1:1"]) == 2
