@@ -97,7 +97,8 @@ def deaf_processes() -> Iterator[None]:
     The parent process ends them. It handles a signal that arrives in this context at the end of the
     context, so that none is lost and no process is half started.
     """
-    deaf, late = [signal.SIGINT, signal.SIGHUP], list[int]()
+    deaf: list[int] = [signal.SIGINT, signal.SIGHUP]
+    late: list[int] = []
 
     def postpone(number: int, frame: Any) -> None:
         late.append(number)
