@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, reduce
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,20 +92,32 @@ def thread_pools() -> ThreadpoolController:
 
 @contextmanager
 def deaf_processes() -> Iterator[None]:
-    """Ignore Ctrl-C and the closing of the terminal, also in processes started in this context.
+    """Start processes that Ctrl-C and the closing of the terminal do not reach.
 
-    The parent process ends those processes.
+    The parent process ends them. It handles a signal that arrives in this context at the end of the
+    context, so that none is lost and no process is half started.
     """
-    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
-    try:
-        before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
-    except ValueError:  # not the main thread
-        before = {}
+    deaf: list[int] = [signal.SIGINT, signal.SIGHUP]
+    late: list[int] = []
+
+    def postpone(number: int, frame: Any) -> None:
+        late.append(number)
+
+    # Python 3.11 starts it with the first process, and then unblocks SIGINT
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, deaf)  # processes inherit this
+    handlers = dict[int, Any]()
+    with suppress(ValueError):  # not the main thread
+        for number in (*deaf, signal.SIGTERM):
+            handlers[number] = signal.signal(number, postpone)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number in late:
+            signal.raise_signal(number)
 
 
 def available_memory() -> int | None:

@@ -150,6 +150,46 @@ def test_the_ranking_is_that_of_the_same_split_in_one_place(made, here, capsys, 
 
 
 @pytest.mark.slow
+def test_no_row_is_predicted_from_its_copy(here, capsys, address, monkeypatch):
+    """Every row twice, labels at random: k-NN would find the copy."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.standard_normal((600, 4)).astype(np.float32), columns=[*"abcd"])
+    rows["kind"] = np.array(["x", "y"])[rng.integers(0, 2, 600)]
+    rows.loc[0, ["a", "b"]] = 0.0
+    copies = rows.copy()
+    copies.loc[0, "a"] = -0.0
+    (here / "twice").mkdir()
+    for number, part in enumerate((rows, copies.sample(frac=1, random_state=0))):
+        part.to_parquet(here / "twice" / f"{number}.parquet", index=False)
+    keep_methods(monkeypatch, RAW)
+    command = ["compare", "twice", "--target", "kind", "--dask", address]
+    assert main([*command, "--save", "new.safetensors"]) == 0
+    out = capsys.readouterr().out
+    accuracy = float(re.search(rf"^{RAW} +([\d.]+) ", out, re.MULTILINE)[1])
+    assert accuracy < 60
+    of_both = pd.concat([rows, copies.sample(frac=1, random_state=0)])[[*"abcd"]].to_numpy() + 0.0
+    held_out = held_out_rows(1200, 0)
+    seen = {row.tobytes() for row in of_both[held_out]}
+    expected = [i for i, row in enumerate(of_both) if row.tobytes() not in seen]
+    np.testing.assert_array_equal(load_model(here / "new.safetensors").arrays["rows"], expected)
+    n_equal = 1200 - 240 - len(expected)
+    assert f"{n_equal} rows with the same features as a held-out one were not learned from" in out
+
+
+@pytest.mark.slow
+def test_folders_of_few_different_rows_are_refused(here, capsys, address):
+    (here / "few").mkdir()
+    rows = pd.DataFrame(
+        {"a": np.arange(900.0) % 7, "kind": np.array(["x", "y"])[np.arange(900) % 2]}
+    )
+    rows.to_parquet(here / "few" / "0.parquet", index=False)
+    assert main(["compare", "few", "--target", "kind", "--dask", address]) == 2
+    assert (
+        "of 900 rows only 0 have other features than the held-out ones" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.slow
 def test_the_model_holds_the_training_rows_and_their_labels(made, here, capsys, address):
     options = ["--dask", address, "--save", "new.safetensors", "--seed", "3"]
     assert main(["compare", "many", "--target", "kind", *options]) == 0
@@ -596,6 +636,17 @@ def test_without_dask_the_error_names_the_extra(here):
     assert done.returncode == 2
     assert 'pip install "nearkin[dask]"' in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_processes_that_cannot_be_started(here, capsys, monkeypatch):
+    def dies(**options):
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(app_cluster, "LocalCluster", dies)
+    assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("nearkin: the processes of --dask could not be started, most likely ")
+    assert names_in(here) == ["m.safetensors", "many"]
 
 
 def test_a_scheduler_that_does_not_answer(here, capsys, monkeypatch):

@@ -35,18 +35,29 @@ def cluster(address: str | None) -> Iterator[Any]:
         stack.enter_context(config.set({LARGE_GRAPH: "1 PiB"}))
         if not address:
             with deaf_processes():
-                local = LocalCluster(
-                    threads_per_worker=1,
-                    processes=True,
-                    dashboard_address="127.0.0.1:0",
-                    silence_logs="CRITICAL",
-                )
-            address = stack.enter_context(local).scheduler_address
+                local = _local_cluster()
+                stack.enter_context(local)
+            address = local.scheduler_address
         client = stack.enter_context(Client(address))
         try:
             yield client
         except KilledWorker as error:
             raise TableError(KILLED) from error
+
+
+def _local_cluster() -> LocalCluster:
+    try:
+        return LocalCluster(
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            silence_logs="CRITICAL",
+        )
+    except RuntimeError as error:
+        raise TableError(
+            "the processes of --dask could not be started, most likely for lack of memory: free "
+            "some, or give the address of a cluster."
+        ) from error
 
 
 def for_each_file(

@@ -3,7 +3,8 @@
 Some rows are held out; all others are used for training, and vote. The training rows are never in
 one place: workers read them block by block, again in every pass. At most 20,000 rows are held out,
 which measure an accuracy to a few tenths of a point, so that a run of hours need not be repeated on
-other splits. They are drawn by row number, before any row is read.
+other splits. They are drawn by row number, before any row is read. Rows with the same features as a
+held-out one are not used for training, so that none is predicted from its copy.
 
 The predictor for tables, whose rows all vote, learns from a sample of the training rows in one
 place; workers apply it.
@@ -56,7 +57,15 @@ from . import console
 from .cluster import KILLED, cluster, for_each_file
 from .model import NAMED_VOTERS, new_model, save_model, with_spectrum, with_voters
 from .output import Outputs, default_picture, draw_displays
-from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
+from .parquet_folder import (
+    classes_of,
+    count_classes,
+    features_of,
+    labels_of,
+    open_folder,
+    row_hashes,
+    rows_with_hashes,
+)
 from .readers import Progress, TableError, find_name, first_line
 from .tables import number_encoder
 from .words import Summary, class_facts, warning_notes
@@ -149,7 +158,6 @@ def compare_folder(options: argparse.Namespace) -> int:
     held_out = held_out_rows(folder.n_rows, options.seed)
     n_train = folder.n_rows - len(held_out)
     searcher(choose_search(n_train), n_train)  # raises an error without faiss, from 100,000 rows on
-    methods = cluster_methods(n_train, len(features), options.seed)
     outputs = Outputs(quiet=options.quiet, stderr=False)
     with cluster(options.dask) as client:
         with console.Progress("rows", quiet=options.quiet) as progress:
@@ -164,14 +172,27 @@ def compare_folder(options: argparse.Namespace) -> int:
                 *(f"  {note}" for note in notes),
             )
             blocks = folder.blocks(len(features), MAX_BLOCKS)
-            X, queries = split_array(
-                blocks, held_out, partial(features_of, names=features), np.float32, len(features)
-            )
-            y, truth = split_array(
-                blocks, held_out, partial(labels_of, target=target, classes=classes), np.int32
-            )
+            read = partial(features_of, names=features)
+            read_labels = partial(labels_of, target=target, classes=classes)
+            queries = lazy_rows(blocks, held_out, read, np.float32, len(features))
             queries = client.persist(queries.rechunk(-1))  # in a single block, kept by the cluster
-            given = scaled = Split(client, X, y, queries, client.compute(truth).result())
+            truth = client.compute(lazy_rows(blocks, held_out, read_labels, np.int32)).result()
+            progress("equal rows", 0, folder.n_rows)
+            held_out_hashes = row_hashes(client.compute(queries).result())
+            equal = delayed(rows_with_hashes, pure=False)
+            tasks = [equal(block, features, np.unique(held_out_hashes)) for block in blocks]
+            apart = np.concatenate(client.gather(client.compute(tasks)))  # not to be learned from
+            n_train, n_equal = folder.n_rows - len(apart), len(apart) - len(held_out)
+            if n_train < MIN_ROWS // 2:
+                raise TableError(
+                    f"{folder.path}: of {counted(folder.n_rows, 'row')} only {n_train:,} have "
+                    "other features than the held-out ones, too few to learn from: give more "
+                    "columns."
+                )
+            X = lazy_rows(blocks, apart, read, np.float32, len(features), but=True)
+            y = lazy_rows(blocks, apart, read_labels, np.int32, but=True)
+            methods = cluster_methods(n_train, len(features), options.seed)
+            given = scaled = Split(client, X, y, queries, truth)
             scaler = None
             if not options.no_scaling:
                 progress("scaling", 0, n_train)
@@ -188,11 +209,17 @@ def compare_folder(options: argparse.Namespace) -> int:
                 return evaluate_map(name, method, scaled, k, show)
 
             finished, remarks, interrupted = evaluate_all(methods, evaluate)
+        if n_equal:
+            remarks.append(
+                f"{counted(n_equal, 'row')} with the same features as a held-out one were not "
+                "learned from; expect better predictions of new rows that have a copy here."
+            )
         folds = [(np.broadcast_to(0, n_train), np.arange(len(given.truth)))]
         largest = np.argmax(sizes - np.bincount(given.truth, minlength=len(sizes)))
         hits = given.truth == largest
         majority = split_result("majority", hits, len(features), 0.0, Vote(k), len(given.y))
-        results, least = ranked([*finished, replace(majority, kind="reference")], folds)
+        majority = replace(majority, kind="reference")
+        results, least = ranked([*finished, majority], folds, held_out_hashes)
         constant = next(result for result in results if result.kind == "reference")
         results = [result for result in results if result is not constant]
         setting = (
@@ -232,8 +259,8 @@ def compare_folder(options: argparse.Namespace) -> int:
             )
             if is_predictor:
                 model = with_spectrum(model, Z)
-            # voters are counted among the training rows; in the file, held-out rows are in between
-            before = held_out - np.arange(len(held_out))
+            # voters are counted among the training rows; in the file, others are in between
+            before = apart - np.arange(len(apart))
             rows = voters + np.searchsorted(before, voters, side="right")
             model = with_voters(model, Z, rows, codes)
             what = "raw k-NN, as no method is shown to beat it" if best is raw else best.name
@@ -258,18 +285,22 @@ def held_out_rows(n: int, seed: int) -> np.ndarray:
     return np.sort(np.random.default_rng(seed).choice(n, min(MOST_HELD_OUT, n // 5), replace=False))
 
 
-def split_array(
-    blocks: Sequence[Any], held_out: np.ndarray, read: Callable[..., Any], dtype: Any, *shape: int
-) -> list[Any]:
-    """Return the training rows and the held-out rows of a folder's blocks as lazy Dask arrays."""
-    parts: list[list[Any]] = [[], []]
+def lazy_rows(
+    blocks: Sequence[Any],
+    rows: np.ndarray,
+    read: Callable[..., Any],
+    dtype: Any,
+    *shape: int,
+    but: bool = False,
+) -> Any:
+    """Return some rows of a folder's blocks, or all but these, as a lazy Dask array."""
+    parts = []
     for block in blocks:
-        low, high = np.searchsorted(held_out, [block.start, block.start + len(block)])
-        for part, size in enumerate([len(block) - (high - low), high - low]):
-            if size:
-                value = delayed(read, pure=False)(block, rows=held_out[low:high], but=part == 0)
-                parts[part].append(da.from_delayed(value, (int(size), *shape), dtype))
-    return [da.concatenate(part) for part in parts]
+        low, high = np.searchsorted(rows, [block.start, block.start + len(block)])
+        if size := int(len(block) - (high - low) if but else high - low):
+            value = delayed(read, pure=False)(block, rows=rows[low:high], but=but)
+            parts.append(da.from_delayed(value, (size, *shape), dtype))
+    return da.concatenate(parts)
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,17 @@ def labels_of(
     return codes[chosen(block, rows, but)].astype(np.int32)
 
 
+def row_hashes(X: np.ndarray) -> np.ndarray:
+    """Return a 64-bit number for every row of X, the same for equal rows."""
+    X = X + X.dtype.type(0)  # -0.0 becomes 0.0
+    return pd.util.hash_pandas_object(pd.DataFrame(X), index=False).to_numpy()
+
+
+def rows_with_hashes(block: Block, names: list[str], hashes: np.ndarray) -> np.ndarray:
+    """Return the numbers of the rows of a block whose features have one of some hashes."""
+    return block.start + np.flatnonzero(np.isin(row_hashes(features_of(block, names)), hashes))
+
+
 def values_of(block: Block, name: str) -> np.ndarray:
     """Return a column of a block unchanged."""
     batches = (batch for part in block.parts for _, batch in _batches(part, [name]))
