@@ -280,7 +280,9 @@ def compare(
     "NCA tables" (`NCAClassifier`, `NCARegressor`) is not a map for a k-NN vote but a predictor with
     its own vote. It takes the table unscaled and with missing cells, and chooses penalty,
     temperature and distance in `fit`. Its members are learned on the three inner folds, and their
-    votes for the held-out rows of these folds give its score for the automatic choice.
+    votes for the held-out rows of these folds give its score for the automatic choice. Of more than
+    2,000 training rows, a further part with whole groups and twins, at most 2,000 rows, is held out
+    until the last half round of its stochastic gradient. The winner is fitted in the same way.
 
     Cost: for every method and fold, 3 fits for each of its settings, and one more; for a predictor,
     one fit.
