@@ -484,6 +484,7 @@ def make_protocol(
     in_folds: bool,
     scale: bool,
     keep_twins: bool,
+    features: Sequence[Feature] | None,
     **rules: Any,
 ) -> Protocol:
     """Return the protocol of a table; raise an error if nothing can be learned from it."""
@@ -526,11 +527,15 @@ def make_protocol(
         queries = NO_ROWS  # `Protocol.one_split` searches the near-twins of the held-out rows
     twins = twin_groups(complete, scale=scale, queries=queries)
     units = np.arange(len(y)) if keep_twins else twins
+    if groups is not None:
+        units = joined_groups(units, groups)
+        X = without_own_shares(X, features, units, weights)
+        check_spread(filled(X))
     return Protocol(
         X=X,
         y=y,
         classes=classes,
-        units=units if groups is None else joined_groups(units, groups),
+        units=units,
         task=task,
         score=_ranking_score(
             score, task, y[labelled], None if weights is None else weights[labelled]
@@ -542,8 +547,31 @@ def make_protocol(
         unlabelled=np.flatnonzero(missing),
         n_twins=n_with_twin(twins),
         n_chained=chained_rows(complete, y, scale=scale) if groups is None else 0,
+        features=features,
         **rules,
     )
+
+
+def without_own_shares(
+    X: Any, features: Sequence[Feature] | None, units: np.ndarray, weights: np.ndarray | None
+) -> Any:
+    """Return rows whose shares of a category do not count the rows of their own unit.
+
+    A category that only one group has is thus as unknown to a held-out row of this group as it is
+    to a row of a new group, where `TableEncoder.transform` returns 0. Different categories that
+    are equally frequent are counted as one.
+    """
+    shares = [at for at, feature in enumerate(features or []) if feature.is_share]
+    if not shares:
+        return X
+    X, weights = X.copy(), np.ones(len(X)) if weights is None else weights / weights.mean()
+    others = weights.sum() - np.bincount(units, weights)[units]
+    for at in shares:
+        _, own = np.unique(np.column_stack([units, X[:, at]]), axis=0, return_inverse=True)
+        own = own.ravel()  # not flat in NumPy 2.0
+        counts = X[:, at] * weights.sum() - np.bincount(own, weights)[own]
+        X[:, at] = np.maximum(counts.round(6), 0) / others
+    return X
 
 
 def _ranking_score(
