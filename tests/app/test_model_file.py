@@ -168,8 +168,10 @@ def test_the_bars_of_columns_are_the_same_in_text_picture_and_page(
         line.split()[-1]: float(line.split()[0]) for line in text.splitlines()[1:] if line.strip()
     }
     assert said == {name: round(effect, 2) for name, effect in effects.items()}
-    assert "█" not in text  # nothing beside 0.00
-    steep = replace(model, arrays=model.arrays | {"effects": model.stretch + 1})
+    flat = replace(model, arrays=model.arrays | {"effects": 0 * model.stretch})
+    console.describe(flat, folder / "gaps table.csv")
+    assert "█" not in capsys.readouterr().out  # nothing beside 0.00
+    steep = replace(model, arrays=model.arrays | {"effects": 0 * model.stretch + 1})
     console.describe(steep, folder / "gaps table.csv")
     assert "1.00 ████████████████████ price" in capsys.readouterr().out
     drawn = []

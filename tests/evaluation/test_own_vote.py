@@ -6,19 +6,26 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss
 from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin import NCAClassifier, NCARegressor, TableEncoder, TDistributedNCA
 from nearkin.evaluation import (
     CHOICE,
+    Method,
     all_methods,
     chosen_predictor,
     compare,
     first_map,
     first_picture,
     score_by_dimension,
+    twin_groups,
 )
-from nearkin.tables import features_of
+from nearkin.evaluation.contestants import PredictorWithVote
+from nearkin.evaluation.protocol import Fold
+from nearkin.tables import features_of, members, predictors
+
+from .tables import hidden, protocol_of
 
 FOLDS = {"n_splits": 2, "n_repeats": 1, "references": []}
 
@@ -159,3 +166,69 @@ def test_what_it_cannot_learn_from_is_said():
         X[[0, 0, 1, 1]], ["a", "b", "a", "b"], methods=nca_tables(), keep_twins=True, **FOLDS
     )
     assert "minimum of 4 is required" in found.skipped["NCA tables"]
+
+
+@pytest.fixture
+def few_are_many(monkeypatch):
+    """Call 200 rows many, and take short rounds."""
+    for name in ("tables.predictors.MAX_ROWS", "evaluation.protocol.CHOICE_ROWS"):
+        monkeypatch.setattr(f"nearkin.{name}", 200)
+    monkeypatch.setattr(members, "STEPS", 10)
+
+
+def copies(n=120, seed=0):
+    """Return five noisy copies of every row, whose class is that of the row, and their groups."""
+    X, y = hidden(n, p=3, seed=seed)
+    X, y = np.repeat(X, 5, axis=0), np.repeat(y == "yes", 5)
+    return (
+        X + 1e-3 * np.random.default_rng(seed).normal(size=X.shape),
+        y,
+        np.repeat(np.arange(n), 5),
+    )
+
+
+class TestManyRows:
+    @pytest.mark.parametrize("grouped", [True, False])
+    def test_held_out_rows_share_no_unit_with_rows_learned_from(
+        self, few_are_many, monkeypatch, grouped
+    ):
+        """Neither with those of a member, nor with those of stochastic gradient and the votes."""
+        X, y, groups = copies()
+        given = {"groups": groups} if grouped else {"units": twin_groups(X)}
+        protocol = protocol_of(X, y, **given)
+        refined, seen = predictors.refined, []
+
+        def recorded(found, rows, split, *rest):
+            seen.append([*split, *(train for train, _ in found.folds)])
+            return refined(found, rows, split, *rest)
+
+        monkeypatch.setattr(predictors, "refined", recorded)
+        method = Method("tables", NCAClassifier(n_bins=4), own_vote=True)
+        model, learned = PredictorWithVote(method).fit(Fold(protocol, np.arange(600)))
+        ((rest, held, *of_members),) = seen
+        assert len(of_members) == 3
+        for part in (rest, *of_members):
+            assert not np.isin(groups[learned[part]], groups[learned[held]]).any()
+        np.testing.assert_array_equal(model.held_out_rows_, held)
+
+        fold_of_groups = (np.flatnonzero(~np.isin(groups, groups[held])), held)
+        again = NCAClassifier(n_bins=4, random_state=0).fit_encoded(
+            X, y, folds=protocol.member_folds(np.arange(600)), split=fold_of_groups
+        )
+        assert (again.alpha_, again.temperature_) == (model.alpha_, model.temperature_)
+
+    @pytest.mark.parametrize("n_copies", [1, 2])
+    def test_what_is_saved_is_what_was_evaluated(self, few_are_many, n_copies):
+        X, y = hidden(480 // n_copies, p=3)
+        X, y = np.repeat(X, n_copies, axis=0), np.repeat(y, n_copies)
+        protocol = protocol_of(X, y, units=twin_groups(X))
+        rows, queries = np.arange(400), np.arange(400, 480)
+        one = PredictorWithVote(Method("tables", NCAClassifier(n_bins=4), own_vote=True))
+        outcome = one.evaluate(Fold(protocol, rows, queries))
+        pipeline, voting = one.pipeline(Fold(protocol, rows), outcome.choice)
+        np.testing.assert_array_equal(voting, rows)
+        votes = pipeline.predict_proba(X[queries])
+        np.testing.assert_array_equal(outcome.predicted, votes.argmax(axis=1))
+        np.testing.assert_allclose(
+            outcome.scores["log_loss"], log_loss(y[queries], votes), rtol=1e-9
+        )

@@ -13,7 +13,9 @@ from nearkin.evaluation.protocol import (
     HELD_OUT_ROWS,
     SPLIT_HELD_OUT,
     sample,
+    without_own_shares,
 )
+from nearkin.tables import Feature
 
 from .tables import hidden, noise, protocol_of, quick
 
@@ -246,6 +248,91 @@ class TestInnerFolds:
         inner = protocol_of(X, y, task=REGRESSION, groups=groups).inner_folds(np.arange(60))
         assert len(inner) == 2
         assert not any(1 in groups[test] for _, test in inner)
+
+
+class TestHeldOutOfMany:
+    """The rows that a predictor for tables holds out of more than 2,000 are those of whole units."""
+
+    @pytest.mark.parametrize("grouped", [True, False])
+    @pytest.mark.parametrize(("n", "n_held"), [(2600, 520), (25_000, 2000)])
+    def test_no_unit_is_also_learned_from(self, n, n_held, grouped):
+        X, y = table(n)
+        units = np.arange(n) * 500 // n
+        given = {"groups": units} if grouped else {"units": units, "keep_twins": True}
+        protocol = protocol_of(X, y, **given)
+        rows = np.arange(n)[:-50]
+        held = protocol.held_out(rows)
+        assert set(held) < set(rows)
+        assert 0.8 * n_held < len(np.unique(held)) == len(held) <= n_held + 3
+        assert np.mean(y[held]) == pytest.approx(0.5, abs=0.03)
+        rest = protocol.apart(rows, held)
+        assert len(rest) > 0.75 * len(rows)
+        folds = protocol.member_folds(rows)
+        assert len(folds) == 3
+        learned = np.unique(np.concatenate([rest, *folds[0]]))
+        assert disjoint([(learned, held), *folds], units)
+        np.testing.assert_array_equal(learned, rest)
+
+    def test_near_twins_of_many_rows(self):
+        X, y = table(10_500, p=6)
+        X = np.vstack([X, X + np.float32(1e-4) * table(10_500, p=6, seed=1)[0]])
+        protocol, rows = protocol_of(X, np.tile(y, 2)), np.arange(21_000)
+        held = protocol.held_out(rows)
+        assert np.isin((held + 10_500) % 21_000, protocol.apart(rows, held)).mean() < 0.01
+
+    @pytest.mark.parametrize("task", ["classification", "regression"])
+    def test_of_two_groups_each_is_one_side_of_a_single_fold(self, task):
+        X, y = table(3000)
+        groups = np.repeat([0, 1], [1000, 2000])
+        options = {} if task == "classification" else {"task": REGRESSION}
+        y = y if task == "classification" else X[:, 0]
+        protocol = protocol_of(X, y, groups=groups, **options)
+        ((train, test),) = protocol.member_folds(np.arange(3000))
+        assert len(test) == 600
+        assert set(groups[train]) | set(groups[test]) == {0, 1}
+        assert disjoint([(train, test)], groups)
+        ((train, test),) = protocol.inner_folds(np.arange(3000))
+        assert len(train) > len(test) > 100
+
+    def test_none_of_few_rows_or_of_one_group(self):
+        assert not len(protocol_of(*table(2000)).held_out(np.arange(2000)))
+        one = protocol_of(*table(3000), groups=np.zeros(3000, int))
+        assert not len(one.held_out(np.arange(3000)))
+        assert one.member_folds(np.arange(3000)) == []
+
+
+class TestSharesOfACategory:
+    """`TableEncoder` encodes many categories as the share of the rows that have them."""
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_without_the_rows_of_the_own_group(self, weighted):
+        rng = np.random.default_rng(0)
+        towns, groups = np.repeat(np.arange(20), np.arange(20)), rng.integers(0, 12, 190)
+        weights = rng.uniform(0.5, 2, 190) if weighted else np.ones(190)
+        shares = np.bincount(towns, weights)[towns] / weights.sum()
+        X = np.column_stack([rng.normal(size=190), shares])
+        features = [Feature("x"), Feature("town (frequency)", 1, is_share=True)]
+        found = without_own_shares(X, features, groups, weights if weighted else None)
+        for i in range(190):
+            others = groups != groups[i]
+            expected = weights[others & (towns == towns[i])].sum() / weights[others].sum()
+            assert found[i, 1] == pytest.approx(expected, abs=1e-6)
+        np.testing.assert_array_equal(found[:, 0], X[:, 0])
+        assert without_own_shares(X, None, groups, None) is X
+
+    def test_a_town_of_one_group_tells_nothing_of_new_groups(self):
+        """Large towns are of one class: of a new group the town is new, and so are its rows."""
+        pd = pytest.importorskip("pandas")
+        rng = np.random.default_rng(0)
+        groups = np.repeat(np.arange(120), rng.integers(1, 8, 120))
+        frame = pd.DataFrame({"town": [f"t{group}" for group in groups], "group": groups})
+        frame["x"] = rng.normal(size=len(groups))
+        y = np.bincount(groups)[groups] > 5
+        assert quick(frame[["town", "x"]], y, ()).raw.score.mean() > 0.95
+        comparison = quick(frame, y, (), groups="group")
+        assert comparison.raw.score.mean() < 0.65
+        new = comparison.encoder.transform(frame[["town", "x"]].assign(town="new"))
+        np.testing.assert_array_equal(comparison.protocol.X, new)
 
 
 class TestSample:

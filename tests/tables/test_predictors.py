@@ -608,22 +608,39 @@ def test_encodings_are_mixed_by_the_same_rows(monkeypatch):
     y = np.sin(3 * X[:, 0]) > 0
     monkeypatch.setattr(predictors, "MAX_ROWS", 200)
     monkeypatch.setattr(members, "STEPS", 5)
-    refined, held = predictors.refined, []
+    refined, splits = predictors.refined, []
 
     def recorded(*arguments):
-        held.append(arguments[2])
+        splits.append(arguments[2])
         return refined(*arguments)
 
     monkeypatch.setattr(predictors, "refined", recorded)
-    some = np.arange(150)
+    some, split = np.arange(150), (np.arange(480), np.arange(480, 600))
     folds = [(np.setdiff1d(some, test), test) for test in some.reshape(3, 50)]
-    model = NCAClassifier(2, random_state=0).fit_encoded(X, y, folds=folds)
-    assert len(held) == 3
-    assert len(held[0]) == 120  # a fifth
-    for rows in held[1:]:
-        np.testing.assert_array_equal(rows, held[0])
-    assert sorted(model.held_out_rows_) == some.tolist()
+    model = NCAClassifier(2, random_state=0).fit_encoded(X, y, folds=folds, split=split)
+    assert splits == [split] * 3
+    assert model.held_out_rows_.tolist() == split[1].tolist()
+    assert model.member_rows_.tolist() == some.tolist()
+    for shares, rows in (
+        (model.held_out_votes_, model.held_out_rows_),
+        (model.member_votes_, model.member_rows_),
+    ):
+        assert np.mean((shares[:, 1] > 0.5) == y[rows]) > 0.85
     assert model.score(X, y) > 0.9
+
+
+def test_rows_that_are_learned_from_are_not_held_out(monkeypatch):
+    monkeypatch.setattr(predictors, "MAX_ROWS", 100)
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    rows = np.arange(200)
+    folds = [(rows[:50], rows[50:100]), (rows[50:100], rows[:50])]
+    for split, message in (
+        (None, "split must be given with folds of more than 100 rows"),
+        ((rows[:150], rows[90:]), "60 of the 110 test rows of split are also training rows"),
+        ((rows[:100], rows[90:]), "10 of the 110 test rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            NCAClassifier().fit_encoded(X, X[:, 0] > 0, folds=folds, split=split)
 
 
 @pytest.mark.parametrize("by_members", [True, False])
@@ -645,9 +662,10 @@ def test_an_interrupt_leaves_out_what_is_not_finished(monkeypatch, by_members):
     monkeypatch.setattr(predictors, name, interrupted)
     some = np.arange(90)
     folds = [(np.setdiff1d(some, test), test) for test in some.reshape(3, 30)]
+    split = np.arange(240), np.arange(240, 300)
     model = NCAClassifier(2, random_state=0)
     with pytest.raises(KeyboardInterrupt):
-        model.fit_encoded(X, y, folds=folds)
+        model.fit_encoded(X, y, folds=folds, split=split)
     assert len(model.encoder_.encoders) == 1
     assert model.predict(X).shape == y.shape
 
@@ -655,5 +673,7 @@ def test_an_interrupt_leaves_out_what_is_not_finished(monkeypatch, by_members):
 def test_many_small_classes_leave_rows_to_learn_from():
     """Of more than 2,000 rows ten of every class, or all, would be held out."""
     rng = np.random.default_rng(0)
-    ((train, test),) = NCAClassifier()._folds(rng.normal(size=(2400, 2)), np.arange(2400) % 240)
-    assert len(train) == 4 * len(test) == 1920
+    codes = np.arange(2400) % 240
+    (fold,), split = NCAClassifier()._folds(rng.normal(size=(2400, 2)), codes)
+    assert fold is split
+    assert len(fold[0]) == 4 * len(fold[1]) == 1920

@@ -85,6 +85,10 @@ def from_frame(
         labels["y"], remarks = _target(labels["y"], y, task)
     elif all(_is_numeric(dtype) for dtype in features.dtypes):
         return EncodedTable(features if named else X, **labels)
+    # The encoder sees the rows of all folds, but no target. What it learns of them is harmless: a
+    # value that only held-out rows have is constant in the training rows, and the share of the rows
+    # with a value counts the held-out row itself, as for training rows. Only of new groups this
+    # would be untrue: see `without_own_shares`.
     encoder = TableEncoder(missing="keep")
     Z = encoder.fit(features, sample_weight=weights).transform(features)
     filled = filled_note(Z, encoder.get_feature_names_out())
@@ -280,7 +284,9 @@ def compare(
     "NCA tables" (`NCAClassifier`, `NCARegressor`) is not a map for a k-NN vote but a predictor with
     its own vote. It takes the table unscaled and with missing cells, and chooses penalty,
     temperature and distance in `fit`. Its members are learned on the three inner folds, and their
-    votes for the held-out rows of these folds give its score for the automatic choice.
+    votes for the held-out rows of these folds give its score for the automatic choice. Of more than
+    2,000 training rows, a further part with whole groups and twins, at most 2,000 rows, is held out
+    until the last half round of its stochastic gradient. The winner is fitted in the same way.
 
     Cost: for every method and fold, 3 fits for each of its settings, and one more; for a predictor,
     one fit.

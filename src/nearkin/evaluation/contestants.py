@@ -277,25 +277,27 @@ class PredictorWithVote:
 
     method: Method
 
-    def fit(self, fold: Fold, *, own_folds: bool = False) -> tuple[Any, np.ndarray]:
+    def fit(self, fold: Fold) -> tuple[Any, np.ndarray]:
         """Return the predictor, and the positions of the training rows from which it learned.
 
-        Its members are learned on the inner folds, which keep groups and twins together, or on
-        folds that it makes itself (`own_folds`).
+        Its members are learned on the inner folds. These, and the rows that it holds out of many,
+        keep groups and twins together.
         """
         protocol, predictor = fold.protocol, clone(self.method.estimator)
         predictor.set_params(random_state=protocol.random_state)
-        folds = [] if own_folds else protocol.member_folds(fold.rows, predictor.n_members)
-        learned = fold.sample(self.method.most_rows)
-        for train, test in folds:
-            learned = np.union1d(learned, np.searchsorted(fold.rows, np.append(train, test)))
-        rows, members = fold.rows[learned], None
-        if len(folds) > 1:
-            members = [
-                (np.searchsorted(rows, train), np.searchsorted(rows, test)) for train, test in folds
-            ]
-        weights, y = protocol.weights_of(rows), fold.labels[learned]
-        predictor.fit_encoded(protocol.X[rows], y, protocol.features, members, weights)
+        folds = protocol.member_folds(fold.rows, predictor.n_members)
+        held = protocol.held_out(fold.rows)
+        some = np.concatenate([held, *(part for one in folds for part in one)])
+        rows = np.union1d(fold.rows[fold.sample(self.method.most_rows)], some)
+        members = split = None
+        if folds:
+            members = [(np.searchsorted(rows, a), np.searchsorted(rows, b)) for a, b in folds]
+        if folds and len(held):
+            rest = protocol.apart(rows, held)
+            split = np.searchsorted(rows, rest), np.searchsorted(rows, held)
+        learned, weights = np.searchsorted(fold.rows, rows), protocol.weights_of(rows)
+        y = fold.labels[learned]
+        predictor.fit_encoded(protocol.X[rows], y, protocol.features, members, weights, split)
         return predictor, learned
 
     def choose(self, fold: Fold) -> Choice:
@@ -303,12 +305,12 @@ class PredictorWithVote:
         return self._choice(fold, *self.fit(fold))
 
     def _choice(self, fold: Fold, predictor: Any, learned: np.ndarray) -> Choice:
-        vote, rows = OwnVote(len(learned)), fold.rows[learned[predictor.held_out_rows_]]
+        vote, rows = OwnVote(len(learned)), fold.rows[learned[predictor.member_rows_]]
         place = np.full(len(fold.protocol.y), -1)
         place[rows] = np.arange(len(rows))
         if any((place[inner.queries] < 0).any() for inner in fold.inner):
             return Choice({}, vote)  # too few rows for the inner folds: it made its own
-        votes = of_all_classes(fold, predictor.held_out_votes_, learned)
+        votes = of_all_classes(fold, predictor.member_votes_, learned)
         by_fold = [inner.contributions(votes[place[inner.queries]]) for inner in fold.inner]
         return Choice({}, vote, tuple(by_fold))
 
@@ -330,12 +332,8 @@ class PredictorWithVote:
         )
 
     def pipeline(self, fold: Fold, _: Choice | None = None) -> tuple[Pipeline, np.ndarray]:
-        """Return the predictor, which has no settings, as a pipeline, and the rows that vote.
-
-        Its members are learned on its own folds, unless some rows belong together.
-        """
-        apart = len(np.unique(fold.protocol.units[fold.rows])) == len(fold.rows)
-        predictor, learned = self.fit(fold, own_folds=apart)
+        """Return the predictor, which has no settings, as a pipeline, and the rows that vote."""
+        predictor, learned = self.fit(fold)
         return Pipeline([("vote", predictor)]), fold.rows[learned]
 
 

@@ -79,7 +79,7 @@ class Method:
         Whether it is not a map but a predictor with a method `fit_encoded`, such as
         `NCAClassifier`: it takes the features of the table unscaled and with missing cells, has no
         settings, and has its own vote of the rows from which it learned. Its members are learned on
-        the inner folds, and `held_out_votes_` give its score for the automatic choice.
+        the inner folds, and `member_votes_` give its score for the automatic choice.
     unlabelled : bool
         Whether it also learns from unlabelled rows: y is then a class code or -1, or NaN for a
         regression.

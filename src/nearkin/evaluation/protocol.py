@@ -220,31 +220,55 @@ class Protocol:
     def one_split(self, seed: int) -> TrainTest:
         """Return a split that holds out one row of each of up to 5,000 units.
 
-        Other rows of these units, and near-twins of the held-out rows unless `keep_twins` is set,
-        are not used for training.
+        Other rows of these units, and their near-twins, are not used for training.
         """
         heads = self._heads(self.labelled)
         test = np.sort(sample(heads, self.y, min(SPLIT_HELD_OUT, len(heads) // 5), seed))
-        own = np.isin(self.units, self.units[test])
-        if not self.keep_twins:
+        return self.apart(self.labelled, test), test
+
+    def apart(self, rows: np.ndarray, test: np.ndarray) -> np.ndarray:
+        """Return those of some rows that share no unit with test rows, nor are their near-twins."""
+        own = np.isin(self.units[rows], self.units[test])
+        # of so many rows `make_protocol` has not searched the near-twins
+        if len(self.labelled) > SPLIT_ROWS and not (self.grouped or self.keep_twins):
             near = twin_groups(self.X, scale=self.scale, queries=test)
-            own |= np.isin(near, near[test])
-        return self.labelled[~own[self.labelled]], test
+            own |= np.isin(near[rows], near[test])
+        return rows[~own]
+
+    def held_out(self, rows: np.ndarray) -> np.ndarray:
+        """Return the rows that a predictor for tables holds out until its last half round of steps.
+
+        Of more than 2,000 training rows these are about a fifth, at most 2,000, in a fifth of the
+        units, or in one unit if there are few. There are none of fewer rows, or of one unit.
+        """
+        n_splits, seed = min(self.most_folds(rows)[0], N_SPLITS), self.random_state
+        if len(rows) <= CHOICE_ROWS or n_splits < 2:
+            return NO_ROWS
+        n_held = min(CHOICE_ROWS, len(rows) // N_SPLITS)
+        # to divide many groups takes long: those of a sample will do
+        some = sample(rows, self.y, CHOICE_ROWS if self.grouped else N_SPLITS * n_held, seed)
+        _, test = self._splits(some, n_splits, seed)[0]
+        test = rows[np.isin(self.units[rows], self.units[test])]
+        return sample(test, self.y, n_held, seed)
 
     def member_folds(self, rows: np.ndarray, n_splits: int = INNER_SPLITS) -> list[TrainTest]:
         """Return folds of some training rows that can be scored.
 
         Of more than 2,000 rows, a sample of about that many is used, with one row of each group of
-        twins.
+        twins, and no row of the units of `held_out`. If all of it is one unit, the held-out rows
+        are the test rows of a single fold.
         """
+        held = self.held_out(rows)
         if len(rows) > CHOICE_ROWS:
             share = CHOICE_ROWS // max(1, len(self.classes))
             fewest = min(max(share, FEWEST), FEWEST_TO_LEARN)
-            rows = self._one_of_twins(rows)
+            rows = self._one_of_twins(rows[~np.isin(self.units[rows], self.units[held])])
             rows = sample(rows, self.y, CHOICE_ROWS, self.random_state, fewest)
         n_splits = min(self.most_folds(rows)[0], n_splits)
-        folds = self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
-        return [(train, test) for train, test in folds if self._has_score(test)]
+        folds = [(rows, held)]
+        if n_splits > 1:
+            folds = self._splits(rows, n_splits, self.random_state)
+        return [(train, test) for train, test in folds if len(test) and self._has_score(test)]
 
     def inner_folds(self, rows: np.ndarray) -> list[TrainTest]:
         """Return the folds on which choices are made, or none if there are too few rows.
@@ -255,7 +279,9 @@ class Protocol:
         most = self.choice_rows or max(
             FEWEST_CHOICE_ROWS, min(CHOICE_ROWS, CHOICE_ENTRIES // self.X.shape[1])
         )
-        everyone = np.sort(np.concatenate([test for _, test in folds])) if folds else NO_ROWS
+        if not folds:
+            return []
+        everyone = np.unique(np.concatenate([part for fold in folds for part in fold]))
         if len(everyone) <= most:
             return folds
         everyone = self._one_of_twins(everyone)
@@ -458,6 +484,7 @@ def make_protocol(
     in_folds: bool,
     scale: bool,
     keep_twins: bool,
+    features: Sequence[Feature] | None,
     **rules: Any,
 ) -> Protocol:
     """Return the protocol of a table; raise an error if nothing can be learned from it."""
@@ -500,11 +527,15 @@ def make_protocol(
         queries = NO_ROWS  # `Protocol.one_split` searches the near-twins of the held-out rows
     twins = twin_groups(complete, scale=scale, queries=queries)
     units = np.arange(len(y)) if keep_twins else twins
+    if groups is not None:
+        units = joined_groups(units, groups)
+        X = without_own_shares(X, features, units, weights)
+        check_spread(filled(X))
     return Protocol(
         X=X,
         y=y,
         classes=classes,
-        units=units if groups is None else joined_groups(units, groups),
+        units=units,
         task=task,
         score=_ranking_score(
             score, task, y[labelled], None if weights is None else weights[labelled]
@@ -516,8 +547,31 @@ def make_protocol(
         unlabelled=np.flatnonzero(missing),
         n_twins=n_with_twin(twins),
         n_chained=chained_rows(complete, y, scale=scale) if groups is None else 0,
+        features=features,
         **rules,
     )
+
+
+def without_own_shares(
+    X: Any, features: Sequence[Feature] | None, units: np.ndarray, weights: np.ndarray | None
+) -> Any:
+    """Return rows whose shares of a category do not count the rows of their own unit.
+
+    A category that only one group has is thus as unknown to a held-out row of this group as it is
+    to a row of a new group, where `TableEncoder.transform` returns 0. Different categories that
+    are equally frequent are counted as one.
+    """
+    shares = [at for at, feature in enumerate(features or []) if feature.is_share]
+    if not shares:
+        return X
+    X, weights = X.copy(), np.ones(len(X)) if weights is None else weights / weights.mean()
+    others = weights.sum() - np.bincount(units, weights)[units]
+    for at in shares:
+        _, own = np.unique(np.column_stack([units, X[:, at]]), axis=0, return_inverse=True)
+        own = own.ravel()  # not flat in NumPy 2.0
+        counts = X[:, at] * weights.sum() - np.bincount(own, weights)[own]
+        X[:, at] = np.maximum(counts.round(6), 0) / others
+    return X
 
 
 def _ranking_score(

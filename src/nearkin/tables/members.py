@@ -155,9 +155,10 @@ class LearnedMap:
     ----------
     components : ndarray of shape (at most m times members, r)
         The map whose metric is the mean of the members', or its refinement by stochastic gradient.
+    folds : sequence of (training rows, test rows)
+        Those of the members, or that of stochastic gradient before its last half round.
     held_out : HeldOut
-        Held-out rows in the learned spaces of the members, or in that of stochastic gradient before
-        its last half round on all rows.
+        The test rows of these folds, in the spaces that were learned from their training rows.
     temperature : float
         The best temperature of votes by squared distances, as in NCA's objective.
     alpha : float
@@ -176,6 +177,7 @@ class LearnedMap:
     """
 
     components: np.ndarray
+    folds: Sequence[tuple[np.ndarray, np.ndarray]]
     held_out: HeldOut
     temperature: float
     alpha: float
@@ -223,6 +225,7 @@ def member_path(
         A = merged(best.maps)
         return LearnedMap(
             A,
+            folds,
             best.held_out,
             best.temperature,
             best.alpha,
@@ -284,15 +287,15 @@ def with_room(A: np.ndarray, init: np.ndarray) -> np.ndarray:
 def refined(
     found: LearnedMap,
     rows: LabelledRows,
-    held: np.ndarray,
+    split: tuple[np.ndarray, np.ndarray],
     m: int,
     alphas: Sequence[float],
     rng: np.random.Generator,
 ) -> LearnedMap:
-    """Refine the members' map by stochastic gradient on all rows except held-out ones.
+    """Refine the members' map by stochastic gradient on the training rows of a split.
 
-    There is one round for each penalty, until the held-out loss rises, then half a round on all
-    rows. Once a round is complete, an interrupt ends the descent with the best map so far.
+    There is one round for each penalty, until the loss of the test rows rises, then half a round on
+    all rows. Once a round is complete, an interrupt ends the descent with the best map so far.
 
     In each step, rows are drawn, of which the first 256 are predicted by the others. From n rows,
 
@@ -300,7 +303,8 @@ def refined(
 
     of a round.
     """
-    tested, rest = rows.subset(held), np.setdiff1d(np.arange(len(rows)), held)
+    rest, held = split
+    tested = rows.subset(held)
     n_steps = int(STEPS * max(1.0, len(rest) / STEPS_UP_TO) ** 0.25)
     some = rest[:: -(-len(rest) // MOST_VOTERS)]
 
@@ -358,7 +362,14 @@ def refined(
         status, best = Status.INTERRUPTED, points[int(np.argmin(losses))]
         A = best.components
     held_out = in_space(best.components, rest)
-    return replace(best, components=A, held_out=held_out, n_voters=len(rows), status=status)
+    return replace(
+        best,
+        components=A,
+        folds=[split],
+        held_out=held_out,
+        n_voters=len(rows),
+        status=status,
+    )
 
 
 @dataclass(frozen=True)

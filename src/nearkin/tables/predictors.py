@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import asdict, replace
 from numbers import Real
@@ -71,9 +71,19 @@ EFFECT_ROWS = 20_000  # maximum number of rows to measure the effect of a column
 FEWEST = 4  # rows: two to learn from, in each of two folds
 
 
-def n_held(rows: Sized) -> int:
-    """Return how many of more than 2,000 rows are held out until the last half round of steps."""
-    return min(MAX_ROWS, len(rows) // 5)
+def check_split(split: TrainTest | None, folds: Sequence[TrainTest]) -> None:
+    """Raise an error unless a split holds out rows that no member learns from."""
+    if split is None:
+        raise ValueError(
+            f"split must be given with folds of more than {MAX_ROWS:,} rows: (training rows, test "
+            "rows), whose test rows are in no training part of the folds."
+        )
+    seen = np.concatenate([split[0], *(train for train, _ in folds)])
+    if shared := int(np.isin(split[1], seen).sum()):
+        raise ValueError(
+            f"{shared:,} of the {len(split[1]):,} test rows of split are also training rows, of "
+            "the split or of a fold: leave them out of these."
+        )
 
 
 class TablePredictor(
@@ -122,8 +132,9 @@ class TablePredictor(
         sample_weight: Any = None,
         features: Sequence[Feature] | None = None,
         folds: Sequence[TrainTest] | None = None,
+        split: TrainTest | None = None,
     ) -> Self:
-        """Learn from a table, or from an array with the given features and folds of the members.
+        """Learn from a table, or from an array with the given features, folds and split.
 
         An interrupt keeps the best result so far, if there is one, and is raised again.
         """
@@ -136,9 +147,12 @@ class TablePredictor(
             weights = of_class if weights is None else weights * of_class
         weights = None if weights is None else weights / weights.mean()
         self._Y, self._weights = Y, weights
-        learned, final, folds, status = self._learn_maps(X, codes, folds, task)
-        self._set_held_out(final if len(folds) == 1 else learned, folds)
-        self._set_maps(final, X)
+        if folds is not None and len(codes) > MAX_ROWS:
+            check_split(split, folds)
+        learned, final, status = self._learn_maps(X, codes, folds, split, task)
+        self._set_maps(final, X)._set_held_out(final)
+        by_members = final if folds is None else learned
+        self.member_rows_, self.member_votes_ = self._unseen(by_members)
         self._keep_held_out(X, features)
         if status is Status.INTERRUPTED:
             raise KeyboardInterrupt
@@ -146,9 +160,14 @@ class TablePredictor(
         return self
 
     def _learn_maps(
-        self, X: Any, codes: np.ndarray, folds: Sequence[TrainTest] | None, task: FitTask
-    ) -> tuple[list[LearnedMap], list[LearnedMap], Sequence[TrainTest], Status]:
-        """Return the members' maps of the encodings, the final maps, the folds and the status.
+        self,
+        X: Any,
+        codes: np.ndarray,
+        folds: Sequence[TrainTest] | None,
+        split: TrainTest | None,
+        task: FitTask,
+    ) -> tuple[list[LearnedMap], list[LearnedMap], Status]:
+        """Return the members' maps of the encodings, the final maps, and the status.
 
         With more than 2,000 rows, the final maps are refined by stochastic gradient. Unfinished
         encodings after the first are left out.
@@ -159,14 +178,11 @@ class TablePredictor(
             alphas = (float(self.alpha),)
         learned: list[LearnedMap] = []
         final: list[LearnedMap] = []
-        members: Sequence[TrainTest] = ()
-        held = np.empty(0, dtype=int)
 
         def report(found: Callable[[], LearnedMap]) -> bool:
             def attributes() -> dict[str, Any]:
                 maps = final or [found()]
-                said = learned if learned and len(members) > 1 else maps
-                return dict(vars(copy(self)._set_maps(maps, X)._set_held_out(said, members)))
+                return dict(vars(copy(self)._set_maps(maps, X)._set_held_out(maps)))
 
             return task.iteration(attributes)
 
@@ -174,34 +190,32 @@ class TablePredictor(
             for encoder in self.encoder_.encoders:
                 rows = LabelledRows.of(encoder, X, self._Y, self._loss, self._weights)
                 # the same held-out rows for all encodings, whose votes are mixed by them
-                if not final:
-                    members = self._folds(rows.X, codes) if folds is None else folds
-                    one_fold = len(members) == 1
-                    held = members[0][1] if one_fold else rng.permutation(len(rows))[: n_held(rows)]
-                found = member_path(rows, members, self.n_components, alphas, self.distance, report)
+                if folds is None:
+                    folds, split = self._folds(rows.X, codes)
+                found = member_path(rows, folds, self.n_components, alphas, self.distance, report)
                 last = found
                 if len(rows) > MAX_ROWS and found.status is Status.CONVERGED:
-                    last = self._refined(found, rows, held, final, rng)
+                    last = self._refined(found, rows, split, final, rng)
                 if not final or last.status is Status.CONVERGED:
                     learned.append(found)
                     final.append(last)
                 if last.status is not Status.CONVERGED:
-                    return learned, final, members, last.status
+                    return learned, final, last.status
                 if last is not found and report(lambda: final[0]):
-                    return learned, final, members, Status.STOPPED
+                    return learned, final, Status.STOPPED
                 # the other encodings need about the same penalty
                 alphas = [alpha for alpha in alphas if alpha <= BEFORE * found.alpha]
         except KeyboardInterrupt:
             if not final:
                 raise
-            return learned, final, members, Status.INTERRUPTED
-        return learned, final, members, Status.CONVERGED
+            return learned, final, Status.INTERRUPTED
+        return learned, final, Status.CONVERGED
 
     def _refined(
         self,
         found: LearnedMap,
         rows: LabelledRows,
-        held: np.ndarray,
+        split: Any,
         before: Sequence[LearnedMap],
         rng: np.random.Generator,
     ) -> LearnedMap:
@@ -213,24 +227,26 @@ class TablePredictor(
         if before or not isinstance(self.alpha, str):
             penalties = [(before or [found])[0].alpha]
         try:
-            return refined(found, rows, held, self.n_components, penalties, rng)
+            return refined(found, rows, split, self.n_components, penalties, rng)
         except KeyboardInterrupt:
             return replace(found, status=Status.INTERRUPTED)
 
-    def _folds(self, encoded: Any, codes: np.ndarray) -> list[TrainTest]:
-        """Return the folds of the members.
+    def _folds(self, encoded: Any, codes: np.ndarray) -> tuple[list[TrainTest], TrainTest | None]:
+        """Return the folds of the members and, of more than 2,000 rows, the split.
 
-        With more than 2,000 rows there is one fold, with about that many training rows and separate
-        held-out rows.
+        Of so many rows there is one member. It learns from about 2,000 of the training rows of the
+        split, and its test rows are those of the split.
         """
         n = len(codes)
         if n <= MAX_ROWS:
-            return inner_folds(encoded, codes, self.n_members)
-        held = sample_rows(encoded, codes, n_held(codes))
+            return inner_folds(encoded, codes, self.n_members), None
+        held = sample_rows(encoded, codes, min(MAX_ROWS, n // 5))
         if len(held) > n // 2:  # many small classes, all of whose rows would be held out
-            return inner_folds(encoded, codes)[:1]
+            split = inner_folds(encoded, codes)[0]
+            return [split], split
         rest = np.setdiff1d(np.arange(n), held)
-        return [(rest[sample_rows(encoded[rest], codes[rest], MAX_ROWS)], held)]
+        some = rest[sample_rows(encoded[rest], codes[rest], MAX_ROWS)]
+        return [(some, held)], (rest, held)
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray | None]:
         """Check the input of `fit`; return rows, targets and weights where the weight is not 0."""
@@ -368,12 +384,17 @@ class TablePredictor(
             shares[expert.axes] += expert.share
         return dict(zip(self.encoder_.names, shares.values(), strict=True))
 
-    def _set_held_out(self, learned: Sequence[LearnedMap], folds: Sequence[TrainTest]) -> Self:
-        """Set the members' votes for rows that they have not seen."""
-        votes, _ = mixed([one.experts for one in learned], learned[0].held_out)
-        self.held_out_rows_ = self._rows[np.concatenate([test for _, test in folds])]
-        self._held_out_folds = np.repeat(np.arange(len(folds)), [len(test) for _, test in folds])
-        self.held_out_votes_ = self._decode_votes(votes)
+    def _unseen(self, maps: Sequence[LearnedMap]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows that the maps of the encodings have not seen, and the votes for them."""
+        votes, _ = mixed([one.experts for one in maps], maps[0].held_out)
+        rows = np.concatenate([test for _, test in maps[0].folds])
+        return self._rows[rows], self._decode_votes(votes)
+
+    def _set_held_out(self, final: Sequence[LearnedMap]) -> Self:
+        """Set the votes for the rows that the final maps of the encodings have not seen."""
+        self.held_out_rows_, self.held_out_votes_ = self._unseen(final)
+        sizes = [len(test) for _, test in final[0].folds]
+        self._held_out_folds = np.repeat(np.arange(len(sizes)), sizes)
         return self
 
     def _keep_held_out(self, cells: Any, features: Sequence[Feature] | None) -> None:
@@ -488,6 +509,7 @@ class TablePredictor(
         features: Sequence[Feature] | None = None,
         folds: Sequence[TrainTest] | None = None,
         sample_weight: Any = None,
+        split: TrainTest | None = None,
     ) -> Self:
         """Learn from rows encoded by a `TableEncoder`; all other methods then take such rows, too.
 
@@ -505,12 +527,16 @@ class TablePredictor(
             group together. They hold all rows, or about 2,000 if there are more.
         sample_weight : array of shape (n,), default=None
             See `fit`.
+        split : (training rows, test rows), default=None
+            To be given with the folds of more than 2,000 rows: the rows of stochastic gradient
+            until its last half round, and the rows that choose its penalty and the vote. No test
+            row may be a training row of the split or of a fold.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, sample_weight, features, folds)
+        return self._fit(X, y, sample_weight, features, folds, split)
 
     def transform(self, X: Any) -> np.ndarray:
         """Map rows into the learned space.
@@ -758,6 +784,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     held_out_votes_ : ndarray of shape (n_held_out, n_classes)
         The votes for these rows, by the training rows of the member that held them out or by all
         rows that were not held out, with the penalty and the mixture that these votes chose.
+    member_rows_, member_votes_ : ndarray
+        The same, but where `fit_encoded` was given folds of more than 2,000 rows: their test rows,
+        and the votes of the members.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -986,7 +1015,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
         See `NCAClassifier`.
     alpha_scores_ : dict of float to float
         Minus the held-out squared error of every penalty tried, divided by the variance of y.
-    held_out_rows_, held_out_votes_
+    held_out_rows_, held_out_votes_, member_rows_, member_votes_
         See `NCAClassifier`; the votes are numbers, of shape (n_held_out,).
     line_share_ : float
         The share of local lines in a prediction, 0 to 1.
