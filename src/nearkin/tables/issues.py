@@ -10,15 +10,15 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.special import expit
-from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._blocks import filled, row_blocks
 from .._messages import counted, shown
 from .._validation import as_rows, check_integer, encode_labels, is_missing, known_labels
-from ..estimators.base import MAX_ROWS, inner_folds
-from ..neighbors import EXACT, identical_rows
+from ..estimators.base import MAX_ROWS
+from ..graphs import joined_groups
+from ..neighbors import EXACT, identical_rows, twin_groups
 from .bins import features_of, is_table
 from .columns import Feature
 from .encoder import TableEncoder
@@ -28,6 +28,7 @@ ROUNDS = 2  # fits to up to 2,000 rows: in the second, doubtful rows have less w
 LEAST_WEIGHT = 0.02  # of a doubtful row
 CROSS_FITS = 3  # folds, and thus fits, for more rows
 FOLDS = 5  # folds of each fit to up to 2,000 rows
+FEWEST_DISTINCT = 20  # rows; among fewer, equal ones are cases of a kind rather than copies
 SURE_SHARE = 0.5  # share of the rows, with the surest votes, from which e is estimated
 FLOOR = 0.05  # lower bound of q, relative to e / (C - 1); see `label_issues`
 LEAST_WRONG = 0.1  # number of wrong labels, if no sure vote contradicts any
@@ -204,8 +205,9 @@ def label_issues(
     there are three folds, each predicted by a fit to the others. All this takes two or three times
     as long as `NCAClassifier.fit`.
 
-    Identical rows are not kept together: a copy of a row with the same label supports that label.
-    Use `groups` if copies carry no information.
+    Copies of a row, identical or nearly so (`nearkin.neighbors.twin_groups`), are held out
+    together: no copy votes for another, and all together have one vote for other rows. In a table
+    of fewer than 20 distinct rows, equal rows are independent cases.
 
     References
     ----------
@@ -237,24 +239,36 @@ def label_issues(
         raise ValueError(f"y {why}")
     classes, codes = encode_labels(known)
     n, n_classes = len(labelled), len(classes)
-    k = min(check_integer(n_neighbors, "n_neighbors", 1), n - 1)
-    group_codes = None
+    twins = twin_groups(X[labelled])
+    if twins.max() + 1 < FEWEST_DISTINCT:
+        twins = np.arange(n)
+    units = twins
     if groups is not None:
-        group_codes = np.unique(np.asarray(groups)[labelled], return_inverse=True)[1]
-        if group_codes.max() == 0:
-            raise ValueError("groups holds one group: a row is labelled by rows of others.")
-    voted = (_by_members if n <= MAX_ROWS else _by_folds)(
-        X[labelled], codes, group_codes, features, random_state, progress
+        units = joined_groups(
+            twins, np.unique(np.asarray(groups)[labelled], return_inverse=True)[1]
+        )
+        if units.max() == 0:
+            raise ValueError(
+                "groups holds one group, where those that share a row are joined: a row is labelled "
+                "by rows of others."
+            )
+    # copies of a row with equal labels are one row, whose weight is their share of all copies
+    _, first, row_of, sizes = np.unique(
+        twins * n_classes + codes, return_index=True, return_inverse=True, return_counts=True
     )
-    votes = np.full((n, n_classes), np.nan)
-    votes[voted.rows] = voted.votes
+    shares = sizes / np.bincount(twins)[twins[first]]
+    voted = (_by_members if len(first) <= MAX_ROWS else _by_folds)(
+        X[labelled[first]], codes[first], units[first], shares, features, random_state, progress
+    )
+    votes = voted.votes[row_of]
     p, e = wrong_labels(votes, codes)
     alone = np.isnan(votes[:, 0])
     given = np.where(alone, np.inf, votes[np.arange(n), codes])
     order = np.lexsort((given, -p))
     predicted = np.where(alone, codes, np.where(alone[:, None], 0.0, votes).argmax(axis=1))
     n_listed = min(n, MAX_LISTED, max(MIN_LISTED, round(p.sum())))
-    neighbors = voted.neighbors(order[:n_listed], k)
+    k = min(check_integer(n_neighbors, "n_neighbors", 1), len(first) - 1)
+    neighbors = first[voted.neighbors(row_of[order[:n_listed]], k)]
     return LabelIssues(
         classes=classes,
         rows=labelled[order],
@@ -310,12 +324,12 @@ def no_classes(labels: np.ndarray) -> str | None:
 
 @dataclass(frozen=True)
 class Voted:
-    """Votes (r, C) for r rows by maps that have not seen them, and a search for nearest other rows.
+    """Votes (n, C) by maps that have not seen the row, and a search for nearest other rows.
 
-    `neighbors` is a function of row indices and k.
+    Votes are NaN for a row whose class the rows that voted lack. `neighbors` is a function of row
+    indices and k.
     """
 
-    rows: np.ndarray
     votes: np.ndarray
     neighbors: Callable[[np.ndarray, int], np.ndarray]
 
@@ -323,48 +337,52 @@ class Voted:
 def _by_members(
     X: Any,
     y: np.ndarray,
-    groups: np.ndarray | None,
+    units: np.ndarray,
+    shares: np.ndarray,
     features: Sequence[Feature] | None,
     random_state: Any,
     progress: Progress | None,
 ) -> Voted:
     """Return the held-out votes, averaged over several fits to all rows."""
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    total, weights = np.zeros((len(y), y.max() + 1)), None
+    total, n_votes = np.zeros((len(y), y.max() + 1)), np.zeros((len(y), 1))
+    weights = shares
     for done in range(1, ROUNDS + 1):
-        folds = _folds(X, y, groups, FOLDS, rng)
+        folds = _folds(y, units, FOLDS, rng)
         model = NCAClassifier(random_state=random_state)
         model.fit_encoded(X, y, features, folds, weights)
-        rows = model.held_out_rows_
-        total[rows] += model.held_out_votes_
-        weights = np.ones(len(y))
-        weights[rows] = np.maximum(total[rows, y[rows]] / done, LEAST_WEIGHT)
+        known = np.concatenate([np.isin(y[test], y[train]) for train, test in folds])
+        rows = model.held_out_rows_[known]
+        total[rows] += model.held_out_votes_[known]
+        n_votes[rows] += 1
+        votes = np.divide(total, n_votes, out=np.full(total.shape, np.nan), where=n_votes > 0)
+        own = np.nan_to_num(votes[np.arange(len(y)), y], nan=1.0)
+        weights = shares * np.maximum(own, LEAST_WEIGHT)
         if progress:
             progress(done, ROUNDS)
-    own = np.arange(len(y)) if groups is None else groups
 
     def neighbors(queries: np.ndarray, k: int) -> np.ndarray:
-        return _nearest_others(model, X[queries], k, own, own[queries])
+        return _nearest_others(model, X[queries], k, units, units[queries])
 
-    # left out: rows whose class is missing from the training part, and rows that were not held out
-    voted = np.concatenate([test[np.isin(y[test], y[train])] for train, test in folds])
-    return Voted(voted, total[voted] / ROUNDS, neighbors)
+    return Voted(votes, neighbors)
 
 
 def _by_folds(
     X: Any,
     y: np.ndarray,
-    groups: np.ndarray | None,
+    units: np.ndarray,
+    shares: np.ndarray,
     features: Sequence[Feature] | None,
     random_state: Any,
     progress: Progress | None,
 ) -> Voted:
     """Return the votes for every fold by a fit to the others."""
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    folds, fits = _folds(X, y, groups, CROSS_FITS, rng), []
+    folds, fits = _folds(y, units, CROSS_FITS, rng), []
     fold_of, votes = np.full(len(y), 0), np.full((len(y), y.max() + 1), np.nan)
     for number, (train, test) in enumerate(folds):
-        model = NCAClassifier(random_state=random_state).fit_encoded(X[train], y[train], features)
+        model = NCAClassifier(random_state=random_state)
+        model.fit_encoded(X[train], y[train], features, sample_weight=shares[train])
         found = np.zeros((len(test), votes.shape[1]))
         found[:, model.classes_] = model.predict_proba(X[test])
         votes[test] = np.where(np.isin(y[test], model.classes_)[:, None], found, np.nan)
@@ -379,12 +397,12 @@ def _by_folds(
             at = np.flatnonzero(fold_of[queries] == number)
             if len(at):
                 rows = queries[at]
-                # a row alone in its class may be in the training part of the fold it is assigned to
-                out[at] = train[_nearest_others(fits[number], X[rows], k, train, rows)]
+                out[at] = train[
+                    _nearest_others(fits[number], X[rows], k, units[train], units[rows])
+                ]
         return out
 
-    rows = np.flatnonzero(~np.isnan(votes[:, 0]))
-    return Voted(rows, votes[rows], neighbors)
+    return Voted(votes, neighbors)
 
 
 def _nearest_others(
@@ -401,13 +419,19 @@ def _nearest_others(
 
 
 def _folds(
-    X: Any, y: np.ndarray, groups: np.ndarray | None, n_splits: int, rng: np.random.Generator
+    y: np.ndarray, units: np.ndarray, n_splits: int, rng: np.random.Generator
 ) -> list[TrainTest]:
-    """Return stratified folds: random ones or, with groups, folds that keep these together."""
-    if groups is None:
-        return inner_folds(filled(X), y, n_splits, rng)
-    splitter = StratifiedGroupKFold(min(n_splits, groups.max() + 1))
-    return list(splitter.split(y, y, groups))
+    """Return random folds that keep units together, and divide the units of every class.
+
+    A unit counts as one of its rarest class.
+    """
+    rarest_first = np.argsort(np.bincount(y)[y], kind="stable")
+    strata = y[rarest_first][np.unique(units[rarest_first], return_index=True)[1]]
+    order = rng.permutation(len(strata))
+    order = order[np.argsort(strata[order], kind="stable")]
+    n_splits = min(n_splits, len(strata))
+    tests = [np.flatnonzero(np.isin(units, order[fold::n_splits])) for fold in range(n_splits)]
+    return [(np.setdiff1d(np.arange(len(y)), test), test) for test in tests]
 
 
 def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, float]:
