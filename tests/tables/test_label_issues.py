@@ -5,6 +5,7 @@ is known.
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.spatial import KDTree
 
 from nearkin import label_issues
 from nearkin.tables import issues
@@ -317,9 +318,17 @@ def test_far_rows_and_the_column_that_takes_them_there():
     assert len(far_rows(csr_array(X)).rows) == len(far_rows(X[:15]).rows) == 0
 
 
-def test_far_rows_among_many_are_compared_with_all(monkeypatch):
-    X = np.random.default_rng(0).standard_normal((300, 3))
-    X[:6] = X[0] + 30  # six that are near each other are not far from all others
-    X[6, 1] = -50
-    monkeypatch.setattr(issues, "COMPARED_ROWS", 40)
-    assert far_rows(X).rows.tolist() == [6]
+def test_far_rows_among_many_are_those_of_another_exact_search():
+    rng, n = np.random.default_rng(1), 12_000
+    X = np.round(rng.standard_t(5, (n, 2)), 2)  # with copies
+    X[:6] = X[0] + 90  # six that are near each other are not far from all others
+    X[6, 1] = -90
+    found = far_rows(X)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    fifth = KDTree(Z).query(Z, 6)[0][:, 5]  # the first is the row itself
+    low, median, high = np.quantile(np.log(fifth[fifth > 0]), [0.25, 0.5, 0.75])
+    expected = np.flatnonzero(fifth > np.exp(high + max(3 * (high - low), np.log(2))))
+    assert sorted(found.rows.tolist()) == expected.tolist()
+    assert 6 in found.rows
+    assert not np.isin(np.arange(6), found.rows).any()
+    np.testing.assert_allclose(found.ratios, fifth[found.rows] / np.exp(median))

@@ -13,12 +13,12 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._blocks import filled, row_blocks
+from .._blocks import filled
 from .._messages import counted, shown
 from .._validation import as_rows, check_integer, encode_labels, is_missing, known_labels
 from ..estimators.base import MAX_ROWS
 from ..graphs import joined_groups
-from ..neighbors import EXACT, identical_rows, twin_groups
+from ..neighbors import identical_rows, nearest, twin_groups
 from .bins import features_of, is_table
 from .columns import Feature
 from .encoder import TableEncoder
@@ -203,7 +203,8 @@ def label_issues(
     For up to 2,000 rows, the held-out votes of two fits with different folds are averaged; in the
     second fit, every row is weighted by the first vote for its label, at least .02. With more rows
     there are three folds, each predicted by a fit to the others. All this takes two or three times
-    as long as `NCAClassifier.fit`.
+    as long as `NCAClassifier.fit`. Copies and far rows are searched among all pairs of rows, in
+    O(n^2 p).
 
     Copies of a row, identical or nearly so (`nearkin.neighbors.twin_groups`), are held out
     together: no copy votes for another, and all together have one vote for other rows. In a table
@@ -244,13 +245,12 @@ def label_issues(
         twins = np.arange(n)
     units = twins
     if groups is not None:
-        units = joined_groups(
-            twins, np.unique(np.asarray(groups)[labelled], return_inverse=True)[1]
-        )
+        of_rows = np.unique(np.asarray(groups)[labelled], return_inverse=True)[1]
+        units = joined_groups(twins, of_rows)
         if units.max() == 0:
             raise ValueError(
-                "groups holds one group, where those that share a row are joined: a row is labelled "
-                "by rows of others."
+                "groups holds one group, where those that share a row are joined: a row is "
+                "labelled by rows of others."
             )
     # copies of a row with equal labels are one row, whose weight is their share of all copies
     _, first, row_of, sizes = np.unique(
@@ -397,9 +397,8 @@ def _by_folds(
             at = np.flatnonzero(fold_of[queries] == number)
             if len(at):
                 rows = queries[at]
-                out[at] = train[
-                    _nearest_others(fits[number], X[rows], k, units[train], units[rows])
-                ]
+                near = _nearest_others(fits[number], X[rows], k, units[train], units[rows])
+                out[at] = train[near]
         return out
 
     return Voted(votes, neighbors)
@@ -485,7 +484,6 @@ def contradictory_twins(X: Any, y: np.ndarray) -> list[np.ndarray]:
 FAR_NEIGHBORS = 5
 FEWEST_ROWS = 20
 WHISKER, LEAST_FACTOR = 3.0, 2.0
-COMPARED_ROWS = 10_000
 
 
 def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
@@ -495,9 +493,7 @@ def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
     the third quartile ("far out", Tukey 1977), and that the distance is more than twice that
     quartile. Distances are those of the table, with numbers in standard deviations and categories
     as 0 or 1, not those of a learned space, which ignores columns that do not separate the classes.
-    If there are more than 10,000 rows, all are compared with that many random rows, and the far
-    ones then with all. Sparse rows, and fewer than 20 rows with a positive distance, are not
-    examined.
+    Sparse rows, and fewer than 20 rows with a positive distance, are not examined.
     """
     nothing = FarRows(np.empty(0, dtype=int), np.empty(0), np.empty(0, dtype=int))
     n, p = X.shape
@@ -515,32 +511,15 @@ def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
     Z = Z[:, np.isfinite(Z).all(axis=0)]
     of_column = np.append(columns, columns[gaps])
 
-    def nearest(rows: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return distances to the fifth nearest of other rows, and the indices of all five."""
-        index, k = EXACT.index(Z[others], FAR_NEIGHBORS + 1), FAR_NEIGHBORS + 1
-        distances, found = np.empty(len(rows)), np.empty((len(rows), FAR_NEIGHBORS), dtype=int)
-        for block in row_blocks(len(rows), k):
-            d, near = index(Z[rows[block]], k)
-            d[others[near] == rows[block, None]] = -1  # the row itself comes first
-            order = np.argsort(d, axis=1, kind="stable")[:, 1:]
-            distances[block] = np.take_along_axis(d, order, axis=1)[:, -1]
-            found[block] = others[np.take_along_axis(near, order, axis=1)]
-        return distances, found
-
-    everyone = np.arange(n)
-    others = everyone
-    if n > COMPARED_ROWS:
-        others = np.sort(np.random.default_rng(0).choice(n, COMPARED_ROWS, replace=False))
-    distances, found = nearest(everyone, others)
+    G = nearest(Z, FAR_NEIGHBORS)
+    distances = G.data.reshape(n, FAR_NEIGHBORS)[:, -1]
+    found = G.indices.reshape(n, FAR_NEIGHBORS)
     apart = distances[distances > 0]
     if len(apart) < FEWEST_ROWS:
         return nothing
     low, median, high = np.quantile(np.log(apart), [0.25, 0.5, 0.75])
     limit = np.exp(high + max(WHISKER * (high - low), np.log(LEAST_FACTOR)))
     far = np.flatnonzero(distances > limit)
-    if n > COMPARED_ROWS and len(far):
-        distances[far], found[far] = nearest(far, everyone)
-        far = far[distances[far] > limit]
     far = far[np.argsort(-distances[far], kind="stable")]
     squares = np.mean((Z[far, None] - Z[found[far]]) ** 2, axis=1)
     sums = np.zeros((len(far), of_column.max() + 1))
