@@ -434,9 +434,10 @@ class TablePredictor(
         Notes
         -----
         Among rows exchangeable with the training rows, a share of about a (or less, if distances
-        are equal) has a value of at most a. For a category of many values, the frequency of a
-        held-out row's value does not count the row itself, as for a new row. A missing number
-        counts as the mean. Columns that did not vary in training are ignored.
+        are equal) has a value of at most a. As for a new row, the scales of the columns, and the
+        frequency of a category's value, do not count the held-out row itself: what it alone has
+        does not make it isolated. A missing number counts as the mean. Columns that did not vary in
+        training are ignored.
 
         Cost: O(n n_held_out p), with n_held_out at most about 2,000.
         """
