@@ -491,7 +491,7 @@ class HeldOutRows:
             z, mean, n = Z.data, mean[Z.indices], Z.shape[0]
         else:
             z, n = Z, np.maximum(np.sum(~np.isnan(self.cells), axis=0), 2)
-        # A scaled column has variance 1; the squares of the others, about their mean, sum to n times
+        # A scaled column has variance 1; the squares of the others about their mean sum to n times
         # this. Divided by n rather than n - 1, a value has the same scale as for a new row if it
         # occurs as often among the others as among all held-out rows.
         variance = 1 - (z - mean) ** 2 / (n - 1)

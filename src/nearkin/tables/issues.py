@@ -72,7 +72,8 @@ class LabelIssues:
     labels, predicted : ndarray of shape (n,)
         In the same order, the given label and the one with the largest held-out vote.
     probabilities : ndarray of shape (n,)
-        The probability that the given label is wrong; descending except for ties.
+        The probability that the given label is wrong; descending except for ties. An upper bound
+        where classes overlap.
     votes : ndarray of shape (n, C)
         The held-out votes; NaN for rows that are `alone`.
     neighbors : ndarray of int of shape (n_listed, n_neighbors)
@@ -165,7 +166,10 @@ def label_issues(
     fewer than n e labels are then expected to be wrong, the odds of all rows are multiplied by a
     common factor that raises this number to n e. The share e is estimated as the share of rows
     whose label differs from the predicted one, among the half with the surest votes. This assumes
-    that classes do not overlap there [1]_; if they overlap everywhere, e is too large.
+    that classes do not overlap there [1]_. If they do, e is too large, and the probabilities are
+    upper bounds: an unlikely but correct label looks like a wrong one, so that of rows with a
+    probability of .96 a third may be right, and half if the classes overlap a lot. The order of the
+    rows does not depend on e.
 
     Parameters
     ----------
