@@ -292,6 +292,19 @@ class TestQuantiles:
         )
         np.testing.assert_allclose(more.familiarity(X), model.familiarity(X))
 
+    def test_bounds_of_the_known_numbers_hold(self):
+        """Many are 0, none is negative; the largest, at the other end, is one of its kind."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(240, 2))
+        y = np.where(rng.random(240) < 0.5, 0.0, np.exp(X[:, 0] + rng.normal(size=240)))
+        model = NCARegressor(alpha=1.5).fit(X[:120], y[:120])
+        found = model.predict_interval(X[120:])
+        assert found[:, 0].min() == 0
+        top = np.sort(y[:120])[-10:]
+        assert found[:, 1].max() <= 2 * top[-1] - top[0]
+        assert np.mean((y[120:] >= found[:, 0]) & (y[120:] <= found[:, 1])) > 0.85
+        assert np.isinf(model.predict_quantiles(X[:3], [0.001, 0.999])).all()  # too few rows
+
     def test_heavy_rows_decide(self):
         errors, weights = np.r_[np.zeros(100), np.full(100, 5.0)], np.repeat([9.0, 1.0], 100)
         rows = held_out(np.zeros((200, 1)), errors, np.zeros(200), weights=weights)

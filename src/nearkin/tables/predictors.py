@@ -69,6 +69,7 @@ BEFORE = 3.2  # the largest penalty of the other encodings, relative to that of 
 ROUNDS = 5  # of stochastic descent, at most
 EFFECT_ROWS = 20_000  # maximum number of rows to measure the effect of a column
 FEWEST = 4  # rows: two to learn from, in each of two folds
+OUTERMOST = 10  # numbers at each end, from which the bounds of quantiles are derived
 
 
 def n_held(rows: Sized) -> int:
@@ -1056,8 +1057,11 @@ class NCARegressor(RegressorMixin, TablePredictor):
         return self._encode_targets(y), np.zeros(len(y), dtype=int)
 
     def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
-        """Return the standardized numbers; store their mean and unit for `_decode_votes`."""
+        """Return the standardized numbers; store their mean, their unit, and their bounds."""
         self._centre, self._unit = targets.mean(), targets.std()
+        # as far beyond the outermost number as this lies from the tenth
+        low, high = np.sort(targets)[:OUTERMOST], np.sort(targets)[-OUTERMOST:]
+        self._bounds = 2 * low[0] - low[-1], 2 * high[-1] - high[0]
         return ((targets - self._centre) / self._unit)[:, None]
 
     @property
@@ -1112,6 +1116,10 @@ class NCARegressor(RegressorMixin, TablePredictor):
         errors of the others, at most floor((n + 1) q) lie below a quantile q < 1/2, and at least
         ceil((n + 1) q) do not lie above a quantile q >= 1/2. With fewer than 1 / q - 1 rows, a
         lower quantile is minus infinity; with fewer than 1 / (1 - q) - 1, an upper one is infinity.
+        Other quantiles stay within bounds as far beyond the smallest and the largest known number
+        as these are from the tenth smallest and largest: 0 where ten numbers or more are 0 and none
+        is negative. A new number is beyond such a bound less often than 1 in n + 1 times, for most
+        distributions far less often.
 
         The coverage is guaranteed on average over all rows exchangeable with the training rows, not
         for each row, nor after a shift (see `drift`). It is approximate: the held-out rows also
@@ -1142,7 +1150,8 @@ class NCARegressor(RegressorMixin, TablePredictor):
             weights = None if self._weights is None else self._weights[rest]
             votes.append(self.vote_.predict(Z, self._Z[rest], self._Y[rest], weights))
         predicted = np.column_stack([self._decode_votes(of_fold) for of_fold in votes])
-        return self._held_out.quantiles(Z, predicted, q)
+        found = self._held_out.quantiles(Z, predicted, q)
+        return np.where(np.isfinite(found), np.clip(found, *self._bounds), found)
 
     def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
         """Return the numbers in the unit of the targets."""
