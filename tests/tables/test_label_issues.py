@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.spatial import KDTree
 
-from nearkin import label_issues
+from nearkin import NCAClassifier, label_issues
 from nearkin.tables import issues
 from nearkin.tables.issues import contradictory_twins, far_rows, no_classes, wrong_labels
 
@@ -262,6 +262,18 @@ def test_groups_do_not_label_themselves(monkeypatch, most):
 def test_what_cannot_be_checked_is_refused(X, y, says):
     with pytest.raises(ValueError, match=says):
         label_issues(X, y)
+
+
+def test_more_votes_than_memory_are_refused_before_the_work(monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(120, 3)), np.repeat(np.arange(40), 3)
+    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 10**5)
+    monkeypatch.setattr(NCAClassifier, "_learn_maps", None)
+    with pytest.raises(
+        MemoryError, match=r"for each of 40 classes in y needs .*merge or leave out"
+    ):
+        label_issues(X, y)
+    with pytest.raises(MemoryError, match=r"votes for 40 classes in y needs .*merge or leave out"):
+        NCAClassifier().fit(X, y)
 
 
 def test_one_group_is_refused():

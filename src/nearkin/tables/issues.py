@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._blocks import filled
+from .._blocks import filled, require_memory
 from .._messages import counted, shown
 from .._validation import as_rows, check_integer, encode_labels, is_missing, known_labels
 from ..estimators.base import MAX_ROWS
@@ -244,6 +244,11 @@ def label_issues(
         raise ValueError(f"y {why}")
     classes, codes = encode_labels(known)
     n, n_classes = len(labelled), len(classes)
+    require_memory(
+        5 * 8 * n * n_classes,
+        f"A vote of every row for each of {n_classes:,} classes in y",
+        "merge or leave out rare classes",
+    )
     twins = twin_groups(X[labelled])
     if twins.max() + 1 < FEWEST_DISTINCT:
         twins = np.arange(n)

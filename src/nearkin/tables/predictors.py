@@ -32,6 +32,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from .._blocks import require_memory
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import (
     canonical_csr,
@@ -56,7 +57,7 @@ from .columns import Feature
 from .encoder import TableEncoder
 from .held_out import Drift, HeldOutRows, check_coverage, check_levels
 from .members import ALPHAS, LabelledRows, LearnedMap, VotingSpace, member_path, refined
-from .votes import DISTANCES, Mixture, mixed, mixture_from
+from .votes import DISTANCES, MIXED_TEMPERATURES, Mixture, mixed, mixture_from
 
 # Shared by the predictors for tables: encoded columns, a map from members, a vote of all rows.
 
@@ -801,6 +802,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     encoded features; up to 12 iterations for each of up to 7 penalties of each encoding. With more
     than 2,000 rows, additionally O(b r m) for each step with the b rows that it draws, and O(n r m)
     for the encoded rows. A prediction costs O(k n m) for each new row, with k experts, at most 25.
+    Memory grows with the product of the numbers of classes and of held-out rows; `fit` refuses at
+    once what would not fit into it.
     Computations are in float32, the vote in float64 for up to 2,000 rows.
 
     References
@@ -883,6 +886,16 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         """
         self.classes_, codes = encode_labels(y)
         check_shared_labels(codes)
+        n, n_classes = len(codes), len(self.classes_)
+        # at least ten rows of every class are held out, but at most a fifth of many rows
+        held = n if n <= MAX_ROWS else min(n // 5, max(MAX_ROWS, 10 * n_classes))
+        n_votes = len(self.encoder_.encoders) * len(MIXED_TEMPERATURES) * len(DISTANCES[1:])
+        require_memory(
+            8 * n_classes * (2 * n_votes * held + 5 * n),
+            f"The votes for {n_classes:,} classes in y",
+            "merge or leave out rare classes, or let the nearest rows vote, as in "
+            "make_pipeline(TableEncoder(), StandardScaler(), KNeighborsClassifier(1))",
+        )
         self._class_weights, given = None, self.class_weight
         if given is not None:
             if given != "balanced" and not isinstance(given, dict):
@@ -901,7 +914,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
     def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
         """Return indicators of the classes."""
-        return np.eye(len(self.classes_))[targets]
+        indicators = np.zeros((len(targets), len(self.classes_)))
+        indicators[np.arange(len(targets)), targets] = 1
+        return indicators
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities, shape (n, n_classes), in the order of `classes_`."""
