@@ -534,7 +534,7 @@ CHECKED = {
     "a table that is checked": (0, "probably", "t.csv", PLAIN, CHECK),
     "a class of a single row that is checked": (
         0,
-        "kind occurs only once, so no other row votes for it: 23 (b)",
+        "kind of their own, for which no other row votes: 23 (b)",
         "t.csv",
         csv(*"a" * 12, *"d" * 11, "b"),
         CHECK,

@@ -292,6 +292,19 @@ class TestQuantiles:
         )
         np.testing.assert_allclose(more.familiarity(X), model.familiarity(X))
 
+    def test_bounds_of_the_known_numbers_hold(self):
+        """Many are 0, none is negative; the largest, at the other end, is one of its kind."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(240, 2))
+        y = np.where(rng.random(240) < 0.5, 0.0, np.exp(X[:, 0] + rng.normal(size=240)))
+        model = NCARegressor(alpha=1.5).fit(X[:120], y[:120])
+        found = model.predict_interval(X[120:])
+        assert found[:, 0].min() == 0
+        top = np.sort(y[:120])[-10:]
+        assert found[:, 1].max() <= 2 * top[-1] - top[0]
+        assert np.mean((y[120:] >= found[:, 0]) & (y[120:] <= found[:, 1])) > 0.85
+        assert np.isinf(model.predict_quantiles(X[:3], [0.001, 0.999])).all()  # too few rows
+
     def test_heavy_rows_decide(self):
         errors, weights = np.r_[np.zeros(100), np.full(100, 5.0)], np.repeat([9.0, 1.0], 100)
         rows = held_out(np.zeros((200, 1)), errors, np.zeros(200), weights=weights)
@@ -306,8 +319,12 @@ class TestFamiliarity:
         weights = rng.integers(1, 4, 40).astype(float)
         found = held_out(cells, weights=weights).familiarity(new)
         scaled, queries = ((X - cells.mean(0)) / cells.std(0) for X in (cells, new))
-        D = np.linalg.norm(scaled[:, None] - scaled, axis=2)
-        own = np.sort(D + np.diag([np.inf] * 40))[:, :5].mean(axis=1)
+        own = np.empty(40)
+        for i in range(40):  # as if the others were all that is known
+            others = np.delete(cells, i, axis=0)
+            unit = others.std(axis=0) * np.sqrt(39 / 40)
+            D = np.linalg.norm((others - cells[i]) / unit, axis=1)
+            own[i] = np.sort(D)[:5].mean()
         weights = weights / weights.mean()
         for query, p in zip(queries, found, strict=True):
             d = np.sort(np.linalg.norm(scaled - query, axis=1))[:5].mean()
@@ -324,6 +341,23 @@ class TestFamiliarity:
         assert abs(np.mean(rejected) - 0.1) < 0.02
         cells = rng.normal(size=(2000, 4))
         assert kstest(held_out(cells[:1000]).familiarity(cells[1000:]), "uniform").pvalue > 0.001
+
+    @pytest.mark.parametrize("container", [np.asarray, csr_array])
+    @pytest.mark.parametrize("alone", [0.0, 0.06, 0.2])
+    def test_rows_alone_in_a_value_hide_no_others(self, container, alone):
+        """Such as a name, or a word: a new row has another one, which is not known."""
+        usual, moved = [], []
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            values = np.abs(rng.normal(size=(900, 4))) + 1
+            own = np.eye(300)[:, rng.random(300) < alone]
+            cells = container(np.hstack([values[:300], own]))
+            for new, found in ((values[300:], usual), (values[300:] + 4, moved)):
+                nothing = np.zeros((600, own.shape[1]))
+                p = held_out(cells).familiarity(container(np.hstack([new, nothing])))
+                found.append(np.mean(p <= 0.05))
+        assert np.mean(usual) == pytest.approx(0.05 * (1 - alone), abs=0.025)
+        assert np.mean(moved) > 0.9
 
     @pytest.mark.parametrize("n_held_out", [30, 150, 1000])
     @pytest.mark.parametrize("n", [1, 20, 500])

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from nearkin import NCAClassifier, NCARegressor
 from nearkin.estimators.descent_embedding import directions
+from nearkin.objectives import kernel_regression
 from nearkin.objectives.kernel_regression import log_loss, prediction_loss, squared_error
 from nearkin.tables import TableEncoder, features_of, members, predictors, votes
 from nearkin.tables.members import LabelledRows, member_path, merged
@@ -44,6 +45,11 @@ class TestObjective:
     X, Y = np.random.default_rng(0).normal(size=(12, 4)), np.eye(3)[np.arange(12) % 3]
     A = np.random.default_rng(1).normal(size=(2, 4)) / 2
 
+    @pytest.fixture(autouse=True, params=["few classes", "many classes"])
+    def way(self, request, monkeypatch):
+        if request.param == "many classes":
+            monkeypatch.setattr(kernel_regression, "MANY_CLASSES", 2)
+
     @pytest.mark.parametrize("loss", [squared_error, log_loss])
     @pytest.mark.parametrize("n_anchors", [None, 5])
     def test_gradient(self, loss, n_anchors):
@@ -71,6 +77,14 @@ class TestObjective:
             expected -= np.log(weights @ self.Y[:, i % 3] / weights.sum())
         found = prediction_loss(self.A, self.X, self.Y, log_loss, n_anchors)[0]
         np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_votes_for_many_classes_are_those_for_few(monkeypatch):
+    rng = np.random.default_rng(0)
+    Q, Z, Y = rng.normal(size=(5, 2)), rng.normal(size=(40, 2)), np.eye(7)[np.arange(40) % 7]
+    expected = SoftVote(0.4).predict(Q, Z, Y)
+    monkeypatch.setattr(votes, "MANY_CLASSES", 6)
+    np.testing.assert_allclose(SoftVote(0.4).predict(Q, Z, Y), expected)
 
 
 class TestTransform:

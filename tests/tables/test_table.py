@@ -609,3 +609,16 @@ class TestWeights:
     def test_bad_ones(self, weights):
         with pytest.raises(ValueError, match=r"[Ss]ample.weight"):
             self.encoder().fit(self.rows(), sample_weight=weights)
+
+
+@pytest.mark.parametrize("kind", ["int64", "Int64", "str"])
+@pytest.mark.parametrize("start", [0, 2**53, 2**60, 2**62])
+@pytest.mark.parametrize("step", [1, 300, 10**6])
+def test_identifiers_of_any_size_are_recognized(kind, start, step):
+    """Beyond 2^53 many are equal as floats; those of groups are not."""
+    rng = np.random.default_rng(0)
+    ids = start + np.cumsum(rng.integers(1, step + 1, 60))
+    frame = pd.DataFrame({"x": rng.normal(size=60), "visit_id": pd.array(ids).astype(kind)})
+    assert [*TableEncoder().fit(frame).dropped_] == ["visit_id"]
+    groups = frame.assign(visit_id=rng.choice(2**62, 6)[np.arange(60) % 6])
+    assert [*TableEncoder().fit(groups).dropped_] == []

@@ -183,18 +183,22 @@ class Check:
         issues, target = self.issues, short_text(self.table.target)
         n, n_issues, expected = len(issues.rows), issues.n_issues, issues.expected
         found = [f"No label is probably wrong: expect {expected[-1]:.1f} wrong labels among {n:,}."]
-        if n_issues:
+        if issues.flip_rate > OVERLAP:
+            found = [
+                f"At most about {n_issues:,} of {n:,} labels are wrong, and probably far fewer: "
+                "even the surest votes often contradict the label, so the classes overlap, or the "
+                "columns do not tell them apart."
+            ]
+        elif n_issues:
             are = "label is" if n_issues == 1 else "labels are"
             among = [
                 f"{expected[first - 1]:.1f} among the first {first:,}"
                 for first in sorted({min(10, n), n_issues})
             ]
-            found = [f"About {n_issues:,} of {n:,} {are} probably wrong: expect {listed(among)}."]
-        if issues.flip_rate > OVERLAP:
-            found.append(
-                "Even the surest votes often contradict the label: the classes overlap, or the "
-                "columns do not tell them apart. These numbers are upper bounds."
-            )
+            found = [
+                f"About {n_issues:,} of {n:,} {are} probably wrong, or fewer where classes "
+                f"overlap: expect up to {listed(among)}."
+            ]
         found += self._of_rare_class()
         if issues.twins:
             groups = [
@@ -223,7 +227,7 @@ class Check:
                 + f" and {more:,} more" * (more > 0)
             )
         alone = [f"{one['row']:,} ({one['label']})" for one in self.alone]
-        found += note(f"Rows whose {target} occurs only once, so no other row votes for it", alone)
+        found += note(f"Rows with a {target} of their own, for which no other row votes", alone)
         return found
 
     def _of_rare_class(self) -> Iterator[str]:

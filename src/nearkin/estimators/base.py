@@ -379,7 +379,7 @@ def best_setting(scores: Any) -> int:
 
 
 def inner_folds(
-    X: Any, y: np.ndarray, n_splits: int = N_SPLITS, rng: np.random.Generator | None = None
+    X: Any, y: np.ndarray, n_splits: int = N_SPLITS
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return deterministic folds: the training rows and the test rows of each.
 
@@ -395,8 +395,6 @@ def inner_folds(
         Classes as integers; -1 for no label; a constant for a continuous target.
     n_splits : int
         Number of folds; fewer if there are fewer rows to test.
-    rng : Generator, optional
-        Shuffles the rows of each class before they are dealt, which gives other folds.
 
     Returns
     -------
@@ -405,11 +403,6 @@ def inner_folds(
         therefore holds every class. The list is empty if there are no other rows.
     """
     order, codes, sizes = _by_class(X, y)
-    if rng is not None:
-        place_of_class = np.empty(len(sizes), dtype=int)
-        place_of_class[codes[order]] = np.arange(len(order))
-        order = rng.permutation(order)
-        order = order[np.argsort(place_of_class[codes[order]], kind="stable")]
     order = order[(sizes[codes[order]] > 1) & (y[order] != -1)]
     n_splits = min(n_splits, len(order))
     tests = [np.sort(order[fold::n_splits]) for fold in range(n_splits)]

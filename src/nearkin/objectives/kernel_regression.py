@@ -34,6 +34,7 @@ Loss = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 # added to every probability, which limits a row's loss to about 16, so that hopeless rows do not
 # attract the map
 LEAST = 1e-7
+MANY_CLASSES = 50  # with fewer, products with indicators are faster than comparing class codes
 
 
 def squared_error(predicted: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -81,13 +82,16 @@ def prediction_loss(
 
     Notes
     -----
-    O(a n (m + q) + n p m) time for a anchors, O(n m) memory and two tiles per thread.
+    O(a n (m + q) + n p m) time for a anchors, O(n m) memory and two tiles per thread. For the log
+    loss of more than 50 classes, q does not count.
     """
     Z = embed(A, X)
     n = len(Z)
     a = n if n_anchors is None else n_anchors
     with_ones, operand = factors(Z, weights)
-    Y = np.hstack([Y, np.ones((n, 1))], dtype=Z.dtype)
+    # of many classes, only the probability of the row's own is computed, in O(n) for each row
+    codes = Y.argmax(axis=1) if loss is log_loss and Y.shape[1] > MANY_CLASSES else None
+    Y = np.hstack([Y if codes is None else Y[:, :0], np.ones((n, 1))], dtype=Z.dtype)
     if weights is not None:
         weights = weights.astype(Z.dtype)[:, None]
 
@@ -98,15 +102,23 @@ def prediction_loss(
             P = with_ones[rows] @ operand  # up to a factor for each row, 1 / total
             P[np.arange(len(P)), np.arange(rows.start, rows.stop)] = -np.inf
             exponentiate(P)
-            sums = P @ Y
-            total = sums[:, -1:]
-            predicted = sums[:, :-1] / total
-            values, slope = loss(predicted, Y[rows, :-1])
+            if codes is None:
+                sums = P @ Y
+                total, targets = sums[:, -1:], Y[rows, :-1]
+                predicted = sums[:, :-1] / total
+            else:
+                same, targets = codes[rows, None] == codes, Y[rows]
+                total = P.sum(axis=1, keepdims=True)
+                predicted = (P * same).sum(axis=1, keepdims=True) / total
+            values, slope = loss(predicted, targets)
             if weights is not None:
                 values, slope = values * weights[rows, 0], slope * weights[rows]
             value += float(np.sum(values, dtype=np.float64))
             mean = np.sum(slope * predicted, axis=1, keepdims=True)
-            G = (np.hstack([slope, -mean]) / total) @ Y.T
+            if codes is None:
+                G = (np.hstack([slope, -mean]) / total) @ Y.T
+            else:
+                G = np.where(same, slope - mean, -mean) / total
             G *= P
             from_rows[rows] += G @ Z
             from_columns += G.T @ with_ones[rows]

@@ -318,6 +318,21 @@ def says_group(name: str) -> bool:
     return words[-1] == "id" or (named and all(re.fullmatch(known, word) for word in words))
 
 
+def nearly_all_differ(numbers: np.ndarray) -> bool:
+    """Return whether the known ones are whole numbers, at least 20, nearly all of which differ.
+
+    From 2^53 on, distinct whole numbers may be equal as floats. If there are fewer than five floats
+    a number in their range, so that even random numbers would often coincide, they are taken to
+    differ.
+    """
+    known = numbers[~np.isnan(numbers)]
+    if len(known) < MIN_ROWS or (known != np.rint(known)).any():
+        return False
+    unit = np.spacing(np.abs(known).max())
+    merged = unit > 1 and np.ptp(known) < 5 * len(known) * unit
+    return bool(merged or len(np.unique(known)) > NEARLY_ALL * len(known))
+
+
 def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
     """Return the columns of numbers to leave out, and why.
 
@@ -334,12 +349,8 @@ def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
     if not identifiers or issparse(X) or n_rows < 2:
         return found
     for at, name in enumerate(names):
-        if varies[at] and says_id(name):
-            known = X[~np.isnan(X[:, at]), at]
-            distinct = np.unique(known)
-            many = len(known) >= MIN_ROWS and len(distinct) > NEARLY_ALL * len(known)
-            if many and (distinct == np.rint(distinct)).all():
-                found[name] = NAMED
+        if varies[at] and says_id(name) and nearly_all_differ(X[:, at]):
+            found[name] = NAMED
     # A column numbers the rows if its values, once sorted, are equally spaced. With few rows, only
     # an unnamed index as written by pandas counts: 0, 1, ... or 1, 2, ...
     if n_rows < MIN_ROWS:

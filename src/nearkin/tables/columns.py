@@ -26,10 +26,13 @@ from .cells import (
     EVEN,
     LONG,
     MAX_TEXT,
+    NAMED,
     UNREAD,
     Cells,
     Text,
     differs,
+    nearly_all_differ,
+    says_id,
     useless_numbers,
 )
 from .numbers import (
@@ -747,6 +750,13 @@ def learn_column(name: str, text: Text, rules: Rules) -> Learned:
     # false if there is a NaN: a constant column with gaps is kept
     if learned.numbers.min() == learned.numbers.max():
         return replace(learned, column=None, notes=(), reason=CONSTANT)
+    if (
+        rules.drop_identifiers
+        and isinstance(learned.column, NumberColumn)
+        and says_id(name)
+        and nearly_all_differ(learned.numbers)
+    ):
+        return replace(learned, column=None, notes=(), reason=NAMED)
     code = sentinel_note(learned.numbers, dates=isinstance(learned.column, DateColumn))
     more = [(SENTINEL, f"{name} ({code})")] if code else []
     return replace(learned, notes=[*learned.notes, *more])

@@ -470,10 +470,7 @@ class HeldOutRows:
 
     @property
     def _as_new(self) -> Any:
-        """Return the cells as if the rows were new.
-
-        The share of training rows with the value of a row does not count the row itself.
-        """
+        """Return the cells with shares as if the rows were new: without the row itself."""
         shares = [at for at, feature in enumerate(self.features) if feature.is_share]
         if not shares or issparse(self.cells):  # a TableEncoder makes dense rows
             return self.cells
@@ -483,10 +480,31 @@ class HeldOutRows:
 
     @cached_property
     def _own_distances(self) -> np.ndarray:
-        """Return the distance of each held-out row to the nearest others, shape (n_h,)."""
-        D = euclidean_distances(self._scaler.transform(self._as_new), self._scaled)
-        np.fill_diagonal(D, np.inf)
-        return mean_nearest(D)
+        """Return the distance of each held-out row to the nearest others, shape (n_h,).
+
+        As for a new row, the others alone define the scale of a column. Without a row that alone
+        has a value, for example, the indicator of this value does not vary.
+        """
+        Q, Z = self._scaler.transform(self._as_new), self._scaled
+        mean, squares = Z.mean(axis=0), Z * Z
+        if issparse(Z):  # what is 0 hardly changes the scale of its column
+            z, mean, n = Z.data, mean[Z.indices], Z.shape[0]
+        else:
+            z, n = Z, np.maximum(np.sum(~np.isnan(self.cells), axis=0), 2)
+        # A scaled column has variance 1; the squares of the others about their mean sum to n times
+        # this. Divided by n rather than n - 1, a value has the same scale as for a new row if it
+        # occurs as often among the others as among all held-out rows.
+        variance = 1 - (z - mean) ** 2 / (n - 1)
+        excess = np.divide(1.0, variance, out=np.zeros_like(z), where=variance > VARIES) - 1
+        if issparse(Z):
+            excess = csr_array((excess, Z.indices, Z.indptr), Z.shape)
+        # sum_k (1 + excess_ik) (q_ik - z_jk)^2
+        own = Q + excess * Q
+        products = excess @ squares.T - 2 * (own @ Z.T)
+        D2 = (own * Q).sum(axis=1)[:, None] + squares.sum(axis=1)
+        D2 += products.toarray() if issparse(Z) else products
+        np.fill_diagonal(D2, np.inf)
+        return mean_nearest(np.sqrt(np.maximum(D2, 0)))
 
     def _distances(self, cells: Any) -> np.ndarray:
         """Return the distance of encoded rows to the nearest held-out rows, shape (n,)."""

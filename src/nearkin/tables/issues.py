@@ -10,25 +10,25 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.special import expit
-from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._blocks import row_blocks
+from .._blocks import filled, require_memory
 from .._messages import counted, shown
 from .._validation import as_rows, check_integer, encode_labels, is_missing, known_labels
-from ..estimators.base import MAX_ROWS, inner_folds
-from ..neighbors import EXACT, identical_rows
+from ..estimators.base import MAX_ROWS
+from ..graphs import joined_groups
+from ..neighbors import identical_rows, nearest, twin_groups
 from .bins import features_of, is_table
 from .columns import Feature
 from .encoder import TableEncoder
-from .gaps import filled
 from .predictors import NCAClassifier, TrainTest
 
 ROUNDS = 2  # fits to up to 2,000 rows: in the second, doubtful rows have less weight
 LEAST_WEIGHT = 0.02  # of a doubtful row
 CROSS_FITS = 3  # folds, and thus fits, for more rows
 FOLDS = 5  # folds of each fit to up to 2,000 rows
+FEWEST_DISTINCT = 20  # rows; among fewer, equal ones are cases of a kind rather than copies
 SURE_SHARE = 0.5  # share of the rows, with the surest votes, from which e is estimated
 FLOOR = 0.05  # lower bound of q, relative to e / (C - 1); see `label_issues`
 LEAST_WRONG = 0.1  # number of wrong labels, if no sure vote contradicts any
@@ -72,7 +72,8 @@ class LabelIssues:
     labels, predicted : ndarray of shape (n,)
         In the same order, the given label and the one with the largest held-out vote.
     probabilities : ndarray of shape (n,)
-        The probability that the given label is wrong; descending except for ties.
+        The probability that the given label is wrong; descending except for ties. An upper bound
+        where classes overlap.
     votes : ndarray of shape (n, C)
         The held-out votes; NaN for rows that are `alone`.
     neighbors : ndarray of int of shape (n_listed, n_neighbors)
@@ -165,7 +166,10 @@ def label_issues(
     fewer than n e labels are then expected to be wrong, the odds of all rows are multiplied by a
     common factor that raises this number to n e. The share e is estimated as the share of rows
     whose label differs from the predicted one, among the half with the surest votes. This assumes
-    that classes do not overlap there [1]_; if they overlap everywhere, e is too large.
+    that classes do not overlap there [1]_. If they do, e is too large, and the probabilities are
+    upper bounds: an unlikely but correct label looks like a wrong one, so that of rows with a
+    probability of .96 a third may be right, and half if the classes overlap a lot. The order of the
+    rows does not depend on e.
 
     Parameters
     ----------
@@ -203,10 +207,12 @@ def label_issues(
     For up to 2,000 rows, the held-out votes of two fits with different folds are averaged; in the
     second fit, every row is weighted by the first vote for its label, at least .02. With more rows
     there are three folds, each predicted by a fit to the others. All this takes two or three times
-    as long as `NCAClassifier.fit`.
+    as long as `NCAClassifier.fit`. Copies and far rows are searched among all pairs of rows, in
+    O(n^2 p).
 
-    Identical rows are not kept together: a copy of a row with the same label supports that label.
-    Use `groups` if copies carry no information.
+    Copies of a row, identical or nearly so (`nearkin.neighbors.twin_groups`), are held out
+    together: no copy votes for another, and all together have one vote for other rows. In a table
+    of fewer than 20 distinct rows, equal rows are independent cases.
 
     References
     ----------
@@ -238,24 +244,40 @@ def label_issues(
         raise ValueError(f"y {why}")
     classes, codes = encode_labels(known)
     n, n_classes = len(labelled), len(classes)
-    k = min(check_integer(n_neighbors, "n_neighbors", 1), n - 1)
-    group_codes = None
-    if groups is not None:
-        group_codes = np.unique(np.asarray(groups)[labelled], return_inverse=True)[1]
-        if group_codes.max() == 0:
-            raise ValueError("groups holds one group: a row is labelled by rows of others.")
-    voted = (_by_members if n <= MAX_ROWS else _by_folds)(
-        X[labelled], codes, group_codes, features, random_state, progress
+    require_memory(
+        5 * 8 * n * n_classes,
+        f"A vote of every row for each of {n_classes:,} classes in y",
+        "merge or leave out rare classes",
     )
-    votes = np.full((n, n_classes), np.nan)
-    votes[voted.rows] = voted.votes
+    twins = twin_groups(X[labelled])
+    if twins.max() + 1 < FEWEST_DISTINCT:
+        twins = np.arange(n)
+    units = twins
+    if groups is not None:
+        of_rows = np.unique(np.asarray(groups)[labelled], return_inverse=True)[1]
+        units = joined_groups(twins, of_rows)
+        if units.max() == 0:
+            raise ValueError(
+                "groups holds one group, where those that share a row are joined: a row is "
+                "labelled by rows of others."
+            )
+    # copies of a row with equal labels are one row, whose weight is their share of all copies
+    _, first, row_of, sizes = np.unique(
+        twins * n_classes + codes, return_index=True, return_inverse=True, return_counts=True
+    )
+    shares = sizes / np.bincount(twins)[twins[first]]
+    voted = (_by_members if len(first) <= MAX_ROWS else _by_folds)(
+        X[labelled[first]], codes[first], units[first], shares, features, random_state, progress
+    )
+    votes = voted.votes[row_of]
     p, e = wrong_labels(votes, codes)
     alone = np.isnan(votes[:, 0])
     given = np.where(alone, np.inf, votes[np.arange(n), codes])
     order = np.lexsort((given, -p))
     predicted = np.where(alone, codes, np.where(alone[:, None], 0.0, votes).argmax(axis=1))
     n_listed = min(n, MAX_LISTED, max(MIN_LISTED, round(p.sum())))
-    neighbors = voted.neighbors(order[:n_listed], k)
+    k = min(check_integer(n_neighbors, "n_neighbors", 1), len(first) - 1)
+    neighbors = first[voted.neighbors(row_of[order[:n_listed]], k)]
     return LabelIssues(
         classes=classes,
         rows=labelled[order],
@@ -311,12 +333,12 @@ def no_classes(labels: np.ndarray) -> str | None:
 
 @dataclass(frozen=True)
 class Voted:
-    """Votes (r, C) for r rows by maps that have not seen them, and a search for nearest other rows.
+    """Votes (n, C) by maps that have not seen the row, and a search for nearest other rows.
 
-    `neighbors` is a function of row indices and k.
+    Votes are NaN for a row whose class the rows that voted lack. `neighbors` is a function of row
+    indices and k.
     """
 
-    rows: np.ndarray
     votes: np.ndarray
     neighbors: Callable[[np.ndarray, int], np.ndarray]
 
@@ -324,48 +346,52 @@ class Voted:
 def _by_members(
     X: Any,
     y: np.ndarray,
-    groups: np.ndarray | None,
+    units: np.ndarray,
+    shares: np.ndarray,
     features: Sequence[Feature] | None,
     random_state: Any,
     progress: Progress | None,
 ) -> Voted:
     """Return the held-out votes, averaged over several fits to all rows."""
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    total, weights = np.zeros((len(y), y.max() + 1)), None
+    total, n_votes = np.zeros((len(y), y.max() + 1)), np.zeros((len(y), 1))
+    weights = shares
     for done in range(1, ROUNDS + 1):
-        folds = _folds(X, y, groups, FOLDS, rng)
+        folds = _folds(y, units, FOLDS, rng)
         model = NCAClassifier(random_state=random_state)
         model.fit_encoded(X, y, features, folds, weights)
-        rows = model.held_out_rows_
-        total[rows] += model.held_out_votes_
-        weights = np.ones(len(y))
-        weights[rows] = np.maximum(total[rows, y[rows]] / done, LEAST_WEIGHT)
+        known = np.concatenate([np.isin(y[test], y[train]) for train, test in folds])
+        rows = model.held_out_rows_[known]
+        total[rows] += model.held_out_votes_[known]
+        n_votes[rows] += 1
+        votes = np.divide(total, n_votes, out=np.full(total.shape, np.nan), where=n_votes > 0)
+        own = np.nan_to_num(votes[np.arange(len(y)), y], nan=1.0)
+        weights = shares * np.maximum(own, LEAST_WEIGHT)
         if progress:
             progress(done, ROUNDS)
-    own = np.arange(len(y)) if groups is None else groups
 
     def neighbors(queries: np.ndarray, k: int) -> np.ndarray:
-        return _nearest_others(model, X[queries], k, own, own[queries])
+        return _nearest_others(model, X[queries], k, units, units[queries])
 
-    # left out: rows whose class is missing from the training part, and rows that were not held out
-    voted = np.concatenate([test[np.isin(y[test], y[train])] for train, test in folds])
-    return Voted(voted, total[voted] / ROUNDS, neighbors)
+    return Voted(votes, neighbors)
 
 
 def _by_folds(
     X: Any,
     y: np.ndarray,
-    groups: np.ndarray | None,
+    units: np.ndarray,
+    shares: np.ndarray,
     features: Sequence[Feature] | None,
     random_state: Any,
     progress: Progress | None,
 ) -> Voted:
     """Return the votes for every fold by a fit to the others."""
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    folds, fits = _folds(X, y, groups, CROSS_FITS, rng), []
+    folds, fits = _folds(y, units, CROSS_FITS, rng), []
     fold_of, votes = np.full(len(y), 0), np.full((len(y), y.max() + 1), np.nan)
     for number, (train, test) in enumerate(folds):
-        model = NCAClassifier(random_state=random_state).fit_encoded(X[train], y[train], features)
+        model = NCAClassifier(random_state=random_state)
+        model.fit_encoded(X[train], y[train], features, sample_weight=shares[train])
         found = np.zeros((len(test), votes.shape[1]))
         found[:, model.classes_] = model.predict_proba(X[test])
         votes[test] = np.where(np.isin(y[test], model.classes_)[:, None], found, np.nan)
@@ -380,12 +406,11 @@ def _by_folds(
             at = np.flatnonzero(fold_of[queries] == number)
             if len(at):
                 rows = queries[at]
-                # a row alone in its class may be in the training part of the fold it is assigned to
-                out[at] = train[_nearest_others(fits[number], X[rows], k, train, rows)]
+                near = _nearest_others(fits[number], X[rows], k, units[train], units[rows])
+                out[at] = train[near]
         return out
 
-    rows = np.flatnonzero(~np.isnan(votes[:, 0]))
-    return Voted(rows, votes[rows], neighbors)
+    return Voted(votes, neighbors)
 
 
 def _nearest_others(
@@ -402,13 +427,19 @@ def _nearest_others(
 
 
 def _folds(
-    X: Any, y: np.ndarray, groups: np.ndarray | None, n_splits: int, rng: np.random.Generator
+    y: np.ndarray, units: np.ndarray, n_splits: int, rng: np.random.Generator
 ) -> list[TrainTest]:
-    """Return stratified folds: random ones or, with groups, folds that keep these together."""
-    if groups is None:
-        return inner_folds(filled(X), y, n_splits, rng)
-    splitter = StratifiedGroupKFold(min(n_splits, groups.max() + 1))
-    return list(splitter.split(y, y, groups))
+    """Return random folds that keep units together, and divide the units of every class.
+
+    A unit counts as one of its rarest class.
+    """
+    rarest_first = np.argsort(np.bincount(y)[y], kind="stable")
+    strata = y[rarest_first][np.unique(units[rarest_first], return_index=True)[1]]
+    order = rng.permutation(len(strata))
+    order = order[np.argsort(strata[order], kind="stable")]
+    n_splits = min(n_splits, len(strata))
+    tests = [np.flatnonzero(np.isin(units, order[fold::n_splits])) for fold in range(n_splits)]
+    return [(np.setdiff1d(np.arange(len(y)), test), test) for test in tests]
 
 
 def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, float]:
@@ -462,7 +493,6 @@ def contradictory_twins(X: Any, y: np.ndarray) -> list[np.ndarray]:
 FAR_NEIGHBORS = 5
 FEWEST_ROWS = 20
 WHISKER, LEAST_FACTOR = 3.0, 2.0
-COMPARED_ROWS = 10_000
 
 
 def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
@@ -472,9 +502,7 @@ def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
     the third quartile ("far out", Tukey 1977), and that the distance is more than twice that
     quartile. Distances are those of the table, with numbers in standard deviations and categories
     as 0 or 1, not those of a learned space, which ignores columns that do not separate the classes.
-    If there are more than 10,000 rows, all are compared with that many random rows, and the far
-    ones then with all. Sparse rows, and fewer than 20 rows with a positive distance, are not
-    examined.
+    Sparse rows, and fewer than 20 rows with a positive distance, are not examined.
     """
     nothing = FarRows(np.empty(0, dtype=int), np.empty(0), np.empty(0, dtype=int))
     n, p = X.shape
@@ -492,32 +520,15 @@ def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
     Z = Z[:, np.isfinite(Z).all(axis=0)]
     of_column = np.append(columns, columns[gaps])
 
-    def nearest(rows: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return distances to the fifth nearest of other rows, and the indices of all five."""
-        index, k = EXACT.index(Z[others], FAR_NEIGHBORS + 1), FAR_NEIGHBORS + 1
-        distances, found = np.empty(len(rows)), np.empty((len(rows), FAR_NEIGHBORS), dtype=int)
-        for block in row_blocks(len(rows), k):
-            d, near = index(Z[rows[block]], k)
-            d[others[near] == rows[block, None]] = -1  # the row itself comes first
-            order = np.argsort(d, axis=1, kind="stable")[:, 1:]
-            distances[block] = np.take_along_axis(d, order, axis=1)[:, -1]
-            found[block] = others[np.take_along_axis(near, order, axis=1)]
-        return distances, found
-
-    everyone = np.arange(n)
-    others = everyone
-    if n > COMPARED_ROWS:
-        others = np.sort(np.random.default_rng(0).choice(n, COMPARED_ROWS, replace=False))
-    distances, found = nearest(everyone, others)
+    G = nearest(Z, FAR_NEIGHBORS)
+    distances = G.data.reshape(n, FAR_NEIGHBORS)[:, -1]
+    found = G.indices.reshape(n, FAR_NEIGHBORS)
     apart = distances[distances > 0]
     if len(apart) < FEWEST_ROWS:
         return nothing
     low, median, high = np.quantile(np.log(apart), [0.25, 0.5, 0.75])
     limit = np.exp(high + max(WHISKER * (high - low), np.log(LEAST_FACTOR)))
     far = np.flatnonzero(distances > limit)
-    if n > COMPARED_ROWS and len(far):
-        distances[far], found[far] = nearest(far, everyone)
-        far = far[distances[far] > limit]
     far = far[np.argsort(-distances[far], kind="stable")]
     squares = np.mean((Z[far, None] - Z[found[far]]) ** 2, axis=1)
     sums = np.zeros((len(far), of_column.max() + 1))

@@ -32,6 +32,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from .._blocks import require_memory
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import (
     canonical_csr,
@@ -56,7 +57,7 @@ from .columns import Feature
 from .encoder import TableEncoder
 from .held_out import Drift, HeldOutRows, check_coverage, check_levels
 from .members import ALPHAS, LabelledRows, LearnedMap, VotingSpace, member_path, refined
-from .votes import DISTANCES, Mixture, mixed, mixture_from
+from .votes import DISTANCES, MIXED_TEMPERATURES, Mixture, mixed, mixture_from
 
 # Shared by the predictors for tables: encoded columns, a map from members, a vote of all rows.
 
@@ -69,6 +70,7 @@ BEFORE = 3.2  # the largest penalty of the other encodings, relative to that of 
 ROUNDS = 5  # of stochastic descent, at most
 EFFECT_ROWS = 20_000  # maximum number of rows to measure the effect of a column
 FEWEST = 4  # rows: two to learn from, in each of two folds
+OUTERMOST = 10  # numbers at each end, from which the bounds of quantiles are derived
 
 
 def check_split(split: TrainTest | None, folds: Sequence[TrainTest]) -> None:
@@ -455,9 +457,10 @@ class TablePredictor(
         Notes
         -----
         Among rows exchangeable with the training rows, a share of about a (or less, if distances
-        are equal) has a value of at most a. For a category of many values, the frequency of a
-        held-out row's value does not count the row itself, as for a new row. A missing number
-        counts as the mean. Columns that did not vary in training are ignored.
+        are equal) has a value of at most a. As for a new row, the scales of the columns, and the
+        frequency of a category's value, do not count the held-out row itself: what it alone has
+        does not make it isolated. A missing number counts as the mean. Columns that did not vary in
+        training are ignored.
 
         Cost: O(n n_held_out p), with n_held_out at most about 2,000.
         """
@@ -828,6 +831,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     encoded features; up to 12 iterations for each of up to 7 penalties of each encoding. With more
     than 2,000 rows, additionally O(b r m) for each step with the b rows that it draws, and O(n r m)
     for the encoded rows. A prediction costs O(k n m) for each new row, with k experts, at most 25.
+    Memory grows with the product of the numbers of classes and of held-out rows; `fit` refuses at
+    once what would not fit into it.
     Computations are in float32, the vote in float64 for up to 2,000 rows.
 
     References
@@ -910,6 +915,16 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         """
         self.classes_, codes = encode_labels(y)
         check_shared_labels(codes)
+        n, n_classes = len(codes), len(self.classes_)
+        # at least ten rows of every class are held out, but at most a fifth of many rows
+        held = n if n <= MAX_ROWS else min(n // 5, max(MAX_ROWS, 10 * n_classes))
+        n_votes = len(self.encoder_.encoders) * len(MIXED_TEMPERATURES) * len(DISTANCES[1:])
+        require_memory(
+            8 * n_classes * (2 * n_votes * held + 5 * n),
+            f"The votes for {n_classes:,} classes in y",
+            "merge or leave out rare classes, or let the nearest rows vote, as in "
+            "make_pipeline(TableEncoder(), StandardScaler(), KNeighborsClassifier(1))",
+        )
         self._class_weights, given = None, self.class_weight
         if given is not None:
             if given != "balanced" and not isinstance(given, dict):
@@ -928,7 +943,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
     def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
         """Return indicators of the classes."""
-        return np.eye(len(self.classes_))[targets]
+        indicators = np.zeros((len(targets), len(self.classes_)))
+        indicators[np.arange(len(targets)), targets] = 1
+        return indicators
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities, shape (n, n_classes), in the order of `classes_`."""
@@ -1084,8 +1101,11 @@ class NCARegressor(RegressorMixin, TablePredictor):
         return self._encode_targets(y), np.zeros(len(y), dtype=int)
 
     def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
-        """Return the standardized numbers; store their mean and unit for `_decode_votes`."""
+        """Return the standardized numbers; store their mean, their unit, and their bounds."""
         self._centre, self._unit = targets.mean(), targets.std()
+        # as far beyond the outermost number as this lies from the tenth
+        low, high = np.sort(targets)[:OUTERMOST], np.sort(targets)[-OUTERMOST:]
+        self._bounds = 2 * low[0] - low[-1], 2 * high[-1] - high[0]
         return ((targets - self._centre) / self._unit)[:, None]
 
     @property
@@ -1140,6 +1160,10 @@ class NCARegressor(RegressorMixin, TablePredictor):
         errors of the others, at most floor((n + 1) q) lie below a quantile q < 1/2, and at least
         ceil((n + 1) q) do not lie above a quantile q >= 1/2. With fewer than 1 / q - 1 rows, a
         lower quantile is minus infinity; with fewer than 1 / (1 - q) - 1, an upper one is infinity.
+        Other quantiles stay within bounds as far beyond the smallest and the largest known number
+        as these are from the tenth smallest and largest: 0 where ten numbers or more are 0 and none
+        is negative. A new number is beyond such a bound less often than 1 in n + 1 times, for most
+        distributions far less often.
 
         The coverage is guaranteed on average over all rows exchangeable with the training rows, not
         for each row, nor after a shift (see `drift`). It is approximate: the held-out rows also
@@ -1170,7 +1194,8 @@ class NCARegressor(RegressorMixin, TablePredictor):
             weights = None if self._weights is None else self._weights[rest]
             votes.append(self.vote_.predict(Z, self._Z[rest], self._Y[rest], weights))
         predicted = np.column_stack([self._decode_votes(of_fold) for of_fold in votes])
-        return self._held_out.quantiles(Z, predicted, q)
+        found = self._held_out.quantiles(Z, predicted, q)
+        return np.where(np.isfinite(found), np.clip(found, *self._bounds), found)
 
     def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
         """Return the numbers in the unit of the targets."""

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import nnls
+from scipy.sparse import csr_array
 
 from .._blocks import parallel_map, row_blocks
 from .._validation import check_choice, check_positive
 from ..linalg import eigh
 from ..neighbors import squares_to_nearest
-from ..objectives.kernel_regression import LEAST, Loss, squared_error
+from ..objectives.kernel_regression import LEAST, MANY_CLASSES, Loss, squared_error
 from ..objectives.stochastic import TILE_ROWS, exponentiate
 
 TEMPERATURES = (0.016, 0.025, 0.04, 0.063, 0.1, 0.16, 0.25, 0.4, 0.63, 1.0, 1.6)
@@ -116,6 +117,8 @@ def vote_at_once(
     Q2, Z2 = (np.sum(rows * rows, axis=1, keepdims=True) for rows in (Q, Z))
     Q = np.hstack([Q, np.ones_like(Q2), Q2])
     Z = np.hstack([-2 * Z, Z2, np.ones_like(Z2)]).T
+    # indicators of many classes: a sum over the rows of each does not depend on their number
+    voted = csr_array(with_ones) if Y.shape[1] > MANY_CLASSES else with_ones
 
     def add_tiles(rows: slice) -> None:
         """Sum exp(logit) (y, 1) over tiles, relative to the largest term so far."""
@@ -129,7 +132,7 @@ def vote_at_once(
                 of_tile = exponentiate(logits)
                 higher = np.maximum(top[k], of_tile)
                 sums[k] = sums[k] * np.exp(top[k] - higher, dtype=np.float64)
-                sums[k] = sums[k] + np.exp(of_tile - higher) * (logits @ with_ones[columns])
+                sums[k] = sums[k] + np.exp(of_tile - higher) * (logits @ voted[columns])
                 top[k] = higher
         for k, total in enumerate(sums):
             out[k, rows] = total[:, :-1] / total[:, -1:]
@@ -419,7 +422,7 @@ def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
         system = np.vstack([errors.T, np.full(len(errors), firm)])
         shares = nnls(system, np.append(np.zeros(errors.shape[1]), firm))[0]
     else:
-        probabilities = np.sum(predicted * held_out.Y, axis=2) + LEAST
+        probabilities = np.einsum("kic,ic->ki", predicted, held_out.Y) + LEAST
         shares = np.full(len(predicted), 1 / len(predicted))
         for _ in range(EM_STEPS):
             posterior = shares[:, None] * probabilities
