@@ -189,6 +189,45 @@ class TestAdapt:
         assert load_adapter("q.safetensors").map.side == "query"
         assert "40 held-out queries" in capsys.readouterr().out
 
+    def test_rows_of_zeros_are_left_out(self, capsys, monkeypatch):
+        """Their judgements go with them; those of other rows still find their rows."""
+        found = []
+
+        def compared(known, **options):
+            found.append(known)
+            raise TableError("seen")
+
+        monkeypatch.setattr(adapt, "compare_vectors", compared)
+        zeros = [3, 100]
+        holed, others = X.copy(), np.delete(np.arange(N), zeros)
+        holed[zeros] = 0
+        pairs = np.argsort(LABELS, kind="stable").reshape(-1, 2)
+        judged = np.argwhere(LABELS[:, None] == LABELS)
+        for name, rows in (("holed", holed), ("whole", X)):
+            np.savez(f"{name}.npz", X=rows, y=LABELS)
+        np.savez("pairs.npz", X=pairs.astype(float))
+        np.savez("judged.npz", X=judged.astype(float))
+        for words in (
+            ("--label", "y"),
+            ("--pairs", "pairs.npz"),
+            ("--queries", "holed.npz", "--relevance", "judged.npz"),
+        ):
+            for name in ("holed", "whole"):
+                whole = [word.replace("holed", name) for word in words]
+                assert run("adapt", f"{name}.npz", *whole) == 2
+                text = capsys.readouterr().out
+                assert ("2 rows of zeros left out" in text) == (name == "holed")
+            one, other = found[-2:]
+            for rows, expected in zip(one.vectors(), other.vectors(), strict=True):
+                np.testing.assert_array_equal(rows, expected[others])
+            rows = np.arange(len(others))
+            np.testing.assert_array_equal(one.relevant(rows, rows), other.relevant(others, others))
+
+    def test_nothing_but_zeros(self, capsys):
+        np.savez("zeros.npz", X=0 * X, y=LABELS)
+        assert run("adapt", "zeros.npz", "--label", "y") == 2
+        assert "holds only rows of zeros" in capsys.readouterr().err
+
     @pytest.mark.slow  # processes start
     def test_a_folder_and_dask(self, capsys):
         pytest.importorskip("distributed")

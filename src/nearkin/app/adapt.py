@@ -169,6 +169,8 @@ def _read(
             reading=reading(options),
         )
         table = console.while_reading(options, read)
+    if options.label is not None:
+        table, _ = table.directed()
     if table.labels is not None:
         codes = read_codes(table.labels, options.table, "--label")
         known = Labels(table.X, codes, np.arange(len(codes)))
@@ -195,6 +197,8 @@ def _read(
         if (stated.grades <= 0).all() or (pairs[:, 0] == pairs[:, 1]).any():
             raise TableError(f"{options.pairs} needs pairs of two rows, some with grades above 0.")
         of_pairs = Relevance.of_pairs(table.X, pairs, stated.grades, _twins(table.X))
+        table, rows = table.directed()
+        of_pairs = of_pairs.some(rows)
         return table, table, of_pairs, of_pairs, [*table.notes, stated.note]
     queries = read_vectors(
         options.queries, ids=options.id, columns=table.columns, beside=options.table
@@ -208,6 +212,9 @@ def _read(
         stated.grades,
         (len(queries.X), len(table.X)),
     )
+    queries, of_queries = queries.directed()
+    table, of_documents = table.directed()
+    R = R[of_queries][:, of_documents]
     judged = Relevance(queries.X, table.X, R, _twins(queries.X))
     if len(judged) < 8:
         raise TableError(

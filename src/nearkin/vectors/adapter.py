@@ -645,9 +645,10 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     Notes
     -----
-    Only the direction of rows matters, not their length. What is learned from some classes helps
-    others less, and may harm them: measure with held-out classes, as `nearkin adapt` does.
-    Unlabelled rows improve the estimate of S_t and its principal directions: include those of an
+    Only the direction of rows matters, not their length. A row of zeros has none, and is mapped to
+    the direction of `bias_`: leave such rows out. What is learned from some classes helps others
+    less, and may harm them: measure with held-out classes, as `nearkin adapt` does. Unlabelled rows
+    improve the estimate of S_t and its principal directions: include those of an
     index.
 
     Cost: O(n p^2 + p^3) once, then O(n p m + 512 n m) per pass; start="auto" adds four times O(p^3)
