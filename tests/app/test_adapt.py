@@ -66,6 +66,19 @@ def adapted():
     return saved
 
 
+@pytest.fixture
+def read(monkeypatch):
+    """Return the judgements that the command has read; nothing is compared."""
+    found = []
+
+    def compared(known, **options):
+        found.append(known)
+        raise TableError("read")
+
+    monkeypatch.setattr(adapt, "compare_vectors", compared)
+    return found
+
+
 class TestAdapt:
     def test_from_labels_to_a_shorter_file(self, adapted, capsys):
         adapter = adapted("--report", "a.html")
@@ -189,15 +202,8 @@ class TestAdapt:
         assert load_adapter("q.safetensors").map.side == "query"
         assert "40 held-out queries" in capsys.readouterr().out
 
-    def test_rows_of_zeros_are_left_out(self, capsys, monkeypatch):
+    def test_rows_of_zeros_are_left_out(self, capsys, read):
         """Their judgements go with them; those of other rows still find their rows."""
-        found = []
-
-        def compared(known, **options):
-            found.append(known)
-            raise TableError("seen")
-
-        monkeypatch.setattr(adapt, "compare_vectors", compared)
         zeros = [3, 100]
         holed, others = X.copy(), np.delete(np.arange(N), zeros)
         holed[zeros] = 0
@@ -217,11 +223,34 @@ class TestAdapt:
                 assert run("adapt", f"{name}.npz", *whole) == 2
                 text = capsys.readouterr().out
                 assert ("2 rows of zeros left out" in text) == (name == "holed")
-            one, other = found[-2:]
+            one, other = read[-2:]
             for rows, expected in zip(one.vectors(), other.vectors(), strict=True):
                 np.testing.assert_array_equal(rows, expected[others])
             rows = np.arange(len(others))
             np.testing.assert_array_equal(one.relevant(rows, rows), other.relevant(others, others))
+
+    @pytest.mark.parametrize("what", ["pairs", "documents"])
+    def test_all_text_is_read_as_told(self, what, read):
+        """With a separator that is not detected, and decimal commas."""
+        tables = {
+            "vectors": pd.DataFrame(X).add_prefix("v"),
+            "pairs": pd.DataFrame({"a": [0, 2, 4], "b": [1, 3, 5], "grade": [0.5, 1, 0.25]}),
+            "judged": pd.DataFrame({"query": range(9), "document": range(1, 10), "grade": 0.5}),
+        }
+        words = {
+            "pairs": ["--pairs", "pairs"],
+            "documents": ["--queries", "vectors", "--relevance", "judged"],
+        }[what]
+        for folder, style in (("plain", {}), ("told", {"sep": "~", "decimal": ","})):
+            Path(folder).mkdir()
+            for name, table in tables.items():
+                table.to_csv(f"{folder}/{name}.csv", index=False, **style)
+            files = [f"{folder}/{word}.csv" if word in tables else word for word in words]
+            told = [part for name, mark in style.items() for part in (f"--{name}", mark)]
+            assert run("adapt", f"{folder}/vectors.csv", *files, *told) == 2
+        one, other = read
+        assert (one.R != other.R).nnz == 0
+        np.testing.assert_array_equal(one.queries, other.queries)
 
     def test_nothing_but_zeros(self, capsys):
         np.savez("zeros.npz", X=0 * X, y=LABELS)

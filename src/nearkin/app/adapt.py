@@ -151,6 +151,7 @@ def _read(
 
     The judgements are first all of them, then the part used in the comparison.
     """
+    text = reading(options)
     if Path(options.table).is_dir():
         if options.label is None:
             raise TableError(
@@ -166,7 +167,7 @@ def _read(
             groups=options.groups,
             vectors=options.vectors,
             beside=options.queries,
-            reading=reading(options),
+            reading=text,
         )
         table = console.while_reading(options, read)
     if options.label is not None:
@@ -191,7 +192,7 @@ def _read(
             groups = joined_groups(groups, given)
         return table, table, known, replace(compared, groups=groups), notes
     if options.pairs is not None:
-        stated = read_judgements(options.pairs)
+        stated = read_judgements(options.pairs, reading=text)
         sides = stated.left, stated.right
         pairs = np.column_stack([table.rows_of(side, options.pairs) for side in sides])
         if (stated.grades <= 0).all() or (pairs[:, 0] == pairs[:, 1]).any():
@@ -201,9 +202,13 @@ def _read(
         of_pairs = of_pairs.some(rows)
         return table, table, of_pairs, of_pairs, [*table.notes, stated.note]
     queries = read_vectors(
-        options.queries, ids=options.id, columns=table.columns, beside=options.table
+        options.queries,
+        ids=options.id,
+        columns=table.columns,
+        beside=options.table,
+        reading=text,
     )
-    stated = read_judgements(options.relevance, names=options.id is None)
+    stated = read_judgements(options.relevance, names=options.id is None, reading=text)
     queries = queries.named(stated.queries, options.relevance)
     table = table.named(stated.documents, options.relevance)
     R = judged_matrix(
