@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +35,7 @@ from ..plotting import COLORS, GREY, MARKERS
 from ..vectors import EmbeddingAdapter, MatchRules
 from . import console
 from .adapter_file import SavedAdapter, save_adapter
-from .judgement_files import read_judgements, write_runs
+from .judgement_files import check_names, read_judgements, write_runs
 from .output import Outputs, check_outputs
 from .readers import TableError, one_line
 from .report import fill_page, inline_svg
@@ -51,6 +52,8 @@ def adapt(options: argparse.Namespace) -> int:
     check_outputs(options)
     with one_line(options.table):
         table, queries, known, compared, notes = _read(options)
+    if options.run is not None:
+        check_names([*queries.row_names, *table.row_names])
     p = table.X.shape[1]
     ways = [way for way in ways_of(p, options.sizes, options.side) if way.is_adapted]
     names = [way.name for way in ways if not way.rescored]
@@ -87,14 +90,6 @@ def adapt(options: argparse.Namespace) -> int:
     rules = partial(MatchRules.fitted, lists, options.unanswerable, expect=options.expect)
     pair_rules = rules(of_pairs=True)
     say_thresholds(pair_rules, chosen.way.name, options.unanswerable)
-    if options.report:
-        command = ["nearkin", *options.arguments]
-        sentences = threshold_sentences(pair_rules, chosen.way.name, options.unanswerable)
-        write = partial(write_page, found, chosen, pair_rules, sentences, facts, command)
-        outputs.write(options.report, "--report", write, f"Report: {options.report}")
-    if options.run and isinstance(compared, Relevance):
-        write_runs(Path(options.run), found, chosen, compared, queries.row_names, table.row_names)
-        outputs.note(f"Held-out rankings: {options.run}")
     if options.save and chosen.way.is_adapted:
         adapter = replace(
             _learned_adapter(table, known, found, chosen),
@@ -106,6 +101,14 @@ def adapt(options: argparse.Namespace) -> int:
         outputs.write(options.save, "--save", partial(save_adapter, adapter), done)
     elif options.save:
         outputs.note("No adapter was saved: raw vectors need none.")
+    if options.report:
+        command = ["nearkin", *options.arguments]
+        sentences = threshold_sentences(pair_rules, chosen.way.name, options.unanswerable)
+        write = partial(write_page, found, chosen, pair_rules, sentences, facts, command)
+        outputs.write(options.report, "--report", write, f"Report: {options.report}")
+    if options.run and isinstance(compared, Relevance):
+        write_runs(Path(options.run), found, chosen, compared, queries.row_names, table.row_names)
+        outputs.note(f"Held-out rankings: {options.run}")
     return outputs.code
 
 
@@ -128,11 +131,13 @@ def _check(options: argparse.Namespace) -> None:
             "--queries FILE holds the vectors of queries, --relevance FILE their relevant "
             "documents: give both."
         )
-    if options.run is not None and (options.label is not None or Path(options.run).exists()):
-        what = "exists" if options.label is None else "needs judgements, not labels"
-        raise TableError(
-            f"--run {options.run} {what}: give --pairs or --relevance, and a new folder."
-        )
+    if options.run is not None:
+        run = Path(options.run)
+        if options.label is not None or run.exists():
+            what = "exists" if options.label is None else "needs judgements, not labels"
+            raise TableError(f"--run {run} {what}: give --pairs or --relevance, and a new folder.")
+        if not os.access(run.absolute().parent, os.W_OK):
+            raise TableError(f"--run {run}: no folder can be made there: choose another place.")
     if options.expect != "both" and options.label is None:
         raise TableError(f"--expect {options.expect} is about classes: it needs --label.")
     if options.groups is not None and (options.label is None or Path(options.table).is_dir()):

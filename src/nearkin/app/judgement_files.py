@@ -444,6 +444,15 @@ def _positives(anchor: np.ndarray, positive: np.ndarray, *negatives: np.ndarray)
 # Rankings for verification with other tools
 
 
+def check_names(names: Iterable[str]) -> None:
+    """Raise an error for a name of a row that `write_runs` cannot write."""
+    for name in names:
+        if name.split() != [name]:
+            raise TableError(
+                f"{shown(name)} is not a name for --run, where blanks end a name: rename the rows."
+            )
+
+
 def write_runs(
     folder: Path,
     found: Adaptation,
@@ -456,11 +465,6 @@ def write_runs(
 
     `queries` and `documents` are the names of the rows.
     """
-    for name in (*queries, *documents):
-        if name.split() != [name]:
-            raise TableError(
-                f"{shown(name)} is not a name for --run, where blanks end a name: rename the rows."
-            )
     R = judged.R
     with atomic_folder(folder) as part:
         with (part / "qrels.trec").open("w", encoding="utf-8") as file:
