@@ -1,5 +1,6 @@
 """`nearkin adapt`, and `nearkin transform` by an adapter."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from nearkin.app.adapter_file import load_adapter
 from nearkin.app.cli import main
 from nearkin.app.readers import TableError
 from nearkin.app.saved_file import saved_parts, write_parts
-from nearkin.evaluation import adaptation, compare_vectors
+from nearkin.evaluation import UNSEEN, Labels, PairedTest, adaptation, compare_vectors
 
 N, P = 240, 10
 RNG = np.random.default_rng(0)
@@ -278,6 +279,65 @@ class TestAdapt:
         Z = np.concatenate([np.stack(one["embedding"].to_numpy()) for one in found])
         # a code may be rounded otherwise in a batch
         np.testing.assert_allclose(Z, adapter.transform(X), atol=1)
+
+
+@pytest.fixture(scope="module")
+def found():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adaptation, "SETTINGS", [adaptation.SETTINGS[0] | {"max_iter": 1}])
+        patch.setattr(adaptation, "CHOICE_QUERIES", 1)
+        return compare_vectors(Labels(X, LABELS, np.arange(N)), sizes=(4,))
+
+
+class TestAdvice:
+    """What is said agrees with the verdicts in the table."""
+
+    @staticmethod
+    def said(found, statuses, harmful=(), taken=None):
+        """Return the sentences for other verdicts; harmful ways lose on unseen classes."""
+        results = []
+        for one in found.results:
+            of_unseen = PairedTest(-0.1 if one.way.name in harmful else 0.1, 0.01, 9, 40)
+            status = statuses.get(one.way.name, "unclear" if one.way.is_adapted else one.status)
+            tests = one.tests | {UNSEEN: of_unseen}
+            results.append(replace(one, status=status, tests=tests))
+        found = replace(found, results=results)
+        by_name = {one.way.name: one for one in results}
+        return " ".join(adapt.verdict_of(found, by_name[taken] if taken else found.chosen))
+
+    def test_no_adapter_is_better(self, found):
+        text = self.said(found, {"adapter 4": "worse"})
+        assert text.startswith(
+            "Keep the raw vectors: no adapter is shown to be better in precision@10."
+        )
+
+    @pytest.mark.parametrize(
+        ("better", "harmful", "why"),
+        [
+            (["adapter 4"], ["adapter 4"], "probably lose on unseen classes"),
+            (["adapter 4 binary, rescored"], [], "need two files of vectors"),
+            (
+                ["adapter 4", "adapter 4 binary, rescored"],
+                ["adapter 4", "adapter 4 binary, rescored"],
+                "probably lose on unseen classes or need two files of vectors",
+            ),
+        ],
+    )
+    def test_those_that_are_better_are_ruled_out(self, found, better, harmful, why):
+        text = self.said(found, dict.fromkeys(better, "better"), harmful)
+        assert text.startswith(
+            f"Keep the raw vectors: those shown to be better in precision@10 {why}."
+        )
+        assert ("probably worse on new ones: adapter 4 (--take" in text) == bool(harmful)
+
+    @pytest.mark.parametrize(
+        ("status", "doubt"),
+        [("better", ""), ("unclear", "not shown to be better"), ("worse", "shown to be worse")],
+    )
+    def test_one_that_is_taken(self, found, status, doubt):
+        text = self.said(found, {"adapter 4": status}, taken="adapter 4")
+        assert text.startswith("Take adapter 4: precision@10 ")
+        assert (f"It is {doubt} than raw." in text) == bool(doubt)
 
 
 class TestRefusals:

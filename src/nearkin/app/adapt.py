@@ -316,11 +316,20 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         after, before = (100 * one.scores[part][score] for one in (chosen, raw))
         return f"{after:.1f} against {before:.1f} raw"
 
-    lines = [f"Keep the raw vectors: no adapter is shown to be better in {score}."]
-    if chosen is not raw:
+    if chosen is raw:
+        better = [one.way for one in found.results if one.status == "better"]
+        ruled_out = ["probably lose on unseen classes"] * bool(found.harmful)
+        if any(way.rescored for way in better):
+            ruled_out.append("need two files of vectors")
+        why = f"no adapter is shown to be better in {score}"
+        if better:
+            why = f"those shown to be better in {score} {' or '.join(ruled_out)}"
+        lines = [f"Keep the raw vectors: {why}."]
+    else:
         times = raw.way.bytes / chosen.way.bytes
         size = f"{times:.3g} times smaller" if times > 1 else "of the same size"
-        doubt = " It is not shown to be better than raw." * (chosen.status != "better")
+        doubts = {"better": "", "worse": " It is shown to be worse than raw."}
+        doubt = doubts.get(chosen.status, " It is not shown to be better than raw.")
         lines = [
             f"Take {chosen.way.name}: {score} {against_raw(found.part)} "
             f"({difference(chosen.tests[found.part])} points), {chosen.way.bytes:,} bytes a vector "

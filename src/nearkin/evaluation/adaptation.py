@@ -256,7 +256,7 @@ class Adaptation:
         better = [
             one
             for one in self.results
-            if one.status == "better" and not one.way.rescored and one not in self._harmful
+            if one.status == "better" and not one.way.rescored and not self._harms(one)
         ]
         if not better:
             return self.raw
@@ -275,21 +275,21 @@ class Adaptation:
     def harmful(self) -> list[str]:
         """Return the names of ways that are better in the deciding part but lose on unseen classes.
 
-        The list is empty if no unseen classes are expected.
+        Two-stage rankings, which are never chosen, are not named. The list is empty if no unseen
+        classes are expected.
         """
-        return [one.way.name for one in self._harmful]
+        return [
+            one.way.name
+            for one in self.results
+            if one.status == "better" and not one.way.rescored and self._harms(one)
+        ]
 
-    @property
-    def _harmful(self) -> list[WayResult]:
-        if self.expect == "known":
-            return []
-        return [one for one in self.results if one.status == "better" and harms(one)]
-
-
-def harms(result: WayResult) -> bool:
-    """Return whether a way loses more than a standard error on unseen classes."""
-    test = result.tests.get(UNSEEN)
-    return test is not None and test.difference < -test.standard_error
+    def _harms(self, result: WayResult) -> bool:
+        """Return whether a way loses more than a standard error on unseen classes, if expected."""
+        test = result.tests.get(UNSEEN)
+        if test is None or self.expect == "known":
+            return False
+        return test.difference < -test.standard_error
 
 
 def compare_vectors(
