@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from .._blocks import blas_in_one_thread, unit_rows
+from .._blocks import blas_in_one_thread, n_threads, unit_rows
 from .._validation import check_choice
 from ..vectors import EmbeddingAdapter, HeldOutLists, Space
+from ..vectors.adapter import require_covariances
 from ..vectors.codes import BinaryQuantizer
 from ..vectors.judgements import (
     ALL,
@@ -334,6 +335,8 @@ def compare_vectors(
     ValueError
         If there are too few rows, classes or queries to hold some out, or too few classes to hold
         some out for "new".
+    MemoryError
+        If the covariances of the fits do not fit into memory.
     """
     check_choice(expect, "expect", EXPECTED)
     splits = judgements.usable_splits(np.random.default_rng(random_state))
@@ -346,6 +349,7 @@ def compare_vectors(
         )
     n_rows = min(len(split.train.vectors()[1]) for split in splits)
     p = judgements.vectors()[0].shape[1]
+    require_covariances(p, min(n_threads(), len(splits)))
     ways = ways_of(p, [size for size in sizes if size < n_rows], side)
     adapted = [way for way in sorted(ways, key=place_in_sequence) if way.is_adapted]
     adapter_sizes = sorted({way.size for way in adapted})
@@ -462,8 +466,8 @@ def run_all(
             show(next(done), n_fits)
 
     with (
-        blas_in_one_thread() as n_threads,
-        ThreadPoolExecutor(n_threads) as executor,
+        blas_in_one_thread() as threads,
+        ThreadPoolExecutor(threads) as executor,
         progress_bar(progress) as show,
     ):
         running = [executor.submit(evaluate, split, step) for split in splits]
