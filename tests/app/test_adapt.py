@@ -143,6 +143,17 @@ class TestAdapt:
         assert Z.shape == (N, 1 if kind == "binary" else adapter.map.n_components_)
         assert name in capsys.readouterr().out
 
+    def test_rows_of_zeros_are_mapped_and_named(self, adapted, capsys):
+        adapted("--take", "adapter 4")
+        np.savez(
+            "zeros.npz",
+            X=X * (np.arange(N) > 1)[:, None],
+            feature_names=[f"embedding[{i}]" for i in range(P)],
+        )
+        for source, n in (("zeros.npz", 1), ("vectors.parquet", 0)):
+            assert run("transform", "a.safetensors", source, "-o", "short.npz") == 0
+            assert capsys.readouterr().err.count("2 rows of zeros") == n
+
     def test_the_page_shows_the_command_as_a_shell_reads_it(self, adapted):
         adapted("--take", "adapter 6", "--report", "a.html")
         assert "--take &#x27;adapter 6&#x27;" in Path("a.html").read_text()

@@ -224,7 +224,10 @@ class Adaptation:
     _repr_html_ = adaptation_html  # a table with a picture
 
     def held_out_lists(self, way: Way) -> HeldOutLists:
-        """Return the `HeldOutLists` of all held-out queries for a way."""
+        """Return the `HeldOutLists` of all held-out queries for a way.
+
+        These are the queries by which `chosen` was chosen.
+        """
         queries, documents = self.judgements.vectors()
         lists = []
         for split, vectors in self.held_out(way):
