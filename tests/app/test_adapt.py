@@ -1,5 +1,6 @@
 """`nearkin adapt`, and `nearkin transform` by an adapter."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from nearkin.app.adapter_file import load_adapter
 from nearkin.app.cli import main
 from nearkin.app.readers import TableError
 from nearkin.app.saved_file import saved_parts, write_parts
-from nearkin.evaluation import adaptation, compare_vectors
+from nearkin.evaluation import UNSEEN, Labels, PairedTest, adaptation, compare_vectors
 
 N, P = 240, 10
 RNG = np.random.default_rng(0)
@@ -64,6 +65,19 @@ def adapted():
         return load_adapter("a.safetensors")
 
     return saved
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Return the judgements that the command has read; nothing is compared."""
+    found = []
+
+    def compared(known, **options):
+        found.append(known)
+        raise TableError("read")
+
+    monkeypatch.setattr(adapt, "compare_vectors", compared)
+    return found
 
 
 class TestAdapt:
@@ -129,6 +143,17 @@ class TestAdapt:
         assert Z.shape == (N, 1 if kind == "binary" else adapter.map.n_components_)
         assert name in capsys.readouterr().out
 
+    def test_rows_of_zeros_are_mapped_and_named(self, adapted, capsys):
+        adapted("--take", "adapter 4")
+        np.savez(
+            "zeros.npz",
+            X=X * (np.arange(N) > 1)[:, None],
+            feature_names=[f"embedding[{i}]" for i in range(P)],
+        )
+        for source, n in (("zeros.npz", 1), ("vectors.parquet", 0)):
+            assert run("transform", "a.safetensors", source, "-o", "short.npz") == 0
+            assert capsys.readouterr().err.count("2 rows of zeros") == n
+
     def test_the_page_shows_the_command_as_a_shell_reads_it(self, adapted):
         adapted("--take", "adapter 6", "--report", "a.html")
         assert "--take &#x27;adapter 6&#x27;" in Path("a.html").read_text()
@@ -189,6 +214,61 @@ class TestAdapt:
         assert load_adapter("q.safetensors").map.side == "query"
         assert "40 held-out queries" in capsys.readouterr().out
 
+    def test_rows_of_zeros_are_left_out(self, capsys, read):
+        """Their judgements go with them; those of other rows still find their rows."""
+        zeros = [3, 100]
+        holed, others = X.copy(), np.delete(np.arange(N), zeros)
+        holed[zeros] = 0
+        pairs = np.argsort(LABELS, kind="stable").reshape(-1, 2)
+        judged = np.argwhere(LABELS[:, None] == LABELS)
+        for name, rows in (("holed", holed), ("whole", X)):
+            np.savez(f"{name}.npz", X=rows, y=LABELS)
+        np.savez("pairs.npz", X=pairs.astype(float))
+        np.savez("judged.npz", X=judged.astype(float))
+        for words in (
+            ("--label", "y"),
+            ("--pairs", "pairs.npz"),
+            ("--queries", "holed.npz", "--relevance", "judged.npz"),
+        ):
+            for name in ("holed", "whole"):
+                whole = [word.replace("holed", name) for word in words]
+                assert run("adapt", f"{name}.npz", *whole) == 2
+                text = capsys.readouterr().out
+                assert ("2 rows of zeros left out" in text) == (name == "holed")
+            one, other = read[-2:]
+            for rows, expected in zip(one.vectors(), other.vectors(), strict=True):
+                np.testing.assert_array_equal(rows, expected[others])
+            rows = np.arange(len(others))
+            np.testing.assert_array_equal(one.relevant(rows, rows), other.relevant(others, others))
+
+    @pytest.mark.parametrize("what", ["pairs", "documents"])
+    def test_all_text_is_read_as_told(self, what, read):
+        """With a separator that is not detected, and decimal commas."""
+        tables = {
+            "vectors": pd.DataFrame(X).add_prefix("v"),
+            "pairs": pd.DataFrame({"a": [0, 2, 4], "b": [1, 3, 5], "grade": [0.5, 1, 0.25]}),
+            "judged": pd.DataFrame({"query": range(9), "document": range(1, 10), "grade": 0.5}),
+        }
+        words = {
+            "pairs": ["--pairs", "pairs"],
+            "documents": ["--queries", "vectors", "--relevance", "judged"],
+        }[what]
+        for folder, style in (("plain", {}), ("told", {"sep": "~", "decimal": ","})):
+            Path(folder).mkdir()
+            for name, table in tables.items():
+                table.to_csv(f"{folder}/{name}.csv", index=False, **style)
+            files = [f"{folder}/{word}.csv" if word in tables else word for word in words]
+            told = [part for name, mark in style.items() for part in (f"--{name}", mark)]
+            assert run("adapt", f"{folder}/vectors.csv", *files, *told) == 2
+        one, other = read
+        assert (one.R != other.R).nnz == 0
+        np.testing.assert_array_equal(one.queries, other.queries)
+
+    def test_nothing_but_zeros(self, capsys):
+        np.savez("zeros.npz", X=0 * X, y=LABELS)
+        assert run("adapt", "zeros.npz", "--label", "y") == 2
+        assert "holds only rows of zeros" in capsys.readouterr().err
+
     @pytest.mark.slow  # processes start
     def test_a_folder_and_dask(self, capsys):
         pytest.importorskip("distributed")
@@ -210,6 +290,65 @@ class TestAdapt:
         Z = np.concatenate([np.stack(one["embedding"].to_numpy()) for one in found])
         # a code may be rounded otherwise in a batch
         np.testing.assert_allclose(Z, adapter.transform(X), atol=1)
+
+
+@pytest.fixture(scope="module")
+def found():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adaptation, "SETTINGS", [adaptation.SETTINGS[0] | {"max_iter": 1}])
+        patch.setattr(adaptation, "CHOICE_QUERIES", 1)
+        return compare_vectors(Labels(X, LABELS, np.arange(N)), sizes=(4,))
+
+
+class TestAdvice:
+    """What is said agrees with the verdicts in the table."""
+
+    @staticmethod
+    def said(found, statuses, harmful=(), taken=None):
+        """Return the sentences for other verdicts; harmful ways lose on unseen classes."""
+        results = []
+        for one in found.results:
+            of_unseen = PairedTest(-0.1 if one.way.name in harmful else 0.1, 0.01, 9, 40)
+            status = statuses.get(one.way.name, "unclear" if one.way.is_adapted else one.status)
+            tests = one.tests | {UNSEEN: of_unseen}
+            results.append(replace(one, status=status, tests=tests))
+        found = replace(found, results=results)
+        by_name = {one.way.name: one for one in results}
+        return " ".join(adapt.verdict_of(found, by_name[taken] if taken else found.chosen))
+
+    def test_no_adapter_is_better(self, found):
+        text = self.said(found, {"adapter 4": "worse"})
+        assert text.startswith(
+            "Keep the raw vectors: no adapter is shown to be better in precision@10."
+        )
+
+    @pytest.mark.parametrize(
+        ("better", "harmful", "why"),
+        [
+            (["adapter 4"], ["adapter 4"], "probably lose on unseen classes"),
+            (["adapter 4 binary, rescored"], [], "need two files of vectors"),
+            (
+                ["adapter 4", "adapter 4 binary, rescored"],
+                ["adapter 4", "adapter 4 binary, rescored"],
+                "probably lose on unseen classes or need two files of vectors",
+            ),
+        ],
+    )
+    def test_those_that_are_better_are_ruled_out(self, found, better, harmful, why):
+        text = self.said(found, dict.fromkeys(better, "better"), harmful)
+        assert text.startswith(
+            f"Keep the raw vectors: those shown to be better in precision@10 {why}."
+        )
+        assert ("probably worse on new ones: adapter 4 (--take" in text) == bool(harmful)
+
+    @pytest.mark.parametrize(
+        ("status", "doubt"),
+        [("better", ""), ("unclear", "not shown to be better"), ("worse", "shown to be worse")],
+    )
+    def test_one_that_is_taken(self, found, status, doubt):
+        text = self.said(found, {"adapter 4": status}, taken="adapter 4")
+        assert text.startswith("Take adapter 4: precision@10 ")
+        assert (f"It is {doubt} than raw." in text) == bool(doubt)
 
 
 class TestRefusals:

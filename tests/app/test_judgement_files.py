@@ -357,6 +357,7 @@ class TestRefusals:
         [
             (["d.npz", "--label", "name", "--run", "runs"], "give --pairs or --relevance"),
             (["d.npz", "--pairs", "a.csv", "--run", "."], "exists"),
+            (["d.npz", "--pairs", "a.csv", "--run", "none/runs"], "no folder can be made there"),
         ],
     )
     def test_runs(self, words, message, capsys):
@@ -403,6 +404,25 @@ class TestCommand:
             err = capsys.readouterr().err
             assert "if the files call it differently, rename it in one" in err
             assert err.count("\n") == 1
+
+    def test_names_for_runs_are_checked_before_the_fits(self, capsys, monkeypatch):
+        monkeypatch.setattr("nearkin.app.adapt.compare_vectors", None)
+        np.savez("d.npz", X=D, name=np.array(["d 0", *NAMES[1:]]))
+        words = ("--id", "name", "--relevance", FORMS["CSV"](), "--run", "runs")
+        rows = Path(words[3]).read_text().replace("d0\n", "d 0\n").replace("d0,", "d 0,")
+        Path(words[3]).write_text(rows)
+        assert main(["adapt", *FILES, *words]) == 2
+        assert "'d 0' is not a name for --run, where blanks end a name" in capsys.readouterr().err
+
+    def test_a_run_that_fails_leaves_adapter_and_page(self, monkeypatch):
+        def failing(*_):
+            raise TableError("a full disk")
+
+        monkeypatch.setattr("nearkin.app.adapt.write_runs", failing)
+        words = ("--id", "name", "--relevance", FORMS["CSV"](), "--run", "runs")
+        written = ("--save", "a.safetensors", "--report", "a.html", "--take", "adapter 2")
+        assert main(["adapt", *FILES, *words, *written]) == 2
+        assert {"a.safetensors", "a.html"} <= {path.name for path in Path().iterdir()}
 
     def test_pairs_with_negatives(self, capsys):
         order = np.arange(N)

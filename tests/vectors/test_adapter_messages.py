@@ -8,6 +8,7 @@ from scipy.sparse import csr_array, eye_array
 from sklearn.exceptions import NotFittedError
 
 from nearkin import EmbeddingAdapter
+from nearkin.evaluation import Labels, compare_vectors
 
 X = np.random.default_rng(0).normal(size=(12, 4))
 Y = np.arange(12) % 3
@@ -90,6 +91,16 @@ def test_rows(rows, side, message):
     ):
         with pytest.raises(ValueError, match=message):
             fit()
+
+
+@pytest.mark.parametrize("side", ["both", "query"])
+def test_too_many_features(side, monkeypatch):
+    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 1000)
+    message = r"An adapter of 4 features needs about 1.02 kB .* shorten the rows first"
+    with pytest.raises(MemoryError, match=message):
+        EmbeddingAdapter(side=side).fit(X, Y)
+    with pytest.raises(MemoryError, match=r"adapters? of 4 features needs? about"):
+        compare_vectors(Labels(X.repeat(4, 0), Y.repeat(4), np.arange(48)))
 
 
 @pytest.mark.parametrize(

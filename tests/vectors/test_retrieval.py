@@ -1,10 +1,13 @@
 """Scores of ranks, honest splits of labels and judgements, and the choice among vectors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.metrics import ndcg_score
 
+from nearkin import EmbeddingAdapter
 from nearkin._blocks import unit_rows
 from nearkin.evaluation import (
     Labels,
@@ -16,7 +19,7 @@ from nearkin.evaluation import (
     twin_groups,
     ways_of,
 )
-from nearkin.evaluation.adaptation import SETTINGS, compare_vectors, place_in_sequence
+from nearkin.evaluation.adaptation import SETTINGS, compare_vectors, place_in_sequence, vectors_of
 from nearkin.evaluation.statistics import PairedTest, in_sequence
 from nearkin.vectors.judgements import SEEN, UNSEEN, count_relevant, judged_matrix, quarters
 
@@ -91,6 +94,20 @@ class TestScores:
         again = Vectors(Q, C, few).ranked(7)
         np.testing.assert_array_equal(again, expected)  # ten times as many are found first: all
 
+    def test_the_cosine_of_a_row_of_zeros_is_zero(self):
+        C = [[0, 0], [0.4, 0.92], [-0.1, 1]]
+        np.testing.assert_array_equal(
+            Vectors(np.array([[1, 0]]), np.array(C)).ranked(3), [[1, 0, 2]]
+        )
+        rng = np.random.default_rng(0)
+        Q, C = rng.normal(size=(6, 3)), rng.normal(size=(20, 3))
+        C[[2, 5]] = 0
+        expected = np.argsort(-(unit_rows(Q) @ unit_rows(C).T), axis=1, kind="stable")
+        found = Vectors(Q, C).ranked(20)
+        is_zero = np.isin(expected, [2, 5])  # tied
+        np.testing.assert_array_equal(np.isin(found, [2, 5]), is_zero)
+        np.testing.assert_array_equal(found[~is_zero], expected[~is_zero])
+
     def test_no_more_ranks_than_candidates(self):
         assert Vectors(np.eye(3), np.eye(3)[:2]).ranked(100).shape == (3, 2)
 
@@ -142,8 +159,11 @@ class TestSplits:
         queries = []
         for split in known.splits(np.random.default_rng(0)):
             assert len({0, 1, 2} & set(split.queries)) in (0, 3)
-            trained = set(np.unique(split.train.R.nonzero()))
-            assert not trained & set(split.queries)
+            trained = np.delete(np.arange(12), split.queries)
+            np.testing.assert_array_equal(split.train.queries, known.queries[trained])
+            np.testing.assert_array_equal(
+                split.train.R.toarray(), known.R.toarray()[np.ix_(trained, trained)]
+            )
             queries += split.queries.tolist()
         assert sorted(queries) == list(range(11))
 
@@ -157,9 +177,8 @@ class TestSplits:
         assert len(known) == 40  # the last row has nothing relevant
         for split in known.splits(np.random.default_rng(0)):
             assert len(split.queries) == 10
-            left, right = split.train.R.tocoo().coords
-            assert not set(split.queries) & {*left, *right}
-            assert 40 in left
+            assert len(split.train.queries) == 31
+            assert 30 in split.train.R.tocoo().coords[0]  # the last row
             assert (split.train.R.data == 0).sum() > 2 * 30
             assert (split.train.fit(Given())[2] == -1).sum() > 30
 
@@ -178,6 +197,46 @@ class TestSplits:
                 np.testing.assert_array_equal(a, b)
             assert other.train.R.nnz > one.train.R.nnz
             assert len(other.train) == len(one.train)
+
+
+def paired(n=40, p=10):
+    """Return rows in pairs, of which the last one is a copy of the first, and judged in none."""
+    X = labelled(n, p).X
+    pairs = np.arange(n).reshape(-1, 2)
+    return Relevance.of_pairs(np.vstack([X, X[:1]]), pairs, np.ones(n // 2), np.r_[:n, 0])
+
+
+@pytest.mark.parametrize(
+    "known", [labelled(80, 10), paired(), judged()], ids=["labels", "pairs", "documents"]
+)
+@pytest.mark.parametrize("place", range(4))
+def test_nothing_is_learned_from_held_out_queries(known, place):
+    """Other vectors in their place, and in that of their copies, move no other row."""
+
+    def split(known):
+        return list(known.splits(np.random.default_rng(0)))[place]
+
+    def candidates(known, rows):
+        train = split(known).train
+        adapter = train.fit(EmbeddingAdapter(4, start="plda", max_iter=2))
+        for way in ways_of(10, [4], "both"):
+            if way.size == 4 or not way.is_adapted:
+                yield vectors_of(way, split(known), known, adapter).candidates[rows]
+
+    queries = known.vectors()[0]
+    held_out = np.isin(known.groups, known.groups[split(known).queries])
+    moved = np.where(
+        held_out[:, None], np.random.default_rng(1).normal(size=queries.shape), queries
+    )
+    moved = moved.astype(queries.dtype)
+    if isinstance(known, Labels):
+        other, rows = replace(known, X=moved), slice(None)
+    elif known.own_rows:
+        other, rows = replace(known, queries=moved, documents=moved), ~held_out
+    else:
+        other, rows = replace(known, queries=moved), slice(None)
+    for one, same in zip(candidates(known, rows), candidates(other, rows), strict=True):
+        np.testing.assert_array_equal(one, same)
 
 
 @pytest.fixture

@@ -146,6 +146,25 @@ class TestChoice:
         weights = np.where((y >= 6) == heavy, 20.0, 1.0)
         assert choose_start(X, y, 6, 0, fit, weights) == chosen
 
+    def test_copies_are_held_out_together(self):
+        X, y = topics(turned=True)
+        X, y, are_known = unit_rows(X).repeat(2, axis=0), y.repeat(2), []
+
+        def fit(known, starts):
+            learned_from = {row.tobytes() for row in known.X}
+
+            def embed(rows):
+                are_known.append(any(row.tobytes() in learned_from for row in rows))
+                return rows
+
+            return [embed for _ in starts]
+
+        choose_start(X, y, M, 0, fit)
+        assert are_known == 12 * [
+            False,
+            True,
+        ]  # queries and candidates of three starts, four splits
+
     def test_least_regret(self):
         scores = np.array([[0.98, 0.80], [0.97, 0.95], [0.90, 0.96]])
         assert least_regret(scores) == 1

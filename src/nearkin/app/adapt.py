@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +35,7 @@ from ..plotting import COLORS, GREY, MARKERS
 from ..vectors import EmbeddingAdapter, MatchRules
 from . import console
 from .adapter_file import SavedAdapter, save_adapter
-from .judgement_files import read_judgements, write_runs
+from .judgement_files import check_names, read_judgements, write_runs
 from .output import Outputs, check_outputs
 from .readers import TableError, one_line
 from .report import fill_page, inline_svg
@@ -51,6 +52,8 @@ def adapt(options: argparse.Namespace) -> int:
     check_outputs(options)
     with one_line(options.table):
         table, queries, known, compared, notes = _read(options)
+    if options.run is not None:
+        check_names([*queries.row_names, *table.row_names])
     p = table.X.shape[1]
     ways = [way for way in ways_of(p, options.sizes, options.side) if way.is_adapted]
     names = [way.name for way in ways if not way.rescored]
@@ -87,14 +90,6 @@ def adapt(options: argparse.Namespace) -> int:
     rules = partial(MatchRules.fitted, lists, options.unanswerable, expect=options.expect)
     pair_rules = rules(of_pairs=True)
     say_thresholds(pair_rules, chosen.way.name, options.unanswerable)
-    if options.report:
-        command = ["nearkin", *options.arguments]
-        sentences = threshold_sentences(pair_rules, chosen.way.name, options.unanswerable)
-        write = partial(write_page, found, chosen, pair_rules, sentences, facts, command)
-        outputs.write(options.report, "--report", write, f"Report: {options.report}")
-    if options.run and isinstance(compared, Relevance):
-        write_runs(Path(options.run), found, chosen, compared, queries.row_names, table.row_names)
-        outputs.note(f"Held-out rankings: {options.run}")
     if options.save and chosen.way.is_adapted:
         adapter = replace(
             _learned_adapter(table, known, found, chosen),
@@ -106,6 +101,14 @@ def adapt(options: argparse.Namespace) -> int:
         outputs.write(options.save, "--save", partial(save_adapter, adapter), done)
     elif options.save:
         outputs.note("No adapter was saved: raw vectors need none.")
+    if options.report:
+        command = ["nearkin", *options.arguments]
+        sentences = threshold_sentences(pair_rules, chosen.way.name, options.unanswerable)
+        write = partial(write_page, found, chosen, pair_rules, sentences, facts, command)
+        outputs.write(options.report, "--report", write, f"Report: {options.report}")
+    if options.run and isinstance(compared, Relevance):
+        write_runs(Path(options.run), found, chosen, compared, queries.row_names, table.row_names)
+        outputs.note(f"Held-out rankings: {options.run}")
     return outputs.code
 
 
@@ -128,11 +131,13 @@ def _check(options: argparse.Namespace) -> None:
             "--queries FILE holds the vectors of queries, --relevance FILE their relevant "
             "documents: give both."
         )
-    if options.run is not None and (options.label is not None or Path(options.run).exists()):
-        what = "exists" if options.label is None else "needs judgements, not labels"
-        raise TableError(
-            f"--run {options.run} {what}: give --pairs or --relevance, and a new folder."
-        )
+    if options.run is not None:
+        run = Path(options.run)
+        if options.label is not None or run.exists():
+            what = "exists" if options.label is None else "needs judgements, not labels"
+            raise TableError(f"--run {run} {what}: give --pairs or --relevance, and a new folder.")
+        if not os.access(run.absolute().parent, os.W_OK):
+            raise TableError(f"--run {run}: no folder can be made there: choose another place.")
     if options.expect != "both" and options.label is None:
         raise TableError(f"--expect {options.expect} is about classes: it needs --label.")
     if options.groups is not None and (options.label is None or Path(options.table).is_dir()):
@@ -151,6 +156,7 @@ def _read(
 
     The judgements are first all of them, then the part used in the comparison.
     """
+    text = reading(options)
     if Path(options.table).is_dir():
         if options.label is None:
             raise TableError(
@@ -166,9 +172,11 @@ def _read(
             groups=options.groups,
             vectors=options.vectors,
             beside=options.queries,
-            reading=reading(options),
+            reading=text,
         )
         table = console.while_reading(options, read)
+    if options.label is not None:
+        table, _ = table.directed()
     if table.labels is not None:
         codes = read_codes(table.labels, options.table, "--label")
         known = Labels(table.X, codes, np.arange(len(codes)))
@@ -189,17 +197,23 @@ def _read(
             groups = joined_groups(groups, given)
         return table, table, known, replace(compared, groups=groups), notes
     if options.pairs is not None:
-        stated = read_judgements(options.pairs)
+        stated = read_judgements(options.pairs, reading=text)
         sides = stated.left, stated.right
         pairs = np.column_stack([table.rows_of(side, options.pairs) for side in sides])
         if (stated.grades <= 0).all() or (pairs[:, 0] == pairs[:, 1]).any():
             raise TableError(f"{options.pairs} needs pairs of two rows, some with grades above 0.")
         of_pairs = Relevance.of_pairs(table.X, pairs, stated.grades, _twins(table.X))
+        table, rows = table.directed()
+        of_pairs = of_pairs.some(rows)
         return table, table, of_pairs, of_pairs, [*table.notes, stated.note]
     queries = read_vectors(
-        options.queries, ids=options.id, columns=table.columns, beside=options.table
+        options.queries,
+        ids=options.id,
+        columns=table.columns,
+        beside=options.table,
+        reading=text,
     )
-    stated = read_judgements(options.relevance, names=options.id is None)
+    stated = read_judgements(options.relevance, names=options.id is None, reading=text)
     queries = queries.named(stated.queries, options.relevance)
     table = table.named(stated.documents, options.relevance)
     R = judged_matrix(
@@ -208,6 +222,9 @@ def _read(
         stated.grades,
         (len(queries.X), len(table.X)),
     )
+    queries, of_queries = queries.directed()
+    table, of_documents = table.directed()
+    R = R[of_queries][:, of_documents]
     judged = Relevance(queries.X, table.X, R, _twins(queries.X))
     if len(judged) < 8:
         raise TableError(
@@ -299,11 +316,20 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         after, before = (100 * one.scores[part][score] for one in (chosen, raw))
         return f"{after:.1f} against {before:.1f} raw"
 
-    lines = [f"Keep the raw vectors: no adapter is shown to be better in {score}."]
-    if chosen is not raw:
+    if chosen is raw:
+        better = [one.way for one in found.results if one.status == "better"]
+        ruled_out = ["probably lose on unseen classes"] * bool(found.harmful)
+        if any(way.rescored for way in better):
+            ruled_out.append("need two files of vectors")
+        why = f"no adapter is shown to be better in {score}"
+        if better:
+            why = f"those shown to be better in {score} {' or '.join(ruled_out)}"
+        lines = [f"Keep the raw vectors: {why}."]
+    else:
         times = raw.way.bytes / chosen.way.bytes
         size = f"{times:.3g} times smaller" if times > 1 else "of the same size"
-        doubt = " It is not shown to be better than raw." * (chosen.status != "better")
+        doubts = {"better": "", "worse": " It is shown to be worse than raw."}
+        doubt = doubts.get(chosen.status, " It is not shown to be better than raw.")
         lines = [
             f"Take {chosen.way.name}: {score} {against_raw(found.part)} "
             f"({difference(chosen.tests[found.part])} points), {chosen.way.bytes:,} bytes a vector "

@@ -268,7 +268,9 @@ def _transform_vectors(options: argparse.Namespace) -> int:
     )
     table = console.while_reading(options, read)
     outputs = Outputs(quiet=options.quiet)
-    outputs.note(*table.notes)
+    n_zeros = int(np.count_nonzero(~table.X.any(axis=1)))
+    zeros = [f"{counted(n_zeros, 'row')} of zeros: without a direction, all get the same vector"]
+    outputs.note(*table.notes, *zeros * (n_zeros > 0))
     Z = np.concatenate([adapter.transform(table.X[rows]) for rows in row_blocks(*table.X.shape)])
     columns = adapter.as_columns(Z, suffix)
     if options.id is not None:

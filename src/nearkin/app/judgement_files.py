@@ -22,7 +22,7 @@ from .._validation import is_missing
 from ..evaluation import Adaptation, Relevance, WayResult
 from .output import atomic_folder
 from .places import STANDARD_INPUT
-from .readers import Progress, Reading, Source, TableError, ignore
+from .readers import AS_FOUND, Progress, Reading, Source, TableError, ignore
 from .tables import FORMATS, opened
 
 NUMBER_NAME = re.compile(r"-?\d+(\.\d+)?")
@@ -79,7 +79,11 @@ class JudgementFile:
 
 
 def read_judgements(
-    source: str, progress: Progress = ignore, *, names: bool = False
+    source: str,
+    progress: Progress = ignore,
+    *,
+    names: bool = False,
+    reading: Reading = AS_FOUND,
 ) -> JudgementFile:
     """Return the judgements in a file or a folder, whose format is detected from its content.
 
@@ -92,9 +96,14 @@ def read_judgements(
         Called as `progress(part that is read, whole)` while a table is read.
     names : bool, default=False
         Whether to also read the names of queries and documents from a folder.
+    reading : Reading, optional
+        How a text table is read, where this is not detected.
     """
     path = Path(source)
-    judged = _beir(path, names) if path.is_dir() else _of_file(source, _line(path), progress)
+    if path.is_dir():
+        judged = _beir(path, names)
+    else:
+        judged = _of_file(source, _line(path), progress, reading)
     for what, cells in (("query", judged.left), ("document", judged.right)):
         if is_missing(cells).any():
             raise TableError(f"{source}: a {what} is missing: fill the cell or drop its row.")
@@ -103,7 +112,7 @@ def read_judgements(
     return judged
 
 
-def _of_file(source: str, line: str, progress: Progress) -> JudgementFile:
+def _of_file(source: str, line: str, progress: Progress, reading: Reading) -> JudgementFile:
     """Return the judgements in a file whose first line is given, "" if it is not text."""
     path, fields = Path(source), line.split()
     if line[:1] in ("{", "["):
@@ -116,7 +125,7 @@ def _of_file(source: str, line: str, progress: Progress) -> JudgementFile:
         raise TableError(
             f"{source} holds judgements in no known format: `nearkin adapt --help` lists them."
         )
-    return _table(source, progress)
+    return _table(source, progress, reading)
 
 
 def _line(path: Path) -> str:
@@ -264,7 +273,7 @@ def _beir(folder: Path, with_names: bool) -> JudgementFile:
         )
     if len(train) > 1:
         raise TableError(f"{folder} has several files in qrels and no train.tsv: name one of them.")
-    judged = _table(str(train[0]), ignore)
+    judged = _table(str(train[0]), ignore, AS_FOUND)
     order: dict[str, Any] = {}
     for name, file in (("queries", "queries.jsonl"), ("documents", "corpus.jsonl")):
         if with_names and (folder / file).exists():
@@ -277,9 +286,9 @@ def _beir(folder: Path, with_names: bool) -> JudgementFile:
 # Tables
 
 
-def _table(source: str, progress: Progress) -> JudgementFile:
+def _table(source: str, progress: Progress, reading: Reading) -> JudgementFile:
     """Return the judgements in a CSV, Parquet or NPZ file."""
-    with opened(source, progress, Reading(drop_empty_rows=True)) as file:
+    with opened(source, progress, replace(reading, drop_empty_rows=True)) as file:
         if isinstance(file, Source):
             if all(NUMBER_NAME.fullmatch(name) for name in file.names[:3]):
                 raise TableError(
@@ -435,6 +444,15 @@ def _positives(anchor: np.ndarray, positive: np.ndarray, *negatives: np.ndarray)
 # Rankings for verification with other tools
 
 
+def check_names(names: Iterable[str]) -> None:
+    """Raise an error for a name of a row that `write_runs` cannot write."""
+    for name in names:
+        if name.split() != [name]:
+            raise TableError(
+                f"{shown(name)} is not a name for --run, where blanks end a name: rename the rows."
+            )
+
+
 def write_runs(
     folder: Path,
     found: Adaptation,
@@ -447,11 +465,6 @@ def write_runs(
 
     `queries` and `documents` are the names of the rows.
     """
-    for name in (*queries, *documents):
-        if name.split() != [name]:
-            raise TableError(
-                f"{shown(name)} is not a name for --run, where blanks end a name: rename the rows."
-            )
     R = judged.R
     with atomic_folder(folder) as part:
         with (part / "qrels.trec").open("w", encoding="utf-8") as file:

@@ -38,7 +38,8 @@ def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> li
     lines = [
         f"Which cosine of {name} is a match: the lowest one at which the best candidates of "
         f"held-out queries ({n}) reach the precision, with 95 % confidence. In percent; false "
-        "answers are matches of queries that have no right one."
+        "answers are matches of queries that have no right one. The confidence does not allow for "
+        "a choice of the vectors by the same queries."
     ]
     if unanswerable:
         lines.append(f"It is assumed that {100 * unanswerable:g} % of queries have no right one.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import issparse
 
-from .._messages import listed, note, quoted, shown
+from .._messages import counted, listed, note, quoted, shown
 from .._validation import encode_partial_labels, is_missing
 from .parquet_folder import INDICES, chosen, features_of, open_folder, values_of
 from .readers import (
@@ -73,6 +73,27 @@ class VectorTable:
                 "in the order of these names, or name the column of their names with --id."
             )
         return replace(self, ids=np.array(names, dtype=object))
+
+    def directed(self) -> tuple[VectorTable, np.ndarray]:
+        """Return the table without rows of zeros, which have no direction, and the rows it keeps.
+
+        A note says how many are left out. Rows keep their names.
+        """
+        rows = np.flatnonzero(self.X.any(axis=1))
+        if not len(rows):
+            raise TableError(f"{self.name} holds only rows of zeros: give vectors.")
+        n_zeros = len(self.X) - len(rows)
+        if not n_zeros:
+            return self, rows
+        kept = replace(
+            self,
+            X=self.X[rows],
+            notes=[*self.notes, f"{counted(n_zeros, 'row')} of zeros left out: no direction"],
+            labels=None if self.labels is None else self.labels[rows],
+            ids=rows if self.ids is None else self.ids[rows],
+            groups=None if self.groups is None else self.groups[rows],
+        )
+        return kept, rows
 
     def require_names(self, column: str, path: str) -> None:
         """Raise an error if a row has no name."""

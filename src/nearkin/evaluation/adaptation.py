@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from .._blocks import blas_in_one_thread, unit_rows
+from .._blocks import blas_in_one_thread, n_threads, unit_rows
 from .._validation import check_choice
 from ..vectors import EmbeddingAdapter, HeldOutLists, Space
+from ..vectors.adapter import require_covariances
 from ..vectors.codes import BinaryQuantizer
 from ..vectors.judgements import (
     ALL,
@@ -223,7 +224,10 @@ class Adaptation:
     _repr_html_ = adaptation_html  # a table with a picture
 
     def held_out_lists(self, way: Way) -> HeldOutLists:
-        """Return the `HeldOutLists` of all held-out queries for a way."""
+        """Return the `HeldOutLists` of all held-out queries for a way.
+
+        These are the queries by which `chosen` was chosen.
+        """
         queries, documents = self.judgements.vectors()
         lists = []
         for split, vectors in self.held_out(way):
@@ -256,7 +260,7 @@ class Adaptation:
         better = [
             one
             for one in self.results
-            if one.status == "better" and not one.way.rescored and one not in self._harmful
+            if one.status == "better" and not one.way.rescored and not self._harms(one)
         ]
         if not better:
             return self.raw
@@ -275,21 +279,21 @@ class Adaptation:
     def harmful(self) -> list[str]:
         """Return the names of ways that are better in the deciding part but lose on unseen classes.
 
-        The list is empty if no unseen classes are expected.
+        Two-stage rankings, which are never chosen, are not named. The list is empty if no unseen
+        classes are expected.
         """
-        return [one.way.name for one in self._harmful]
+        return [
+            one.way.name
+            for one in self.results
+            if one.status == "better" and not one.way.rescored and self._harms(one)
+        ]
 
-    @property
-    def _harmful(self) -> list[WayResult]:
-        if self.expect == "known":
-            return []
-        return [one for one in self.results if one.status == "better" and harms(one)]
-
-
-def harms(result: WayResult) -> bool:
-    """Return whether a way loses more than a standard error on unseen classes."""
-    test = result.tests.get(UNSEEN)
-    return test is not None and test.difference < -test.standard_error
+    def _harms(self, result: WayResult) -> bool:
+        """Return whether a way loses more than a standard error on unseen classes, if expected."""
+        test = result.tests.get(UNSEEN)
+        if test is None or self.expect == "known":
+            return False
+        return test.difference < -test.standard_error
 
 
 def compare_vectors(
@@ -334,6 +338,8 @@ def compare_vectors(
     ValueError
         If there are too few rows, classes or queries to hold some out, or too few classes to hold
         some out for "new".
+    MemoryError
+        If the covariances of the fits do not fit into memory.
     """
     check_choice(expect, "expect", EXPECTED)
     splits = judgements.usable_splits(np.random.default_rng(random_state))
@@ -346,6 +352,7 @@ def compare_vectors(
         )
     n_rows = min(len(split.train.vectors()[1]) for split in splits)
     p = judgements.vectors()[0].shape[1]
+    require_covariances(p, min(n_threads(), len(splits)))
     ways = ways_of(p, [size for size in sizes if size < n_rows], side)
     adapted = [way for way in sorted(ways, key=place_in_sequence) if way.is_adapted]
     adapter_sizes = sorted({way.size for way in adapted})
@@ -462,8 +469,8 @@ def run_all(
             show(next(done), n_fits)
 
     with (
-        blas_in_one_thread() as n_threads,
-        ThreadPoolExecutor(n_threads) as executor,
+        blas_in_one_thread() as threads,
+        ThreadPoolExecutor(threads) as executor,
         progress_bar(progress) as show,
     ):
         running = [executor.submit(evaluate, split, step) for split in splits]

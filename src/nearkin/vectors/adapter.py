@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from .. import _array_api
 from .._array_api import foreign_namespace, moved
-from .._blocks import affine_unit_rows, blas_in_one_thread, row_blocks, unit_rows
+from .._blocks import affine_unit_rows, blas_in_one_thread, require_memory, row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._pairs import check_row_numbers, unstacked
 from .._validation import (
@@ -531,6 +531,15 @@ def check_parameters(adapter: Any) -> None:
         check_integer(adapter.max_iter, "max_iter", 1)
 
 
+def require_covariances(p: int, n_fits: int = 1) -> None:
+    """Raise a MemoryError if the p x p matrices of so many fits at a time do not fit."""
+    what = (
+        f"An adapter of {p:,} features" if n_fits == 1 else f"{n_fits} adapters of {p:,} features"
+    )
+    remedy = "shorten the rows first, e.g. by TruncatedSVD"
+    require_memory(n_fits * 8 * 8 * p * p, what, remedy)
+
+
 def n_passes(n: int) -> int:
     """Return the number of passes over n queries for `max_iter=None`."""
     n_batches = -(-n // BATCH)
@@ -645,13 +654,14 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     Notes
     -----
-    Only the direction of rows matters, not their length. What is learned from some classes helps
-    others less, and may harm them: measure with held-out classes, as `nearkin adapt` does.
-    Unlabelled rows improve the estimate of S_t and its principal directions: include those of an
-    index.
+    Only the direction of rows matters, not their length. A row of zeros has none, and is mapped to
+    the direction of `bias_`: leave such rows out. What is learned from some classes helps others
+    less, and may harm them: measure with held-out classes, as `nearkin adapt` does. Unlabelled rows
+    improve the estimate of S_t and its principal directions: include those of an index.
 
     Cost: O(n p^2 + p^3) once, then O(n p m + 512 n m) per pass; start="auto" adds four times O(p^3)
-    and a few seconds. Memory is a copy of X, scaled to unit length, and p x p numbers.
+    and a few seconds. Memory is a copy of X, scaled to unit length, and about eight p x p matrices
+    of float64: a fit for which they do not fit is refused.
 
     References
     ----------
@@ -941,6 +951,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         place. A start can be chosen if `labels` has one class per row, or -1.
         """
         p, are_fixed = X.shape[1], self.side == "query"
+        require_covariances(p)
         m = min(self.n_components or p, p)
         seed = check_random_state(self.random_state).randint(2**31)
         self.loss_ = loss if self.loss == "auto" else self.loss

@@ -252,7 +252,9 @@ class Labels(Judgements):
 class Relevance(Judgements):
     """Queries with judged documents.
 
-    A quarter of the queries is held out at a time; all documents are candidates.
+    A quarter of the queries is held out at a time, with all queries of their groups; all documents
+    are candidates. An adapter may learn from the other queries and from all documents. If the
+    documents are the queries themselves, held-out rows are candidates, but not learned from.
 
     Attributes
     ----------
@@ -298,26 +300,19 @@ class Relevance(Judgements):
         quarter = np.full(len(judged), -1)
         quarter[judged] = quarters(self.groups[judged], rng)
         for i in range(FOLDS):
-            held_out = np.flatnonzero(judged & (quarter == i))
-            train = np.flatnonzero(judged & (quarter != i))
+            held_out = np.flatnonzero(quarter == i)
+            # also without copies of held-out queries that have no relevant document themselves
+            train = np.flatnonzero(~np.isin(self.groups, self.groups[held_out]))
             every = {ALL: np.ones(len(held_out), bool)}
             yield Split(self.some(train), held_out, np.arange(len(self.documents)), every)
 
     def some(self, queries: np.ndarray) -> Self:
-        """Return the judgements of some queries.
-
-        For pairs, all rows are kept, but a judgement is dropped if it involves a row that has a
-        relevant one and is not among `queries`.
-        """
+        """Return the judgements of some queries; of pairs, those of some rows among themselves."""
+        Q, R = self.queries[queries], self.R[queries]
+        groups = np.unique(self.groups[queries], return_inverse=True)[1]
         if not self.own_rows:
-            groups = np.unique(self.groups[queries], return_inverse=True)[1]
-            return replace(self, queries=self.queries[queries], R=self.R[queries], groups=groups)
-        kept = self.n_relevant == 0
-        kept[queries] = True
-        left, right = self.R.tocoo().coords
-        known = kept[left] & kept[right]
-        parts = (self.R.data[known], (left[known], right[known]))
-        return replace(self, R=csr_array(parts, shape=self.R.shape))
+            return replace(self, queries=Q, R=R, groups=groups)
+        return replace(self, queries=Q, documents=Q, R=R[:, queries], groups=groups)
 
     @property
     def can_be_fitted(self) -> bool:

@@ -16,7 +16,7 @@ RETRIEVAL_SCORES = ("precision@1", "precision@10", "recall@100", "nDCG@10", "MAP
 
 @dataclass(frozen=True)
 class Vectors:
-    """Queries and candidates in one space, compared by cosine.
+    """Queries and candidates in one space, compared by cosine; that of a row of zeros is 0.
 
     Attributes
     ----------
@@ -47,9 +47,14 @@ class Vectors:
 def _most_similar(Q: np.ndarray, C: np.ndarray, k: int) -> np.ndarray:
     """Return the indices of the k candidates of largest cosine.
 
-    For rows of unit length these are the nearest ones.
+    For rows of unit length these are the nearest ones. Candidates that are zero get a direction of
+    their own, so that their cosine with every query is 0.
     """
-    return EXACT.index(unit_rows(C.astype(np.float32)), k)(unit_rows(Q.astype(np.float32)), k)[1]
+    Q, C = unit_rows(Q.astype(np.float32)), unit_rows(C.astype(np.float32))
+    is_zero = ~C.any(axis=1)
+    if is_zero.any():
+        Q, C = np.column_stack([Q, np.zeros_like(Q[:, 0])]), np.column_stack([C, is_zero])
+    return EXACT.index(C, k)(Q, k)[1]
 
 
 def retrieval_scores(

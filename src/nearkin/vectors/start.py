@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
 
 from .._blocks import parallel_map, unit_rows
 from ..linalg import eigh, row_signs, svd
+from ..neighbors import identical_rows
 from ..spectral import ratio_trace
 from .judgements import UNSEEN, Labels, scores_of
 from .retrieval import Vectors
@@ -110,6 +112,7 @@ def choose_start(
     first = np.unique(y, return_index=True)[1][int((y < 0).any()) :]
     y = np.append(np.argsort(np.argsort(first)), -1)[y]
     known = Labels(X, y, np.arange(len(y)), weights).some(_sample(y, rng))
+    known = replace(known, groups=identical_rows(known.X))  # copies are held out together
     counted = np.ones(len(known.X)) if weights is None else cast(np.ndarray, known.weights)
     splits = list(known.splits(rng, CHOICE_CLASSES))
     if not all(
