@@ -585,8 +585,6 @@ class TablePredictor(
     ) -> Self:
         """Return a predictor of encoded rows from the result of `to_arrays`.
 
-        An invalid state raises an error.
-
         Parameters
         ----------
         arrays : dict of str to ndarray
@@ -622,7 +620,6 @@ class TablePredictor(
                 features,
                 predictor._Z,
                 arrays["answers"],
-                len(classes) if classes else None,
             )
         return predictor
 
