@@ -564,6 +564,9 @@ def load_model(path: str | Path) -> Model:
         model = Model(**checked)
         n_inputs = len(model._bins.groups_ if model.bins else model.feature_names)
         require_size("coordinates" if model.is_raw else "inputs", n_inputs, "columns", sizes)
+        if model.bins:
+            n_ranges = len({expert.axes for expert in model.predictor.vote_.experts})
+            require_size(str(len(model._bins.encoders)), n_ranges, "soft_vote.experts", sizes)
         with np.errstate(all="ignore"):
             row: Any = np.zeros((1, sizes["features"]))
             predict(model, csr_array(row) if issparse(model.arrays["voters"]) else row)

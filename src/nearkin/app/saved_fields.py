@@ -35,6 +35,7 @@ from ..vectors import QUANTIZERS, SIDES
 Sizes = dict[str, int]
 MOST = {False: np.finfo(np.float64).max.item(), True: np.iinfo(np.int64).max}  # whole numbers: True
 MOST_EDGES = 1024  # of the bins of a column
+SQUARED = 1e150  # the square of a larger number overflows
 ROUNDING = 1e-6
 SHARES: dict[str, Any] = {"low": 0, "high": 1 + ROUNDING}  # sums may be a little above 1
 
@@ -402,7 +403,7 @@ def bins(value: Any, name: str, sizes: Sizes) -> dict[str, Any]:
 
 
 LINEAR_MAP = {
-    "components": Array(shape="coordinates inputs"),
+    "components": Array(shape="coordinates inputs", low=-SQUARED, high=SQUARED),
     "offset": Array(shape="coordinates"),
     "spectrum": Array(least=0),
 }

@@ -567,14 +567,22 @@ class HeldOutRows:
         """Return the rows from the result of `to_arrays`.
 
         `voters` are all voting rows, (n, m); `answers` are their class codes or their numbers,
-        (n,). If one fold holds all of them, there is a ValueError, as other folds vote.
+        (n,). A ValueError is raised if one fold holds all of them, as other folds vote, or if cells
+        are not of one value of each category.
         """
         places, folds = arrays["held_out_places"], arrays["held_out_folds"]
+        cells = arrays["held_out_cells"]
         if np.bincount(folds).max() >= len(voters):
             raise ValueError("held_out_folds has all voters in one fold")
+        levels = [at for at, feature in enumerate(features) if feature.is_level]
+        columns = np.array([features[at].column for at in levels], dtype=int)
+        indicators = cells[:, levels]
+        n_values = indicators @ (columns[:, None] == np.unique(columns)).astype(float)
+        if not np.isin(n_values, (0, 1)).all() or (indicators != 0).sum() != n_values.sum():
+            raise ValueError("held_out_cells has rows with several values of a category")
         return cls(
             places,
-            arrays["held_out_cells"],
+            cells,
             voters[places],
             answers[places],
             arrays["held_out_votes"],
