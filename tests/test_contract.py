@@ -237,7 +237,7 @@ def test_weights_of_rows(estimator, container):
 
 
 def test_every_public_name_is_documented():
-    others = {"ApproximateSearch", "label_issues"}
+    others = {"ApproximateSearch", "label_issues", "load"}
     assert {estimator.__name__ for estimator in ESTIMATORS} | others == set(nearkin.__all__)
     for estimator in ESTIMATORS:
         documentation = inspect.getdoc(estimator)

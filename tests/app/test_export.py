@@ -32,8 +32,16 @@ def made(quantize=None, m=10, p=P, side="both", name="adapter 10"):
     scale = np.float32([0.6 if quantize == "int8" else 1.0])
     arrays = {"components": A.astype(np.float32), "bias": b.astype(np.float32), "scale": scale}
     fitted = EmbeddingAdapter.from_arrays(arrays, side=side, quantize=quantize)
+    held_out = {
+        "adapter": 0.9,
+        "raw": 0.8,
+        "low": 0.0,
+        "high": 0.2,
+        "p_value": 0.04,
+        "n_queries": 9,
+    }
     return SavedAdapter(
-        fitted, name, "embedding", columns, "precision@10", "seen", {}, "vectors.parquet"
+        fitted, name, "embedding", columns, "precision@10", "seen", held_out, "vectors.parquet"
     )
 
 

@@ -49,7 +49,7 @@ def saved(tmp_path_factory):
         [f"embedding[{i}]" for i in range(P)],
         "precision@10",
         "seen classes",
-        {},
+        {"adapter": 0.9, "raw": 0.8, "low": 0.05, "high": 0.15, "p_value": 0.01, "n_queries": 60.0},
         "people",
         pair_rules=matcher.pair_rules_,
         list_rules=matcher.list_rules_,

@@ -548,7 +548,7 @@ class TestArrays:
         model = NCAClassifier(alpha=1.5).fit(X, np.arange(60) % 3)
         kept = model._held_out
         answers = model._Y.argmax(axis=1)
-        again = HeldOutRows.from_arrays(kept.to_arrays(), kept.features, model._Z, answers, 3)
+        again = HeldOutRows.from_arrays(kept.to_arrays(), kept.features, model._Z, answers)
         P = model.predict_proba(X)
         for rows in (again, pickle.loads(pickle.dumps(kept))):
             np.testing.assert_array_equal(rows.familiarity(X), kept.familiarity(X))
@@ -556,26 +556,12 @@ class TestArrays:
             sets = rows.label_sets(P, 0.9, by_class=False, allow_empty=False)
             np.testing.assert_array_equal(sets, model.predict_set(X))
 
-    @pytest.mark.parametrize(
-        ("name", "wrong"),
-        [
-            ("held_out_places", np.array([0, 99])),
-            ("held_out_weights", np.array([1.0, -1.0])),
-            ("held_out_folds", np.array([0, 2])),
-            ("held_out_folds", np.array([0, 0])),
-            ("held_out_folds", np.array([0, 2**60])),
-            ("held_out_votes", np.array([1.0, np.nan])),
-            ("held_out_cells", np.zeros((2, 3))),
-        ],
-    )
-    def test_wrong_arrays_are_refused(self, name, wrong):
+    def test_a_fold_of_all_rows_is_refused(self):
         rows = held_out(np.ones((2, 1)), folds=np.array([0, 1]))
-        HeldOutRows.from_arrays(
-            rows.to_arrays(), rows.features, np.zeros((2, 1)), np.zeros(2), None
-        )
-        arrays = rows.to_arrays() | {name: wrong}
-        with pytest.raises(ValueError, match="held-out rows"):
-            HeldOutRows.from_arrays(arrays, rows.features, np.zeros((2, 1)), np.zeros(2), None)
+        HeldOutRows.from_arrays(rows.to_arrays(), rows.features, np.zeros((2, 1)), np.zeros(2))
+        arrays = rows.to_arrays() | {"held_out_folds": np.array([0, 0])}
+        with pytest.raises(ValueError, match="all voters in one fold"):
+            HeldOutRows.from_arrays(arrays, rows.features, np.zeros((2, 1)), np.zeros(2))
 
 
 class TestErrors:

@@ -14,9 +14,9 @@ import pyarrow as pa
 from .. import __version__
 from ..vectors import EmbeddingAdapter, Matcher, MatchRules
 from .readers import TableError
+from .saved_fields import RULES, Sizes, adapter_fields
 from .saved_file import FORMATS, saved_parts, write_parts
 
-RULES = ("pair_rules", "list_rules")
 PRECISIONS = (0.9, 0.95, 0.99)  # for which thresholds are saved
 VECTORS = "embedding"  # the output column, if the numbers had columns of their own
 
@@ -142,7 +142,8 @@ def load_adapter(path: str | Path) -> SavedAdapter:
                 f"{path} is a model of a table, not an adapter of vectors: make one with `nearkin "
                 "adapt --save`."
             )
-        known = header["adapter"]
+        checked = adapter_fields(arrays)(header | {"arrays": arrays}, "", Sizes())
+        known, arrays = checked["adapter"], checked["arrays"]
         fitted = EmbeddingAdapter.from_arrays(
             arrays, side=known.pop("side"), quantize=known.pop("quantize")
         )

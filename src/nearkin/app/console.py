@@ -95,7 +95,7 @@ def describe(model: Model, path: Path) -> None:
         f"{model.version}"
     )
     proof = []  # as far as it is known
-    if "low" in held_out:
+    if {"low", "high"} <= held_out.keys():
         low, high = (words.signed(held_out[end]) for end in ("low", "high"))
         proof.append(f"95% interval {low} to {high}{words.points}")
     if "p_value" in held_out:

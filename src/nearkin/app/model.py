@@ -38,6 +38,7 @@ from ..tables import (
     indicator_names,
 )
 from .readers import Progress, TableError, ignore
+from .saved_fields import Sizes, model_fields, require_size
 from .saved_file import FORMATS, saved_parts, write_parts
 from .tables import Table
 
@@ -557,12 +558,16 @@ def load_model(path: str | Path) -> Model:
                 f"{path} is an adapter of vectors, which does not predict: give it to `nearkin "
                 "transform`."
             )
-        del header["format"]
-        model = Model(**header, arrays=arrays)
-        for array in arrays.values():
-            if issparse(array):  # its parts do not tell the number of columns
-                array.resize(array.shape[0], len(model.feature_names))
+        sizes = Sizes()
+        checked = model_fields(header, arrays)(header | {"arrays": arrays}, "", sizes)
+        del checked["format"]
+        model = Model(**checked)
+        n_inputs = len(model._bins.groups_ if model.bins else model.feature_names)
+        require_size("coordinates" if model.is_raw else "inputs", n_inputs, "columns", sizes)
+        if model.bins:
+            n_ranges = len({expert.axes for expert in model.predictor.vote_.experts})
+            require_size(str(len(model._bins.encoders)), n_ranges, "soft_vote.experts", sizes)
         with np.errstate(all="ignore"):
-            row: Any = np.zeros((1, len(model.encoder.get_feature_names_out())))
-            predict(model, csr_array(row) if issparse(arrays["voters"]) else row)
+            row: Any = np.zeros((1, sizes["features"]))
+            predict(model, csr_array(row) if issparse(model.arrays["voters"]) else row)
         return model

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
 from .._blocks import require_memory
-from .readers import TableError
+from .readers import TableError, first_line
 
 # The formats that can be read, by the command that saves them; the last one is written. Models: 1
 # to 3 were skops files, 4 had no soft votes, 5 no checksum and no missing values, 6 no NCA for
@@ -26,6 +26,10 @@ from .readers import TableError
 # matches.
 FORMATS = {"compare": range(6, 10), "adapt": range(1, 3)}
 CSR = ("data", "indices", "indptr")  # the parts of a sparse matrix
+MADE_BY = {
+    "compare": "nearkin compare TABLE --save model.safetensors",
+    "adapt": "nearkin adapt VECTORS --save adapter.safetensors",
+}
 MOST_SAID = 200  # characters of an error, which may quote the contents of a file
 
 
@@ -45,7 +49,7 @@ def write_parts(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> N
 
 @contextmanager
 def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the header and the arrays of a file saved by a command.
+    """Yield the header and the arrays of a file saved by a command; sparse arrays by their parts.
 
     Any problem with them, or with their use by the caller, becomes one line.
     """
@@ -60,12 +64,16 @@ def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any]
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if not metadata.keys() >= {"nearkin", "checksum"}:
+            raise ValueError("it has no header of nearkin")
         header = json.loads(metadata["nearkin"])
         _check_format(path, header)  # first, since a newer checksum may differ
         if _checksum(metadata["nearkin"], arrays) != metadata["checksum"]:
-            raise ValueError("its checksum")
-        for name in [name.removesuffix(".indptr") for name in arrays if name.endswith(".indptr")]:
-            arrays[name] = csr_array(tuple(arrays.pop(f"{name}.{part}") for part in CSR))
+            raise ValueError("its checksum is wrong")
+        for start in [name.removesuffix("indptr") for name in arrays if name.endswith("indptr")]:
+            # held-out rows had another separator, and no name, up to version 0.3
+            name = "held_out_cells" if start == "held_out_" else start[:-1]
+            arrays[name] = {part: arrays.pop(start + part) for part in CSR}
         yield header, arrays
     except TableError:
         raise
@@ -75,14 +83,17 @@ def saved_parts(path: str | Path, command: str) -> Iterator[tuple[dict[str, Any]
         raise TableError(f"{path} does not fit into memory ({error}).") from error
     except Exception as error:  # any file may be given, with any header
         raise TableError(
-            f"{path} is not a nearkin model, or is damaged ({str(error)[:MOST_SAID]}): give a file "
-            f"written by `nearkin {command} --save`."
+            f"{path} is not a nearkin model, or is damaged ({first_line(error)[:MOST_SAID]}): make "
+            f"it again with `{MADE_BY[command]}`."
         ) from error
 
 
 def _check_format(path: Path, header: dict[str, Any]) -> None:
     """Raise an error for a file written by a newer nearkin, or by one that is too old."""
-    written, readable = header["format"], FORMATS["adapt" if "adapter" in header else "compare"]
+    if type(header) is not dict or type(header.get("format")) is not int:
+        raise ValueError("its header has no format")
+    command = "adapt" if "adapter" in header else "compare"
+    written, readable = header["format"], FORMATS[command]
     if written > readable[-1]:
         raise TableError(
             f"{path} was written by a newer nearkin (format {written}): install a newer nearkin."
@@ -90,7 +101,7 @@ def _check_format(path: Path, header: dict[str, Any]) -> None:
     if written < readable[0]:
         raise TableError(
             f"{path} has a format that nearkin no longer reads ({written}): make it again with "
-            "`nearkin compare TABLE --save model.safetensors`."
+            f"`{MADE_BY[command]}`."
         )
 
 

@@ -20,7 +20,9 @@ from .bins import (
 )
 from .cells import Cells, Text
 from .columns import (
+    CYCLES,
     DAYS,
+    LAYOUTS,
     MARKS_OF_MISSING,
     CategoryColumn,
     Column,
@@ -36,13 +38,19 @@ from .encoder import TableEncoder
 from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
 from .held_out import Drift, HeldOutRows
 from .issues import FarRows, LabelIssues, label_issues, no_classes
-from .numbers import read_number
+from .numbers import DECIMAL_MARKS, EITHER, FORMS, PLAIN, read_number
 from .predictors import NCAClassifier, NCARegressor
 
 __all__ = [
+    "CYCLES",
     "DAYS",
+    "DECIMAL_MARKS",
+    "EITHER",
+    "FORMS",
+    "LAYOUTS",
     "LEAST_ROWS",
     "MARKS_OF_MISSING",
+    "PLAIN",
     "ROWS_PER_INDICATOR",
     "BinnedEncoder",
     "CategoryColumn",

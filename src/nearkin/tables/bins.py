@@ -250,21 +250,11 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         }
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any], n_columns: int) -> Self:
-        """Return an encoder of `n_columns` columns from the result of `to_dict`.
-
-        An invalid state raises an error.
-        """
+    def from_dict(cls, state: dict[str, Any]) -> Self:
+        """Return an encoder from the result of `to_dict`."""
         edges = [np.array(edges, dtype=np.float64) for edges in state["edges"]]
-        missing, medians = np.array(state["missing"]), np.array(state["medians"], dtype=float)
-        fits = missing.dtype == bool and np.isfinite(medians).all()
-        fits &= {len(edges), len(missing), len(medians)} == {n_columns}
-        for ends in edges:
-            fits &= np.isfinite(ends).all() and (np.diff(ends) > 0).all()
-        if not fits:
-            raise ValueError("its bins")
-        encoder = cls()._set(list(map(Bins, edges, missing.tolist(), medians)))
-        encoder.n_features_in_ = n_columns
+        encoder = cls()._set(list(map(Bins, edges, state["missing"], state["medians"])))
+        encoder.n_features_in_ = len(edges)
         return encoder
 
     def curves(self, directions: Any) -> list[Curve]:
@@ -422,8 +412,9 @@ class CategoryBlock:
 
     def curve(self, directions: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> Levels:
         """Return where directions place the values."""
-        indicators = self.transform(np.eye(len(self.at)))
-        values = directions @ ((indicators - mean) * scale).T
+        scaled = directions * scale  # the last of two values has no indicator
+        alone = np.zeros((len(scaled), len(self.at) - self.width))
+        values = np.hstack([scaled, alone]) - scaled @ mean[:, None]
         return Levels(self.column, self.levels, values)
 
 
@@ -586,24 +577,23 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
     def from_dict(cls, state: dict[str, Any], features: Sequence[Feature]) -> Self:
         """Return an encoder of these features from the result of `to_dict`.
 
-        An invalid state raises an error.
+        A state that is not one of these features raises a ValueError.
         """
-        encoder = cls(state["n_bins"])
+        encoder, bins = cls(state["n_bins"]), state["bins"]
         encoder.number_names_ = [feature.name for feature in features if not feature.is_level]
-        encoder.piecewise_ = None
-        if n_numbers := len(encoder.number_names_):
-            encoder.piecewise_ = PiecewiseLinearEncoder.from_dict(state["bins"], n_numbers)
+        encoder.piecewise_ = None if bins is None else PiecewiseLinearEncoder.from_dict(bins)
+        n_bins = 0 if bins is None else len(bins["edges"])
+        if n_bins != len(encoder.number_names_):
+            raise ValueError(f"bins are of {n_bins} numbers, not {len(encoder.number_names_)}")
         encoder._set_blocks(features)
         n, n_out = len(encoder._standardized), len(encoder.groups_)
-        sizes = {"centre": n, "rate": n, "mean": n_out, "scale": n_out}
-        found = {name: np.array(state[name], dtype=float) for name in sizes}
-        for name, size in sizes.items():
-            if found[name].shape != (size,) or not np.isfinite(found[name]).all():
-                raise ValueError(f"its {name}")
-        learned = zip(encoder._standardized, found["centre"], found["rate"], strict=True)
+        for name, size in {"centre": n, "rate": n, "mean": n_out, "scale": n_out}.items():
+            if len(state[name]) != size:
+                raise ValueError(f"bins: {name} has {len(state[name])} numbers, not {size}")
+        learned = zip(encoder._standardized, state["centre"], state["rate"], strict=True)
         for block, centre, rate in learned:
             block.centre, block.rate = centre, rate
-        encoder._mean, encoder._scale = found["mean"], found["scale"]
+        encoder._mean, encoder._scale = np.array(state["mean"]), np.array(state["scale"])
         return encoder
 
 
@@ -661,7 +651,8 @@ class Encodings:
     def from_dict(cls, state: dict[str, Any], features: Sequence[Feature]) -> Self:
         """Return encodings of these features from the result of `to_dict`.
 
-        The state may also be that of a single `BinnedEncoder`. An invalid one raises an error.
+        The state may also be that of a single `BinnedEncoder`. One that is not of these features
+        raises a ValueError.
         """
         states = state.get("encodings", [state])
         return cls([BinnedEncoder.from_dict(one, features) for one in states])

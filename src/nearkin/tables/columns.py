@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
-from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -36,11 +35,9 @@ from .cells import (
     useless_numbers,
 )
 from .numbers import (
-    DECIMAL_MARKS,
     DURATION,
     EITHER,
     EPOCH,
-    FORMS,
     PLAIN,
     QUANTITY,
     RANGE,
@@ -275,11 +272,6 @@ class NumberColumn(Column):
     plain: bool = False  # a number originally, not text
     form: str = PLAIN  # or one of `FORMS`
 
-    def __post_init__(self) -> None:
-        _require(
-            self.decimal in (*DECIMAL_MARKS, EITHER) and self.form in (PLAIN, *FORMS), self.name
-        )
-
     @classmethod
     def learn(
         cls,
@@ -427,9 +419,6 @@ class DateColumn(Column):
     layout: str
     cycles: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        _require(self.layout in LAYOUTS and set(self.cycles) <= CYCLES.keys(), self.name)
-
     @classmethod
     def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
         """Learn text that is a date in all rows, in one layout or with the year first.
@@ -516,9 +505,6 @@ class CategoryColumn(Column):
     values: tuple[str, ...]
     missing: bool = False
 
-    def __post_init__(self) -> None:
-        _require(self.values and all(a < b for a, b in pairwise(self.values)), self.name)
-
     @classmethod
     def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
         """Learn categories, or frequencies if there are too many; any text fits."""
@@ -603,11 +589,6 @@ class FrequencyColumn(CategoryColumn):
     kind = "frequency"
     shares: tuple[float, ...] = ()
     missing_share: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        finite = np.isfinite([*self.shares, self.missing_share]).all()
-        _require(len(self.shares) == len(self.values) and finite, self.name)
 
     @property
     def features(self) -> list[Feature]:
@@ -805,25 +786,10 @@ KINDS: dict[str, type[Column]] = {
 
 
 def column_from(state: dict[str, Any]) -> Column:
-    """Return a column from the result of `to_dict`; raise an error if it is invalid."""
-    kind = KINDS[state["kind"]]
+    """Return a column from the result of `to_dict`."""
     given = {
         name: tuple(value) if type(value) is list else value
         for name, value in state.items()
         if name != "kind"
     }
-    if kind is NumberColumn:
-        given.setdefault("form", PLAIN)  # see `NumberColumn.to_dict`
-    for name, hint in get_type_hints(kind).items():
-        outer = get_origin(hint) or hint
-        if outer is not ClassVar:
-            fits = type(given.get(name)) is outer
-            if fits and outer is tuple:
-                fits = set(map(type, given[name])) <= {hint.__args__[0]}
-            _require(fits, str(given.get("name")))
-    return kind(**given)  # type: ignore[arg-type]
-
-
-def _require(holds: Any, name: str) -> None:
-    if not holds:
-        raise ValueError(f"its column {shown(name)}")
+    return KINDS[state["kind"]](**given)  # type: ignore[arg-type]

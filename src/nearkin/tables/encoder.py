@@ -387,15 +387,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Self:
-        """Return an encoder from the result of `to_dict`; raise an error if it is invalid."""
+        """Return an encoder from the result of `to_dict`.
+
+        A column that is not among the names raises a ValueError.
+        """
         encoder = cls(**state["parameters"])
-        encoder._check_parameters()
-        named = {type(name) for name in (*state["numbers"], *(state["names"] or []))} <= {str}
-        if not named or type(state["n_features"]) is not int:
-            raise ValueError("its names")
         plain = [NumberColumn(name, plain=True) for name in state["numbers"]]
         encoder.columns_ = [*plain, *map(column_from, state["columns"])]
         encoder._n_plain = len(plain)
+        names = [column.name for column in encoder.columns_]
+        if state["names"] is not None and (strange := set(names) - set(state["names"])):
+            raise ValueError(f"columns.names lacks {quoted(strange)}")
         encoder.n_features_in_ = state["n_features"]
         encoder.dropped_, encoder.remarks_ = {}, []
         if state["names"] is not None:

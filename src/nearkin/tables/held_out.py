@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array, issparse
+from scipy.sparse import diags_array, issparse
 from scipy.stats import betabinom, chi2_contingency, fisher_exact, ks_2samp
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
@@ -564,64 +564,48 @@ class HeldOutRows:
         moved = [name for name, p_value in columns.items() if p_value <= LEVEL]
         return Drift(min(adjusted) <= LEVEL, adjusted[0], columns, moved)
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
+    def to_arrays(self) -> dict[str, Any]:
         """Return the state of the rows for a saved model, which also stores the voting rows."""
-        arrays = {
+        return {
             "held_out_places": self.places,
             "held_out_votes": self.votes,
             "held_out_weights": self.weights,
             "held_out_folds": self.folds,
+            "held_out_cells": self.cells,
         }
-        if not issparse(self.cells):
-            return arrays | {"held_out_cells": self.cells}
-        parts = {part: getattr(self.cells, part) for part in ("data", "indices", "indptr")}
-        return arrays | {f"held_out_{part}": array for part, array in parts.items()}
 
     @classmethod
     def from_arrays(
         cls,
-        arrays: dict[str, np.ndarray],
+        arrays: dict[str, Any],
         features: Sequence[Feature],
         voters: np.ndarray,
         answers: np.ndarray,
-        n_classes: int | None,
     ) -> HeldOutRows:
-        """Return the rows from the result of `to_arrays`; raise an error if they do not fit.
+        """Return the rows from the result of `to_arrays`.
 
-        `voters` are all voting rows, (n, m); `answers` are their class codes or, if `n_classes` is
-        None, their numbers, (n,).
+        `voters` are all voting rows, (n, m); `answers` are their class codes or their numbers,
+        (n,). A ValueError is raised if one fold holds all of them, as other folds vote, or if cells
+        are not of one value of each category.
         """
-        places, votes = arrays["held_out_places"], arrays["held_out_votes"]
-        weights, folds, n = arrays["held_out_weights"], arrays["held_out_folds"], len(places)
-        if "held_out_cells" in arrays:
-            cells: Any = arrays["held_out_cells"]
-        else:
-            parts = tuple(arrays[f"held_out_{part}"] for part in ("data", "indices", "indptr"))
-            cells = csr_array(parts, shape=(n, len(features)))
-            cells.check_format(full_check=True)
-        fits = [
-            n > 1
-            and places.dtype.kind in "iu"
-            and bool(np.isin(places, np.arange(len(voters))).all()),
-            cells.shape == (n, len(features)),
-            votes.shape == ((n,) if n_classes is None else (n, n_classes)),
-            bool(np.isfinite(votes).all()),
-            weights.shape == (n,) and bool((np.isfinite(weights) & (weights > 0)).all()),
-            folds.shape == (n,)
-            and folds.dtype.kind in "iu"
-            and np.array_equal(np.unique(folds), np.arange(len(np.unique(folds))))
-            and np.bincount(folds).max() < len(voters),  # other folds vote
-        ]
-        if not all(fits):
-            raise ValueError("its held-out rows")
+        places, folds = arrays["held_out_places"], arrays["held_out_folds"]
+        cells = arrays["held_out_cells"]
+        if np.bincount(folds).max() >= len(voters):
+            raise ValueError("held_out_folds has all voters in one fold")
+        levels = [at for at, feature in enumerate(features) if feature.is_level]
+        columns = np.array([features[at].column for at in levels], dtype=int)
+        indicators = cells[:, levels]
+        n_values = indicators @ (columns[:, None] == np.unique(columns)).astype(float)
+        if not np.isin(n_values, (0, 1)).all() or (indicators != 0).sum() != n_values.sum():
+            raise ValueError("held_out_cells has rows with several values of a category")
         return cls(
             places,
             cells,
             voters[places],
             answers[places],
-            votes,
+            arrays["held_out_votes"],
             features,
-            weights,
+            arrays["held_out_weights"],
             folds,
             len(voters),
         )

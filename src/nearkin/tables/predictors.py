@@ -614,8 +614,6 @@ class TablePredictor(
     ) -> Self:
         """Return a predictor of encoded rows from the result of `to_arrays`.
 
-        An invalid state raises an error.
-
         Parameters
         ----------
         arrays : dict of str to ndarray
@@ -651,7 +649,6 @@ class TablePredictor(
                 features,
                 predictor._Z,
                 arrays["answers"],
-                len(classes) if classes else None,
             )
         return predictor
 

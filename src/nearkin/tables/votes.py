@@ -289,7 +289,7 @@ class Mixture:
 
 
 def mixture_from(state: dict[str, Any], n_axes: int) -> Mixture:
-    """Return a mixture from its `dataclasses.asdict`; raise an error if it is invalid.
+    """Return a mixture from its `dataclasses.asdict`.
 
     Up to version 0.2 there was one map, with a vote and possibly local lines along all `n_axes`.
     """

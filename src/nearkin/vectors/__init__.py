@@ -1,10 +1,10 @@
 """Embeddings made shorter or more accurate: adapters, codes, matching, and relevance judgements."""
 
 from .adapter import EmbeddingAdapter
-from .codes import LARGEST
+from .codes import LARGEST, QUANTIZERS
 from .judgements import ALL, FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from .matching import BestMatches, HeldOutLists, Matcher, MatchRules, Promise, Space
-from .migration import Migration
+from .migration import SIDES, Migration
 from .procrustes import Procrustes
 from .retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 
@@ -12,7 +12,9 @@ __all__ = [
     "ALL",
     "FOLDS",
     "LARGEST",
+    "QUANTIZERS",
     "RETRIEVAL_SCORES",
+    "SIDES",
     "UNSEEN",
     "BestMatches",
     "EmbeddingAdapter",
