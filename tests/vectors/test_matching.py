@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import beta
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, f1_score, precision_score
 
@@ -133,6 +134,23 @@ class TestCalibration:
         assert (np.diff(p) >= 0).all()
         assert p.min() >= 0
         assert Calibration.fitted(scored(s, np.ones(50, dtype=bool)))(s).max() < 1
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_falls_to_no_match_below_what_was_seen(self, seed):
+        rng = np.random.default_rng(seed)
+        n, scale, origin = rng.integers(20, 400), 10.0 ** rng.integers(-4, 4), rng.normal()
+        s = scale * (rng.normal(size=n) + 10 * origin)
+        trend = [0, 0, 0, 1, 4, -2][seed % 6]  # none, for half of the seeds, or even a wrong one
+        right = rng.random(n) < expit(rng.uniform(0, 5) + trend * (s - s.mean()) / s.std())
+        right |= seed % 3 == 0
+        found = Calibration.fitted(scored(s, right))
+        wide = s.mean() + s.std() * np.linspace(-60, 20, 801)
+        assert (np.diff(found(wide)) >= 0).all()
+        assert found(wide)[0] < 1e-9
+        assert (found(s.min() - s.std() * np.arange(9)) <= found(s.min())).all()
+        least = found.lowest_score(0.5)
+        np.testing.assert_array_equal(found(wide) >= 0.5, wide >= least)
+        assert not np.isfinite(least) or found(least) == pytest.approx(0.5)
 
 
 def share_of_broken_promises(n, draws, precision, errors):
@@ -263,6 +281,40 @@ class TestPromise:
             kept += (y[learned][found.rows] == y[new])[has].mean() >= 0.95
         assert tried >= 15
         assert kept >= 0.9 * tried
+
+
+class TestFarPairs:
+    """Pairs that are less alike than all matches of held-out queries."""
+
+    @pytest.mark.parametrize("expect", ["known", "new", "both"])
+    @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+    def test_do_not_match(self, expect, metric):
+        X, y = planted(n_classes=12, each=8, p=30, noise=0.02)  # the best matches are all right
+        matcher = Matcher(metric=metric, expect=expect).fit(X, y)
+        rng = np.random.default_rng(1)
+        assert matcher.match_probability(X, np.roll(X, 48, axis=0)).max() < 0.01
+        for far in (-X, -3 * X, rng.normal(size=X.shape)):
+            assert matcher.match_probability(X, far).max() < 0.01
+            assert matcher.best_match(far, X, precision=0.5).probabilities.max() < 0.1
+        steps = np.linspace(0, 1, 41)
+        for i, j in rng.integers(len(y), size=(20, 2)):
+            pairs = np.stack([np.tile(X[i], (41, 1)), X[i] + steps[:, None] * (X[j] - X[i])], 1)
+            p = matcher.match_probability(pairs[:, 0], pairs[:, 1])
+            np.testing.assert_array_equal(matcher.predict(pairs) == 1, p >= 0.5)
+            order = np.argsort(matcher.decision_function(pairs))
+            assert (np.diff(p[order]) >= 0).all()
+
+    def test_in_a_learned_space(self):
+        X, y = load_iris(return_X_y=True)
+        matcher = Matcher(FrozenEstimator(NCA(2, alpha=0.1).fit(X, y))).fit(X, y)
+        assert matcher.match_probability(X[:50], X[100:]).max() < 0.01
+        assert (matcher.predict(np.stack([X[:50], X[100:]], axis=1)) == -1).all()
+
+    def test_agree_with_predict_where_no_match_is_likely(self):
+        X = np.random.default_rng(0).normal(size=(160, 8))
+        matcher = Matcher().fit(X, np.repeat(np.arange(40), 4))
+        assert (matcher.match_probability(X, X) < 0.5).all()
+        assert (matcher.predict(np.stack([X, X], axis=1)) == -1).all()
 
 
 class TestMatches:

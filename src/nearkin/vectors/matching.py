@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import betaincinv, expit, ndtri, stdtrit
+from scipy.special import betaincinv, expit, logit, ndtri, stdtrit
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
@@ -57,6 +57,7 @@ NO_RULES = (
     "This %(name)s has no rules for it yet: call `fit`, `fit_relevance`, or `fit_pairs` with "
     "numbers of rows."
 )
+KNOTS = 51  # at quantiles of the scores, to interpolate a logistic function
 FOLDS_OF_CHOICE = 4  # of queries, to compare isotonic regression with a logistic function
 
 
@@ -88,13 +89,18 @@ class ScoredMatches:
 class Calibration:
     """The probability that a match of score s is correct, g(sigmoid(slope s + intercept)).
 
+    It does not fall with the score. Below the scores of all held-out matches, where nothing shows
+    what is correct, it falls to 0, by about a factor of e for every standard deviation of these
+    scores. Above them it is constant.
+
     Attributes
     ----------
     slope, intercept : float
-        Of a logistic regression of "right" on the score.
+        They standardize the scores of held-out matches.
     knots : array of shape (2, k)
-        g is linear between these points and constant outside: the identity, or isotonic regression
-        of "right" on the output of the logistic function.
+        g is linear between these points and constant above the last one. The first is (0, 0); the
+        others are those of a logistic regression of "right" on the score, or of isotonic
+        regression.
     """
 
     slope: float
@@ -104,6 +110,15 @@ class Calibration:
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return probabilities."""
         return np.interp(expit(self.slope * scores + self.intercept), *self.knots)
+
+    def lowest_score(self, probability: float) -> float:
+        """Return the score from which on the probability is at least a given one, or inf."""
+        u, p = self.knots
+        if p[-1] < probability:
+            return np.inf
+        i = int(np.argmax(p >= probability))
+        between = u[i - 1] + (probability - p[i - 1]) / (p[i] - p[i - 1]) * (u[i] - u[i - 1])
+        return float((logit(between) - self.intercept) / self.slope)
 
     @classmethod
     def fitted(cls, matches: ScoredMatches) -> Self:
@@ -127,27 +142,33 @@ class Calibration:
 
     @classmethod
     def _logistic(cls, matches: ScoredMatches, rows: np.ndarray) -> Self:
-        # A correct match is added at the highest score, and a wrong one at the lowest: no match is
-        # certain, even if all matches of the rows are correct.
         s = matches.scores[rows]
-        scores = np.append(s, [s.max(), s.min()])
+        # with one correct match more at the highest score, and one wrong one at the lowest
+        scores = np.append(s, [s.max(), s.min()])[:, None] / (s.std() or 1.0)
         right = np.append(matches.right[rows], [True, False])
         weights = np.append(matches.weights[rows], [1.0, 1.0])
-        spread = scores.std() or 1.0
-        fitted = LogisticRegression(C=1e6, max_iter=1000).fit(
-            scores[:, None] / spread, right, weights
-        )
-        slope = float(fitted.coef_[0, 0]) / spread
-        return cls(slope, float(fitted.intercept_[0]), np.array([[0.0, 1.0], [0.0, 1.0]]))
+        fitted = LogisticRegression(C=1e6, max_iter=1000).fit(scores, right, weights)
+        at = np.unique(np.quantile(s, np.linspace(0, 1, KNOTS)))
+        p = fitted.predict_proba(at[:, None] / (s.std() or 1.0))[:, 1]
+        if fitted.coef_[0, 0] <= 0:  # a higher score is never evidence against a match
+            p[:] = np.average(right, weights=weights)
+        return cls._through(at, p, s)
 
     @classmethod
     def _isotonic(cls, matches: ScoredMatches, rows: np.ndarray) -> Self:
-        line = cls._logistic(matches, rows)
-        most = 1 - 1 / (len(rows) + 2)  # as for n correct matches and one wrong one
-        g = IsotonicRegression(y_min=1 - most, y_max=most, out_of_bounds="clip")
-        g.fit(line(matches.scores[rows]), matches.right[rows], matches.weights[rows])
-        knots = np.array([g.X_thresholds_, g.y_thresholds_])
-        return cls(line.slope, line.intercept, knots)
+        s = matches.scores[rows]
+        g = IsotonicRegression().fit(s, matches.right[rows], matches.weights[rows])
+        return cls._through(g.X_thresholds_, g.y_thresholds_, s)
+
+    @classmethod
+    def _through(cls, at: np.ndarray, p: np.ndarray, scores: np.ndarray) -> Self:
+        """Return the function of probabilities p at ascending scores, standardized by `scores`."""
+        most = 1 - 1 / (len(scores) + 2)  # no match is certain, even if all matches are correct
+        slope = float(1 / (scores.std() or 1.0))
+        intercept = float(-slope * scores.mean())
+        u = expit(slope * at + intercept)
+        p = np.clip(p, 1 - most, most)
+        return cls(slope, intercept, np.array([np.append(0, u), np.append(0, p)]))
 
 
 @dataclass(frozen=True)
@@ -706,7 +727,8 @@ class Matcher(BaseEstimator):
         pairs of both kinds, given as rows.
     threshold_ : float
         Pairs of at least this similarity are predicted to belong together. After `fit`, it is the
-        similarity at which the probability is one half. For pairs of both kinds, see `fit_pairs`.
+        similarity from which on the probability is at least one half, or inf if there is none. For
+        pairs of both kinds, see `fit_pairs`.
 
     See Also
     --------
@@ -878,7 +900,9 @@ class Matcher(BaseEstimator):
         -------
         array of shape (n,)
             The probability that a match of this similarity is correct, as calibrated on held-out
-            queries and their best candidates.
+            queries and their best candidates. It does not fall with the similarity. Pairs less
+            similar than all these matches are taken as no match: below, it falls to 0, by about a
+            factor of e for every standard deviation of their similarities.
         """
         check_is_fitted(self, "pair_rules_", msg=NO_RULES)
         return self.pair_rules_.every.calibration(self._similarity(X, Y))
@@ -1085,9 +1109,8 @@ class Matcher(BaseEstimator):
     def _set_rules(self, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
         """Set the rules, and the threshold of `predict` at a probability of one half."""
         self.pair_rules_, self.list_rules_ = pair_rules, list_rules
-        thresholds = pair_rules.every.curve.thresholds
-        likely = pair_rules.every.calibration(thresholds) >= 0.5
-        return self.set_threshold(thresholds[likely.argmax() if likely.any() else -1])
+        self.threshold_ = pair_rules.every.calibration.lowest_score(0.5)
+        return self
 
     def _learned(self, judgements: Judgements | None) -> Any:
         """Return the estimator fitted to some judgements, or None for the original rows."""
