@@ -1,4 +1,4 @@
-"""Blocks of rows, threads and memory; centring, densifying and scaling rows."""
+"""Blocks of rows, threads and memory; centring, densifying, filling and scaling rows."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.impute import SimpleImputer
 from threadpoolctl import ThreadpoolController
 
 FEW_ENTRIES = 2**18  # with fewer, one thread is faster than two
@@ -151,6 +152,23 @@ def densified(X: Any) -> Any:
     Computing on it is then faster, and dense rows can be centred.
     """
     return X.toarray() if issparse(X) and X.nnz > 0.1 * X.shape[0] * X.shape[1] else X
+
+
+def missing_cells(X: Any) -> np.ndarray:
+    """Return the number of missing cells (NaN) of each feature; sparse rows have none."""
+    return np.zeros(X.shape[1], dtype=int) if issparse(X) else np.isnan(X).sum(axis=0)
+
+
+def filled(X: Any) -> Any:
+    """Return X filled with its medians, followed by indicators; X itself if no cell is missing."""
+    gaps = np.flatnonzero(missing_cells(X))
+    if len(gaps) == 0:
+        return X
+    # only the columns with gaps: the medians of all would take long
+    medians = SimpleImputer(strategy="median", keep_empty_features=True)
+    out = np.hstack([X, np.isnan(X[:, gaps])], dtype=X.dtype)
+    out[:, gaps] = medians.fit_transform(X[:, gaps])
+    return out
 
 
 def centre(X: np.ndarray) -> np.ndarray:

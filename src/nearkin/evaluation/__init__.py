@@ -13,6 +13,7 @@ from all rows do so, and are ranked together with those that cannot.
 
 from .._statistics import holm
 from ..graphs import joined_groups
+from ..neighbors import n_with_twin, twin_groups
 from ..vectors.judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from ..vectors.retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .adaptation import Adaptation, Way, WayResult, compare_vectors, ways_of
@@ -41,7 +42,6 @@ from .scores import (
     named_task,
 )
 from .statistics import SIGNIFICANCE, PairedTest, corrected_resampled_t_test, status_of
-from .twins import n_with_twin, twin_groups
 from .views import (
     HeldOutMap,
     better_by_another_score,

@@ -19,12 +19,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from .._blocks import filled, missing_cells
 from .._messages import counted
 from .._validation import as_rows, check_spread, encode_labels, is_missing, known_labels
 from ..estimators import SharedRows
 from ..graphs import joined_groups
+from ..neighbors import chained_rows, n_with_twin, twin_groups
 from ..tables import Feature
-from ..tables.gaps import Imputer, filled, missing_cells
+from ..tables.gaps import Imputer
 from .scores import (
     CLASSIFICATION,
     REGRESSION,
@@ -36,7 +38,6 @@ from .scores import (
     nearest_voters,
     possible_votes,
 )
-from .twins import chained_rows, n_with_twin, twin_groups
 from .weights import fitted
 
 N_SPLITS = 5

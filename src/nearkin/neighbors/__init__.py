@@ -9,7 +9,7 @@ j.
 
 `lists.py` searches exactly (scikit-learn's search: multi-threaded, blocked, deterministic), with a
 neighbours transformer, or among given distances. `approximate.py` searches approximately, with
-`inverted_lists.py` and `brute_force.py`.
+`inverted_lists.py` and `brute_force.py`. `identical.py` and `twins.py` find copies of rows.
 """
 
 from .approximate import (
@@ -31,21 +31,25 @@ from .lists import (
     nearest_same_class,
     neighbor_lists,
 )
+from .twins import chained_rows, n_with_twin, twin_groups
 
 __all__ = [
     "EXACT",
     "ApproximateSearch",
     "Index",
     "Searcher",
+    "chained_rows",
     "choose_search",
     "closest_listed",
     "closest_pairs",
     "first",
     "identical_rows",
+    "n_with_twin",
     "nearest",
     "nearest_other_class",
     "nearest_same_class",
     "neighbor_lists",
     "searcher",
     "squares_to_nearest",
+    "twin_groups",
 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.impute import SimpleImputer
 
+from .._blocks import missing_cells
 from .._messages import counted, note
 
 LEAST_ROWS = 5  # in which the column is missing, and in which it is known
@@ -66,11 +66,6 @@ def median_known(numbers: np.ndarray, weights: np.ndarray | None = None) -> floa
     return float(numbers[order[np.searchsorted(below, middle)]].mean())
 
 
-def missing_cells(X: Any) -> np.ndarray:
-    """Return the number of missing cells (NaN) of each feature; sparse rows have none."""
-    return np.zeros(X.shape[1], dtype=int) if issparse(X) else np.isnan(X).sum(axis=0)
-
-
 class Imputer(SimpleImputer):
     """Fill missing cells with the median of their column, and append indicators of missing cells.
 
@@ -88,18 +83,6 @@ class Imputer(SimpleImputer):
             self.statistics_[known] = [median_known(X[:, at], sample_weight) for at in known]
         self.indicator_.features_ = indicated_features(np.isnan(X))
         return self
-
-
-def filled(X: Any) -> Any:
-    """Return X filled with its medians, followed by indicators; X itself if no cell is missing."""
-    gaps = np.flatnonzero(missing_cells(X))
-    if len(gaps) == 0:
-        return X
-    # only the columns with gaps: the medians of all would take long
-    medians = SimpleImputer(strategy="median", keep_empty_features=True)
-    out = np.hstack([X, np.isnan(X[:, gaps])], dtype=X.dtype)
-    out[:, gaps] = medians.fit_transform(X[:, gaps])
-    return out
 
 
 def filled_note(X: Any, names: Any, done: str = "filled by the median") -> list[str]:

@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._blocks import row_blocks
+from .._blocks import filled, row_blocks
 from .._messages import counted, shown
 from .._validation import as_rows, check_integer, encode_labels, is_missing, known_labels
 from ..estimators.base import MAX_ROWS, inner_folds
@@ -22,7 +22,6 @@ from ..neighbors import EXACT, identical_rows
 from .bins import features_of, is_table
 from .columns import Feature
 from .encoder import TableEncoder
-from .gaps import filled
 from .predictors import NCAClassifier, TrainTest
 
 ROUNDS = 2  # fits to up to 2,000 rows: in the second, doubtful rows have less weight

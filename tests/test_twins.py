@@ -3,7 +3,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from nearkin.evaluation.twins import (
+from nearkin.neighbors.twins import (
     _expected_nearer,
     chained_rows,
     identical_rows,

@@ -11,10 +11,10 @@ from scipy.stats import false_discovery_control, sem
 from scipy.stats import t as student
 from sklearn.preprocessing import StandardScaler
 
-from .._blocks import densified, near_origin
+from .._blocks import densified, filled, near_origin
 from .._validation import as_rows
-from ..neighbors import EXACT, identical_rows
-from ..tables.gaps import filled
+from .identical import identical_rows
+from .lists import EXACT
 
 # A near-twin is closer than a tenth of the distance d_10 to the 10th nearest row, so at most 10
 # distinct rows are connected. (Among 11, one row would reach the 10 others in 5 steps, each shorter
