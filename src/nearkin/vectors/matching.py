@@ -28,11 +28,12 @@ from .._pairs import check_pair_labels, check_row_numbers, unstacked, validate_p
 from .._validation import (
     check_choice,
     check_number,
+    encode_groups,
     encode_partial_labels,
     validate_dense_rows,
 )
-from ..graphs import connected_components
-from ..neighbors import identical_rows, searcher
+from ..graphs import connected_components, joined_groups
+from ..neighbors import searcher, twin_groups
 from .adapter import UnitEmbedding, check_grades, label_matrix, relevance_matrix
 from .judgements import (
     EXPECTED,
@@ -440,8 +441,7 @@ class HeldOutLists:
         entries = max(len(space.C), LIST * space.X.shape[1])
         for rows in row_blocks(len(space.Q), entries):
             S, queries = space.similarities(rows), split.queries[rows]
-            if judgements.own_rows:
-                S[queries[:, None] == split.candidates] = -np.inf
+            S[judgements.withheld(queries, split.candidates)] = -np.inf
             relevant = judgements.relevant(queries, split.candidates)
             listed, largest = first_of(S)
             right.append(np.take_along_axis(relevant, listed[:, :1], axis=1)[:, 0])
@@ -680,16 +680,17 @@ class Matcher(BaseEstimator):
 
     The estimator learns a space from some of the rows, and the others serve as queries, whose best
     candidates are correct or not. Over four splits every row is held out once. With eight classes
-    or more, every class is also held out once, as one not seen in training. From the held-out
-    queries, the matcher derives
+    or more, every class is also held out once, as one not seen in training; all its rows are then
+    queries. Near copies (`nearkin.evaluation.twin_groups`) and rows of given groups are held out
+    together. From the held-out queries, the matcher derives
 
     * a calibrated probability, from the similarity of two rows or from the list that a search
       returns: isotonic regression or a logistic function, whichever has the smaller held-out log
       loss;
     * the lowest threshold at which the precision of accepted matches is at least the requested one,
       with a confidence of 95 %. The bound is that of Clopper and Pearson, corrected for dependent
-      queries: equal rows and, if new classes are expected, rows of the same class. The confidence
-      accounts for the choice of the threshold by the fallback procedure (Wiens 2003; see
+      queries: near copies, given groups and, for new classes, rows of the same class. The
+      confidence accounts for the choice of the threshold by the fallback procedure (Wiens 2003; see
       `PrecisionCurve` of `nearkin.vectors`). If no threshold guarantees the precision, an error is
       raised.
 
@@ -795,7 +796,7 @@ class Matcher(BaseEstimator):
         tags.requires_fit = self.estimator is not None
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Learn from labelled rows: rows of the same class belong together.
 
         Parameters
@@ -804,6 +805,9 @@ class Matcher(BaseEstimator):
         y : array of shape (n,)
             Class labels; -1, None or NaN for unlabelled rows, which are used by estimators that
             learn from them, such as `EmbeddingAdapter`.
+        groups : array of shape (n,), default=None
+            Groups of dependent rows, such as all measurements of a patient. Like near copies, rows
+            of one group are held out together, and are no matches of each other.
 
         Returns
         -------
@@ -818,9 +822,9 @@ class Matcher(BaseEstimator):
         check_consistent_length(X, y)
         label_matrix(y)
         codes = encode_partial_labels(y)[1]
-        return self._calibrate(Labels(X, codes, identical_rows(X)))
+        return self._calibrate(Labels(X, codes, self._units(X, groups)))
 
-    def fit_pairs(self, X: Any, pairs: Any = None, y: Any = None) -> Self:
+    def fit_pairs(self, X: Any, pairs: Any = None, y: Any = None, groups: Any = None) -> Self:
         """Learn from pairs of rows that belong together, and pairs that do not.
 
         If pairs are given as row indices, those that belong together are held out as queries and
@@ -842,6 +846,9 @@ class Matcher(BaseEstimator):
             Indices of two rows each.
         y : array of shape (n_pairs,), default=None
             Grades; at most 0 for pairs that do not belong together. The default is 1.
+        groups : array of shape (n,), default=None
+            Groups of dependent rows, which are held out together like near copies. It needs pairs
+            of row indices.
 
         Returns
         -------
@@ -849,6 +856,8 @@ class Matcher(BaseEstimator):
         """
         rows, pairs, y = unstacked(X, pairs, y, "pairs", 2)
         is_stacked = rows is not X
+        if is_stacked and groups is not None:
+            raise ValueError("groups are of rows: give X (n, p), and pairs as indices of its rows.")
         is_fitted = self.estimator is None or isinstance(self.estimator, FrozenEstimator)
         if not (is_fitted or hasattr(self.estimator, "fit_pairs")):
             raise TypeError(
@@ -860,9 +869,11 @@ class Matcher(BaseEstimator):
         grades = check_grades(y, len(pairs))
         if is_stacked and not grades.all():
             return self._cross_fit(X, pairs, grades > 0)
-        return self._calibrate(Relevance.of_pairs(X, pairs, grades, identical_rows(X)))
+        return self._calibrate(Relevance.of_pairs(X, pairs, grades, self._units(X, groups)))
 
-    def fit_relevance(self, queries: Any, documents: Any, relevance: Any) -> Self:
+    def fit_relevance(
+        self, queries: Any, documents: Any, relevance: Any, groups: Any = None
+    ) -> Self:
         """Learn from queries and their relevant documents.
 
         Parameters
@@ -871,6 +882,8 @@ class Matcher(BaseEstimator):
         documents : array of shape (n_documents, p)
         relevance : array of shape (n_judgements, 2 or 3), or sparse matrix
             See `EmbeddingAdapter.fit_relevance`.
+        groups : array of shape (n_queries,), default=None
+            Groups of dependent queries, which are held out together like near copies.
 
         Returns
         -------
@@ -879,7 +892,7 @@ class Matcher(BaseEstimator):
         documents = validate_dense_rows(self, documents, reset=True)
         queries = validate_dense_rows(self, queries, reset=False)
         R = relevance_matrix(relevance, (len(queries), len(documents)))
-        return self._calibrate(Relevance(queries, documents, R, identical_rows(queries)))
+        return self._calibrate(Relevance(queries, documents, R, self._units(queries, groups)))
 
     @classmethod
     def from_rules(cls, estimator: Any, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
@@ -1055,6 +1068,17 @@ class Matcher(BaseEstimator):
         scores = self.decision_function(pairs)
         return self.set_threshold(best_threshold(similar, scores, strategy, min_rate, beta))
 
+    def _units(self, X: np.ndarray, groups: Any) -> np.ndarray:
+        """Return groups of dependent rows: near copies, joined with the groups that are given."""
+        is_frozen = isinstance(self.estimator, FrozenEstimator)
+        estimator = self.estimator.estimator if is_frozen else self.estimator
+        by_cosine = self._metric_of(estimator) == "cosine"
+        copies = twin_groups(unit_rows(X) if by_cosine else X, scale=not by_cosine)
+        if groups is None:
+            return copies
+        check_consistent_length(X, groups)
+        return joined_groups(copies, encode_groups(groups))
+
     def _calibrate(self, judgements: Judgements) -> Self:
         """Hold queries out four times and learn from the others; finally learn from all."""
         check_choice(self.metric, "metric", METRICS)
@@ -1066,6 +1090,7 @@ class Matcher(BaseEstimator):
         lists = []
         for split in judgements.usable_splits(rng):
             self._set_space(self._learned(split.train))
+            split = split.with_further_queries()
             space = self._space(queries[split.queries], documents[split.candidates])
             lists.append(HeldOutLists.of(space, split, judgements))
         self._set_space(self._learned(judgements))
@@ -1124,10 +1149,15 @@ class Matcher(BaseEstimator):
         """Set the fitted estimator and the metric of its space."""
         if not (estimator is None or hasattr(estimator, "transform")):
             raise TypeError(f"estimator must have a transform, got {estimator!r}.")
-        by_cosine = estimator is None or isinstance(estimator, UnitEmbedding)
-        automatic = "cosine" if by_cosine else "euclidean"
         self.estimator_ = estimator
-        self.metric_ = automatic if self.metric == "auto" else self.metric
+        self.metric_ = self._metric_of(estimator)
+
+    def _metric_of(self, estimator: Any) -> str:
+        """Return the metric of the space of an estimator."""
+        if self.metric != "auto":
+            return self.metric
+        by_cosine = estimator is None or isinstance(estimator, UnitEmbedding)
+        return "cosine" if by_cosine else "euclidean"
 
     def _space(self, queries: Any, candidates: Any = None) -> Space:
         """Return queries and candidates (None: the queries) in the space of the estimator."""
