@@ -738,7 +738,9 @@ class Matcher(BaseEstimator):
     Notes
     -----
     The guarantee holds for queries and an index like the held-out ones. If half of the queries have
-    no answer and `unanswerable` does not account for it, it does not hold.
+    no answer and `unanswerable` does not account for it, it does not hold. Near copies are taken as
+    one item, so they do not count as answers to each other in `fit`: to find near duplicates, learn
+    from pairs of them by `fit_pairs`.
 
     The confidence refers to the whole procedure: if the rows were drawn and a precision requested
     repeatedly, a wrong guarantee would be given in at most 5 % of all cases, including refusals.
@@ -1073,6 +1075,11 @@ class Matcher(BaseEstimator):
         is_frozen = isinstance(self.estimator, FrozenEstimator)
         estimator = self.estimator.estimator if is_frozen else self.estimator
         by_cosine = self._metric_of(estimator) == "cosine"
+        if by_cosine and X.shape[1] == 1:
+            raise ValueError(
+                "X has 1 feature(s), and rows of one number have cosines of 1 or -1: give more "
+                "features, or metric='euclidean'."
+            )
         copies = twin_groups(unit_rows(X) if by_cosine else X, scale=not by_cosine)
         if groups is None:
             return copies
