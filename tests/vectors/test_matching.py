@@ -18,6 +18,7 @@ from nearkin.vectors.matching import (
     OF_PAIRS,
     Calibration,
     HeldOutLists,
+    MatchRules,
     PrecisionCurve,
     ScoredMatches,
     Space,
@@ -552,6 +553,16 @@ class TestSpaces:
                 for one in (again, matcher)
             )
             np.testing.assert_array_equal(found, before)
+
+    def test_rules_of_version_0_3_fall_to_no_match_too(self, rows, matcher):
+        arrays = matcher.pair_rules_.to_arrays()
+        old = {"/logistic": [800.0, -700.0], "/knots": [[0.5, 1.0], [0.99, 0.99]]}
+        arrays |= {name: np.array(values) for name, values in old.items()}
+        again = Matcher.from_rules(None, MatchRules.from_arrays(arrays), matcher.list_rules_)
+        X = rows[0][:20]
+        assert (again.match_probability(X, X) == 0.99).all()
+        assert again.match_probability(X, -X).max() < 0.01
+        assert 0.85 < again.threshold_ < 0.9
 
 
 class TestPairs:

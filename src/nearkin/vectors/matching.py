@@ -567,11 +567,13 @@ class MatchRule:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
         """Return a rule from the arrays of `to_arrays`."""
-        slope, intercept = map(float, arrays["logistic"])
+        (slope, intercept), knots = map(float, arrays["logistic"]), arrays["knots"]
+        if knots[:, 0].any():  # saved by version 0.3, which was constant below the first knot
+            knots = np.column_stack([[0.0, 0.0], knots])
         thresholds, expected, bound, recall, false_answers = arrays["curve"]
         n_queries = int(arrays["n_queries"].item())
         curve = PrecisionCurve(thresholds, expected, bound, recall, false_answers, n_queries)
-        return cls(arrays["coefficients"], Calibration(slope, intercept, arrays["knots"]), curve)
+        return cls(arrays["coefficients"], Calibration(slope, intercept, knots), curve)
 
 
 @dataclass(frozen=True)
