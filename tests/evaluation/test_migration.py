@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
+from nearkin._blocks import unit_rows
 from nearkin.evaluation import evaluate_migration
+from nearkin.evaluation.statistics import paired_test_by_rows
 from nearkin.vectors import migration
 
 SIDES = ("query", "document")
@@ -84,6 +86,28 @@ def test_what_is_scored_is_what_the_map_finds(side):
     assert found.scores["migration"]["recall@10"] == pytest.approx(share, abs=2e-3)
     right = (y[ranked] == y[queries][:, None]).mean()
     assert found.scores["migration"]["precision@10"] == pytest.approx(right, abs=2e-3)
+
+
+def test_that_half_is_kept_is_decided_by_the_test_against_half_of_the_reference():
+    """Both scores are of the same queries: the reference's is not taken as known."""
+    old, new, y = related(n=400)
+    old += 2.5 * np.random.default_rng(1).normal(size=old.shape)
+    found = evaluate_migration(old, new, labels=y)
+    assert found.reference == "embedded again"
+    order = np.random.default_rng(0).permutation(len(old))
+    queries, documents = order[:50], order[50:200]
+    units = [unit_rows(Z) for Z in (old, found.map.transform(unit_rows(new)), new)]
+    chance = (y[documents] == y[queries][:, None]).mean(axis=1)
+
+    def above_chance(Q, D):
+        ranked = documents[np.argsort(-Q[queries] @ D[documents].T, axis=1)[:, :10]]
+        return (y[ranked] == y[queries][:, None]).mean(axis=1) - chance
+
+    by_map, own = above_chance(units[1], units[0]), above_chance(units[2], units[2])
+    assert found.kept == pytest.approx(by_map.mean() / own.mean(), abs=0.01)
+    for k in found.interval:
+        test = paired_test_by_rows([by_map], [k * own], [np.arange(50)], 200)
+        assert test.p_value == pytest.approx(0.05, abs=0.005)
 
 
 def test_labels_decide_against_the_better_of_both_models():

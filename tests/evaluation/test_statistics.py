@@ -4,7 +4,12 @@ from scipy.stats import nct, t, ttest_1samp
 
 from nearkin import DNE
 from nearkin.evaluation import RAW, Method, compare, corrected_resampled_t_test, holm
-from nearkin.evaluation.statistics import detectable_difference, paired_test
+from nearkin.evaluation.statistics import (
+    detectable_difference,
+    paired_test,
+    paired_test_by_rows,
+    ratio_interval,
+)
 
 
 def test_without_shared_rows_it_is_students_test():
@@ -200,3 +205,54 @@ def test_the_detectable_difference_is_detected_four_times_out_of_five():
     error, dof, n_comparisons = 0.02, 30, 16
     shift = detectable_difference(error, dof, n_comparisons) / error
     assert nct.sf(t.isf(0.05 / 32, dof), dof, shift) == pytest.approx(0.8, abs=0.02)
+
+
+class TestRatio:
+    """The interval of a ratio of two mean scores of the same queries."""
+
+    @staticmethod
+    def scores(n=200, seed=0, kept=0.5):
+        """Return scores of hits among ten, in the mean .6 for the baseline and `kept` of that."""
+        rng = np.random.default_rng(seed)
+        ease = rng.beta(3, 2, n)
+        b = rng.binomial(10, ease) / 10
+        return b - 0.6 * (1 - kept) + 0.1 * rng.normal(size=n), b
+
+    def test_has_the_ratios_that_the_test_of_the_rows_does_not_reject(self):
+        a, b = self.scores()
+        rows, units = [np.arange(200)], np.arange(200) // 3
+        ends = ratio_interval([a], [b], rows, 300, units)
+        assert ends[0] < a.mean() / b.mean() < ends[1]
+        for k in ends:
+            test = paired_test_by_rows([a], [k * b], rows, 300, units)
+            assert test.p_value == pytest.approx(0.05, abs=1e-6)
+
+    @pytest.mark.parametrize("kept", [0.5, 0.95])
+    def test_has_the_true_ratio_in_its_share_of_draws(self, kept):
+        rows, inside, of_known = [np.arange(60)], [], []
+        for seed in range(800):
+            a, b = self.scores(60, seed, kept)
+            low, high = ratio_interval([a], [b], rows, np.inf)
+            inside.append(low <= kept <= high)
+            low, high = paired_test_by_rows([a], [b], rows, np.inf).interval()
+            of_known.append(low <= (kept - 1) * b.mean() <= high)
+        assert np.mean(inside) == pytest.approx(0.95, abs=2 * (0.05 * 0.95 / 800) ** 0.5)
+        assert kept > 0.9 or np.mean(of_known) < 0.9  # as if the baseline's score were known
+
+    def test_is_that_of_a_bootstrap(self):
+        a, b = self.scores()
+        rng = np.random.default_rng(0)
+        draws = rng.integers(200, size=(4000, 200))
+        ratios = a[draws].mean(axis=1) / b[draws].mean(axis=1)
+        found = ratio_interval([a], [b], [np.arange(200)], np.inf)
+        assert found == pytest.approx(np.quantile(ratios, [0.025, 0.975]), abs=0.005)
+
+    def test_is_unbounded_where_the_baseline_may_be_zero(self):
+        a, b = np.random.default_rng(0).normal(size=(2, 50))
+        assert ratio_interval([a], [b], [np.arange(50)], 50) == (-np.inf, np.inf)
+        one_unit = np.zeros(50, dtype=int)
+        assert ratio_interval([a], [b + 9], [np.arange(50)], 50, one_unit) == (-np.inf, np.inf)
+
+    def test_of_equal_scores_is_one(self):
+        b = self.scores()[1]
+        assert ratio_interval([b], [b], [np.arange(200)], 200) == pytest.approx((1, 1), abs=0.01)

@@ -7,18 +7,21 @@ import pytest
 from scipy.special import expit
 from scipy.stats import beta
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, f1_score, precision_score
 
 from nearkin import NCA, EmbeddingAdapter, Matcher
 from nearkin._blocks import unit_rows
-from nearkin.vectors.judgements import SEEN, UNSEEN
+from nearkin.vectors.judgements import SEEN, UNSEEN, Labels
 from nearkin.vectors.matching import (
     OF_PAIRS,
     Calibration,
     HeldOutLists,
+    MatchRules,
     PrecisionCurve,
     ScoredMatches,
+    Space,
     fallback_bound,
     precision_bound,
 )
@@ -133,6 +136,23 @@ class TestCalibration:
         assert (np.diff(p) >= 0).all()
         assert p.min() >= 0
         assert Calibration.fitted(scored(s, np.ones(50, dtype=bool)))(s).max() < 1
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_falls_to_no_match_below_what_was_seen(self, seed):
+        rng = np.random.default_rng(seed)
+        n, scale, origin = rng.integers(20, 400), 10.0 ** rng.integers(-4, 4), rng.normal()
+        s = scale * (rng.normal(size=n) + 10 * origin)
+        trend = [0, 0, 0, 1, 4, -2][seed % 6]  # none, for half of the seeds, or even a wrong one
+        right = rng.random(n) < expit(rng.uniform(0, 5) + trend * (s - s.mean()) / s.std())
+        right |= seed % 3 == 0
+        found = Calibration.fitted(scored(s, right))
+        wide = s.mean() + s.std() * np.linspace(-60, 20, 801)
+        assert (np.diff(found(wide)) >= 0).all()
+        assert found(wide)[0] < 1e-9
+        assert (found(s.min() - s.std() * np.arange(9)) <= found(s.min())).all()
+        least = found.lowest_score(0.5)
+        np.testing.assert_array_equal(found(wide) >= 0.5, wide >= least)
+        assert not np.isfinite(least) or found(least) == pytest.approx(0.5)
 
 
 def share_of_broken_promises(n, draws, precision, errors):
@@ -265,6 +285,133 @@ class TestPromise:
         assert kept >= 0.9 * tried
 
 
+class TestFarPairs:
+    """Pairs that are less alike than all matches of held-out queries."""
+
+    @pytest.mark.parametrize("expect", ["known", "new", "both"])
+    @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+    def test_do_not_match(self, expect, metric):
+        X, y = planted(n_classes=12, each=8, p=30, noise=0.02)  # the best matches are all right
+        matcher = Matcher(metric=metric, expect=expect).fit(X, y)
+        rng = np.random.default_rng(1)
+        assert matcher.match_probability(X, np.roll(X, 48, axis=0)).max() < 0.01
+        for far in (-X, -3 * X, rng.normal(size=X.shape)):
+            assert matcher.match_probability(X, far).max() < 0.01
+            assert matcher.best_match(far, X, precision=0.5).probabilities.max() < 0.5
+        steps = np.linspace(0, 1, 41)
+        for i, j in rng.integers(len(y), size=(20, 2)):
+            pairs = np.stack([np.tile(X[i], (41, 1)), X[i] + steps[:, None] * (X[j] - X[i])], 1)
+            p = matcher.match_probability(pairs[:, 0], pairs[:, 1])
+            np.testing.assert_array_equal(matcher.predict(pairs) == 1, p >= 0.5)
+            order = np.argsort(matcher.decision_function(pairs))
+            assert (np.diff(p[order]) >= 0).all()
+
+    def test_in_a_learned_space(self):
+        X, y = load_iris(return_X_y=True)
+        matcher = Matcher(FrozenEstimator(NCA(2, alpha=0.1).fit(X, y))).fit(X, y)
+        assert matcher.match_probability(X[:50], X[100:]).max() < 0.01
+        assert (matcher.predict(np.stack([X[:50], X[100:]], axis=1)) == -1).all()
+
+    def test_agree_with_predict_where_no_match_is_likely(self):
+        X = np.random.default_rng(0).normal(size=(160, 8))
+        matcher = Matcher().fit(X, np.repeat(np.arange(40), 4))
+        assert (matcher.match_probability(X, X) < 0.5).all()
+        assert (matcher.predict(np.stack([X, X], axis=1)) == -1).all()
+
+
+def copied(X, n_copies, noise=1e-3, seed=0):
+    """Return near copies of rows."""
+    X = np.repeat(X, n_copies, axis=0)
+    return X + noise * np.random.default_rng(seed).normal(size=X.shape)
+
+
+class TestGroups:
+    """Near copies and rows of given groups are held out together."""
+
+    @pytest.fixture
+    def items(self):
+        return planted(n_classes=10, each=20, noise=0.2)
+
+    def test_near_copies_do_not_raise_what_is_promised(self, items):
+        X, y = items
+        once = Matcher(expect="known").fit(X, y)
+        often = Matcher(expect="known").fit(copied(X, 3), y.repeat(3))
+        most = {
+            name: matcher.list_rules_.parts[SEEN].curve.bound.max()
+            for name, matcher in (("once", once), ("often", often))
+        }
+        assert 0.6 < most["once"] < 0.9
+        assert most["often"] == pytest.approx(most["once"], abs=0.05)
+
+    def test_nor_do_rows_of_given_groups(self, items):
+        X, y = items
+        X, y = copied(X, 3, noise=0.05), y.repeat(3)  # too different to be found as copies
+        names = np.repeat([f"item {i}" for i in range(200)], 3)
+        alone, together = (
+            Matcher(expect="known").fit(X, y, groups=groups).list_rules_.every.curve.expected[0]
+            for groups in (None, names)
+        )
+        assert alone > 0.97
+        assert together < 0.93
+
+    @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+    def test_are_the_near_copies_joined_with_those_given(self, items, metric, monkeypatch):
+        X = copied(items[0][:50], 2)
+        copies = np.arange(50).repeat(2)
+        given = np.arange(100) // 2 % 2 * 100 + np.arange(100) // 4  # pairs of copies, or single
+        monkeypatch.setattr(Matcher, "_calibrate", lambda self, judgements: judgements)
+        matcher = Matcher(metric=metric)
+        pairs, relevant = np.array([[0, 10]]), np.column_stack([np.arange(100)] * 2)
+
+        def same(groups):
+            return groups[:, None] == groups
+
+        for groups in (None, given):
+            expected = same(copies) if groups is None else same(copies) | same(given)
+            y = np.arange(100) // 20
+            for found in (
+                matcher.fit(X, y, groups=groups),
+                matcher.fit_relevance(X, X, relevant, groups=groups),
+            ):
+                np.testing.assert_array_equal(same(found.groups), expected)
+            joined = matcher.fit_pairs(X, pairs, groups=groups).groups
+            assert joined[0] == joined[1] == joined[10] == joined[11]
+            assert not (expected & ~same(joined)).any()
+
+    @pytest.mark.parametrize(
+        ("groups", "message"),
+        [
+            ([0, 1], "inconsistent numbers of samples"),
+            ([None] + [1] * 599, "groups has missing values: give every row a group"),
+        ],
+    )
+    def test_that_are_not_those_of_the_rows(self, rows, groups, message):
+        with pytest.raises(ValueError, match=message):
+            Matcher().fit(*rows, groups=groups)
+
+    def test_of_pairs_need_numbers_of_rows(self, rows):
+        X = rows[0]
+        with pytest.raises(ValueError, match="groups are of rows: give X"):
+            Matcher().fit_pairs(np.stack([X[:-1], X[1:]], axis=1), groups=np.arange(599))
+
+    @pytest.mark.slow
+    def test_promises_are_kept_in_spite_of_copies(self):
+        rng, tried = np.random.default_rng(0), 0
+        for seed in range(12):
+            X, y = planted(n_classes=12, each=160, p=12, noise=0.2, seed=seed)
+            learned = rng.permutation(len(y))[:700]
+            new = np.setdiff1d(np.arange(len(y)), learned)
+            index, classes = copied(X[learned], 3, seed=seed), y[learned].repeat(3)
+            matcher = Matcher(expect="known", random_state=seed).fit(index, classes)
+            try:
+                found = matcher.best_match(X[new], index, precision=0.95)
+            except ValueError:
+                continue
+            has, tried = found.rows >= 0, tried + 1
+            assert (classes[found.rows] == y[new])[has].mean() >= 0.945
+        assert tried >= 9
+
+
 class TestMatches:
     def test_probabilities_are_those_of_new_queries(self, rows):
         X, y = planted(each=60, seed=1)
@@ -319,6 +466,24 @@ class TestMatches:
 
 
 class TestLists:
+    def test_of_unseen_classes_are_those_of_all_their_rows_without_copies_of_the_query(self):
+        X, y = planted(n_classes=12, each=8)
+        X, y = np.repeat(X, 2, axis=0), y.repeat(2)
+        known = Labels(X, y, np.arange(len(y)) // 2)
+        lists = []
+        for split in known.splits(np.random.default_rng(0)):
+            split = split.with_further_queries()
+            C = X[split.candidates]
+            space = Space.of(X[split.queries], C, X[split.queries], C, "cosine")
+            lists.append(HeldOutLists.of(space, split, known))
+        every = HeldOutLists.together(lists)
+        unseen = every.units[UNSEEN] >= 0
+        assert unseen.sum() == len(y)
+        assert every.answered[:, 0].max() < 1 - 1e-6
+        assert np.isfinite(every.unanswered[unseen]).all()
+        matcher = Matcher(expect="new").fit(X, y)
+        assert matcher.pair_rules_.every.curve.n_queries == len(y)
+
     def test_queries_without_an_answer_are_of_classes_that_training_has_not_seen(self):
         features = np.arange(24.0).reshape(6, 4)
         units = {SEEN: np.array([0, 1, 2, -1, -1, -1]), UNSEEN: np.array([-1, -1, -1, 3, 3, 4])}
@@ -388,6 +553,16 @@ class TestSpaces:
                 for one in (again, matcher)
             )
             np.testing.assert_array_equal(found, before)
+
+    def test_rules_of_version_0_3_fall_to_no_match_too(self, rows, matcher):
+        arrays = matcher.pair_rules_.to_arrays()
+        old = {"/logistic": [800.0, -700.0], "/knots": [[0.5, 1.0], [0.99, 0.99]]}
+        arrays |= {name: np.array(values) for name, values in old.items()}
+        again = Matcher.from_rules(None, MatchRules.from_arrays(arrays), matcher.list_rules_)
+        X = rows[0][:20]
+        assert (again.match_probability(X, X) == 0.99).all()
+        assert again.match_probability(X, -X).max() < 0.01
+        assert 0.85 < again.threshold_ < 0.9
 
 
 class TestPairs:

@@ -142,6 +142,27 @@ class TestSplits:
             assert not held_out & {row.tobytes() for row in twins.X[split.candidates]}
             assert not held_out & {row.tobytes() for row in split.train.X}
 
+    def test_each_row_of_an_unseen_class_can_be_a_query(self):
+        known = labelled()
+        groups = np.where(known.groups < 20, known.groups // 2, known.groups)  # 10 of two classes
+        known = replace(known, groups=groups)
+        queries = []
+        for split in known.splits(np.random.default_rng(0)):
+            every = split.with_further_queries()
+            n = len(split.queries)
+            np.testing.assert_array_equal(every.queries[:n], split.queries)
+            further = every.queries[n:]
+            assert every.parts[UNSEEN][n:].all()
+            assert not every.parts[SEEN][n:].any()
+            trained = {row.tobytes() for row in split.train.X}
+            of_groups = np.isin(groups, groups[further])
+            assert not trained & {row.tobytes() for row in known.X[of_groups]}
+            can_answer = known.relevant(further, split.candidates)
+            assert (can_answer & ~known.withheld(further, split.candidates)).any(axis=1).all()
+            queries += every.queries[every.parts[UNSEEN]].tolist()
+        assert len(set(queries)) == len(queries)
+        assert len(queries) >= 0.9 * len(known.y)
+
     def test_few_classes_are_all_seen(self):
         assert [*next(labelled(n_classes=3).splits(np.random.default_rng(0))).parts] == [SEEN]
 

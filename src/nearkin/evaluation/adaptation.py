@@ -207,7 +207,8 @@ class Adaptation:
         Returns the test of a difference between two ways, in the deciding score and part.
     judgements : Labels or Relevance
     held_out : callable
-        Yields every split with the vectors of its held-out queries and candidates.
+        Yields every split with the vectors of its held-out queries and candidates for a way; with
+        `further=True`, all rows of its unseen classes are queries.
     """
 
     results: list[WayResult]
@@ -219,18 +220,18 @@ class Adaptation:
     expect: str
     between: Callable[[Way, Way], PairedTest]
     judgements: Judgements
-    held_out: Callable[[Way], Iterator[tuple[Split, Vectors]]]
+    held_out: Callable[..., Iterator[tuple[Split, Vectors]]]
 
     _repr_html_ = adaptation_html  # a table with a picture
 
     def held_out_lists(self, way: Way) -> HeldOutLists:
-        """Return the `HeldOutLists` of all held-out queries for a way.
+        """Return the `HeldOutLists` of a way for all held-out queries, also the further ones.
 
-        These are the queries by which `chosen` was chosen.
+        The others are those by which `chosen` was chosen.
         """
         queries, documents = self.judgements.vectors()
         lists = []
-        for split, vectors in self.held_out(way):
+        for split, vectors in self.held_out(way, further=True):
             raw = queries[split.queries], documents[split.candidates]
             space = Space.of(vectors.queries, vectors.candidates, *raw, "cosine")
             lists.append(HeldOutLists.of(space, split, self.judgements))
@@ -391,10 +392,11 @@ def compare_vectors(
         a, b = values(way, score, part), values(other, score, part)
         return paired_test_by_rows(a, b, rows, n_train, units)
 
-    def held_out(way: Way) -> Iterator[tuple[Split, Vectors]]:
-        """Yield every split with the vectors of a way."""
+    def held_out(way: Way, *, further: bool = False) -> Iterator[tuple[Split, Vectors]]:
+        """Yield every split, possibly with its further queries, with the vectors of a way."""
         for one in found:
-            yield one.split, vectors_of(way, one.split, judgements, one.adapters.get(way.size))
+            split = one.split.with_further_queries() if further else one.split
+            yield split, vectors_of(way, split, judgements, one.adapters.get(way.size))
 
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}

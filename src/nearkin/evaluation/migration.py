@@ -15,7 +15,7 @@ from .._blocks import unit_rows
 from .._validation import check_choice, encode_partial_labels
 from ..vectors import Migration, Procrustes, retrieval_scores
 from ..vectors.migration import FEWEST, SIDES, Sample, Search, shared
-from .statistics import PairedTest, paired_test_by_rows
+from .statistics import PairedTest, paired_test_by_rows, ratio_interval
 
 N_NEIGHBORS = 10
 KEPT, LOST = 0.95, 0.5  # kept shares of a search, for "migrate" (at least) and "embed again" (less)
@@ -39,11 +39,14 @@ class Unseen:
     migration, reference : float
     test : PairedTest
         The test of their difference, with classes as units.
+    interval : tuple of float
+        The 95 % interval of the share of the reference's score that is kept, in excess of chance.
     """
 
     migration: float
     reference: float
     test: PairedTest
+    interval: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class MigrationVerdict:
     kept : float
         Share of the reference's score that is kept, in excess of chance.
     interval : tuple of float
-        The 95 % interval of `kept`.
+        The 95 % interval of `kept`; see `statistics.ratio_interval`.
     unseen : Unseen or None
         Result of another map, learned without the labels of a quarter of the classes, for queries
         of these classes; None unless the map uses labels and there are eight classes or more.
@@ -134,7 +137,8 @@ def evaluate_migration(
     With r the reference's score, s the migration's and c that of chance, the share (s - c) / (r -
     c) is kept. The verdict is "migrate" if the lower end of its 95 % interval is at least .95, and
     "embed again" if the upper end is less than half. Otherwise, or if queries of classes whose
-    labels the map has not used keep significantly less than .95, it is "migrate with a loss".
+    labels the map has not used keep significantly less than .95, it is "migrate with a loss". That
+    k of the score is kept is thus decided by the test of s - k r - (1 - k) c over the queries.
 
     Parameters
     ----------
@@ -156,8 +160,8 @@ def evaluate_migration(
     Raises
     ------
     ValueError
-        If there are fewer than 80 distinct rows, or if no class has two rows, or neither model
-        finds the labels better than chance does.
+        If there are fewer than 80 distinct rows, or if no class has two rows, or neither model is
+        shown to find the labels better than chance does.
 
     Notes
     -----
@@ -195,14 +199,14 @@ def evaluate_migration(
     score = judge.score
     of_models = (AGAIN, OLD) if score == PRECISION else (AGAIN,)
     reference = max(of_models, key=lambda way: means[way][score])
-    above_chance = means[reference][score] - judge.by_chance()
-    if above_chance <= 0:
+    of_map, of_reference = scores[MAP][score], scores[reference][score]
+    low, high = judge.kept(of_map, of_reference)
+    if judge.above_chance(of_reference).mean() <= 0 or np.isinf(low):
         raise ValueError(
             f"neither model finds the labels: precision@10 is {means[reference][score]:.3f}, "
-            "no better than chance. Leave them out, or give others."
+            "not shown to be better than chance. Leave them out, or give others, or more rows."
         )
-    against = judge.test(scores[MAP][score], scores[reference][score])
-    low, high = (1 + end / above_chance for end in against.interval())
+    against = judge.test(of_map, of_reference)
     smaller = [len(fit) // 4, len(fit) // 2]
     of_smaller = [
         judge.scores(judge.by_map(learned(fit.some(np.arange(n)))))[score] for n in smaller
@@ -212,8 +216,8 @@ def evaluate_migration(
     if model.label_weight_ > 0:
         without, hidden = fit.without_classes(np.random.default_rng(random_state))
         found = judge.scores(judge.by_map(learned(without)))[score]
-        unseen = judge.of_classes(hidden, found, scores[reference][score])
-    if unseen and verdict == MIGRATE and 1 + unseen.test.interval()[1] / above_chance < KEPT:
+        unseen = judge.of_classes(hidden, found, of_reference)
+    if unseen and verdict == MIGRATE and unseen.interval[1] < KEPT:
         verdict = WITH_LOSS
     return MigrationVerdict(
         verdict=verdict,
@@ -221,11 +225,11 @@ def evaluate_migration(
         score=score,
         reference=reference,
         test=against,
-        kept=1 + against.difference / above_chance,
+        kept=1 + against.difference / judge.above_chance(of_reference).mean(),
         interval=(low, high),
         unseen=unseen,
         curve=curve | {len(fit): means[MAP][score]},
-        growth=judge.test(scores[MAP][score], of_smaller[-1]),
+        growth=judge.test(of_map, of_smaller[-1]),
         map=model,
         n_queries=int(judge.asked.sum()),
         n_documents=len(documents),
@@ -274,16 +278,21 @@ class Judge:
             scores[PRECISION] = self.search.same_label(ranked)[self.asked].mean(axis=1)
         return scores
 
-    def by_chance(self) -> float:
-        """Return the score of random documents."""
+    def above_chance(self, a: np.ndarray) -> np.ndarray:
+        """Return the deciding scores of queries minus those of random documents."""
         q, d = self.search.queries.codes, self.search.documents.codes
         if q is None or d is None:
-            return N_NEIGHBORS / len(self.search.documents)
-        return float(np.mean(q[self.asked][:, None] == d))
+            return a - N_NEIGHBORS / len(self.search.documents)
+        return a - np.mean(q[self.asked][:, None] == d, axis=1)
 
     def test(self, a: np.ndarray, b: np.ndarray) -> PairedTest:
         """Test a difference in the deciding score."""
         return paired_test_by_rows([a], [b], [np.flatnonzero(self.asked)], self.n_fit)
+
+    def kept(self, a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+        """Return the interval of the share of the deciding scores b that a keeps."""
+        a, b = self.above_chance(a), self.above_chance(b)
+        return ratio_interval([a], [b], [np.flatnonzero(self.asked)], self.n_fit)
 
     def of_classes(self, chosen: np.ndarray, a: np.ndarray, b: np.ndarray) -> Unseen | None:
         """Return the means and the test of their difference for queries of some classes."""
@@ -293,6 +302,8 @@ class Judge:
         some = chosen[codes[rows]]
         if not some.any():
             return None
+        above_a, above_b = self.above_chance(a)[some], self.above_chance(b)[some]
+        interval = ratio_interval([above_a], [above_b], [rows[some]], self.n_fit, units=codes)
         a, b = a[some], b[some]
         test = paired_test_by_rows([a], [b], [rows[some]], self.n_fit, units=codes)
-        return Unseen(float(a.mean()), float(b.mean()), test)
+        return Unseen(float(a.mean()), float(b.mean()), test, interval)

@@ -21,7 +21,14 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._blocks import filled, missing_cells
 from .._messages import counted
-from .._validation import as_rows, check_spread, encode_labels, is_missing, known_labels
+from .._validation import (
+    as_rows,
+    check_spread,
+    encode_groups,
+    encode_labels,
+    is_missing,
+    known_labels,
+)
 from ..estimators import SharedRows
 from ..graphs import joined_groups
 from ..neighbors import chained_rows, n_with_twin, twin_groups
@@ -508,12 +515,7 @@ def make_protocol(
         labels, y = known_labels(y, labelled), np.full(len(y), -1)
         classes, y[labelled] = encode_labels(labels)
     if groups is not None:
-        groups = column_or_1d(groups)
-        if is_missing(groups).any():
-            raise ValueError(
-                "groups has missing values: give every row a group, if need be one of its own."
-            )
-        groups = np.unique(groups, return_inverse=True)[1]
+        groups = encode_groups(groups)
         n_groups = len(np.unique(groups[labelled]))
         if n_groups < 3:
             among = " of labelled rows" if missing.any() else ""

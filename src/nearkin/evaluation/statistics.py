@@ -121,6 +121,45 @@ def paired_test_by_rows(
     return PairedTest(difference, float(np.sqrt((1 + m / n_train) * variance)), G - 1, J)
 
 
+def ratio_interval(
+    method: Sequence[np.ndarray],
+    baseline: Sequence[np.ndarray],
+    rows: Sequence[np.ndarray],
+    n_train: float,
+    units: np.ndarray | None = None,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    r"""Return the confidence interval of a ratio of two mean scores, by the held-out rows.
+
+    The interval of Fieller (1954) has all ratios k for which `paired_test_by_rows` does not show
+    that a, the mean score of the method, differs from k times b, that of the baseline:
+
+    .. math:: (a - k b)^2 \le t^2 (V_a - 2 k V_{ab} + k^2 V_b),
+       \quad V_{ab} = (V_a + V_b - V_{a - b}) / 2,
+
+    with the variances V of the tests and the quantile t of Student's distribution. b is thus not
+    taken as known. If b is not shown to differ from 0, the interval is unbounded.
+
+    Parameters
+    ----------
+    method, baseline, rows, n_train, units
+        See `paired_test_by_rows`.
+    level : float, default=0.95
+    """
+    zero = [np.zeros(len(fold)) for fold in rows]
+    of_a = paired_test_by_rows(method, zero, rows, n_train, units)
+    of_b = paired_test_by_rows(baseline, zero, rows, n_train, units)
+    of_both = paired_test_by_rows(method, baseline, rows, n_train, units)
+    a, b, t = of_a.difference, of_b.difference, float(student.isf((1 - level) / 2, of_a.dof))
+    V_a, V_b, V = (t**2 * test.standard_error**2 for test in (of_a, of_b, of_both))
+    if b**2 <= V_b:
+        return -np.inf, np.inf
+    V_ab = (V_a + V_b - V) / 2
+    middle, square = (a * b - V_ab) / (b**2 - V_b), (a**2 - V_a) / (b**2 - V_b)
+    half = np.sqrt(max(middle**2 - square, 0.0))
+    return float(middle - half), float(middle + half)
+
+
 def paired_test(
     method: Sequence[np.ndarray],
     baseline: Sequence[np.ndarray],

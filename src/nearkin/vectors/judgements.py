@@ -33,12 +33,26 @@ class Split:
         Indices of held-out queries, and of the rows they are compared with.
     parts : dict of str to bool array
         Which of these queries are scored together.
+    further : int array
+        Candidates of unseen classes that can be queries, too, of all candidates but their own
+        group: nothing was learned from them either.
     """
 
     train: Judgements
     queries: np.ndarray
     candidates: np.ndarray
     parts: dict[str, np.ndarray]
+    further: np.ndarray
+
+    def with_further_queries(self) -> Split:
+        """Return the split with all the rows of unseen classes as queries."""
+        no_part = np.zeros(len(self.further), dtype=bool)
+        parts = {
+            name: np.append(part, ~no_part if name == UNSEEN else no_part)
+            for name, part in self.parts.items()
+        }
+        queries = np.append(self.queries, self.further)
+        return replace(self, queries=queries, parts=parts, further=self.further[:0])
 
 
 def quarters(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -129,6 +143,10 @@ class Judgements(ABC):
         """Return which documents (d,) are relevant to which queries (q,), by index, (q, d)."""
 
     @abstractmethod
+    def withheld(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Return which documents (d,) a search for queries (q,) must not return, (q, d)."""
+
+    @abstractmethod
     def best_gains(
         self, queries: np.ndarray, candidates: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -153,8 +171,8 @@ class Labels(Judgements):
 
     Over four splits, each class is unseen once and each row held out once: split i trains on the
     rows that are neither in the i-th quarter of the rows nor in the i-th quarter of the classes.
-    All rows outside the i-th quarter of the rows are candidates. With fewer than eight classes,
-    none are held out.
+    All rows outside the i-th quarter of the rows are candidates; those of its unseen classes can be
+    queries, too (`Split.further`). With fewer than eight classes, none are held out.
 
     Attributes
     ----------
@@ -191,11 +209,26 @@ class Labels(Judgements):
             queries = queries[np.isin(self.y[queries], self.y[candidates])]
             train = np.flatnonzero((quarter_of_row != i) & (quarter_of_class != i))
             unseen = quarter_of_class[queries] == i
+            others = candidates[quarter_of_class[candidates] == i]
+            others = others[~np.isin(self.groups[others], self.groups[train])]
+            n_groups = np.bincount(
+                np.unique(np.column_stack([self.y[others], self.groups[others]]), axis=0)[:, 0],
+                minlength=len(classes),
+            )
             splits.append(
-                Split(self.some(train), queries, candidates, {SEEN: ~unseen, UNSEEN: unseen})
+                Split(
+                    self.some(train),
+                    queries,
+                    candidates,
+                    {SEEN: ~unseen, UNSEEN: unseen},
+                    others[n_groups[self.y[others]] > 1],
+                )
             )
         if not all(split.parts[UNSEEN].any() for split in splits):
-            splits = [replace(split, parts={SEEN: split.parts[SEEN]}) for split in splits]
+            splits = [
+                replace(split, parts={SEEN: split.parts[SEEN]}, further=split.further[:0])
+                for split in splits
+            ]
         yield from splits
 
     def some(self, rows: np.ndarray) -> Self:
@@ -235,6 +268,10 @@ class Labels(Judgements):
     def relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """Return which documents are of the class of each query, (q, d)."""
         return self.y[queries][:, None] == self.y[documents]
+
+    def withheld(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Return which documents are of the group of each query, (q, d)."""
+        return self.groups[queries][:, None] == self.groups[documents]
 
     def best_gains(
         self, queries: np.ndarray, candidates: np.ndarray
@@ -304,7 +341,8 @@ class Relevance(Judgements):
             # also without copies of held-out queries that have no relevant document themselves
             train = np.flatnonzero(~np.isin(self.groups, self.groups[held_out]))
             every = {ALL: np.ones(len(held_out), bool)}
-            yield Split(self.some(train), held_out, np.arange(len(self.documents)), every)
+            candidates = np.arange(len(self.documents))
+            yield Split(self.some(train), held_out, candidates, every, held_out[:0])
 
     def some(self, queries: np.ndarray) -> Self:
         """Return the judgements of some queries; of pairs, those of some rows among themselves."""
@@ -339,6 +377,10 @@ class Relevance(Judgements):
     def relevant(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """Return which documents are relevant to which query, (q, d)."""
         return self.R[queries][:, documents].toarray() > 0
+
+    def withheld(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Return which documents are the query itself, (q, d)."""
+        return self.own_rows & (queries[:, None] == documents)
 
     def best_gains(
         self, queries: np.ndarray, candidates: np.ndarray

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import betaincinv, expit, ndtri, stdtrit
+from scipy.special import betaincinv, expit, logit, ndtri, stdtrit
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
@@ -28,11 +28,12 @@ from .._pairs import check_pair_labels, check_row_numbers, unstacked, validate_p
 from .._validation import (
     check_choice,
     check_number,
+    encode_groups,
     encode_partial_labels,
     validate_dense_rows,
 )
-from ..graphs import connected_components
-from ..neighbors import identical_rows, searcher
+from ..graphs import connected_components, joined_groups
+from ..neighbors import searcher, twin_groups
 from .adapter import UnitEmbedding, check_grades, label_matrix, relevance_matrix
 from .judgements import (
     EXPECTED,
@@ -57,6 +58,7 @@ NO_RULES = (
     "This %(name)s has no rules for it yet: call `fit`, `fit_relevance`, or `fit_pairs` with "
     "numbers of rows."
 )
+KNOTS = 51  # at quantiles of the scores, to interpolate a logistic function
 FOLDS_OF_CHOICE = 4  # of queries, to compare isotonic regression with a logistic function
 
 
@@ -88,13 +90,18 @@ class ScoredMatches:
 class Calibration:
     """The probability that a match of score s is correct, g(sigmoid(slope s + intercept)).
 
+    It does not fall with the score. Below the scores of all held-out matches, where nothing shows
+    what is correct, it falls to 0, by about a factor of e for every standard deviation of these
+    scores. Above them it is constant.
+
     Attributes
     ----------
     slope, intercept : float
-        Of a logistic regression of "right" on the score.
+        They standardize the scores of held-out matches.
     knots : array of shape (2, k)
-        g is linear between these points and constant outside: the identity, or isotonic regression
-        of "right" on the output of the logistic function.
+        g is linear between these points and constant above the last one. The first is (0, 0); the
+        others are those of a logistic regression of "right" on the score, or of isotonic
+        regression.
     """
 
     slope: float
@@ -104,6 +111,15 @@ class Calibration:
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return probabilities."""
         return np.interp(expit(self.slope * scores + self.intercept), *self.knots)
+
+    def lowest_score(self, probability: float) -> float:
+        """Return the score from which on the probability is at least a given one, or inf."""
+        u, p = self.knots
+        if p[-1] < probability:
+            return np.inf
+        i = int(np.argmax(p >= probability))
+        between = u[i - 1] + (probability - p[i - 1]) / (p[i] - p[i - 1]) * (u[i] - u[i - 1])
+        return float((logit(between) - self.intercept) / self.slope)
 
     @classmethod
     def fitted(cls, matches: ScoredMatches) -> Self:
@@ -127,27 +143,33 @@ class Calibration:
 
     @classmethod
     def _logistic(cls, matches: ScoredMatches, rows: np.ndarray) -> Self:
-        # A correct match is added at the highest score, and a wrong one at the lowest: no match is
-        # certain, even if all matches of the rows are correct.
         s = matches.scores[rows]
-        scores = np.append(s, [s.max(), s.min()])
+        # with one correct match more at the highest score, and one wrong one at the lowest
+        scores = np.append(s, [s.max(), s.min()])[:, None] / (s.std() or 1.0)
         right = np.append(matches.right[rows], [True, False])
         weights = np.append(matches.weights[rows], [1.0, 1.0])
-        spread = scores.std() or 1.0
-        fitted = LogisticRegression(C=1e6, max_iter=1000).fit(
-            scores[:, None] / spread, right, weights
-        )
-        slope = float(fitted.coef_[0, 0]) / spread
-        return cls(slope, float(fitted.intercept_[0]), np.array([[0.0, 1.0], [0.0, 1.0]]))
+        fitted = LogisticRegression(C=1e6, max_iter=1000).fit(scores, right, weights)
+        at = np.unique(np.quantile(s, np.linspace(0, 1, KNOTS)))
+        p = fitted.predict_proba(at[:, None] / (s.std() or 1.0))[:, 1]
+        if fitted.coef_[0, 0] <= 0:  # a higher score is never evidence against a match
+            p[:] = np.average(right, weights=weights)
+        return cls._through(at, p, s)
 
     @classmethod
     def _isotonic(cls, matches: ScoredMatches, rows: np.ndarray) -> Self:
-        line = cls._logistic(matches, rows)
-        most = 1 - 1 / (len(rows) + 2)  # as for n correct matches and one wrong one
-        g = IsotonicRegression(y_min=1 - most, y_max=most, out_of_bounds="clip")
-        g.fit(line(matches.scores[rows]), matches.right[rows], matches.weights[rows])
-        knots = np.array([g.X_thresholds_, g.y_thresholds_])
-        return cls(line.slope, line.intercept, knots)
+        s = matches.scores[rows]
+        g = IsotonicRegression().fit(s, matches.right[rows], matches.weights[rows])
+        return cls._through(g.X_thresholds_, g.y_thresholds_, s)
+
+    @classmethod
+    def _through(cls, at: np.ndarray, p: np.ndarray, scores: np.ndarray) -> Self:
+        """Return the function of probabilities p at ascending scores, standardized by `scores`."""
+        most = 1 - 1 / (len(scores) + 2)  # no match is certain, even if all matches are correct
+        slope = float(1 / (scores.std() or 1.0))
+        intercept = float(-slope * scores.mean())
+        u = expit(slope * at + intercept)
+        p = np.clip(p, 1 - most, most)
+        return cls(slope, intercept, np.array([np.append(0, u), np.append(0, p)]))
 
 
 @dataclass(frozen=True)
@@ -419,8 +441,7 @@ class HeldOutLists:
         entries = max(len(space.C), LIST * space.X.shape[1])
         for rows in row_blocks(len(space.Q), entries):
             S, queries = space.similarities(rows), split.queries[rows]
-            if judgements.own_rows:
-                S[queries[:, None] == split.candidates] = -np.inf
+            S[judgements.withheld(queries, split.candidates)] = -np.inf
             relevant = judgements.relevant(queries, split.candidates)
             listed, largest = first_of(S)
             right.append(np.take_along_axis(relevant, listed[:, :1], axis=1)[:, 0])
@@ -546,11 +567,13 @@ class MatchRule:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
         """Return a rule from the arrays of `to_arrays`."""
-        slope, intercept = map(float, arrays["logistic"])
+        (slope, intercept), knots = map(float, arrays["logistic"]), arrays["knots"]
+        if knots[:, 0].any():  # saved by version 0.3, which was constant below the first knot
+            knots = np.column_stack([[0.0, 0.0], knots])
         thresholds, expected, bound, recall, false_answers = arrays["curve"]
         n_queries = int(arrays["n_queries"].item())
         curve = PrecisionCurve(thresholds, expected, bound, recall, false_answers, n_queries)
-        return cls(arrays["coefficients"], Calibration(slope, intercept, arrays["knots"]), curve)
+        return cls(arrays["coefficients"], Calibration(slope, intercept, knots), curve)
 
 
 @dataclass(frozen=True)
@@ -659,16 +682,17 @@ class Matcher(BaseEstimator):
 
     The estimator learns a space from some of the rows, and the others serve as queries, whose best
     candidates are correct or not. Over four splits every row is held out once. With eight classes
-    or more, every class is also held out once, as one not seen in training. From the held-out
-    queries, the matcher derives
+    or more, every class is also held out once, as one not seen in training; all its rows are then
+    queries. Near copies (`nearkin.evaluation.twin_groups`) and rows of given groups are held out
+    together. From the held-out queries, the matcher derives
 
     * a calibrated probability, from the similarity of two rows or from the list that a search
       returns: isotonic regression or a logistic function, whichever has the smaller held-out log
       loss;
     * the lowest threshold at which the precision of accepted matches is at least the requested one,
       with a confidence of 95 %. The bound is that of Clopper and Pearson, corrected for dependent
-      queries: equal rows and, if new classes are expected, rows of the same class. The confidence
-      accounts for the choice of the threshold by the fallback procedure (Wiens 2003; see
+      queries: near copies, given groups and, for new classes, rows of the same class. The
+      confidence accounts for the choice of the threshold by the fallback procedure (Wiens 2003; see
       `PrecisionCurve` of `nearkin.vectors`). If no threshold guarantees the precision, an error is
       raised.
 
@@ -706,7 +730,8 @@ class Matcher(BaseEstimator):
         pairs of both kinds, given as rows.
     threshold_ : float
         Pairs of at least this similarity are predicted to belong together. After `fit`, it is the
-        similarity at which the probability is one half. For pairs of both kinds, see `fit_pairs`.
+        similarity from which on the probability is at least one half, or inf if there is none. For
+        pairs of both kinds, see `fit_pairs`.
 
     See Also
     --------
@@ -715,7 +740,9 @@ class Matcher(BaseEstimator):
     Notes
     -----
     The guarantee holds for queries and an index like the held-out ones. If half of the queries have
-    no answer and `unanswerable` does not account for it, it does not hold.
+    no answer and `unanswerable` does not account for it, it does not hold. Near copies are taken as
+    one item, so they do not count as answers to each other in `fit`: to find near duplicates, learn
+    from pairs of them by `fit_pairs`.
 
     The confidence refers to the whole procedure: if the rows were drawn and a precision requested
     repeatedly, a wrong guarantee would be given in at most 5 % of all cases, including refusals.
@@ -773,7 +800,7 @@ class Matcher(BaseEstimator):
         tags.requires_fit = self.estimator is not None
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Learn from labelled rows: rows of the same class belong together.
 
         Parameters
@@ -782,6 +809,9 @@ class Matcher(BaseEstimator):
         y : array of shape (n,)
             Class labels; -1, None or NaN for unlabelled rows, which are used by estimators that
             learn from them, such as `EmbeddingAdapter`.
+        groups : array of shape (n,), default=None
+            Groups of dependent rows, such as all measurements of a patient. Like near copies, rows
+            of one group are held out together, and are no matches of each other.
 
         Returns
         -------
@@ -796,9 +826,9 @@ class Matcher(BaseEstimator):
         check_consistent_length(X, y)
         label_matrix(y)
         codes = encode_partial_labels(y)[1]
-        return self._calibrate(Labels(X, codes, identical_rows(X)))
+        return self._calibrate(Labels(X, codes, self._units(X, groups)))
 
-    def fit_pairs(self, X: Any, pairs: Any = None, y: Any = None) -> Self:
+    def fit_pairs(self, X: Any, pairs: Any = None, y: Any = None, groups: Any = None) -> Self:
         """Learn from pairs of rows that belong together, and pairs that do not.
 
         If pairs are given as row indices, those that belong together are held out as queries and
@@ -820,6 +850,9 @@ class Matcher(BaseEstimator):
             Indices of two rows each.
         y : array of shape (n_pairs,), default=None
             Grades; at most 0 for pairs that do not belong together. The default is 1.
+        groups : array of shape (n,), default=None
+            Groups of dependent rows, which are held out together like near copies. It needs pairs
+            of row indices.
 
         Returns
         -------
@@ -827,6 +860,8 @@ class Matcher(BaseEstimator):
         """
         rows, pairs, y = unstacked(X, pairs, y, "pairs", 2)
         is_stacked = rows is not X
+        if is_stacked and groups is not None:
+            raise ValueError("groups are of rows: give X (n, p), and pairs as indices of its rows.")
         is_fitted = self.estimator is None or isinstance(self.estimator, FrozenEstimator)
         if not (is_fitted or hasattr(self.estimator, "fit_pairs")):
             raise TypeError(
@@ -838,9 +873,11 @@ class Matcher(BaseEstimator):
         grades = check_grades(y, len(pairs))
         if is_stacked and not grades.all():
             return self._cross_fit(X, pairs, grades > 0)
-        return self._calibrate(Relevance.of_pairs(X, pairs, grades, identical_rows(X)))
+        return self._calibrate(Relevance.of_pairs(X, pairs, grades, self._units(X, groups)))
 
-    def fit_relevance(self, queries: Any, documents: Any, relevance: Any) -> Self:
+    def fit_relevance(
+        self, queries: Any, documents: Any, relevance: Any, groups: Any = None
+    ) -> Self:
         """Learn from queries and their relevant documents.
 
         Parameters
@@ -849,6 +886,8 @@ class Matcher(BaseEstimator):
         documents : array of shape (n_documents, p)
         relevance : array of shape (n_judgements, 2 or 3), or sparse matrix
             See `EmbeddingAdapter.fit_relevance`.
+        groups : array of shape (n_queries,), default=None
+            Groups of dependent queries, which are held out together like near copies.
 
         Returns
         -------
@@ -857,7 +896,7 @@ class Matcher(BaseEstimator):
         documents = validate_dense_rows(self, documents, reset=True)
         queries = validate_dense_rows(self, queries, reset=False)
         R = relevance_matrix(relevance, (len(queries), len(documents)))
-        return self._calibrate(Relevance(queries, documents, R, identical_rows(queries)))
+        return self._calibrate(Relevance(queries, documents, R, self._units(queries, groups)))
 
     @classmethod
     def from_rules(cls, estimator: Any, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
@@ -878,7 +917,9 @@ class Matcher(BaseEstimator):
         -------
         array of shape (n,)
             The probability that a match of this similarity is correct, as calibrated on held-out
-            queries and their best candidates.
+            queries and their best candidates. It does not fall with the similarity. Pairs less
+            similar than all these matches are taken as no match: below, it falls to 0, by about a
+            factor of e for every standard deviation of their similarities.
         """
         check_is_fitted(self, "pair_rules_", msg=NO_RULES)
         return self.pair_rules_.every.calibration(self._similarity(X, Y))
@@ -1031,6 +1072,22 @@ class Matcher(BaseEstimator):
         scores = self.decision_function(pairs)
         return self.set_threshold(best_threshold(similar, scores, strategy, min_rate, beta))
 
+    def _units(self, X: np.ndarray, groups: Any) -> np.ndarray:
+        """Return groups of dependent rows: near copies, joined with the groups that are given."""
+        is_frozen = isinstance(self.estimator, FrozenEstimator)
+        estimator = self.estimator.estimator if is_frozen else self.estimator
+        by_cosine = self._metric_of(estimator) == "cosine"
+        if by_cosine and X.shape[1] == 1:
+            raise ValueError(
+                "X has 1 feature(s), and rows of one number have cosines of 1 or -1: give more "
+                "features, or metric='euclidean'."
+            )
+        copies = twin_groups(unit_rows(X) if by_cosine else X, scale=not by_cosine)
+        if groups is None:
+            return copies
+        check_consistent_length(X, groups)
+        return joined_groups(copies, encode_groups(groups))
+
     def _calibrate(self, judgements: Judgements) -> Self:
         """Hold queries out four times and learn from the others; finally learn from all."""
         check_choice(self.metric, "metric", METRICS)
@@ -1042,6 +1099,7 @@ class Matcher(BaseEstimator):
         lists = []
         for split in judgements.usable_splits(rng):
             self._set_space(self._learned(split.train))
+            split = split.with_further_queries()
             space = self._space(queries[split.queries], documents[split.candidates])
             lists.append(HeldOutLists.of(space, split, judgements))
         self._set_space(self._learned(judgements))
@@ -1085,9 +1143,8 @@ class Matcher(BaseEstimator):
     def _set_rules(self, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
         """Set the rules, and the threshold of `predict` at a probability of one half."""
         self.pair_rules_, self.list_rules_ = pair_rules, list_rules
-        thresholds = pair_rules.every.curve.thresholds
-        likely = pair_rules.every.calibration(thresholds) >= 0.5
-        return self.set_threshold(thresholds[likely.argmax() if likely.any() else -1])
+        self.threshold_ = pair_rules.every.calibration.lowest_score(0.5)
+        return self
 
     def _learned(self, judgements: Judgements | None) -> Any:
         """Return the estimator fitted to some judgements, or None for the original rows."""
@@ -1101,10 +1158,15 @@ class Matcher(BaseEstimator):
         """Set the fitted estimator and the metric of its space."""
         if not (estimator is None or hasattr(estimator, "transform")):
             raise TypeError(f"estimator must have a transform, got {estimator!r}.")
-        by_cosine = estimator is None or isinstance(estimator, UnitEmbedding)
-        automatic = "cosine" if by_cosine else "euclidean"
         self.estimator_ = estimator
-        self.metric_ = automatic if self.metric == "auto" else self.metric
+        self.metric_ = self._metric_of(estimator)
+
+    def _metric_of(self, estimator: Any) -> str:
+        """Return the metric of the space of an estimator."""
+        if self.metric != "auto":
+            return self.metric
+        by_cosine = estimator is None or isinstance(estimator, UnitEmbedding)
+        return "cosine" if by_cosine else "euclidean"
 
     def _space(self, queries: Any, candidates: Any = None) -> Space:
         """Return queries and candidates (None: the queries) in the space of the estimator."""
