@@ -118,8 +118,8 @@ def inspect(options: argparse.Namespace) -> int:
     return outputs.code
 
 
-def draw_model(model: Model, path: Path) -> None:
-    """Draw what the learned map does to features or columns, and its spectrum."""
+def draw_model(model: Model, path: Path) -> list[str]:
+    """Draw what the learned map does to features or columns, and its spectrum; return remarks."""
     displays, spectrum = list[Any](), model.arrays.get("spectrum")
     if model.soft_vote:
         names = list(model.encoder.feature_names_in_)
@@ -131,7 +131,8 @@ def draw_model(model: Model, path: Path) -> None:
         displays.append(FeatureDisplay(model.stretch, model.stretched, model.method))
     if spectrum is not None and len(spectrum) and not model.soft_vote:
         displays.append(SpectrumDisplay(spectrum, model.n_components, model.method))
-    draw_displays(f"inspect: {model.method}, learned from {model.table}", displays, path)
+    title = f"inspect: {model.method}, learned from {model.table}"
+    return draw_displays(title, displays, path)
 
 
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
@@ -199,8 +200,11 @@ def _predicted(model: Model) -> str:
     return "labelled" if model.classes else "predicted"
 
 
-def draw_rows(model: Model, X: Any, path: Path) -> None:
-    """Draw rows, with their predictions, in a plane learned from the rows of the model."""
+def draw_rows(model: Model, X: Any, path: Path) -> list[str]:
+    """Draw rows, with their predictions, in a plane learned from the rows of the model.
+
+    Return remarks.
+    """
     answers = model.arrays["answers"]
     plane = TDistributedNCA(
         estimator="passthrough",
@@ -216,7 +220,8 @@ def draw_rows(model: Model, X: Any, path: Path) -> None:
         f"t-NCA of {model.method}",
         model.task,
     )
-    draw_displays(f"transform: {model.method}, learned from {model.table}", [display], path)
+    title = f"transform: {model.method}, learned from {model.table}"
+    return draw_displays(title, [display], path)
 
 
 def _require_held_out(options: argparse.Namespace, model: Model) -> None:

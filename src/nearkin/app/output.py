@@ -6,9 +6,11 @@ import argparse
 import errno
 import logging
 import os
+import re
 import shutil
 import stat
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -20,9 +22,10 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
+from .._messages import quoted
 from ..plotting import ColumnsDisplay
 from . import console
-from .endings import UNWRITTEN, fail
+from .endings import UNWRITTEN, fail, printable
 from .places import STANDARD_INPUT, is_bundled
 from .readers import TableError
 from .tables import table_name
@@ -51,6 +54,8 @@ WRITTEN = {
 }
 
 OVERWRITTEN = "is read, and would be overwritten"
+
+MISSING_GLYPH = r"Glyph (\d+)"  # how Matplotlib's warning begins
 
 # matplotlib warns about a home directory that is not writable
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -205,12 +210,18 @@ class Outputs:
         for line in () if self.quiet else lines:
             console.say(line, stderr=self.stderr)
 
-    def write(self, path: str | Path, option: str, write: Callable[[Path], Any], done: str) -> None:
-        """Write a file and report it, or report why it cannot be written."""
+    def write(
+        self,
+        path: str | Path,
+        option: str,
+        write: Callable[[Path], list[str] | None],
+        done: str,
+    ) -> None:
+        """Write a file and report it with the remarks of `write`, or why it cannot be written."""
         try:
             with atomic_write(Path(path)) as part:
-                write(part)
-            self.note(done)
+                remarks = write(part)
+            self.note(done, *remarks or ())
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
             remedy = "free some space, or choose" if error.errno in FULL else "choose"
@@ -241,10 +252,17 @@ def _refused(what: str, remedy: str) -> Iterator[None]:
 
 
 def print_columns(columns: dict[str, Any]) -> None:
-    """Write arrays of n values as columns of a CSV table to standard output, in UTF-8."""
+    """Write arrays of n values as columns of a CSV table to standard output, in UTF-8.
+
+    A terminal only gets printable text.
+    """
     stdout: Any = sys.stdout
     stdout.reconfigure(encoding="utf-8")
-    pd.DataFrame(columns, copy=False).to_csv(stdout, index=False)
+    table = pd.DataFrame(columns, copy=False)
+    if stdout.isatty():
+        stdout.write(printable(table.to_csv(index=False)))
+    else:
+        table.to_csv(stdout, index=False)
 
 
 def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
@@ -280,18 +298,55 @@ def write_result(
         outputs.write(output, "-o", partial(write_columns, columns, suffix), f"{done}: {output}")
 
 
-def draw_displays(title: str, displays: Sequence[Any], path: Path) -> None:
-    """Draw Displays of `nearkin.plotting` side by side into a PNG file."""
+def draw_displays(title: str, displays: Sequence[Any], path: Path) -> list[str]:
+    """Draw Displays of `nearkin.plotting` side by side into a PNG file.
+
+    Letters that the font lacks, such as Chinese ones, are drawn in other installed fonts. Return a
+    remark on those that no font has.
+    """
+    missing = _draw(title, displays, path, [])
+    if missing:
+        missing = _draw(title, displays, path, _fonts_with(missing))
+    letters = quoted(sorted(missing), 3)
+    return [f"no installed font has {letters}: drawn as squares"] if missing else []
+
+
+def _draw(title: str, displays: Sequence[Any], path: Path, fonts: list[str]) -> set[str]:
+    """Draw with some more fonts; return the letters that were missing, as Matplotlib warns."""
+    from matplotlib import rc_context, rcParams
     from matplotlib.figure import Figure
 
     wide = isinstance(displays[0], ColumnsDisplay)
     size = (12, 6) if wide else (4 + 5 * len(displays), 6)
-    figure = Figure(figsize=size, layout="constrained")
-    figure.suptitle(f"nearkin {title}", parse_math=False)
-    axes = figure.subplots(1, len(displays), squeeze=False)[0]
-    for display, ax in zip(displays, axes, strict=True):
-        display.plot(ax=ax)
-    figure.savefig(path, dpi=110, format="png")
+    with (
+        rc_context({"font.family": [*rcParams["font.family"], *fonts]}),
+        warnings.catch_warnings(record=True) as found,
+    ):
+        warnings.filterwarnings("always", MISSING_GLYPH)
+        figure = Figure(figsize=size, layout="constrained")
+        figure.suptitle(f"nearkin {printable(title)}", parse_math=False)
+        axes = figure.subplots(1, len(displays), squeeze=False)[0]
+        for display, ax in zip(displays, axes, strict=True):
+            display.plot(ax=ax)
+        figure.savefig(path, dpi=110, format="png")
+    numbers = [re.match(MISSING_GLYPH, str(warning.message)) for warning in found]
+    return {chr(int(number[1])) for number in numbers if number}
+
+
+def _fonts_with(letters: set[str]) -> list[str]:
+    """Return installed fonts that together have as many of the letters as possible."""
+    from matplotlib.font_manager import fontManager
+    from matplotlib.ft2font import FT2Font
+
+    fonts, left = list[str](), {*map(ord, letters)}
+    for font in fontManager.ttflist:
+        if not left or font.name.startswith("Last Resort"):  # which draws squares
+            continue
+        with suppress(OSError, RuntimeError):  # the list may be older than the fonts
+            if has := left & FT2Font(font.fname).get_charmap().keys():
+                fonts.append(font.name)
+                left -= has
+    return fonts
 
 
 def beside(name: str, cells: Any, columns: dict[str, Any]) -> dict[str, Any]:

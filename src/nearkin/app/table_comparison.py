@@ -201,8 +201,11 @@ def _of_model(model: Model, comparison: Comparison) -> str:
     return text + "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
 
 
-def _draw(comparison: Comparison, table: Table, path: Path) -> None:
-    """Draw the ranking, and a 2-D map of held-out rows by the method chosen in the first fold."""
+def _draw(comparison: Comparison, table: Table, path: Path) -> list[str]:
+    """Draw the ranking, and a 2-D map of held-out rows by the method chosen in the first fold.
+
+    Return remarks.
+    """
     answer = comparison[leader(comparison.ranking()).name]
     name = answer.params[0].get("method", answer.name)
     displays: list[Any] = [RankingDisplay(comparison)]
@@ -222,7 +225,7 @@ def _draw(comparison: Comparison, table: Table, path: Path) -> None:
                 full_dimension=seen.full_dimension,
             )
         )
-    draw_displays(f"compare {table.name}", displays, path)
+    return draw_displays(f"compare {table.name}", displays, path)
 
 
 def _score_named(option: str | None, task: str) -> str | None:
