@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import parquet, types
 
 from .._messages import quoted
 from ..plotting import ColumnsDisplay
@@ -268,7 +268,7 @@ def print_columns(columns: dict[str, Any]) -> None:
 def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
     """Write arrays of n values as the columns of a table in the format of a suffix."""
     if suffix == ".npz":
-        arrays: dict[str, Any] = {name: np.asarray(cells) for name, cells in columns.items()}
+        arrays = {name: _as_array(cells) for name, cells in columns.items()}
         for name, cells in arrays.items():
             if cells.dtype == object:  # an NPZ file cannot hold these without pickling
                 arrays[name] = np.array(["" if cell is None else str(cell) for cell in cells])
@@ -278,6 +278,15 @@ def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
         pd.DataFrame(columns, copy=False).to_csv(path, index=False)
     else:  # pandas cannot read fixed-size lists that it has written
         parquet.write_table(pa.table(columns), path, row_group_size=ROWS_PER_GROUP)
+
+
+def _as_array(cells: Any) -> np.ndarray:
+    """Return cells as an array: identifiers as objects, unless they are numbers without gaps."""
+    if isinstance(cells, pa.ChunkedArray):
+        is_number = types.is_integer(cells.type) or types.is_floating(cells.type)
+        if cells.null_count or not is_number:
+            return np.array(cells.to_pylist(), dtype=object)
+    return np.asarray(cells)
 
 
 def write_result(
@@ -373,7 +382,9 @@ def for_csv(columns: dict[str, Any], *, rounded: bool, escape: bool) -> dict[str
 
     found: dict[str, Any] = {}
     for name, cells in columns.items():
-        if rounded and cells.dtype.kind == "f":
+        if isinstance(cells, pa.ChunkedArray):  # identifiers keep all digits
+            cells = np.array(cells.to_pylist(), dtype=object)
+        elif rounded and cells.dtype.kind == "f":
             cells = significant(cells)
         if escape and cells.dtype.kind in "OU":
             cells = np.array([escaped(cell) for cell in cells.tolist()], dtype=object)

@@ -334,8 +334,8 @@ def read_rows(
     name: str | None = None,
     group: str = "",
     gaps: str = "filled by the median",
-) -> tuple[Any, list[str], dict[str, np.ndarray]]:
-    """Return rows for a model, X of shape (n, p), notes, and the cells of some columns unchanged.
+) -> tuple[Any, list[str], dict[str, Any]]:
+    """Return rows for a model, X of shape (n, p), notes, and the cells of some columns by name.
 
     Notes are about what was ignored or is unknown to the model.
 
@@ -346,7 +346,8 @@ def read_rows(
     encoder : TableEncoder
         Defines the columns that are needed, in any order.
     name, group : str
-        The columns whose cells are returned, `group` only if it exists.
+        The columns whose cells are returned: identifiers, as the file has them, and `group`, if it
+        exists.
     gaps : str
         What is done with missing cells.
     """
@@ -354,20 +355,23 @@ def read_rows(
     with opened(source, progress, as_learned) as file:
         kinds = {column.name: column.kind for column in encoder.columns_}
         require_length(file.path, file.names, given_names(encoder))
-        names = [] if name is None else [find_name(file.path, file.names, name, "--id")]
-        names += [group] if group in file.names and group not in names else []
+        ids = None if name is None else find_name(file.path, file.names, name, "--id")
+        names = [group] if group in file.names else []
         apart = [column for column in names if column not in kinds]
         # categories are text even if all of them are numbers
         text = [name for name, kind in kinds.items() if kind in ("category", "frequency")]
         numbers = [name for name, kind in kinds.items() if kind == "number"]
-        columns = file.read([*kinds, *apart], apart, [*text, *apart], numbers)
+        columns = file.read([*kinds, *apart], apart, [*text, *apart], numbers, ids)
         if not isinstance(file, Source):
             require_length(file.path, columns.names, given_names(encoder), is_array=True)
         labels = columns.labels
         if apart != names:  # a feature is read twice
             labels = file.read(names, names, names).labels
         X, notes = encode(encoder, file, columns, gaps)
-        ignored = [name for name in columns.names if name not in kinds and name not in names]
+        used = {*kinds, *names, ids}
+        ignored = [name for name in columns.names if name not in used]
+        if name is not None:
+            labels |= {name: columns.ids}
         return X, [*columns.notes, *note("ignored, not learned from", ignored), *notes], labels
 
 
