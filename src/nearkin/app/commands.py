@@ -41,9 +41,8 @@ from .output import (
     atomic_folder,
     beside,
     check_outputs,
-    check_writable,
-    default_picture,
     draw_displays,
+    picture_output,
     table_output,
     with_empty_rows,
     write_result,
@@ -111,10 +110,11 @@ def inspect(options: argparse.Namespace) -> int:
             say_thresholds(adapter.pair_rules, adapter.name, adapter.unanswerable)
         return 0
     model = load_model(options.model)
-    picture = check_writable(options.picture or default_picture(options), [".png"], "--picture")
-    console.describe(model, Path(options.model))
     outputs = Outputs(quiet=options.quiet, stderr=False)
-    outputs.write(picture, "--picture", partial(draw_model, model), f"Picture: {picture}")
+    picture = picture_output(options, outputs)
+    console.describe(model, Path(options.model))
+    if picture:
+        outputs.write(picture, "--picture", partial(draw_model, model), f"Picture: {picture}")
     return outputs.code
 
 

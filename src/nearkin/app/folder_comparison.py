@@ -55,7 +55,7 @@ from ..tables import NCAClassifier
 from . import console
 from .cluster import KILLED, cluster, for_each_file
 from .model import NAMED_VOTERS, new_model, save_model, with_spectrum, with_voters
-from .output import Outputs, default_picture, draw_displays
+from .output import Outputs, draw_displays, picture_output
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
 from .readers import Progress, TableError, find_name, first_line
 from .tables import number_encoder
@@ -151,6 +151,7 @@ def compare_folder(options: argparse.Namespace) -> int:
     searcher(choose_search(n_train), n_train)  # raises an error without faiss, from 100,000 rows on
     methods = cluster_methods(n_train, len(features), options.seed)
     outputs = Outputs(quiet=options.quiet, stderr=False)
+    picture = picture_output(options, outputs)
     with cluster(options.dask) as client:
         with console.Progress("rows", quiet=options.quiet) as progress:
             counts = for_each_file(
@@ -247,9 +248,9 @@ def compare_folder(options: argparse.Namespace) -> int:
                 partial(save_model, model),
                 f"Model: {options.save}, {what}, learned from {learned}",
             )
-    picture = options.picture or default_picture(options)
-    draw = partial(draw_displays, f"compare {folder.name} --dask", [RankingDisplay(comparison)])
-    outputs.write(picture, "--picture", draw, f"Picture: {picture}")
+    if picture:
+        draw = partial(draw_displays, f"compare {folder.name} --dask", [RankingDisplay(comparison)])
+        outputs.write(picture, "--picture", draw, f"Picture: {picture}")
     return outputs.code
 
 

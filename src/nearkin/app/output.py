@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import errno
+import glob
 import logging
 import os
 import re
 import shutil
 import stat
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,10 @@ WRITTEN = {
 }
 
 OVERWRITTEN = "is read, and would be overwritten"
+
+DRAFT = re.compile(r"\.(\d{1,9})\.\d+\.part")  # what follows the name in that of a draft
+ABANDONED = 600  # seconds since a draft was last written
+BLOCK = 4096  # bytes that must fit
 
 MISSING_GLYPH = r"Glyph (\d+)"  # how Matplotlib's warning begins
 
@@ -129,10 +136,24 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
     if path.is_dir():
         raise TableError(f"{path} is a folder: name a file with {option}.")
     with _refused(f"{path}: no file can be written there", f"choose another place with {option}"):
-        part = _free_part(path)
-        part.touch()
-        part.unlink()
+        target = Path(os.path.realpath(path))
+        _remove_abandoned(target)
+        _require_space(_new_draft(target))
     return path
+
+
+def picture_output(options: argparse.Namespace, outputs: Outputs) -> Path | None:
+    """Return the path of the picture of `compare` or `inspect`.
+
+    If the default path is not writable, there is no picture, and a note says so.
+    """
+    if options.picture:
+        return check_writable(options.picture, SUFFIXES["picture"], "--picture")
+    try:
+        return check_writable(default_picture(options), SUFFIXES["picture"], "--picture")
+    except TableError as error:
+        outputs.note(f"No picture: {error}")
+        return None
 
 
 def check_outputs(options: argparse.Namespace) -> None:
@@ -156,6 +177,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
     It is removed if writing fails. It is kept if everything is written but `path` now exists.
     """
+    path = Path(os.path.realpath(path))
     if path.exists():
         raise TableError(f"{path} exists: name a new folder with -o.")
     part = path.with_name(f"{path.name}.part")
@@ -163,9 +185,12 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         raise TableError(
             f"{part} exists: another command is writing there, or one was killed: if so, remove it."
         )
-    with _refused(f"{path}: no folder can be made there", "choose another place with -o"):
+    why = f"{path}: no folder can be made there", "choose another place with -o"
+    with _refused(*why):
         part.mkdir()
     try:
+        with _refused(*why):
+            _require_space(part / "draft")
         yield part
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
@@ -178,10 +203,16 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a path next to `path`, which is renamed to it when everything is written."""
-    part = _free_part(path)
+    """Yield a path next to `path`, which is renamed to it when everything is written.
+
+    A file that exists keeps its permissions, and a link its target, which is written.
+    """
+    path = Path(os.path.realpath(path))
+    part = _new_draft(path)
     try:
         yield part
+        if path.exists():
+            shutil.copymode(path, part)
         part.replace(path)
     finally:
         with suppress(OSError):  # the folder may no longer be writable
@@ -231,15 +262,51 @@ class Outputs:
             )
 
 
-def _free_part(path: Path) -> Path:
-    """Return an unused path for the draft of a file.
+def _new_draft(path: Path) -> Path:
+    """Create an empty file for the draft of another one, which no other command writes.
 
-    Existing files may be the user's.
+    If the other one exists, nobody else may read the draft.
     """
-    part, number = path.with_name(f"{path.name}.part"), 2
-    while os.path.lexists(part):
-        part, number = path.with_name(f"{path.name}.{number}.part"), number + 1
-    return part
+    mode = 0o600 if path.exists() else 0o666
+    for number in count():
+        draft = path.with_name(f"{path.name}.{os.getpid()}.{number}.part")
+        with suppress(FileExistsError):
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            break
+    return draft
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove drafts of a file that were left by commands that were killed.
+
+    A recent one may belong to another machine.
+    """
+    for draft in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
+        process = DRAFT.fullmatch(draft.name[len(path.name) :])
+        with suppress(OSError):
+            is_old = time.time() - draft.stat().st_mtime > ABANDONED
+            if process and is_old and not _is_running(int(process[1])):
+                draft.unlink()
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":  # where signal 0 is none
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # of another user
+        return True
+    return True
+
+
+def _require_space(draft: Path) -> None:
+    """Raise an error if nothing can be written to a draft, such as on a full disk; remove it."""
+    try:
+        draft.write_bytes(bytes(BLOCK))
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 @contextmanager

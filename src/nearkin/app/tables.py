@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -103,8 +103,11 @@ def opened(
     """Yield a file of a known format; errors are reported in one line."""
     place = "standard input" if source == STANDARD_INPUT else source
     try:
-        with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
-            path = _saved_input(Path(folder)) if source == STANDARD_INPUT else Path(source)
+        with ExitStack() as stack:
+            path = Path(source)
+            if source == STANDARD_INPUT:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="nearkin-"))
+                path = _saved_input(Path(folder))
             try:
                 yield _format(path)(path, progress, reading)
             except TableError as error:
