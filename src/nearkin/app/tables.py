@@ -100,7 +100,10 @@ class BundledSet(NpzFile):
 def opened(
     source: str, progress: Progress = ignore, reading: Reading = AS_FOUND
 ) -> Iterator[Reader]:
-    """Yield a file of a known format; errors are reported in one line."""
+    """Yield a file of a known format; errors are reported in one line.
+
+    A file that is changed while it is read raises one: its rows would not belong together.
+    """
     place = "standard input" if source == STANDARD_INPUT else source
     try:
         with ExitStack() as stack:
@@ -108,10 +111,19 @@ def opened(
             if source == STANDARD_INPUT:
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="nearkin-"))
                 path = _saved_input(Path(folder))
+            before = _version(path)
+            changed = (
+                f"{place} changed while it was read: wait until it is complete, and run the "
+                "command again."
+            )
             try:
                 yield _format(path)(path, progress, reading)
             except TableError as error:
-                raise TableError(str(error).replace(str(path), place)) from error
+                is_same = _version(path) == before
+                text = str(error).replace(str(path), place) if is_same else changed
+                raise TableError(text) from error
+            if _version(path) != before:
+                raise TableError(changed)
     except MemoryError as error:
         raise TableError(
             f"{place} does not fit into memory: take fewer rows or columns."
@@ -119,6 +131,14 @@ def opened(
     except OSError as error:
         why = str(error.strerror or error).partition("\n")[0]
         raise TableError(f"{place} cannot be read: {why}.") from error
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is written or replaced; None for a bundled set."""
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+    return None
 
 
 def _saved_input(folder: Path) -> Path:
