@@ -338,8 +338,8 @@ def test_numbers_that_became_text_are_said(csv):
     table = csv("size,age,kind\n1,3,a\n2,so,b\n3,so,a\nso,4,b\n")
     assert table.notes == [
         "ignored, text that differs, and looks like numbers: size",
-        "read as text because of cells that are no numbers (mend them, or name these and all other "
-        "marks by --missing, in Python by missing_values): 'so' in size (1 row), 'so' in age (2 rows)",
+        "read as text because of cells that are no numbers (correct them, or list all marks in "
+        "--missing, in Python in missing_values): 'so' in size (1 row), 'so' in age (2 rows)",
         "one-hot encoded: age (3 values)",
     ]
 
@@ -347,7 +347,7 @@ def test_numbers_that_became_text_are_said(csv):
 def test_long_notes_are_cut(csv):
     header = ",".join(f"c{column}" for column in range(15))
     table = csv(f"{header},kind\n" + "".join(f"{row},{'0,' * 14}{row % 2}\n" for row in range(4)))
-    assert table.notes == ["ignored, constant: c1, c2, c3, c4, c5, c6, c7, c8, c9, c10 and 4 more"]
+    assert table.notes == ["ignored, constant: c1, c2, c3 and 11 more"]
 
 
 ROWS = "1,a\n2,b\n3,a\n4,b\n"
