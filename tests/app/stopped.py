@@ -92,6 +92,10 @@ def stopped(name):
 
 
 if __name__ == "__main__":
+    # what started the tests may ignore signals, such as nohup
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     names = sys.argv[1:]
     early = [name for name in names if name.endswith("loading")]
     found = {name: stopped(name) for name in early}

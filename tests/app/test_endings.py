@@ -16,7 +16,10 @@ from nearkin.app.output import BLOCK
 from nearkin.datasets import BUNDLED
 from nearkin.evaluation import TASKS
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals and shells")
+pytestmark = [
+    pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals and shells"),
+    pytest.mark.usefixtures("default_signals"),
+]
 NEARKIN = [sys.executable, "-m", "nearkin"]
 QUICK = ["compare", "iris", "--repeats", "1", "--folds", "2", "--methods", "PCA", "--no-references"]
 USAGE = "usage: nearkin [-h] [--version] COMMAND ...\n"

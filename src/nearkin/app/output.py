@@ -335,7 +335,7 @@ def print_columns(columns: dict[str, Any]) -> None:
 def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
     """Write arrays of n values as the columns of a table in the format of a suffix."""
     if suffix == ".npz":
-        arrays = {name: _as_array(cells) for name, cells in columns.items()}
+        arrays: dict[str, Any] = {name: _as_array(cells) for name, cells in columns.items()}
         for name, cells in arrays.items():
             if cells.dtype == object:  # an NPZ file cannot hold these without pickling
                 arrays[name] = np.array(["" if cell is None else str(cell) for cell in cells])
