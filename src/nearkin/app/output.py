@@ -418,8 +418,10 @@ def _fonts_with(letters: set[str]) -> list[str]:
     for font in fontManager.ttflist:
         if not left or font.name.startswith("Last Resort"):  # which draws squares
             continue
-        with suppress(OSError, RuntimeError):  # the list may be older than the fonts
-            if has := left & FT2Font(font.fname).get_charmap().keys():
+        with suppress(OSError, RuntimeError):  # a removed file, or one of bitmaps
+            file = FT2Font(font.fname)
+            file.set_size(12, 72)
+            if has := left & file.get_charmap().keys():
                 fonts.append(font.name)
                 left -= has
     return fonts
