@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from importlib.util import find_spec
 from time import process_time
@@ -109,6 +110,21 @@ def pytest_runtest_call(item):
             False,
         )
     return result
+
+
+@pytest.fixture
+def default_signals():
+    """Let signals end this process and those that the test starts.
+
+    They inherit what ignores signals: nohup does with SIGHUP, the shell with SIGINT in background
+    jobs.
+    """
+    defaults = {"SIGINT": signal.default_int_handler, "SIGTERM": signal.SIG_DFL}
+    defaults |= {"SIGHUP": signal.SIG_DFL} if hasattr(signal, "SIGHUP") else {}
+    before = {name: signal.signal(getattr(signal, name), how) for name, how in defaults.items()}
+    yield
+    for name, how in before.items():
+        signal.signal(getattr(signal, name), how)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from nearkin._messages import counted
+from nearkin._messages import counted, note
 from nearkin._validation import check_spread
 
 
@@ -19,6 +19,15 @@ from nearkin._validation import check_spread
 )
 def test_numbers_with_their_nouns(number, noun, text):
     assert counted(number, noun) == text
+
+
+def test_remarks_name_a_few_items_or_examples():
+    items = [f"{'a very long name ' * 3}{i}" for i in range(40)]
+    assert note("ignored", []) == []
+    assert note("ignored", list("abcde")) == ["ignored: a, b, c, d, e"]
+    assert note("ignored", list("abcdef")) == ["ignored: a, b, c and 3 more"]
+    assert note("ignored", items[:5]) == [f"ignored: {', '.join(items[:3])} and 2 more"]
+    assert note("ignored", items) == [f"ignored: {', '.join(items[:3])} and 37 more"]
 
 
 @pytest.mark.parametrize("container", [np.asarray, csr_array])

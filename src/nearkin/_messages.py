@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 MAX_NAME = 60
-MAX_LIST = 240
+MAX_LIST = 160
+FEW, EXAMPLES = 5, 3  # items of a remark: a few are all named, of more only examples
 
 
 def note(what: str, items: list[str]) -> list[str]:
-    """Return a list that holds a remark on the items, or an empty list if there are none."""
-    return [f"{what}: {listed(items)}"] if items else []
+    """Return a list that holds a remark on the items, or on none an empty list."""
+    return [f"{what}: {listed(items, FEW if len(items) <= FEW else EXAMPLES)}"] if items else []
 
 
 def quoted(names: Iterable[Any], most: int = 10) -> str:

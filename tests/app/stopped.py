@@ -13,27 +13,28 @@ import shutil
 import signal
 import sys
 import threading
+from fnmatch import fnmatch
 from pathlib import Path
 
 QUICK = "compare t.csv --target kind --methods PCA --no-references --folds 2 --save m.safetensors"
-# What happens at a moment, to a file whose name ends so, the how many-th time, and how much later
+# What happens at a moment, to a file whose name ends like this, the how many-th time, and how much later
 # to stop.
 MOMENTS = {
     "loading": ("import", "pandas", 1, 0.0),
     "waiting": ("open", "stdin", 1, 0.1),  # standard input is copied into this file
     "reading": ("open", "t.csv", 2, 0.0),  # the header is read before
-    "comparing": ("open", ".safetensors.part", 1, 0.1),  # whether it can be written is tried before
-    "writing": ("open", ".safetensors.part", 2, 0.0),
+    "comparing": ("open", "m.safetensors.*.part", 1, 0.1),  # whether it can be written is tried
+    "writing": ("open", "m.safetensors.*.part", 4, 0.0),  # each draft is made, then opened
 }
 
 
 def stop(number, moment):
     """Send this process a signal at a moment to come."""
-    event, ending, left, delay = MOMENTS[moment]
+    event, name, left, delay = MOMENTS[moment]
 
     def watch(happened, arguments):
         nonlocal left
-        if happened == event and str(arguments[0]).endswith(ending):
+        if happened == event and fnmatch(str(arguments[0]), f"*{name}"):
             left -= 1
             if left == 0 and delay:
                 threading.Timer(delay, os.kill, (os.getpid(), number)).start()
@@ -91,6 +92,10 @@ def stopped(name):
 
 
 if __name__ == "__main__":
+    # what started the tests may ignore signals, such as nohup
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     names = sys.argv[1:]
     early = [name for name in names if name.endswith("loading")]
     found = {name: stopped(name) for name in early}

@@ -367,7 +367,7 @@ class TestRefusals:
             (["--pairs", "vectors.npz", "--expect", "new"], "needs --label"),
             (["--pairs", "vectors.npz", "--unseen"], "needs --label"),
             (["--label", "topic", "--side", "query"], "give --queries FILE"),
-            (["--label", "topic", "--vectors", "text"], "give --vectors one of these: 'embedding'"),
+            (["--label", "topic", "--vectors", "text"], "give --vectors one of 'embedding'"),
             (["--label", "topic", "--save", "a.txt"], "must end in .safetensors"),
             (["--label", "topic", "--report", "a.txt"], "must end in .html"),
         ],

@@ -226,7 +226,7 @@ def test_missing_extras_are_named(monkeypatch, capsys):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_control_c_prints_what_is_finished(here):
+def test_control_c_prints_what_is_finished(here, default_signals):
     """As a terminal sends it: to the command and to all of its processes."""
     rng, y = np.random.default_rng(0), np.arange(300) % 2
     frame = pd.DataFrame(rng.standard_normal((300, 5)) + y[:, None])

@@ -408,6 +408,7 @@ def test_transform_writes_a_file_for_every_file(made, here, capsys, address, suf
 @pytest.mark.slow
 def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
     before = {process.pid for process in multiprocessing.active_children()}  # of other tests
+    handler = signal.getsignal(signal.SIGINT)
     assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask"]) == 0
     err = capfd.readouterr().err
     # what is ignored, the rows, the files; and where that takes long, how far it is
@@ -417,7 +418,7 @@ def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
     np.testing.assert_allclose(
         found, model.transform(made[1][FEATURES].to_numpy()[650:]), rtol=1e-6, atol=1e-6
     )
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler
     assert {process.pid for process in multiprocessing.active_children()} <= before
 
 

@@ -1,7 +1,13 @@
 """No output is an input, by whatever path or link: every command, every option that writes."""
 
+import errno
+import json
 import os
+import re
 import shutil
+import stat
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +16,15 @@ import pytest
 
 from nearkin.app.cli import PARSER, main
 from nearkin.app.model import save_model
-from nearkin.app.output import READ, WRITTEN, default_picture, refuse_overwriting
+from nearkin.app.output import (
+    READ,
+    WRITTEN,
+    atomic_folder,
+    atomic_write,
+    default_picture,
+    refuse_overwriting,
+)
+from nearkin.app.readers import TableError
 from nearkin.app.tables import read_table
 
 from .winners import winner
@@ -227,3 +241,137 @@ def test_a_file_that_is_no_input_is_replaced(here, capsys):
     (here / "out.csv").write_text("old")
     assert main(["predict", "m.safetensors", "new.csv", "-o", "out.csv"]) == 0
     assert (here / "out.csv").read_text() != "old"
+
+
+# Drafts, permissions and links
+
+PREDICT = ["predict", "m.safetensors", "new.csv", "-q", "-o"]
+GONE = 999_999_999  # no process has this number
+
+
+def test_commands_that_write_one_output_have_drafts_of_their_own(here):
+    with atomic_write(here / "out.csv") as one, atomic_write(here / "out.csv") as two:
+        assert one != two
+        assert one.exists()
+        assert two.exists()
+        one.write_text("one")
+        two.write_text("two")
+    assert (here / "out.csv").read_text() == "one"  # the last to end
+    assert list(here.glob("*.part")) == []
+
+
+def test_drafts_of_killed_commands_are_removed(here, capsys):
+    ages = {GONE: 0, GONE - 1: 3600, os.getpid(): 3600}
+    for process, age in ages.items():
+        draft = here / f"out.csv.{process}.0.part"
+        draft.touch()
+        os.utime(draft, (time.time() - age,) * 2)
+    assert main([*PREDICT, "out.csv"]) == 0
+    # one may still be written by another machine, one by this process
+    left = {f"out.csv.{process}.0.part" for process in (GONE, os.getpid())}
+    assert {path.name for path in here.glob("*.part")} == left
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o400])
+def test_a_file_keeps_its_permissions(here, mode):
+    output = here / "out.csv"
+    output.write_text("old")
+    output.chmod(mode)
+    with atomic_write(output) as part:
+        assert stat.S_IMODE(part.stat().st_mode) == 0o600
+        part.write_text("new")
+    assert (output.read_text(), stat.S_IMODE(output.stat().st_mode)) == ("new", mode)
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_a_new_file_has_the_permissions_of_the_umask(here, mask):
+    before = os.umask(mask)
+    try:
+        assert main([*PREDICT, "out.csv"]) == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((here / "out.csv").stat().st_mode) == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_stays_and_its_target_is_written(here, exists):
+    (here / "elsewhere").mkdir()
+    if exists:
+        (here / "elsewhere" / "out.csv").write_text("old")
+    (here / "out.csv").symlink_to("elsewhere/out.csv")
+    assert main([*PREDICT, "out.csv"]) == 0
+    assert (here / "out.csv").is_symlink()
+    assert (here / "elsewhere" / "out.csv").read_text().startswith("row,label")
+    assert [path.name for path in (here / "elsewhere").iterdir()] == ["out.csv"]
+
+
+def test_a_link_to_a_folder_of_results(here):
+    (here / "out").symlink_to("elsewhere")
+    with atomic_folder(here / "out") as part:
+        (part / "a").touch()
+    assert (here / "elsewhere" / "a").exists()
+
+
+def unwritable(kind, here, monkeypatch):
+    """Return an output that cannot be written, and why."""
+    if kind == "dangling":
+        (here / "out.csv").symlink_to("nowhere/out.csv")
+        return "out.csv", os.strerror(errno.ENOENT)
+    code = {"full": errno.ENOSPC, "read-only": errno.EROFS}[kind]
+
+    def fails(*_):
+        raise OSError(code, os.strerror(code))
+
+    if kind == "full":
+        monkeypatch.setattr(Path, "write_bytes", fails)
+    else:
+        monkeypatch.setattr("nearkin.app.output.os.open", fails)
+        monkeypatch.setattr(Path, "mkdir", fails)
+    return "out.csv", os.strerror(code)
+
+
+@pytest.mark.parametrize("kind", ["dangling", "full", "read-only"])
+def test_what_cannot_be_written_is_refused_before_the_work(here, monkeypatch, capsys, kind):
+    output, why = unwritable(kind, here, monkeypatch)
+    line = refused([*PREDICT, output], capsys, here)
+    assert f"no file can be written there ({why}): choose another place with -o" in line
+    why = re.escape(f"no folder can be made there ({why})")
+    with pytest.raises(TableError, match=why), atomic_folder(here / output):
+        pass
+    assert list(here.glob("*.part")) == []
+
+
+@pytest.mark.parametrize(
+    "command", [[*COMPARE.split(), "--quick", "--methods", "PCA"], ["inspect", "m.safetensors"]]
+)
+def test_a_picture_that_nobody_asked_for_is_left_out_of_a_read_only_folder(
+    here, monkeypatch, capsys, command
+):
+    before = contents(here)
+    unwritable("read-only", here, monkeypatch)
+    monkeypatch.setenv("TMPDIR", str(here))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "No picture: " in out
+    assert "no file can be written there (Read-only file system): choose another place" in out
+    assert contents(here) == before
+    line = refused([*command, "--picture", "p.png"], capsys, here)
+    assert "choose another place with --picture" in line
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file names are UTF-8")
+def test_a_file_name_that_is_not_utf_8(here, capsys):
+    source = os.fsdecode(b"t\xff.csv")
+    (here / "t.csv").rename(here / source)
+    files = ["--report", os.fsdecode(b"r\xff.html"), "--json", os.fsdecode(b"j\xff.json")]
+    files += ["--save", os.fsdecode(b"m\xff.safetensors")]
+    words = ["compare", source, "--target", "kind", "--quick", "--methods", "PCA", *files]
+    assert main(words) == 0
+    assert "Picture: t\\udcff-nearkin.png" in capsys.readouterr().out
+    made = {os.fsdecode(b"t\xff-nearkin.png"), *files[1::2]}
+    assert made <= {path.name for path in here.iterdir()}
+    assert "t\\udcff" in (here / files[1]).read_text()
+    json.loads((here / files[3]).read_text())
+    assert main(["inspect", files[5]]) == 0
+    assert main(["check", source, "--target", "kind", *files[:4]]) == 0

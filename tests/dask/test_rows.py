@@ -210,11 +210,12 @@ def test_an_exact_search_that_takes_too_long_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "memory"), [((150, 150), [2_400_000] * 2), ((10,) * 30, [160_000] * 2)]
+    ("sizes", "memory"), [((150, 150), [2_400_000] * 2), ((20,) * 15, [313_000])]
 )
 def test_lists_that_the_workers_can_hold(sizes, memory, data, monkeypatch):
     monkeypatch.setattr(InlineWork, "memory", lambda work: memory)
-    fitted(NMMP(), *data, sizes)
+    rows = cluster_rows(*data, sizes)
+    rows.mutual_knn("same", rows.class_sizes // 2 + 2)  # as NMMP does
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ def test_lists_that_the_workers_can_hold(sizes, memory, data, monkeypatch):
             [2_300_000] * 2,
             r"Up to 39 neighbours \(same\) of each of 300 rows.*of 150 rows.*within=10",
         ),
-        ((10,) * 30, [160_000], "four times that of all workers"),
+        ((15,) * 20, [290_000], "four times that of all workers"),
     ],
 )
 def test_lists_that_the_workers_cannot_hold_are_refused(sizes, memory, match, data, monkeypatch):

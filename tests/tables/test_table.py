@@ -511,12 +511,12 @@ def test_arrays_of_numbers_need_no_pandas():
     [
         (
             ["€12.30", "€7.10", "€12.5O"],
-            "read as text because of cells that are no numbers (mend them, or name these and all "
-            "other marks by --missing, in Python by missing_values): '€12.5O' in x (7 rows)",
+            "read as text because of cells that are no numbers (correct them, or list all marks in "
+            "--missing, in Python in missing_values): '€12.5O' in x (7 rows)",
         ),
         (
             ["01.02.2023", "28.02.2023", "31.02.2023"],
-            "read as text because of cells that are no dates (mend them",
+            "read as text because of cells that are no dates (correct them",
         ),
         (["$5", "$7", "€6"], "read as text because units differ: '$7' and '€6' in x"),
         (["yes", "no", "Yes"], "values that differ in case alone are kept apart: x"),

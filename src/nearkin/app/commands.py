@@ -41,9 +41,8 @@ from .output import (
     atomic_folder,
     beside,
     check_outputs,
-    check_writable,
-    default_picture,
     draw_displays,
+    picture_output,
     table_output,
     with_empty_rows,
     write_result,
@@ -111,15 +110,16 @@ def inspect(options: argparse.Namespace) -> int:
             say_thresholds(adapter.pair_rules, adapter.name, adapter.unanswerable)
         return 0
     model = load_model(options.model)
-    picture = check_writable(options.picture or default_picture(options), [".png"], "--picture")
-    console.describe(model, Path(options.model))
     outputs = Outputs(quiet=options.quiet, stderr=False)
-    outputs.write(picture, "--picture", partial(draw_model, model), f"Picture: {picture}")
+    picture = picture_output(options, outputs)
+    console.describe(model, Path(options.model))
+    if picture:
+        outputs.write(picture, "--picture", partial(draw_model, model), f"Picture: {picture}")
     return outputs.code
 
 
-def draw_model(model: Model, path: Path) -> None:
-    """Draw what the learned map does to features or columns, and its spectrum."""
+def draw_model(model: Model, path: Path) -> list[str]:
+    """Draw what the learned map does to features or columns, and its spectrum; return remarks."""
     displays, spectrum = list[Any](), model.arrays.get("spectrum")
     if model.soft_vote:
         names = list(model.encoder.feature_names_in_)
@@ -131,7 +131,8 @@ def draw_model(model: Model, path: Path) -> None:
         displays.append(FeatureDisplay(model.stretch, model.stretched, model.method))
     if spectrum is not None and len(spectrum) and not model.soft_vote:
         displays.append(SpectrumDisplay(spectrum, model.n_components, model.method))
-    draw_displays(f"inspect: {model.method}, learned from {model.table}", displays, path)
+    title = f"inspect: {model.method}, learned from {model.table}"
+    return draw_displays(title, displays, path)
 
 
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
@@ -199,8 +200,11 @@ def _predicted(model: Model) -> str:
     return "labelled" if model.classes else "predicted"
 
 
-def draw_rows(model: Model, X: Any, path: Path) -> None:
-    """Draw rows, with their predictions, in a plane learned from the rows of the model."""
+def draw_rows(model: Model, X: Any, path: Path) -> list[str]:
+    """Draw rows, with their predictions, in a plane learned from the rows of the model.
+
+    Return remarks.
+    """
     answers = model.arrays["answers"]
     plane = TDistributedNCA(
         estimator="passthrough",
@@ -216,7 +220,8 @@ def draw_rows(model: Model, X: Any, path: Path) -> None:
         f"t-NCA of {model.method}",
         model.task,
     )
-    draw_displays(f"transform: {model.method}, learned from {model.table}", [display], path)
+    title = f"transform: {model.method}, learned from {model.table}"
+    return draw_displays(title, [display], path)
 
 
 def _require_held_out(options: argparse.Namespace, model: Model) -> None:

@@ -64,6 +64,7 @@ def print_grid(lines: Sequence[dict[str, str]], spared: Sequence[str]) -> None:
     A narrow terminal omits the `spared` columns.
     """
     console, grid = _console(), Grid(box=FRAME, show_edge=False, padding=0)
+    lines = [{name: printable(cell) for name, cell in line.items()} for line in lines]
     widths = {name: max(len(name), *(len(line[name]) for line in lines)) for name in lines[0]}
     for name in spared:
         if sum(widths.values()) + len(widths) - 1 > console.width:
@@ -214,6 +215,7 @@ class Progress(progress.Progress):
 
         The name of a task may change while it runs.
         """
+        name = printable(name)
         for task in self.tasks:
             if task.finished or task.total != total or task.completed > done:
                 self.remove_task(task.id)

@@ -11,7 +11,7 @@ import gzip
 import io
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import reduce
 from itertools import chain, islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from statistics import mode
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as arrow_csv
 from pyarrow import compute
 
@@ -170,6 +171,16 @@ class CsvFile(Source):
                     f"{self.path} is not a readable CSV file (a quote is never closed): "
                     f"{self.remedy}."
                 )
+
+    def identifiers(self, name: str) -> Any:
+        """Return a column as whole numbers if all cells are written like that, else as text."""
+        cells = pa.chunked_array([batch[name] for _, batch in self.batches([name])], TEXT)
+        plain = compute.utf8_trim_whitespace(cells)
+        with suppress(pa.ArrowInvalid):
+            numbers = plain.cast(pa.int64())
+            if numbers.cast(TEXT).equals(plain):  # not so 007
+                return numbers
+        return cells
 
     def place(self, row: int) -> str:
         """Return the line on which a row ends."""

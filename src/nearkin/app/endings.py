@@ -10,8 +10,10 @@ import codecs
 import errno
 import io
 import os
+import re
 import signal
 import sys
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -135,14 +137,18 @@ def fail(text: str, code: int) -> int:
     return code
 
 
-def printable(text: str) -> str:
-    """Return text with control characters escaped.
+def printable(text: str, escape: Callable[[str], str] = repr) -> str:
+    """Return text in which characters that are not seen are escaped, but for spaces and line ends.
 
-    Otherwise, tables and files could send commands to a terminal.
+    All text from tables and files passes here on its way to a terminal or a page: control
+    characters could command the terminal, and marks of direction reorder what stands around them.
     """
-    return "".join(
-        mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in text
-    )
+
+    def shown(mark: re.Match[str]) -> str:
+        is_seen = mark[0].isprintable() or unicodedata.category(mark[0]) == "Zs"
+        return mark[0] if is_seen else escape(mark[0])[1:-1]
+
+    return re.sub(r"[^ -~\n]", shown, text)
 
 
 def _handle(handler: Any) -> dict[int, Any]:

@@ -360,7 +360,11 @@ def export(options: argparse.Namespace) -> int:
         content = script(adapter, table, options.column or "embedding", options.into).encode()
     else:
         content = BYTES[target](adapter)
-    outputs.write(path, "-o", lambda part: part.write_bytes(content), said)
+
+    def write(part: Path) -> None:
+        part.write_bytes(content)
+
+    outputs.write(path, "-o", write, said)
     return outputs.code
 
 

@@ -56,7 +56,7 @@ from ..tables import NCAClassifier
 from . import console
 from .cluster import KILLED, cluster, for_each_file
 from .model import NAMED_VOTERS, new_model, save_model, with_spectrum, with_voters
-from .output import Outputs, default_picture, draw_displays
+from .output import Outputs, draw_displays, picture_output
 from .parquet_folder import (
     classes_of,
     count_classes,
@@ -159,6 +159,7 @@ def compare_folder(options: argparse.Namespace) -> int:
     n_train = folder.n_rows - len(held_out)
     searcher(choose_search(n_train), n_train)  # raises an error without faiss, from 100,000 rows on
     outputs = Outputs(quiet=options.quiet, stderr=False)
+    picture = picture_output(options, outputs)
     with cluster(options.dask) as client:
         with console.Progress("rows", quiet=options.quiet) as progress:
             counts = for_each_file(
@@ -274,9 +275,9 @@ def compare_folder(options: argparse.Namespace) -> int:
                 partial(save_model, model),
                 f"Model: {options.save}, {what}, learned from {learned}",
             )
-    picture = options.picture or default_picture(options)
-    draw = partial(draw_displays, f"compare {folder.name} --dask", [RankingDisplay(comparison)])
-    outputs.write(picture, "--picture", draw, f"Picture: {picture}")
+    if picture:
+        draw = partial(draw_displays, f"compare {folder.name} --dask", [RankingDisplay(comparison)])
+        outputs.write(picture, "--picture", draw, f"Picture: {picture}")
     return outputs.code
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from .._messages import counted, listed
 from ..vectors import ALL, BestMatches, Promise
@@ -94,7 +95,7 @@ def pair_names(
     a, b = pairs.T
     if A.ids is None or B.ids is None:
         return {"row_a": a, "row_b": b}
-    return {f"{column}_a": A.ids[a], f"{column}_b": B.ids[b]}
+    return {f"{column}_a": A.ids.take(pa.array(a)), f"{column}_b": B.ids.take(pa.array(b))}
 
 
 def promised(promises: dict[str, Promise], adapter: SavedAdapter) -> list[str]:

@@ -15,7 +15,7 @@ from .adapter_file import SavedAdapter, save_adapter
 from .output import Outputs, check_outputs
 from .readers import TableError, one_line
 from .tables import reading
-from .vectors import VectorTable, read_codes, read_vectors
+from .vectors import VectorTable, read_codes, read_vectors, same_names
 
 SIDES = {"old": "query", "new": "document"}  # by the target space
 NAMES = {"query": "migrated queries", "document": "migrated documents"}
@@ -72,7 +72,7 @@ def matched(
         return rows, rows, [*notes, "rows are matched by number, not by name (no --id)"]
     old.require_names(options.id, options.old)
     new.require_names(options.id, options.new)
-    ids_old, ids_new = old.ids.astype(str), new.ids.astype(str)
+    ids_old, ids_new = map(np.array, same_names(old.ids.to_pylist(), new.ids.to_pylist()))
     for ids, path in ((ids_old, options.old), (ids_new, options.new)):
         names, counts = np.unique(ids, return_counts=True)
         if several := names[counts > 1].tolist():

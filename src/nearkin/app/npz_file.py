@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import csc_array, csr_array, issparse
 
 from .._blocks import require_memory, row_blocks
@@ -44,7 +45,14 @@ class NpzFile(Reader):
         if "[Content_Types].xml" in self.names:
             raise TableError(f"{self.path} is a workbook: save the sheet as CSV, and give that.")
 
-    def read(self, needed: Names | None = None, labels: Names = (), *_: Names) -> Columns:
+    def read(
+        self,
+        needed: Names | None = None,
+        labels: Names = (),
+        as_text: Names = (),
+        as_numbers: Names = (),
+        ids: str | None = None,
+    ) -> Columns:
         """Return all columns, including `needed`."""
         X = self._dense() if "X" in self.names else self._sparse()
         n_rows, n_columns = X.shape
@@ -68,7 +76,11 @@ class NpzFile(Reader):
         what = f"a string or number for each of {n_rows} rows"
         values = {name: self._array(name, "biufU", (n_rows,), what) for name in labels}
         bad.refuse(self.path, self.place)
-        return Columns(names, X, names, {}, self.place, values, missing_note(met))
+        found = Columns(names, X, names, {}, self.place, values, missing_note(met))
+        if ids is not None:
+            cells = self._array(ids, "biufU", (n_rows,), what)
+            found.ids = pa.chunked_array([pa.array(cells, from_pandas=True)])  # NaN: missing
+        return found
 
     def _dense(self) -> np.ndarray:
         """Return X as floats: float32 if it is float32 or shorter."""

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import argparse
 import errno
+import glob
 import logging
 import os
+import re
 import shutil
 import stat
 import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import parquet, types
 
+from .._messages import quoted
 from ..plotting import ColumnsDisplay
 from . import console
-from .endings import UNWRITTEN, fail
+from .endings import UNWRITTEN, fail, printable
 from .places import STANDARD_INPUT, is_bundled
 from .readers import TableError
 from .tables import table_name
@@ -51,6 +57,12 @@ WRITTEN = {
 }
 
 OVERWRITTEN = "is read, and would be overwritten"
+
+DRAFT = re.compile(r"\.(\d{1,9})\.\d+\.part")  # what follows the name in that of a draft
+ABANDONED = 600  # seconds since a draft was last written
+BLOCK = 4096  # bytes that must fit
+
+MISSING_GLYPH = r"Glyph (\d+)"  # how Matplotlib's warning begins
 
 # matplotlib warns about a home directory that is not writable
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -124,10 +136,24 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
     if path.is_dir():
         raise TableError(f"{path} is a folder: name a file with {option}.")
     with _refused(f"{path}: no file can be written there", f"choose another place with {option}"):
-        part = _free_part(path)
-        part.touch()
-        part.unlink()
+        target = Path(os.path.realpath(path))
+        _remove_abandoned(target)
+        _require_space(_new_draft(target))
     return path
+
+
+def picture_output(options: argparse.Namespace, outputs: Outputs) -> Path | None:
+    """Return the path of the picture of `compare` or `inspect`.
+
+    If the default path is not writable, there is no picture, and a note says so.
+    """
+    if options.picture:
+        return check_writable(options.picture, SUFFIXES["picture"], "--picture")
+    try:
+        return check_writable(default_picture(options), SUFFIXES["picture"], "--picture")
+    except TableError as error:
+        outputs.note(f"No picture: {error}")
+        return None
 
 
 def check_outputs(options: argparse.Namespace) -> None:
@@ -151,6 +177,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
     It is removed if writing fails. It is kept if everything is written but `path` now exists.
     """
+    path = Path(os.path.realpath(path))
     if path.exists():
         raise TableError(f"{path} exists: name a new folder with -o.")
     part = path.with_name(f"{path.name}.part")
@@ -158,9 +185,12 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         raise TableError(
             f"{part} exists: another command is writing there, or one was killed: if so, remove it."
         )
-    with _refused(f"{path}: no folder can be made there", "choose another place with -o"):
+    why = f"{path}: no folder can be made there", "choose another place with -o"
+    with _refused(*why):
         part.mkdir()
     try:
+        with _refused(*why):
+            _require_space(part / "draft")
         yield part
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
@@ -173,10 +203,16 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a path next to `path`, which is renamed to it when everything is written."""
-    part = _free_part(path)
+    """Yield a path next to `path`, which is renamed to it when everything is written.
+
+    A file that exists keeps its permissions, and a link its target, which is written.
+    """
+    path = Path(os.path.realpath(path))
+    part = _new_draft(path)
     try:
         yield part
+        if path.exists():
+            shutil.copymode(path, part)
         part.replace(path)
     finally:
         with suppress(OSError):  # the folder may no longer be writable
@@ -205,12 +241,18 @@ class Outputs:
         for line in () if self.quiet else lines:
             console.say(line, stderr=self.stderr)
 
-    def write(self, path: str | Path, option: str, write: Callable[[Path], Any], done: str) -> None:
-        """Write a file and report it, or report why it cannot be written."""
+    def write(
+        self,
+        path: str | Path,
+        option: str,
+        write: Callable[[Path], list[str] | None],
+        done: str,
+    ) -> None:
+        """Write a file and report it with the remarks of `write`, or why it cannot be written."""
         try:
             with atomic_write(Path(path)) as part:
-                write(part)
-            self.note(done)
+                remarks = write(part)
+            self.note(done, *remarks or ())
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
             remedy = "free some space, or choose" if error.errno in FULL else "choose"
@@ -220,15 +262,51 @@ class Outputs:
             )
 
 
-def _free_part(path: Path) -> Path:
-    """Return an unused path for the draft of a file.
+def _new_draft(path: Path) -> Path:
+    """Create an empty file for the draft of another one, which no other command writes.
 
-    Existing files may be the user's.
+    If the other one exists, nobody else may read the draft.
     """
-    part, number = path.with_name(f"{path.name}.part"), 2
-    while os.path.lexists(part):
-        part, number = path.with_name(f"{path.name}.{number}.part"), number + 1
-    return part
+    mode = 0o600 if path.exists() else 0o666
+    for number in count():
+        draft = path.with_name(f"{path.name}.{os.getpid()}.{number}.part")
+        with suppress(FileExistsError):
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            break
+    return draft
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove drafts of a file that were left by commands that were killed.
+
+    A recent one may belong to another machine.
+    """
+    for draft in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
+        process = DRAFT.fullmatch(draft.name[len(path.name) :])
+        with suppress(OSError):
+            is_old = time.time() - draft.stat().st_mtime > ABANDONED
+            if process and is_old and not _is_running(int(process[1])):
+                draft.unlink()
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":  # where signal 0 is none
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # of another user
+        return True
+    return True
+
+
+def _require_space(draft: Path) -> None:
+    """Raise an error if nothing can be written to a draft, such as on a full disk; remove it."""
+    try:
+        draft.write_bytes(bytes(BLOCK))
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -241,16 +319,23 @@ def _refused(what: str, remedy: str) -> Iterator[None]:
 
 
 def print_columns(columns: dict[str, Any]) -> None:
-    """Write arrays of n values as columns of a CSV table to standard output, in UTF-8."""
+    """Write arrays of n values as columns of a CSV table to standard output, in UTF-8.
+
+    A terminal only gets printable text.
+    """
     stdout: Any = sys.stdout
     stdout.reconfigure(encoding="utf-8")
-    pd.DataFrame(columns, copy=False).to_csv(stdout, index=False)
+    table = pd.DataFrame(columns, copy=False)
+    if stdout.isatty():
+        stdout.write(printable(table.to_csv(index=False)))
+    else:
+        table.to_csv(stdout, index=False)
 
 
 def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
     """Write arrays of n values as the columns of a table in the format of a suffix."""
     if suffix == ".npz":
-        arrays: dict[str, Any] = {name: np.asarray(cells) for name, cells in columns.items()}
+        arrays: dict[str, Any] = {name: _as_array(cells) for name, cells in columns.items()}
         for name, cells in arrays.items():
             if cells.dtype == object:  # an NPZ file cannot hold these without pickling
                 arrays[name] = np.array(["" if cell is None else str(cell) for cell in cells])
@@ -260,6 +345,15 @@ def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
         pd.DataFrame(columns, copy=False).to_csv(path, index=False)
     else:  # pandas cannot read fixed-size lists that it has written
         parquet.write_table(pa.table(columns), path, row_group_size=ROWS_PER_GROUP)
+
+
+def _as_array(cells: Any) -> np.ndarray:
+    """Return cells as an array: identifiers as objects, unless they are numbers without gaps."""
+    if isinstance(cells, pa.ChunkedArray):
+        is_number = types.is_integer(cells.type) or types.is_floating(cells.type)
+        if cells.null_count or not is_number:
+            return np.array(cells.to_pylist(), dtype=object)
+    return np.asarray(cells)
 
 
 def write_result(
@@ -280,18 +374,57 @@ def write_result(
         outputs.write(output, "-o", partial(write_columns, columns, suffix), f"{done}: {output}")
 
 
-def draw_displays(title: str, displays: Sequence[Any], path: Path) -> None:
-    """Draw Displays of `nearkin.plotting` side by side into a PNG file."""
+def draw_displays(title: str, displays: Sequence[Any], path: Path) -> list[str]:
+    """Draw Displays of `nearkin.plotting` side by side into a PNG file.
+
+    Letters that the font lacks, such as Chinese ones, are drawn in other installed fonts. Return a
+    remark on those that no font has.
+    """
+    missing = _draw(title, displays, path, [])
+    if missing:
+        missing = _draw(title, displays, path, _fonts_with(missing))
+    letters = quoted(sorted(missing), 3)
+    return [f"no installed font has {letters}: drawn as squares"] if missing else []
+
+
+def _draw(title: str, displays: Sequence[Any], path: Path, fonts: list[str]) -> set[str]:
+    """Draw with some more fonts; return the letters that were missing, as Matplotlib warns."""
+    from matplotlib import rc_context, rcParams
     from matplotlib.figure import Figure
 
     wide = isinstance(displays[0], ColumnsDisplay)
     size = (12, 6) if wide else (4 + 5 * len(displays), 6)
-    figure = Figure(figsize=size, layout="constrained")
-    figure.suptitle(f"nearkin {title}", parse_math=False)
-    axes = figure.subplots(1, len(displays), squeeze=False)[0]
-    for display, ax in zip(displays, axes, strict=True):
-        display.plot(ax=ax)
-    figure.savefig(path, dpi=110, format="png")
+    with (
+        rc_context({"font.family": [*rcParams["font.family"], *fonts]}),
+        warnings.catch_warnings(record=True) as found,
+    ):
+        warnings.filterwarnings("always", MISSING_GLYPH)
+        figure = Figure(figsize=size, layout="constrained")
+        figure.suptitle(f"nearkin {printable(title)}", parse_math=False)
+        axes = figure.subplots(1, len(displays), squeeze=False)[0]
+        for display, ax in zip(displays, axes, strict=True):
+            display.plot(ax=ax)
+        figure.savefig(path, dpi=110, format="png")
+    numbers = [re.match(MISSING_GLYPH, str(warning.message)) for warning in found]
+    return {chr(int(number[1])) for number in numbers if number}
+
+
+def _fonts_with(letters: set[str]) -> list[str]:
+    """Return installed fonts that together have as many of the letters as possible."""
+    from matplotlib.font_manager import fontManager
+    from matplotlib.ft2font import FT2Font
+
+    fonts, left = list[str](), {*map(ord, letters)}
+    for font in fontManager.ttflist:
+        if not left or font.name.startswith("Last Resort"):  # which draws squares
+            continue
+        with suppress(OSError, RuntimeError):  # a removed file, or one of bitmaps
+            file = FT2Font(font.fname)
+            file.set_size(12, 72)
+            if has := left & file.get_charmap().keys():
+                fonts.append(font.name)
+                left -= has
+    return fonts
 
 
 def beside(name: str, cells: Any, columns: dict[str, Any]) -> dict[str, Any]:
@@ -318,7 +451,9 @@ def for_csv(columns: dict[str, Any], *, rounded: bool, escape: bool) -> dict[str
 
     found: dict[str, Any] = {}
     for name, cells in columns.items():
-        if rounded and cells.dtype.kind == "f":
+        if isinstance(cells, pa.ChunkedArray):  # identifiers keep all digits
+            cells = np.array(cells.to_pylist(), dtype=object)
+        elif rounded and cells.dtype.kind == "f":
             cells = significant(cells)
         if escape and cells.dtype.kind in "OU":
             cells = np.array([escaped(cell) for cell in cells.tolist()], dtype=object)

@@ -83,6 +83,15 @@ class ParquetFile(Source):
         for _, part in groupby(names, lambda name: self._stored_at[name] // COLUMNS_PER_PASS):
             yield from self.rows(list(part), 0, self.n_rows)
 
+    def identifiers(self, name: str) -> Any:
+        """Return a column in the type of the file."""
+        if name not in self._columns:  # but a number of a vector
+            return pa.chunked_array([batch[name] for _, batch in self.batches([name])])
+        with self.readable():
+            column = self._file.read([name])[name]
+            column.validate(full=True)  # text may be invalid UTF-8
+        return column
+
     def rows(self, names: Names, start: int, stop: int) -> Iterator[tuple[int, Any]]:
         """Yield the rows from `start` to `stop` in batches of 2^18 cells, or of 1,024 rows if
         larger.

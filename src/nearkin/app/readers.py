@@ -244,12 +244,15 @@ class Columns(Cells):
     ----------
     labels : dict of str to ndarray
         Target and groups, in their own type; missing values are NaN among floats, else None.
+    ids : ChunkedArray or None
+        Identifiers, as the file has them.
     notes : list of str
         Remarks on how the file was read.
     """
 
     labels: dict[str, np.ndarray] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    ids: Any = None
 
 
 class Reader(ABC):
@@ -314,8 +317,9 @@ class Reader(ABC):
         labels: Names = (),
         as_text: Names = (),
         as_numbers: Names = (),
+        ids: str | None = None,
     ) -> Columns:
-        """Return some columns, by default all.
+        """Return some columns, by default all but `ids`.
 
         Parameters
         ----------
@@ -327,6 +331,8 @@ class Reader(ABC):
         as_numbers : collection of str
             Columns in which whole numbers that begin with 0 are numbers; elsewhere they are text,
             like ZIP codes.
+        ids : str, optional
+            The column of identifiers.
         """
 
 
@@ -358,15 +364,22 @@ class Source(Reader):
         these are complete, the others follow from the first row on.
         """
 
+    @abstractmethod
+    def identifiers(self, name: str) -> Any:
+        """Return a column as the file has it, a ChunkedArray: no digit is lost."""
+
     def read(
         self,
         needed: Names | None = None,
         labels: Names = (),
         as_text: Names = (),
         as_numbers: Names = (),
+        ids: str | None = None,
     ) -> Columns:
         """Return some columns."""
-        names = self.names if needed is None else needed
+        names = needed
+        if names is None:
+            names = [name for name in self.names if name != ids or name in labels]
         require_names(self.path, self.names, names)
         apart = {*labels, *as_text, *self.text}
         chunks: dict[str, list[Any]] = {name: [] for name in names if name in apart}
@@ -410,7 +423,7 @@ class Source(Reader):
         if met.keys() - {"empty"}:  # marks of missing cells are words if no number is among them
             mixed |= empty
         if mixed:  # only the file still has the text of the numbers
-            return self.read(needed, labels, [*as_text, *mixed], as_numbers)
+            return self.read(needed, labels, [*as_text, *mixed], as_numbers, ids)
         found = Columns(list(self.names), numbers, number_names, {}, self.place)
         for name in filter(chunks.__contains__, names):
             # equal cells are held once, in the order of appearance
@@ -425,6 +438,8 @@ class Source(Reader):
                 found.text[name] = Text(values.to_pylist(), codes.fill_null(-1).to_numpy())
         bad.refuse(self.path, self.place)
         found.notes += [*self.notes, *missing_note(met)]
+        if ids is not None:
+            found.ids = self.identifiers(ids)
         return found
 
     def _parsed(self, column: Any, is_number: bool, met: Counter[str]) -> Any:

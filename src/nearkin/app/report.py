@@ -38,6 +38,7 @@ from ..evaluation import (
 )
 from ..plotting import GREY
 from ..tables import Curve, Levels, with_seasons
+from .endings import printable
 from .tables import Table
 from .words import Summary, Wording, capital
 
@@ -49,11 +50,14 @@ NO_MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}
 
 
 def to_json(document: Any) -> str:
-    """Return a document as JSON, without markup characters and text that UTF-8 cannot encode."""
+    """Return a document as JSON, without markup characters and text that UTF-8 cannot encode.
+
+    Characters that are not seen are escaped.
+    """
     text = json.dumps(
         document, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).translate(NO_MARKUP)
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return printable(text.encode("utf-8", "replace").decode("utf-8"), json.dumps)
 
 
 def plain(value: Any) -> Any:
@@ -460,10 +464,13 @@ def write_report(path: Path, document: dict[str, Any]) -> None:
 
 
 def fill_page(path: Path, template: str, **pieces: str) -> None:
-    """Write a page as one file: a template of the folder `page`, the style, and HTML to insert."""
+    """Write a page as one file: a template of the folder `page`, the style, and HTML to insert.
+
+    Only printable text gets into it, as on a terminal.
+    """
     style = (PAGE / "page.css").read_text(encoding="utf-8")
     page = Template((PAGE / template).read_text(encoding="utf-8"))
-    path.write_text(page.substitute(pieces, style=style), encoding="utf-8", errors="replace")
+    path.write_text(printable(page.substitute(pieces, style=style)), encoding="utf-8")
 
 
 # Pictures in a page: SVG in a grey that suits both a light and a dark theme.

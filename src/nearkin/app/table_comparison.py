@@ -34,7 +34,7 @@ from ..plotting import EmbeddingDisplay, RankingDisplay
 from ..tables import indicated_features
 from . import console
 from .model import Model, learned_model, save_model
-from .output import Outputs, default_picture, draw_displays
+from .output import Outputs, draw_displays, picture_output
 from .readers import TableError, one_line
 from .report import comparison_document, write_json, write_report
 from .tables import Table, read_table, reading
@@ -79,6 +79,7 @@ def compare_table(options: argparse.Namespace) -> int:
     if n_rows > QUICK_ROWS and table.groups is None:
         quick = {"choice_rows": quick.get("choice_rows")}
     outputs = Outputs(quiet=options.quiet, stderr=False)
+    picture = picture_output(options, outputs)
     outputs.note(facts_of(table), *(f"  {note}" for note in table.notes))
     with _fits(table.name, options.quiet) as progress:
         check_spread(table.X, table.feature_names)
@@ -133,8 +134,9 @@ def compare_table(options: argparse.Namespace) -> int:
         model = learned_model(comparison, table)
         done = f"Model: {options.save}, {_of_model(model, comparison)}"
         outputs.write(options.save, "--save", partial(save_model, model), done)
-    picture = options.picture or default_picture(options)
-    outputs.write(picture, "--picture", partial(_draw, comparison, table), f"Picture: {picture}")
+    if picture:
+        draw = partial(_draw, comparison, table)
+        outputs.write(picture, "--picture", draw, f"Picture: {picture}")
     if options.report or options.json:
         with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
             curves = score_by_dimension(comparison, progress=progress)
@@ -201,8 +203,11 @@ def _of_model(model: Model, comparison: Comparison) -> str:
     return text + "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
 
 
-def _draw(comparison: Comparison, table: Table, path: Path) -> None:
-    """Draw the ranking, and a 2-D map of held-out rows by the method chosen in the first fold."""
+def _draw(comparison: Comparison, table: Table, path: Path) -> list[str]:
+    """Draw the ranking, and a 2-D map of held-out rows by the method chosen in the first fold.
+
+    Return remarks.
+    """
     answer = comparison[leader(comparison.ranking()).name]
     name = answer.params[0].get("method", answer.name)
     displays: list[Any] = [RankingDisplay(comparison)]
@@ -222,7 +227,7 @@ def _draw(comparison: Comparison, table: Table, path: Path) -> None:
                 full_dimension=seen.full_dimension,
             )
         )
-    draw_displays(f"compare {table.name}", displays, path)
+    return draw_displays(f"compare {table.name}", displays, path)
 
 
 def _score_named(option: str | None, task: str) -> str | None:

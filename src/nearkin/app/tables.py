@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -100,15 +100,30 @@ class BundledSet(NpzFile):
 def opened(
     source: str, progress: Progress = ignore, reading: Reading = AS_FOUND
 ) -> Iterator[Reader]:
-    """Yield a file of a known format; errors are reported in one line."""
+    """Yield a file of a known format; errors are reported in one line.
+
+    A file that is changed while it is read raises one: its rows would not belong together.
+    """
     place = "standard input" if source == STANDARD_INPUT else source
     try:
-        with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
-            path = _saved_input(Path(folder)) if source == STANDARD_INPUT else Path(source)
+        with ExitStack() as stack:
+            path = Path(source)
+            if source == STANDARD_INPUT:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="nearkin-"))
+                path = _saved_input(Path(folder))
+            before = _version(path)
+            changed = (
+                f"{place} changed while it was read: wait until it is complete, and run the "
+                "command again."
+            )
             try:
                 yield _format(path)(path, progress, reading)
             except TableError as error:
-                raise TableError(str(error).replace(str(path), place)) from error
+                is_same = _version(path) == before
+                text = str(error).replace(str(path), place) if is_same else changed
+                raise TableError(text) from error
+            if _version(path) != before:
+                raise TableError(changed)
     except MemoryError as error:
         raise TableError(
             f"{place} does not fit into memory: take fewer rows or columns."
@@ -116,6 +131,14 @@ def opened(
     except OSError as error:
         why = str(error.strerror or error).partition("\n")[0]
         raise TableError(f"{place} cannot be read: {why}.") from error
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is written or replaced; None for a bundled set."""
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+    return None
 
 
 def _saved_input(folder: Path) -> Path:
@@ -334,8 +357,8 @@ def read_rows(
     name: str | None = None,
     group: str = "",
     gaps: str = "filled by the median",
-) -> tuple[Any, list[str], dict[str, np.ndarray]]:
-    """Return rows for a model, X of shape (n, p), notes, and the cells of some columns unchanged.
+) -> tuple[Any, list[str], dict[str, Any]]:
+    """Return rows for a model, X of shape (n, p), notes, and the cells of some columns by name.
 
     Notes are about what was ignored or is unknown to the model.
 
@@ -346,7 +369,8 @@ def read_rows(
     encoder : TableEncoder
         Defines the columns that are needed, in any order.
     name, group : str
-        The columns whose cells are returned, `group` only if it exists.
+        The columns whose cells are returned: identifiers, as the file has them, and `group`, if it
+        exists.
     gaps : str
         What is done with missing cells.
     """
@@ -354,20 +378,23 @@ def read_rows(
     with opened(source, progress, as_learned) as file:
         kinds = {column.name: column.kind for column in encoder.columns_}
         require_length(file.path, file.names, given_names(encoder))
-        names = [] if name is None else [find_name(file.path, file.names, name, "--id")]
-        names += [group] if group in file.names and group not in names else []
+        ids = None if name is None else find_name(file.path, file.names, name, "--id")
+        names = [group] if group in file.names else []
         apart = [column for column in names if column not in kinds]
         # categories are text even if all of them are numbers
         text = [name for name, kind in kinds.items() if kind in ("category", "frequency")]
         numbers = [name for name, kind in kinds.items() if kind == "number"]
-        columns = file.read([*kinds, *apart], apart, [*text, *apart], numbers)
+        columns = file.read([*kinds, *apart], apart, [*text, *apart], numbers, ids)
         if not isinstance(file, Source):
             require_length(file.path, columns.names, given_names(encoder), is_array=True)
         labels = columns.labels
         if apart != names:  # a feature is read twice
             labels = file.read(names, names, names).labels
         X, notes = encode(encoder, file, columns, gaps)
-        ignored = [name for name in columns.names if name not in kinds and name not in names]
+        used = {*kinds, *names, ids}
+        ignored = [name for name in columns.names if name not in used]
+        if name is not None:
+            labels |= {name: columns.ids}
         return X, [*columns.notes, *note("ignored, not learned from", ignored), *notes], labels
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import issparse
 
-from .._messages import counted, listed, note, quoted, shown
-from .._validation import encode_partial_labels, is_missing
+from .._messages import counted, listed, note, quoted
+from .._validation import encode_partial_labels
 from .parquet_folder import INDICES, chosen, features_of, open_folder, values_of
 from .readers import (
     LIST_CELL,
@@ -26,6 +31,7 @@ from .readers import (
 from .tables import opened, table_name
 
 SAMPLE = 50_000  # rows of a folder to learn from
+WHOLE = re.compile(r"[+-]?(0|[1-9]\d*)(\.0*)?")  # numbers as text, but not codes such as 007
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,8 @@ class VectorTable:
         Of the file.
     notes : list of str
         Remarks, such as which columns were ignored.
-    labels, ids, groups : array of shape (n,) or None
+    labels, groups : array of shape (n,) or None
+    ids : ChunkedArray of n identifiers, as the file has them, or None
     """
 
     X: np.ndarray
@@ -49,7 +56,7 @@ class VectorTable:
     name: str
     notes: list[str]
     labels: np.ndarray | None = None
-    ids: np.ndarray | None = None
+    ids: Any = None
     groups: np.ndarray | None = None
 
     @property
@@ -61,7 +68,7 @@ class VectorTable:
     @property
     def row_names(self) -> list[str]:
         """Return the names of the rows: by the column --id, or their numbers."""
-        return _names(np.arange(len(self.X)) if self.ids is None else self.ids)
+        return same_names(range(len(self.X)) if self.ids is None else self.ids.to_pylist())[0]
 
     def named(self, names: list[str] | None, where: str) -> VectorTable:
         """Return these vectors with row names from a file, if --id does not name any."""
@@ -72,7 +79,7 @@ class VectorTable:
                 f"{where} names {len(names)} rows, but {self.name} has {len(self.X)}: give vectors "
                 "in the order of these names, or name the column of their names with --id."
             )
-        return replace(self, ids=np.array(names, dtype=object))
+        return replace(self, ids=pa.chunked_array([names], pa.large_string()))
 
     def directed(self) -> tuple[VectorTable, np.ndarray]:
         """Return the table without rows of zeros, which have no direction, and the rows it keeps.
@@ -90,15 +97,15 @@ class VectorTable:
             X=self.X[rows],
             notes=[*self.notes, f"{counted(n_zeros, 'row')} of zeros left out: no direction"],
             labels=None if self.labels is None else self.labels[rows],
-            ids=rows if self.ids is None else self.ids[rows],
+            ids=pa.chunked_array([rows]) if self.ids is None else self.ids.take(rows),
             groups=None if self.groups is None else self.groups[rows],
         )
         return kept, rows
 
     def require_names(self, column: str, path: str) -> None:
         """Raise an error if a row has no name."""
-        if self.ids is not None and (missing := is_missing(self.ids)).any():
-            row = int(missing.argmax())
+        if self.ids is not None and self.ids.null_count:
+            row = self.ids.to_pylist().index(None)
             raise TableError(
                 f"{path}: the column {column} has an empty cell (row {row}, the first is 0): fill "
                 "it, or drop the row."
@@ -117,28 +124,36 @@ class VectorTable:
                     "the column of row names with --id."
                 )
             return rows.astype(np.int64)
-        known = {name: row for row, name in enumerate(self.row_names)}
+        names, wanted = same_names(self.ids.to_pylist(), values.tolist())
+        known = {name: row for row, name in enumerate(names)}
         if len(known) < len(self.ids):
             raise TableError(
                 f"{self.name}: the column --id names {len(self.ids) - len(known)} rows like "
                 "others: give each row its own name."
             )
-        names = _names(values)
-        unknown = [name for name in names if name not in known]
+        unknown = [name for name in wanted if name not in known]
         if unknown:
             raise TableError(
                 f"{where} names {quoted(unknown, 3)}, which the column --id of {self.name} does "
                 "not contain."
             )
-        return np.array([known[name] for name in names])
+        return np.array([known[name] for name in wanted])
 
 
-def _names(cells: np.ndarray) -> list[str]:
-    """Return names as text, whole numbers without a decimal point."""
-    return [
-        str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
-        for cell in cells.tolist()
-    ]
+def same_names(*columns: Iterable[Any]) -> list[list[str]]:
+    """Return identifiers as text that is the same for equal values: 7, 7.0 and Decimal("7.00").
+
+    So is text, if all of it is whole numbers: a column with a gap is often written with 7.0 for 7.
+    """
+
+    def name(cell: Any) -> str:
+        is_whole = isinstance(cell, float | Decimal) and cell % 1 == 0
+        return str(int(cell)) if is_whole else str(cell).strip()
+
+    names = [list(map(name, column)) for column in columns]
+    if all(WHOLE.fullmatch(text) for text in chain(*names)):
+        names = [[text.partition(".")[0] for text in column] for column in names]
+    return names
 
 
 def read_vectors(
@@ -181,12 +196,12 @@ def read_vectors(
             if name
         }
         if ids:
-            apart["--id"] = _id_column(file, ids, beside)
+            ids = _id_column(file, ids, beside)
         needed = None
         if columns is not None and isinstance(file, Source):
             require_length(source, file.names, columns)
             needed = list(dict.fromkeys([*columns, *apart.values()]))
-        found = file.read(needed, list(apart.values()))
+        found = file.read(needed, list(apart.values()), ids=ids)
         if issparse(found.numbers):
             raise TableError(f"{source} holds a sparse matrix: give dense vectors.")
         if columns is None:
@@ -217,7 +232,7 @@ def read_vectors(
                 *note("ignored, not part of a vector", ignored),
             ],
             labels=cells.get("--label"),
-            ids=cells.get("--id"),
+            ids=found.ids,
             groups=cells.get("--groups"),
         )
 
@@ -241,13 +256,10 @@ def _vector_columns(source: str, names: Sequence[str], given: str | None) -> lis
     for name in names:
         if match := LIST_CELL.fullmatch(name):
             lists.setdefault(match[1], []).append(name)
-    if given in lists:
-        return lists[given]
+    if given is not None and not lists:
+        raise TableError(f"{source} has no column of lists: leave --vectors out.")
     if given is not None:
-        raise TableError(
-            f"{source} has no column of lists {shown(given)}: give --vectors one of these: "
-            f"{quoted(lists) or 'none'}."
-        )
+        return lists[find_name(Path(source), list(lists), given, "--vectors")]
     if len(lists) > 1:
         raise TableError(
             f"{source} has several columns of vectors, {listed(list(lists), 5)}: name one with "

@@ -61,12 +61,12 @@ NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
 DAYS, FREQUENCY = "days since 1970", "frequency"  # in names: "day (days since 1970)"
 # all of them: with marks given by the user, the usual marks of missing cells are not used
-BY_MISSING = "all other marks by --missing, in Python by missing_values"
-SENTINEL = f"may mark missing cells (name it and {BY_MISSING})"
+BY_MISSING = "list all marks in --missing, in Python in missing_values"
+SENTINEL = f"may mark missing cells (if so, {BY_MISSING})"
 MOSTLY_LIMITS = (
     "read as text because more than half of the filled cells are limits (write numbers alone)"
 )
-MARKS_KEPT = f"marks of missing cells, kept as words (to change it, name them and {BY_MISSING})"
+MARKS_KEPT = f"marks of missing cells, kept as words (if they mean gaps, {BY_MISSING})"
 LISTS = 1000  # values by which lists are recognized
 DAY_NUMBERS = "may be day numbers of a spreadsheet (write them as dates)"
 READ_AS = {
@@ -638,10 +638,10 @@ def _misfit(name: str, text: Text, decimal: str) -> tuple[list[tuple[str, str]],
         odd = np.flatnonzero(~fits).tolist()
         if what == "numbers":  # values with a limit would be read, but for the others
             odd = [at for at in odd if not is_number(values[at])] or odd
-        reason = f"read as text because of cells that are no {what} (mend them, or name these and "
+        reason = f"read as text because of cells that are no {what} (correct them, or {BY_MISSING})"
         named = f"{_forms([values[at] for at in odd], counts[odd])} in {name}"
         n_rows = counted(int(counts[odd].sum()), "row")
-        notes = [(f"{reason}{BY_MISSING})", f"{named} ({n_rows})")]
+        notes = [(reason, f"{named} ({n_rows})")]
     elif fits.all() and len(units) > 1:
         several = f"{' and '.join(map(shown, units.values()))} in {name}"
         notes = [("read as text because units differ", several)]

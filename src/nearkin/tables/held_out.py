@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import diags_array, issparse
+from scipy.sparse import csr_array, diags_array, issparse
 from scipy.stats import betabinom, chi2_contingency, fisher_exact, ks_2samp
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
