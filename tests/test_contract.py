@@ -295,6 +295,21 @@ def test_a_broken_promise_is_found(name):
     )
 
 
+@pytest.mark.parametrize("fitted", [np.float64, np.float32])
+@pytest.mark.parametrize("estimator", CHEAP, ids=repr)
+def test_new_rows_may_have_another_precision(estimator, fitted):
+    X, y = make_classification(45, 8, n_informative=5, n_classes=3, random_state=0)
+    y = y + 0.1 * X[:, 0] if is_regressor(estimator) or isinstance(estimator, MLKR) else y
+    model = clone(estimator).fit(X.astype(fitted), y)
+    new = np.stack([X, X[::-1]], axis=1) if isinstance(estimator, Matcher) else X
+    for name in ("transform", "predict", "predict_proba", "score_samples"):
+        if hasattr(model, name):
+            one, other = (getattr(model, name)(new.astype(t)) for t in (np.float64, np.float32))
+            assert np.shape(one) == np.shape(other)
+            if name != "predict" or is_regressor(model):
+                np.testing.assert_allclose(one, other, rtol=0, atol=1e-3 * np.abs(one).max())
+
+
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 @pytest.mark.parametrize("estimator", LINEAR, ids=repr)
 def test_far_from_the_origin(estimator, container):
