@@ -134,8 +134,8 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
     -----
     A rare class that overlaps a large one is lost in the picture: where most of the k nearest rows
     are of the large class, their mean lies within it, and where rows are far apart, the nearest one
-    alone decides. For 2 % of rows that differ from all others in a few directions, a linear map,
-    `NCA(2)`, ranks unseen rows much better. Compare both on held-out rows.
+    alone decides. If such rows differ from the others in a few directions, a linear map, `NCA(2)`,
+    ranks unseen rows much better. Compare both on held-out rows.
 
     Judge a picture by unseen rows. `transform` counts a training row among its own neighbours;
     `embedding_` does not, but the space was learned with the labels of these rows.
