@@ -643,3 +643,11 @@ def test_rows_that_change_after_the_fit_change_nothing(settings, kind):
     before = tdl.transform(new)
     (X if isinstance(X, np.ndarray) else X.data)[:] *= 3
     np.testing.assert_array_equal(tdl.transform(new), before)
+
+
+def test_a_kernel_of_single_precision_rows_is_of_double_precision():
+    X = np.linspace(0, 1, 40, dtype=np.float32)[:, None]
+    few = np.where(np.arange(40) % 4, -1, np.arange(40) // 20)
+    double, single = (TDL(3, reg=1.0, kernel="rbf").fit(rows, few) for rows in (X.astype(float), X))
+    np.testing.assert_allclose(single.penalty_size_, double.penalty_size_, rtol=1e-6)
+    np.testing.assert_allclose(single.eigenvalues_, double.eigenvalues_, rtol=1e-6)

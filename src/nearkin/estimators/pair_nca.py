@@ -23,6 +23,7 @@ from ..neighbors import Searcher, searcher
 from ..objectives.linear_map import chain_rule, embed
 from ..objectives.nca import pair_cost
 from ..objectives.stochastic import Candidates, Value, mass_among_candidates, weights_of
+from ..scatter import second_moment, total_scatter
 from ..spectral import ratio_trace
 from .descent_embedding import directions, n_directions
 from .descents import INIT_ROWS, TermEmbedding
@@ -286,8 +287,8 @@ class PairNCA(TermEmbedding):
         found = [directions("pca" if is_auto else name, X, m, rng)]
         if is_auto and not issparse(X):
             # the directions in which pairs differ least, relative to all rows
-            within = (weights * difference).T @ difference
-            found.append(ratio_trace(within, X.T @ X, m).vectors.T)
+            within = second_moment(difference, weights[:, 0])
+            found.append(ratio_trace(within, total_scatter(X), m).vectors.T)
         inits = []
         for B in found:
             if len(B) == m:
