@@ -295,6 +295,18 @@ def test_a_broken_promise_is_found(name):
     )
 
 
+@pytest.mark.parametrize(
+    "estimator", [model for model in LINEAR if not isinstance(model, (DNE, SDA))], ids=repr
+)
+def test_fewer_directions_than_requested_warn(estimator):
+    X, y = make_classification(20, 40, n_informative=5, random_state=0)
+    y = y + X[:, 0] if isinstance(estimator, MLKR) else y
+    model = clone(estimator).set_params(n_components=30)
+    with pytest.warns(UserWarning, match="n_components=30 were requested, but only"):
+        model.fit(X, y)
+    assert len(model.components_) == model.n_components_ < 30
+
+
 @pytest.mark.parametrize("fitted", [np.float64, np.float32])
 @pytest.mark.parametrize("estimator", CHEAP, ids=repr)
 def test_new_rows_may_have_another_precision(estimator, fitted):

@@ -28,6 +28,7 @@ from ..neighbors import EXACT, Searcher, nearest, nearest_same_class
 from ..objectives.linear_map import embed, group_penalty
 from ..objectives.stochastic import Candidates, Value, with_same_class
 from ..scatter import RowSpace, row_space, total_scatter
+from ..spectral import Status as SpectralStatus
 from ..spectral import generalized_eigh, range_basis, shrunk, unit_within_scatter
 from .base import LinearEmbedding
 
@@ -388,6 +389,7 @@ def penalty(B: np.ndarray, alpha: float, n: int, groups: np.ndarray | None = Non
 class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
     """A linear map that is found by descent. Abstract: a method defines `__init__` and `fit`."""
 
+    n_components: int | None
     max_iter: Any
     warm_start = False
     _init_may_be_minimum = False
@@ -395,14 +397,19 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
     def _set_map(self, found: DescentResult, rows: Scale, dtype: Any, task: Any) -> Self:
         """Set the map, and how it was found, as the last step of a fit.
 
-        Then raise the interrupt that ended the descent, or warn if the descent has not converged,
-        and end the task, if there is one. All other attributes must be set before.
+        Then raise the interrupt that ended the descent, or warn if there are fewer dimensions than
+        requested or the descent has not converged, and end the task, if there is one. All other
+        attributes must be set before.
         """
         self.components_ = rows.components(found.x, dtype)
         self.n_components_ = len(self.components_)
         self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
+        requested, kept = self.n_components, self.n_components_
+        if requested is not None and kept < requested:
+            text = SpectralStatus.RANK_DEFICIENT.value
+            warn_user(text.format(requested=requested, found=kept))
         if found.status is Status.MAX_ITER:
             max_iter = found.n_iter if self.max_iter == "auto" else self.max_iter
             warn_user(

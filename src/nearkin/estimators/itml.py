@@ -112,6 +112,8 @@ class ITML(DescentEmbedding):
     -----
     ConvergenceWarning
         If max_iter ended the descent before it converged.
+    UserWarning
+        If there are fewer directions than requested.
 
     See Also
     --------

@@ -119,6 +119,8 @@ class LMNN(DescentEmbedding):
     -----
     ConvergenceWarning
         If max_iter ended the (last) descent before it converged.
+    UserWarning
+        If there are fewer directions than requested.
 
     See Also
     --------

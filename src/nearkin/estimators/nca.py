@@ -179,6 +179,8 @@ class NCA(TermEmbedding):
     ConvergenceWarning
         If max_iter ended the descent before it converged, or the descent has not moved from its
         init.
+    UserWarning
+        If there are fewer directions than requested.
 
     See Also
     --------

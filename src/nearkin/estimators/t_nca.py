@@ -249,7 +249,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
             self.estimator_: Any = self.estimator
             if self.estimator is None:
                 self.estimator_ = NCA(
-                    min(SPACE, X.shape[1]),
+                    min(SPACE, X.shape[1], X.shape[0] - 1),
                     objective="log_likelihood",
                     target=self.target,
                     solver="lbfgs" if X.shape[0] <= ALL_PAIRS_ROWS else "sgd",
