@@ -453,7 +453,7 @@ def stratified_sample(codes: np.ndarray, n_rows: int, fewest: int, rng: Any) -> 
     A class gets `fewest` rows, but at most half of the sample is divided equally among classes.
     """
     sizes = np.bincount(codes)
-    fewest = min(fewest, n_rows // (2 * np.count_nonzero(sizes)))
+    fewest = min(fewest, n_rows // (2 * int(np.count_nonzero(sizes))))
     order = rng.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
     codes = codes[order]
