@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
-from .._blocks import densified, parallel_map, row_blocks
+from .._blocks import densified, parallel_map, row_blocks, squared_distances
 from .._callbacks import CallbackSupportMixin
 from .._messages import warn_user
 from .._validation import check_integer
@@ -99,7 +99,7 @@ def nearest_squares(X: Any, n_rows: int = PERPLEXITY_ROWS) -> np.ndarray:
 
     The shape is (at most `n_rows`, at most 100).
     """
-    sample = evenly_by(row_norms(X, squared=True), n_rows)
+    sample = evenly_by(squared_distances(X), n_rows)
     return np.sort(squares_to(X[sample], X, sample), axis=1)[:, :-1]
 
 
