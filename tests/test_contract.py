@@ -322,6 +322,22 @@ def test_new_rows_may_have_another_precision(estimator, fitted):
                 np.testing.assert_allclose(one, other, rtol=0, atol=1e-3 * np.abs(one).max())
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [model.set_params(n_components=None) for model in map(clone, LINEAR)]
+    + [NCA(structure="diagonal")],
+    ids=repr,
+)
+def test_a_constant_feature_changes_nothing(estimator):
+    X, y = make_classification(60, 8, n_informative=5, n_classes=3, random_state=0)
+    M, wider = (
+        clone(estimator).fit(rows, y).get_mahalanobis_matrix()
+        for rows in (X, np.insert(X, 8, 0.1, axis=1))
+    )
+    np.testing.assert_allclose(wider[:8, :8], M, rtol=0, atol=1e-8 * np.abs(M).max())
+    np.testing.assert_allclose(wider[8, :8], 0, atol=1e-8 * np.abs(M).max())
+
+
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 @pytest.mark.parametrize("estimator", LINEAR, ids=repr)
 def test_far_from_the_origin(estimator, container):

@@ -128,11 +128,12 @@ def evenly_by(norms: np.ndarray, n_rows: int) -> np.ndarray:
 def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
     """Return min(m, p) orthonormal directions as rows, for the init of a given name.
 
-    "auto" is PCA, or the identity if all dimensions are kept.
+    "auto" is PCA, or the identity if all dimensions are kept. The identity is 0 for constant
+    features, so that these have no effect on a descent.
     """
     m = min(m, X.shape[1])
     if name == "identity" or (name == "auto" and m == X.shape[1]):
-        return np.eye(m, X.shape[1])
+        return np.eye(m, X.shape[1]) * varying(X)
     if name == "random":
         return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
     solver = "covariance_eigh"
@@ -141,6 +142,14 @@ def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
     elif X.shape[1] > X.shape[0]:
         solver = "full"
     return principal_directions(X, m, svd_solver=solver, random_state=0)
+
+
+def varying(X: Any) -> np.ndarray:
+    """Return which features are not constant, shape (p,)."""
+    largest, smallest = X.max(axis=0), X.min(axis=0)
+    if issparse(X):
+        largest, smallest = largest.toarray().ravel(), smallest.toarray().ravel()
+    return largest > smallest
 
 
 def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:

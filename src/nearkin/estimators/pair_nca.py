@@ -293,7 +293,8 @@ class PairNCA(TermEmbedding):
         for B in found:
             if len(B) == m:
                 mean_square = np.sum(weights * np.square(difference @ B.T)) / np.sum(weights)
-                inits.append(rows.scaled(B, self.alpha, (2 * mean_square / m) ** 0.5))
+                r = np.count_nonzero(B.any(axis=1))  # without constant features
+                inits.append(rows.scaled(B, self.alpha, (2 * mean_square / r) ** 0.5))
         return inits[0] if len(inits) == 1 else min(inits, key=lambda B: self._evaluate(term, B, n))
 
 
