@@ -604,7 +604,7 @@ def test_bad_parameters_are_named(parameters, error, message):
 @pytest.mark.filterwarnings("ignore:max_iter=3:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:No map was found:UserWarning")
 def test_a_constant_feature_does_not_change_the_penalty_of_triplets():
-    X, y = make_classification(60, 8, n_informative=5, n_classes=3, random_state=0)
+    X, _ = make_classification(60, 8, n_informative=5, n_classes=3, random_state=0)
     triplets = np.random.default_rng(0).permuted(np.tile(np.arange(60), (200, 1)), axis=1)[:, :3]
     M, wider = (
         LMNN(max_iter=3).fit_triplets(triplets, X=rows).get_mahalanobis_matrix()

@@ -295,8 +295,9 @@ class LMNN(DescentEmbedding):
         are merged and their weights added. This is the loss of `fit` for given targets and
         impostors, plus a penalty against overfitting when there are few comparisons. s^2 is the
         mean of ||x_a - x_b||^2 / p over the comparisons, with p the number of features that are not
-        constant (for p > n, the rank of the centred rows): the penalty adds a tenth of a spherical scatter to that of the near pairs. (A tenth
-        was chosen on inner folds of ten data sets.) For a square map the minimum is global.
+        constant (for p > n, the rank of the centred rows): the penalty adds a tenth of a spherical
+        scatter to that of the near pairs. (A tenth was chosen on inner folds of ten data sets.) For
+        a square map the minimum is global.
 
         A comparison of weight 2 counts as two equal ones; one of weight 0 is left out. Only the
         ratios of weights matter. n_neighbors and n_passes have no effect.
