@@ -277,7 +277,8 @@ class TDL(TransductiveEmbedding):
             Cross-validation cannot subset it. With the unnormalized Laplacian its weights may be
             negative. For any P that is positive semi-definite and whose rows sum to 0, -P makes P
             the penalty, such as LLE's (I - B)'(I - B), where B reconstructs rows from their
-            neighbours (section 2.2).
+            neighbours (section 2.2), or classical MDS's c H - K, where K = -H D H / 2 for squared
+            distances D, H = I - ee'/n, and c is the largest eigenvalue of K.
         cost : array or sparse matrix of shape (n, n), optional
             Symmetric C, the cost of every squared distance d_ij, used instead of that of the
             labels.
