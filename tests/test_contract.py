@@ -295,6 +295,49 @@ def test_a_broken_promise_is_found(name):
     )
 
 
+@pytest.mark.parametrize(
+    "estimator", [model for model in LINEAR if not isinstance(model, (DNE, SDA))], ids=repr
+)
+def test_fewer_directions_than_requested_warn(estimator):
+    X, y = make_classification(20, 40, n_informative=5, random_state=0)
+    y = y + X[:, 0] if isinstance(estimator, MLKR) else y
+    model = clone(estimator).set_params(n_components=30)
+    with pytest.warns(UserWarning, match="n_components=30 were requested, but only"):
+        model.fit(X, y)
+    assert len(model.components_) == model.n_components_ < 30
+
+
+@pytest.mark.parametrize("fitted", [np.float64, np.float32])
+@pytest.mark.parametrize("estimator", CHEAP, ids=repr)
+def test_new_rows_may_have_another_precision(estimator, fitted):
+    X, y = make_classification(45, 8, n_informative=5, n_classes=3, random_state=0)
+    y = y + 0.1 * X[:, 0] if is_regressor(estimator) or isinstance(estimator, MLKR) else y
+    model = clone(estimator).fit(X.astype(fitted), y)
+    new = np.stack([X, X[::-1]], axis=1) if isinstance(estimator, Matcher) else X
+    for name in ("transform", "predict", "predict_proba", "score_samples"):
+        if hasattr(model, name):
+            one, other = (getattr(model, name)(new.astype(t)) for t in (np.float64, np.float32))
+            assert np.shape(one) == np.shape(other)
+            if name != "predict" or is_regressor(model):
+                np.testing.assert_allclose(one, other, rtol=0, atol=1e-3 * np.abs(one).max())
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [model.set_params(n_components=None) for model in map(clone, LINEAR)]
+    + [NCA(structure="diagonal")],
+    ids=repr,
+)
+def test_a_constant_feature_changes_nothing(estimator):
+    X, y = make_classification(60, 8, n_informative=5, n_classes=3, random_state=0)
+    M, wider = (
+        clone(estimator).fit(rows, y).get_mahalanobis_matrix()
+        for rows in (X, np.insert(X, 8, 0.1, axis=1))
+    )
+    np.testing.assert_allclose(wider[:8, :8], M, rtol=0, atol=1e-8 * np.abs(M).max())
+    np.testing.assert_allclose(wider[8, :8], 0, atol=1e-8 * np.abs(M).max())
+
+
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 @pytest.mark.parametrize("estimator", LINEAR, ids=repr)
 def test_far_from_the_origin(estimator, container):

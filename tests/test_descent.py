@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import rosen, rosen_der
+from scipy.optimize import minimize, rosen, rosen_der
 
 from nearkin.descent import Status, adam, lbfgs, lbfgs_rounds
 
@@ -32,6 +32,18 @@ def test_rosenbrock():
 def test_the_start_may_be_the_end():
     result = lbfgs(bowl, np.full((2, 2), 2.0), max_iter=5, tol=1e-8)
     assert (result.n_iter, result.status, result.curve) == (0, Status.CONVERGED, [7.0])
+
+
+def test_a_status_that_scipy_may_add(monkeypatch):
+    def added(*args, **options):
+        found = minimize(*args, **options)
+        found.status = 7
+        return found
+
+    monkeypatch.setattr("nearkin.descent.minimize", added)
+    found = lbfgs(lambda x: (x @ x, 2 * x), np.ones(3), max_iter=50, tol=1e-9)
+    assert found.status is Status.STALLED
+    np.testing.assert_allclose(found.x, 0, atol=1e-6)
 
 
 def test_max_iter():

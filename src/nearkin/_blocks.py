@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.impute import SimpleImputer
+from sklearn.utils.extmath import row_norms
 from threadpoolctl import ThreadpoolController
 
 FEW_ENTRIES = 2**18  # with fewer, one thread is faster than two
@@ -226,6 +227,20 @@ def row_blocks(n_rows: int, entries_per_row: int, entries: int = 2**21) -> list[
     """Split `n_rows` rows into slices of about `entries` entries each."""
     step = max(1, entries // max(1, entries_per_row))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def squared_distances(X: Any, origin: np.ndarray | None = None) -> np.ndarray:
+    """Return the squared distances of sparse or dense rows from the origin, or from another point.
+
+    They are float64: of float32 rows far from 0, many would be equal by rounding.
+    """
+    if issparse(X):
+        X = X.astype(np.float64)
+        squares = row_norms(X, squared=True)
+        return squares if origin is None else squares - 2 * (X @ origin) + origin @ origin
+    origin = np.zeros(X.shape[1]) if origin is None else origin
+    apart = (X[rows] - origin for rows in row_blocks(*X.shape))
+    return np.concatenate([np.einsum("ij,ij->i", A, A) for A in apart])
 
 
 def row_lengths(U: np.ndarray) -> np.ndarray:

@@ -24,13 +24,17 @@ RECENT, PAST = 0.9, 0.999  # decay of Adam's running means, the usual values
 
 
 class Status(enum.IntEnum):
-    """How a descent ended; the first four values are those of SciPy's L-BFGS-B."""
+    """How a descent ended; the values but the last are those of SciPy's L-BFGS-B."""
 
     CONVERGED = 0  # the value has almost stopped changing, or the gradient is almost 0
     MAX_ITER = 1  # the maximum number of iterations was reached
     STALLED = 2  # no lower value was found within machine precision
     STOPPED = 99  # a callback requested it
     INTERRUPTED = 100  # a KeyboardInterrupt
+
+    @classmethod
+    def _missing_(cls, value: object) -> Status:
+        return cls.STALLED  # a status that SciPy adds; the lowest point found is kept
 
 
 class Momentum(NamedTuple):

@@ -67,6 +67,17 @@ def test_candidates_are_the_same_and_so_is_what_is_estimated_from_them():
     assert error <= 1e-5 * np.linalg.norm(gradient)
 
 
+@pytest.mark.filterwarnings("ignore:max_iter=2:sklearn.exceptions.ConvergenceWarning")
+def test_a_constant_feature_is_left_out_as_in_memory(no_cluster, data):
+    X, y = np.insert(data[0], 3, 0.1, axis=1), data[1]
+    local = NCA(max_iter=2).fit(X, y)
+    distributed = DaskNCA(max_iter=2).fit(*blocks(X, y, UNEVEN))
+    assert not distributed.components_[:, 3].any()
+    expected = local.get_mahalanobis_matrix()
+    found = distributed.components_.T @ distributed.components_
+    np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+
+
 def test_the_converged_map_is_the_same_in_float64(no_cluster, data):
     parameters = {"n_components": 2, "init": "pca", "tol": 1e-9, "max_iter": 1000}
     local = NCA(**parameters).fit(*data)

@@ -9,6 +9,7 @@ from sklearn.preprocessing import scale
 from nearkin import DMLMJ, DNE, LDE, LFDA, LPP, MFA
 from nearkin.estimators import base
 from nearkin.estimators.base import best_setting, inner_folds, sample_rows
+from nearkin.estimators.descent_embedding import unit_distance
 from nearkin.estimators.rows import Rows
 from nearkin.neighbors import EXACT
 
@@ -52,6 +53,16 @@ class TestFolds:
             } == expected
         expected = sample_rows(X, y, 60)
         np.testing.assert_array_equal(np.sort(order[sample_rows(X[order], y[order], 60)]), expected)
+
+    def test_single_precision_rows_far_from_the_origin(self):
+        rng = np.random.default_rng(0)
+        X, y = (rng.normal(size=(300, 5)) + 1e4).astype(np.float32), np.arange(300) % 3
+        order = rng.permutation(300)
+        expected = {frozenset(test) for _, test in inner_folds(X.astype(float), y)}
+        for rows in (np.arange(300), order):
+            folds = inner_folds(X[rows], y[rows])
+            assert {frozenset(rows[test]) for _, test in folds} == expected
+            assert unit_distance(X[rows], 50) == pytest.approx(unit_distance(X, 50), rel=1e-12)
 
     def test_a_sample_has_its_share_of_large_classes_and_ten_of_small_ones(self):
         y = np.repeat([0, 1, 2, 3], [5000, 3000, 15, 3])

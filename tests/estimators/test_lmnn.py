@@ -599,3 +599,15 @@ def test_bad_comparisons_are_named(method, comparisons, more, message):
 def test_bad_parameters_are_named(parameters, error, message):
     with pytest.raises(error, match=message):
         LMNN(**parameters).fit(*wine())
+
+
+@pytest.mark.filterwarnings("ignore:max_iter=3:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:No map was found:UserWarning")
+def test_a_constant_feature_does_not_change_the_penalty_of_triplets():
+    X, _ = make_classification(60, 8, n_informative=5, n_classes=3, random_state=0)
+    triplets = np.random.default_rng(0).permuted(np.tile(np.arange(60), (200, 1)), axis=1)[:, :3]
+    M, wider = (
+        LMNN(max_iter=3).fit_triplets(triplets, X=rows).get_mahalanobis_matrix()
+        for rows in (X, np.insert(X, 8, 0.1, axis=1))
+    )
+    np.testing.assert_allclose(wider[:8, :8], M, atol=1e-10 * np.abs(M).max())

@@ -13,6 +13,7 @@ from nearkin.estimators.pair_nca import PairTerm
 from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import pair_cost
 from nearkin.objectives.stochastic import Candidates
+from nearkin.spectral import ratio_trace
 from nearkin.testing import check_gradient
 
 
@@ -223,6 +224,26 @@ class TestManyRows:
         )
         assert sgd.objective_ == pytest.approx(exact.objective_, abs=0.1)
         assert sgd.objective_error_ == 0
+
+
+@pytest.mark.filterwarnings("ignore:max_iter=1:sklearn.exceptions.ConvergenceWarning")
+def test_collinear_columns_of_many_rows(monkeypatch):
+    """Above 2,000 rows the descent is in float32, but the rank of the rows is decided in float64."""
+    ranks = []
+
+    def noted(A, B, m):
+        ranks.append(ratio_trace(A, B, m).rank)
+        return ratio_trace(A, B, m)
+
+    monkeypatch.setattr("nearkin.estimators.pair_nca.ratio_trace", noted)
+    rng = np.random.default_rng(0)
+    groups = [np.eye(5)[rng.integers(5, size=2100)] for _ in range(4)]
+    X = np.hstack([*groups, rng.normal(size=(2100, 4))])
+    pairs = np.arange(1000).reshape(-1, 2)
+    X[pairs[:, 1], -1] = X[pairs[:, 0], -1]
+    model = PairNCA(1, max_iter=1).fit(X, pairs=pairs)
+    assert ranks == [20]
+    assert np.abs(model.components_[0]).argmax() == 23
 
 
 @pytest.mark.parametrize(

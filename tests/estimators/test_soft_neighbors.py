@@ -1,6 +1,7 @@
 """The stochastic rule: every training row votes."""
 
 import pickle
+import tracemalloc
 from importlib.util import find_spec
 
 import numpy as np
@@ -253,3 +254,25 @@ class TestLocalK:
     def test_one_row_has_no_other(self):
         with pytest.raises(ValueError, match=r"local_k\(\) needs at least two rows that vote"):
             SoftNeighborsRegressor().fit([[1.0]], [2.0]).local_k()
+
+
+def test_too_many_classes_are_refused(monkeypatch):
+    X, y = np.arange(400.0)[:, None], np.arange(400) // 2
+    model = SoftNeighborsClassifier().fit(X, y)
+    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 10**5)
+    with pytest.raises(MemoryError, match=r"vote of 400 rows for 200 classes .* merge classes"):
+        SoftNeighborsClassifier().fit(X, y)
+    with pytest.raises(MemoryError, match=r"400 rows, 200 numbers each, .* fewer rows at a time"):
+        model.predict(X)
+    assert (model.predict(X[:50]) == y[:50]).all()
+
+
+def test_classes_need_no_square_matrix(monkeypatch):
+    """With 3,000 classes, 3,000 x 3,000 numbers are 72 MB; the vote of 3,001 rows is as large."""
+    n = 3001
+    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 8 * n * 3000)
+    tracemalloc.start()
+    SoftNeighborsClassifier().fit(np.arange(float(n))[:, None], np.minimum(np.arange(n), 2999))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 8 * n * 3000

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.spatial import procrustes
 from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine, make_blobs
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances
@@ -16,6 +17,7 @@ from nearkin.estimators.t_nca import (
     placement,
     places_of_classes,
     right_neighbors,
+    stratified_sample,
 )
 from nearkin.objectives.stochastic import SameClass
 
@@ -84,8 +86,10 @@ class TestPositions:
         slope = picture._loss(S, W, picture.positions_)[1]
         assert np.abs(slope).max() < 1e-4
 
-    def test_the_loss_is_that_of_the_embedding(self):
+    @pytest.mark.parametrize("alone", [[], [0, 70]])
+    def test_the_loss_is_that_of_the_embedding(self, alone):
         X, y = wine()
+        y[alone] = np.arange(len(alone)) + 3
         picture = TDistributedNCA().fit(X, y)
         Z, U = picture.embedding_, picture.positions_
         K = 1 / (1 + pairwise_distances(Z, squared=True, metric="euclidean"))
@@ -94,6 +98,7 @@ class TestPositions:
         D[(y[:, None] != y) | np.eye(len(y), dtype=bool)] = np.inf
         right = np.take_along_axis(K, np.argsort(D, axis=1)[:, :15], axis=1)
         log_q = np.log(right.sum(axis=1) / K.sum(axis=1))
+        log_q[alone] = 0
         assert picture.objective_ == pytest.approx(log_q.mean())
         loss = 0.3 * np.mean(np.sum((U - Z) ** 2, axis=1)) - log_q.mean()
         assert picture.loss_curve_[-1] == pytest.approx(loss)
@@ -106,6 +111,19 @@ class TestPositions:
         for c in range(3):
             nearest = np.sort(pairwise_distances(picture.embedding_[y == c]), axis=1)[:, 1]
             assert np.median(nearest) > 0.1
+
+    def test_a_row_alone_in_its_class_does_not_depend_on_rounding(self):
+        X, y = wine()
+        y[70] = 3
+        Z = TDistributedNCA().fit(X, y).embedding_
+        single = TDistributedNCA().fit(X.astype(np.float32), y).embedding_
+        assert procrustes(Z, single)[2] < 1e-3
+
+    def test_a_target_far_from_all_others(self):
+        X, y = load_diabetes(return_X_y=True)
+        y[3] = 1e6
+        picture = TDistributedNCA(target="continuous", max_iter=5).fit(X[:100], y[:100])
+        assert np.isfinite(picture.positions_).all()
 
     def test_a_large_penalty_smooths(self):
         rng = np.random.default_rng(0)
@@ -241,6 +259,34 @@ class TestManyRows:
         np.testing.assert_array_equal(picture.landmarks_, picture.space(X[:400])[rows])
         assert len(np.unique(rows)) == len(picture.embedding_) == 100
         assert accuracy(picture, X, y, 400) > 0.9
+
+    @pytest.mark.parametrize("solver", ["lbfgs", "minibatches"])
+    def test_landmarks_of_a_rare_class(self, solver, monkeypatch):
+        if solver == "minibatches":
+            monkeypatch.setattr(t_nca, "EXACT_ROWS", 40)
+            monkeypatch.setattr(t_nca, "ANCHORS", 20)
+        X, y = blobs(500, n_classes=1)
+        y[[10, 200, 400]] = 1
+        for seed in range(3):
+            picture = TDistributedNCA(
+                estimator="passthrough", n_landmarks=50, max_iter=2, random_state=seed
+            ).fit(X, y)
+            assert y[picture.landmark_indices_].sum() == 3
+
+    def test_landmarks_are_drawn_in_proportion(self):
+        codes = np.repeat([0, 2, 3], [3, 700, 297])  # class 1 is empty
+        rows = stratified_sample(codes, 100, 16, np.random.RandomState(0))
+        assert (np.diff(rows) > 0).all()
+        counts = np.bincount(codes[rows])
+        assert counts.sum() == 100
+        np.testing.assert_allclose(counts, [3, 0, 68, 29], atol=1)
+
+    def test_landmarks_of_one_class(self):
+        X, y = blobs(300, n_classes=1)
+        y[:2] = 1
+        picture = TDistributedNCA(n_landmarks=3, random_state=0, max_iter=3).fit(X, y)
+        assert y[picture.landmark_indices_].sum() == 0
+        assert np.isfinite(picture.transform(X)).all()
 
     def test_landmarks_may_lack_a_class(self):
         X, y = blobs(300)

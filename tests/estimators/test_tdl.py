@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 from scipy.linalg import pinv, subspace_angles
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import ArpackError
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_digits, make_blobs, make_swiss_roll
 from sklearn.decomposition import KernelPCA
 from sklearn.manifold import Isomap, LocallyLinearEmbedding
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
-from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsTransformer, NearestNeighbors
 
 from nearkin import TDL, LaplacianEigenmaps
-from nearkin.estimators.tdl import label_costs, solve
+from nearkin.estimators.tdl import label_costs, solve, total_cost
 from nearkin.estimators.transductive import GraphPenalty
 from nearkin.graphs import heat_kernel, laplacian, union
-from nearkin.neighbors import nearest
+from nearkin.neighbors import EXACT, nearest
 from nearkin.spectral import sparse_eigen
 
 
@@ -643,3 +644,33 @@ def test_rows_that_change_after_the_fit_change_nothing(settings, kind):
     before = tdl.transform(new)
     (X if isinstance(X, np.ndarray) else X.data)[:] *= 3
     np.testing.assert_array_equal(tdl.transform(new), before)
+
+
+def test_a_kernel_of_single_precision_rows_is_of_double_precision():
+    X = np.linspace(0, 1, 40, dtype=np.float32)[:, None]
+    few = np.where(np.arange(40) % 4, -1, np.arange(40) // 20)
+    double, single = (TDL(3, reg=1.0, kernel="rbf").fit(rows, few) for rows in (X.astype(float), X))
+    np.testing.assert_allclose(single.penalty_size_, double.penalty_size_, rtol=1e-6)
+    np.testing.assert_allclose(single.eigenvalues_, double.eigenvalues_, rtol=1e-6)
+
+
+def test_the_unit_of_a_cost_on_which_lanczos_gives_up(monkeypatch):
+    def failing(*args, **options):
+        raise ArpackError(-9999)
+
+    X, few = problem()
+    A = label_costs(X, few, 5)
+    size = np.abs(np.linalg.eigvalsh(total_cost(A).toarray())).max()
+    assert TDL()._unit(A, 2.0) == pytest.approx(size / 2)
+    monkeypatch.setattr("nearkin.spectral.criteria.eigsh", failing)
+    assert TDL()._unit(A, 2.0) == pytest.approx(size / 2)
+
+
+def test_the_choice_of_reg_uses_the_search(monkeypatch):
+    """No exact search among the labels, which would cost as many pairs as they have."""
+    monkeypatch.setattr(EXACT, "lists", lambda *args: pytest.fail("an exact search"))
+    monkeypatch.setattr(EXACT, "index", lambda *args: pytest.fail("an exact search"))
+    X, few = problem()
+    search = KNeighborsTransformer(mode="distance")
+    tdl = TDL(3, search=search, n_neighbors=5, n_cost_neighbors=5).fit(X, few)
+    assert len(tdl.reg_scores_) == 6

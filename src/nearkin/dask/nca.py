@@ -246,10 +246,19 @@ class ClusterTerm:
         table, p = self.rows.table, self.rows.shape[1]
         if name == "pca":
             return eigh(table.total_scatter(), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
-        if name != "lda":
+        if name == "random":
             return directions(name, table, m, rng)
+        if name != "lda":  # the identity, also for "auto" if all dimensions are kept
+            return np.eye(m, p) * varying_in(table)
         S_b, S_w = table.between_scatter(), table.within_scatter()
         return discriminant_directions(S_b, S_w, min(m, self.n_classes - 1))
+
+
+def varying_in(table: Table) -> np.ndarray:
+    """Return which features are not constant, shape (p,)."""
+    extremes = table.map(lambda block: np.stack([block.X.max(axis=0), -block.X.min(axis=0)]))
+    largest, smallest = np.max(table.work.results(extremes), axis=0)
+    return largest > -smallest
 
 
 def evenly_in(table: Table, n_rows: int) -> np.ndarray:

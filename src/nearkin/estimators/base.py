@@ -14,10 +14,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._array_api import foreign_namespace, moved
+from .._blocks import squared_distances
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._pairs import validate_pairs
 from .._validation import (
@@ -429,8 +430,7 @@ def _by_class(X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
     """
     codes, sizes = np.unique(y, return_inverse=True, return_counts=True)[1:]
     mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    # squared distances, up to a constant
-    distances = row_norms(X, squared=True) - 2 * (X @ mean.astype(X.dtype))
+    distances = squared_distances(X, mean)
     nearest = np.full(len(sizes), np.inf)
     np.minimum.at(nearest, codes, distances)
     return np.lexsort((distances, codes, nearest[codes])), codes, sizes

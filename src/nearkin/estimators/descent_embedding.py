@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
-from .._blocks import densified, parallel_map, row_blocks
+from .._blocks import densified, parallel_map, row_blocks, squared_distances
 from .._callbacks import CallbackSupportMixin
 from .._messages import warn_user
 from .._validation import check_integer
@@ -28,6 +28,7 @@ from ..neighbors import EXACT, Searcher, nearest, nearest_same_class
 from ..objectives.linear_map import embed, group_penalty
 from ..objectives.stochastic import Candidates, Value, with_same_class
 from ..scatter import RowSpace, row_space, total_scatter
+from ..spectral import Status as SpectralStatus
 from ..spectral import generalized_eigh, range_basis, shrunk, unit_within_scatter
 from .base import LinearEmbedding
 
@@ -98,7 +99,7 @@ def nearest_squares(X: Any, n_rows: int = PERPLEXITY_ROWS) -> np.ndarray:
 
     The shape is (at most `n_rows`, at most 100).
     """
-    sample = evenly_by(row_norms(X, squared=True), n_rows)
+    sample = evenly_by(squared_distances(X), n_rows)
     return np.sort(squares_to(X[sample], X, sample), axis=1)[:, :-1]
 
 
@@ -127,11 +128,12 @@ def evenly_by(norms: np.ndarray, n_rows: int) -> np.ndarray:
 def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
     """Return min(m, p) orthonormal directions as rows, for the init of a given name.
 
-    "auto" is PCA, or the identity if all dimensions are kept.
+    "auto" is PCA, or the identity if all dimensions are kept. The identity is 0 for constant
+    features, so that these have no effect on a descent.
     """
     m = min(m, X.shape[1])
     if name == "identity" or (name == "auto" and m == X.shape[1]):
-        return np.eye(m, X.shape[1])
+        return np.eye(m, X.shape[1]) * varying(X)
     if name == "random":
         return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
     solver = "covariance_eigh"
@@ -140,6 +142,14 @@ def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
     elif X.shape[1] > X.shape[0]:
         solver = "full"
     return principal_directions(X, m, svd_solver=solver, random_state=0)
+
+
+def varying(X: Any) -> np.ndarray:
+    """Return which features are not constant, shape (p,)."""
+    largest, smallest = X.max(axis=0), X.min(axis=0)
+    if issparse(X):
+        largest, smallest = largest.toarray().ravel(), smallest.toarray().ravel()
+    return largest > smallest
 
 
 def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:
@@ -388,6 +398,7 @@ def penalty(B: np.ndarray, alpha: float, n: int, groups: np.ndarray | None = Non
 class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
     """A linear map that is found by descent. Abstract: a method defines `__init__` and `fit`."""
 
+    n_components: int | None
     max_iter: Any
     warm_start = False
     _init_may_be_minimum = False
@@ -395,14 +406,19 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
     def _set_map(self, found: DescentResult, rows: Scale, dtype: Any, task: Any) -> Self:
         """Set the map, and how it was found, as the last step of a fit.
 
-        Then raise the interrupt that ended the descent, or warn if the descent has not converged,
-        and end the task, if there is one. All other attributes must be set before.
+        Then raise the interrupt that ended the descent, or warn if there are fewer dimensions than
+        requested or the descent has not converged, and end the task, if there is one. All other
+        attributes must be set before.
         """
         self.components_ = rows.components(found.x, dtype)
         self.n_components_ = len(self.components_)
         self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
+        requested, kept = self.n_components, self.n_components_
+        if requested is not None and kept < requested:
+            text = SpectralStatus.RANK_DEFICIENT.value
+            warn_user(text.format(requested=requested, found=kept))
         if found.status is Status.MAX_ITER:
             max_iter = found.n_iter if self.max_iter == "auto" else self.max_iter
             warn_user(

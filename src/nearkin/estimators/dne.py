@@ -89,6 +89,10 @@ class DNE(SpectralEmbedding):
 
     .. measured/benchmarks.md#whitening-before-nca-and-dne
 
+    No setting suits every table: with the defaults, nearest neighbours in the learned space may be
+    several points less accurate than on the standardized features. Compare both on held-out rows,
+    as `nearkin.evaluation.compare` does.
+
     With `sample_weight` s, scaled to mean 1, F_ij becomes s_i s_j F_ij.
 
     Cost: n^2 pairwise distances, then O(n k p + n p^2 + p^3); O(n k + p^2) memory. For p > n the

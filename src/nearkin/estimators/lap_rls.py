@@ -179,6 +179,9 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
     units are comparable. The intercept is not penalized, and L maps constants to 0, so results do
     not depend on the origin.
 
+    There is no `predict_proba`: least squares gives scores (`decision_function`), for which the
+    paper defines no probabilities. `TDLClassifier` has some.
+
     The defaults were chosen on nine data sets (six tables of KEEL, satimage, MNIST, UMIST; 2, 5 and
     10 % of the labels). On these, "rbf" was more accurate than the linear form on average, and less
     accurate only for images with many labels. On fourteen others, among them text, the linear form

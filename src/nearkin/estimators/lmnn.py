@@ -41,6 +41,7 @@ from .descent_embedding import (
     n_directions,
     target_neighbors,
     unit_distance,
+    varying,
 )
 
 SEARCH_ALWAYS_ROWS = 4000  # up to this many rows, searching impostors at every step is cheap
@@ -119,6 +120,8 @@ class LMNN(DescentEmbedding):
     -----
     ConvergenceWarning
         If max_iter ended the (last) descent before it converged.
+    UserWarning
+        If there are fewer directions than requested.
 
     See Also
     --------
@@ -291,9 +294,10 @@ class LMNN(DescentEmbedding):
         weight of the comparisons of a pair. The second is over the distinct comparisons; equal ones
         are merged and their weights added. This is the loss of `fit` for given targets and
         impostors, plus a penalty against overfitting when there are few comparisons. s^2 is the
-        mean of ||x_a - x_b||^2 / p over the comparisons (for p > n, p is the rank of the centred
-        rows): the penalty adds a tenth of a spherical scatter to that of the near pairs. (A tenth
-        was chosen on inner folds of ten data sets.) For a square map the minimum is global.
+        mean of ||x_a - x_b||^2 / p over the comparisons, with p the number of features that are not
+        constant (for p > n, the rank of the centred rows): the penalty adds a tenth of a spherical
+        scatter to that of the near pairs. (A tenth was chosen on inner folds of ten data sets.) For
+        a square map the minimum is global.
 
         A comparison of weight 2 counts as two equal ones; one of weight 0 is left out. Only the
         ratios of weights matter. n_neighbors and n_passes have no effect.
@@ -336,7 +340,7 @@ class LMNN(DescentEmbedding):
         comparisons = Comparisons.of(quadruplets, weights / weights.sum())
         near, far, w = comparisons.near, comparisons.far, comparisons.weights
         mean_square = float(w @ pair_squares(rows.X, comparisons.pairs)[near])
-        shrinkage = SPHERE * mean_square / rows.X.shape[1]
+        shrinkage = SPHERE * mean_square / np.count_nonzero(varying(rows.X))
 
         V = directions("auto", rows.X, m)
         d = pair_squares(rows.embedding(V), comparisons.pairs)

@@ -179,6 +179,8 @@ class NCA(TermEmbedding):
     ConvergenceWarning
         If max_iter ended the descent before it converged, or the descent has not moved from its
         init.
+    UserWarning
+        If there are fewer directions than requested.
 
     See Also
     --------
@@ -406,7 +408,8 @@ class NCA(TermEmbedding):
         p = init_rows.shape[1]
         m = min(m, p)
         if self.structure == "diagonal":
-            found = [np.abs(rng.standard_normal(p)) if name == "random" else np.ones(p)]
+            ones = init_term.directions("identity", p, rng).diagonal()
+            found = [np.abs(rng.standard_normal(p)) if name == "random" else ones]
         else:
             names = [name]
             if name == "auto" and m < p:

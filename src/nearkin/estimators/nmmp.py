@@ -112,6 +112,10 @@ class NMMP(SpectralEmbedding):
     The scale of the features affects the neighbours (and the trace ratio): standardize first unless
     the units are comparable.
 
+    No setting suits every table: with the defaults, nearest neighbours in the learned space may be
+    several points less accurate than on the standardized features. Compare both on held-out rows,
+    as `nearkin.evaluation.compare` does.
+
     With `sample_weight` s, a pair counts s_i s_j times; the default k_w is computed from the number
     of distinct rows.
 

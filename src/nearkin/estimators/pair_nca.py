@@ -23,6 +23,7 @@ from ..neighbors import Searcher, searcher
 from ..objectives.linear_map import chain_rule, embed
 from ..objectives.nca import pair_cost
 from ..objectives.stochastic import Candidates, Value, mass_among_candidates, weights_of
+from ..scatter import second_moment, total_scatter
 from ..spectral import ratio_trace
 from .descent_embedding import directions, n_directions
 from .descents import INIT_ROWS, TermEmbedding
@@ -286,13 +287,14 @@ class PairNCA(TermEmbedding):
         found = [directions("pca" if is_auto else name, X, m, rng)]
         if is_auto and not issparse(X):
             # the directions in which pairs differ least, relative to all rows
-            within = (weights * difference).T @ difference
-            found.append(ratio_trace(within, X.T @ X, m).vectors.T)
+            within = second_moment(difference, weights[:, 0])
+            found.append(ratio_trace(within, total_scatter(X), m).vectors.T)
         inits = []
         for B in found:
             if len(B) == m:
                 mean_square = np.sum(weights * np.square(difference @ B.T)) / np.sum(weights)
-                inits.append(rows.scaled(B, self.alpha, (2 * mean_square / m) ** 0.5))
+                r = np.count_nonzero(B.any(axis=1))  # without constant features
+                inits.append(rows.scaled(B, self.alpha, (2 * mean_square / r) ** 0.5))
         return inits[0] if len(inits) == 1 else min(inits, key=lambda B: self._evaluate(term, B, n))
 
 

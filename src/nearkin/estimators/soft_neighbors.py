@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import row_blocks
+from .._blocks import require_memory, row_blocks
 from .._validation import (
     as_rows,
     check_integer,
@@ -28,6 +29,18 @@ from .base import SparseRowsMixin
 from .descent_embedding import PERPLEXITY, perplexities, unit_distance
 
 VOTES = 100  # number of votes by default if the search is not exact
+
+
+def indicators(codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return the vote of every row, shape (n, n_classes): 1 for its class, else 0."""
+    require_memory(
+        8 * len(codes) * n_classes,
+        f"The vote of {len(codes):,} rows for {n_classes:,} classes",
+        "merge classes, or take sklearn.neighbors.KNeighborsClassifier",
+    )
+    votes = np.zeros((len(codes), n_classes))
+    votes[np.arange(len(codes)), codes] = 1
+    return votes
 
 
 class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
@@ -88,7 +101,13 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         """Return `sum_j p_j v_j` for every row of X."""
         check_is_fitted(self, "bandwidth_")
         X = validate_rows(self, X, reset=False)
-        votes = np.empty((X.shape[0], self._values.shape[1]))
+        shape = X.shape[0], self._values.shape[1]
+        require_memory(
+            8 * math.prod(shape),
+            f"The prediction of {shape[0]:,} rows, {shape[1]:,} numbers each,",
+            "predict fewer rows at a time",
+        )
+        votes = np.empty(shape)
         for rows in row_blocks(X.shape[0], self._n_votes):
             costs, voters = self._costs(self._in_bandwidths(X[rows]), self._n_votes)
             P = softmax(-costs, axis=1)  # for a row far from all, the nearest decides
@@ -242,8 +261,8 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
         X, y, weights, _ = weighted_rows(X, y, sample_weight)
         X, self.classes_, codes = validate_labelled_rows(self, X, y)
         rows_of_a_class = X.shape[0] / len(self.classes_)
-        indicators = np.eye(len(self.classes_))[codes]
-        self._keep(X, indicators, weights, min(PERPLEXITY, rows_of_a_class / 2))
+        votes = indicators(codes, len(self.classes_))
+        self._keep(X, votes, weights, min(PERPLEXITY, rows_of_a_class / 2))
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.manifold import TSNE
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,7 +23,7 @@ from .._blocks import parallel_map, row_blocks
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import check_choice, check_integer, check_number, validate_rows
 from ..descent import DescentResult, OnIteration, Status, adam, lbfgs
-from ..neighbors import nearest, nearest_same_class, squares_to_nearest
+from ..neighbors import EXACT, nearest, neighbor_lists, squares_to_nearest
 from ..objectives.stochastic import PairWeights, SameClass, Value
 from ..objectives.t_nca import log_mass, log_similarity
 from .base import Embedding
@@ -63,8 +64,9 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         q_i = sum_(j in N_i) k_ij / sum_(j != i) k_ij        k_ij = 1 / (1 + ||z_i - z_j||^2)
 
     N_i are the k nearest rows of the same class in the space, not the whole class, so that classes
-    do not shrink to points. A row is attracted by these neighbours and repelled by all others. If
-    its neighbours are of several classes, it lies between these classes. With meaningless labels,
+    do not shrink to points. A row is attracted by these neighbours and repelled by all others. The
+    sum over i leaves out rows alone in their class, which have no such neighbours. If a row's
+    neighbours are of several classes, it lies between these classes. With meaningless labels,
     unseen rows of all classes are mixed in the picture.
 
     Parameters
@@ -82,8 +84,10 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
     n_neighbors : int, default=15
         k, for the placement and for N_i. A larger k gives a smoother picture.
     n_landmarks : "auto" or int, default="auto"
-        Number of randomly drawn training rows that have positions and serve as neighbours. "auto"
-        takes all rows, up to 50,000. The space is learned from all rows.
+        Number of training rows that have positions and serve as neighbours. "auto" takes all rows,
+        up to 50,000. They are drawn at random, from each class in proportion to its size, but k + 1
+        rows of every class as far as half of the landmarks allow. The space is learned from all
+        rows.
     alpha : float, default=0.3
         Weight of the penalty.
     max_iter : "auto" or int, default="auto"
@@ -112,7 +116,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
     bandwidth_ : float
         b, for which the mean perplexity of exp(-||h_i - h_j||^2 / b^2) is 10.
     objective_ : float
-        The mean log q_i; with stochastic gradient, a mean of the last estimates.
+        1/n sum_i log q_i; with stochastic gradient, a mean of the last estimates.
     target_bandwidth_ : float
         See `NCA`; for target="continuous".
     n_components_, n_iter_, n_features_in_, feature_names_in_
@@ -128,6 +132,11 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
 
     Notes
     -----
+    A rare class that overlaps a large one is lost in the picture: where most of the k nearest rows
+    are of the large class, their mean lies within it, and where rows are far apart, the nearest one
+    alone decides. If such rows differ from the others in a few directions, a linear map, `NCA(2)`,
+    ranks unseen rows much better. Compare both on held-out rows.
+
     Judge a picture by unseen rows. `transform` counts a training row among its own neighbours;
     `embedding_` does not, but the space was learned with the labels of these rows.
 
@@ -208,14 +217,15 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         task = FitTask(self, X, y, self._check_parameters())
         rng = check_random_state(self.random_state)
         H, pair_weights = self._learn_space(X, y, rng)
-        rows = np.arange(len(H))
+        rows, k = np.arange(len(H)), self.n_neighbors
         most = MOST_LANDMARKS if isinstance(self.n_landmarks, str) else self.n_landmarks
         if most < len(rows):
-            rows = np.sort(rng.choice(len(rows), most, replace=False))
+            codes = np.zeros(len(H), int) if pair_weights.codes is None else pair_weights.codes
+            rows = stratified_sample(codes, most, k + 1, rng)
             H, pair_weights = H[rows], pair_weights.subset(rows)
         self.landmarks_, self.landmark_indices_ = H, rows
         self.bandwidth_ = unit_distance(H, mean_perplexity=PERPLEXITY)
-        k = min(self.n_neighbors, len(H) - 1)
+        k = min(k, len(H) - 1)
         S = placement(H, H, self.bandwidth_, k, own=True)
         W = right_neighbors(H, pair_weights, k)
         U = initial_positions(H, pair_weights.codes, self.n_components)
@@ -239,7 +249,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
             self.estimator_: Any = self.estimator
             if self.estimator is None:
                 self.estimator_ = NCA(
-                    min(SPACE, X.shape[1]),
+                    min(SPACE, X.shape[1], X.shape[0] - 1),
                     objective="log_likelihood",
                     target=self.target,
                     solver="lbfgs" if X.shape[0] <= ALL_PAIRS_ROWS else "sgd",
@@ -266,8 +276,10 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         Z = S @ U
         rows = about_mean(Z)
         similarity, *pulls = log_similarity(rows, rows, W)
-        mass, *pushes = log_mass(rows, rows, own=True)
-        slope = (sum(pushes) - sum(pulls)) / len(Z)
+        anchors = np.flatnonzero(np.diff(W.indptr))
+        mass, push, slope = log_mass(rows[anchors], rows, anchors)
+        slope[anchors] += push
+        slope = (slope - sum(pulls)) / len(Z)
         cost, from_cost = self._penalty(S, np.arange(len(U)), U, Z)
         return (mass - similarity) / len(Z) + cost, S.T @ slope + from_cost
 
@@ -279,7 +291,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         A step uses some anchors, all their target neighbours, and some other landmarks that
         represent all of them.
         """
-        n = len(init)
+        n, has_target = len(init), np.diff(W.indptr) > 0
         n_drawn = min(n, max(EXACT_ROWS, int((250 * n) ** 0.5)))
         n_iter = int(STEPS / ROUND * max(1.0, n / 10_000) ** 0.25)
         if not isinstance(self.max_iter, str):
@@ -289,18 +301,20 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         def estimate(U: np.ndarray, t: int) -> Value:
             drawn = rng.choice(n, n_drawn, replace=False)
             anchors, others = drawn[:ANCHORS], drawn[ANCHORS:]
+            anchors = anchors[has_target[anchors]]
             near, places = np.unique(W[anchors].indices, return_inverse=True)
             rows = np.concatenate([anchors, near, others])
             S_rows = S[rows]
             Z = S_rows @ U
             ends = np.cumsum([len(anchors), len(near)])
             z, z_near, z_others = np.split(about_mean(Z), ends)
-            right = csr_array((W[anchors].data, places, W[anchors].indptr))
+            shape = len(anchors), len(near)
+            right = csr_array((W[anchors].data, places, W[anchors].indptr), shape=shape)
             similarity, pull, pull_near = log_similarity(z, z_near, right)
             mass, push, push_others = log_mass(z, z_others)
-            slope = np.concatenate([push - pull, -pull_near, push_others]) / len(anchors)
+            slope = np.concatenate([push - pull, -pull_near, push_others]) / ANCHORS
             cost, from_cost = self._penalty(S_rows, rows, U, Z)
-            return (mass - similarity) / len(anchors) + cost, S_rows.T @ slope + from_cost
+            return (mass - similarity) / ANCHORS + cost, S_rows.T @ slope + from_cost
 
         return adam(
             estimate,
@@ -419,16 +433,33 @@ def placement(
 def right_neighbors(H: np.ndarray, pair_weights: PairWeights, k: int) -> csr_array:
     """Return W (n, n): 1 for the k nearest rows of the same class.
 
-    For real-valued targets, it is w_ij for the 3 k nearest rows.
+    For real-valued targets, it is w_ij for the 3 k nearest rows, if it is not 0.
     """
     if isinstance(pair_weights, SameClass):
-        W = nearest_same_class(H, pair_weights.codes, k)
+        # landmarks may be of one class, which `nearest_same_class` would refuse
+        W = neighbor_lists(H, pair_weights.codes, k, "same", EXACT)
         W.data = np.ones(len(W.data))
         return W
     W = nearest(H, min(3 * k, len(H) - 1))
     i = np.repeat(np.arange(len(H)), np.diff(W.indptr))
     W.data = np.exp(pair_weights.log_weights(i, W.indices, np.float64))
+    W.eliminate_zeros()
     return W
+
+
+def stratified_sample(codes: np.ndarray, n_rows: int, fewest: int, rng: Any) -> np.ndarray:
+    """Return n_rows row indices, ascending: some of every class, the others in proportion.
+
+    A class gets `fewest` rows, but at most half of the sample is divided equally among classes.
+    """
+    sizes = np.bincount(codes)
+    fewest = min(fewest, n_rows // (2 * int(np.count_nonzero(sizes))))
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    codes = codes[order]
+    place = np.arange(len(codes)) - (np.cumsum(sizes) - sizes)[codes]
+    share = np.where(place < fewest, 0.0, (place + rng.uniform(size=len(codes))) / sizes[codes])
+    return np.sort(order[np.argsort(share, kind="stable")[:n_rows]])
 
 
 def about_mean(Z: np.ndarray) -> np.ndarray:
@@ -439,12 +470,20 @@ def about_mean(Z: np.ndarray) -> np.ndarray:
 def initial_positions(H: np.ndarray, codes: np.ndarray | None, m: int) -> np.ndarray:
     """Return initial positions (n, m): every row next to the place of its class.
 
-    Within classes, rows are spread along the principal directions.
+    Within classes, rows are spread along the principal directions. A row alone in its class has no
+    place of its own: it joins the class of the nearest mean.
     """
-    # codes are renumbered, since the landmarks may lack some classes
-    codes = np.zeros(len(H), int) if codes is None else np.unique(codes, return_inverse=True)[1]
-    members = csr_array((np.ones(len(H)), (codes, np.arange(len(H)))))
-    means = (members @ H) / np.bincount(codes)[:, None]
+    codes = np.zeros(len(H), int) if codes is None else codes
+    shared = np.bincount(codes)[codes] > 1
+    shared |= not shared.any()
+    # renumbered, since the landmarks may lack some classes
+    places, counts = np.unique(codes[shared], return_inverse=True, return_counts=True)[1:]
+    members = csr_array((np.ones(len(places)), places, np.arange(len(places) + 1)))
+    means = (members.T @ H[shared]) / counts[:, None]
+    codes = np.empty(len(H), int)
+    codes[shared] = places
+    if not shared.all():
+        codes[~shared] = pairwise_distances_argmin(H[~shared], means)
     apart = H - means[codes]
     within = unit_spread(coordinates(apart, m))
     if len(means) == 1:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, eye_array, issparse
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics.pairwise import euclidean_distances
@@ -32,10 +32,10 @@ from .._validation import (
 from ..graphs import laplacian, mean_weights
 from ..neighbors import EXACT, Searcher, neighbor_lists, searcher
 from ..scatter import RANK_TOLERANCE
-from ..spectral import SpectralResult
+from ..spectral import SpectralResult, lanczos_largest
 from .base import SparseRowsMixin
 from .descent_embedding import PERPLEXITY, nearest_squares, perplexity_bandwidth
-from .soft_neighbors import SoftNeighborsClassifier
+from .soft_neighbors import SoftNeighborsClassifier, indicators
 from .transductive import (
     GraphExtension,
     GraphPenalty,
@@ -277,7 +277,8 @@ class TDL(TransductiveEmbedding):
             Cross-validation cannot subset it. With the unnormalized Laplacian its weights may be
             negative. For any P that is positive semi-definite and whose rows sum to 0, -P makes P
             the penalty, such as LLE's (I - B)'(I - B), where B reconstructs rows from their
-            neighbours (section 2.2).
+            neighbours (section 2.2), or classical MDS's c H - K, where K = -H D H / 2 for squared
+            distances D, H = I - ee'/n, and c is the largest eigenvalue of K.
         cost : array or sparse matrix of shape (n, n), optional
             Symmetric C, the cost of every squared distance d_ij, used instead of that of the
             labels.
@@ -317,7 +318,7 @@ class TDL(TransductiveEmbedding):
         if self.reg != "auto":
             reg = np.inf if self.reg == np.inf else check_positive(self.reg, "reg")
         elif cost is None:
-            reg, scores = self._choose_reg(penalty, X, codes, smoothest, s_P, task)
+            reg, scores = self._choose_reg(penalty, X, codes, smoothest, s_P, search, task)
         unit = self._unit(A, s_P)
         on_step = partial(task.iteration, partial(embedding, penalty))
         # step 3 of Algorithm 1
@@ -439,8 +440,8 @@ class TDL(TransductiveEmbedding):
             )
         if A.nnz == 0:
             return 1.0
-        start = np.random.default_rng(0).standard_normal(A.shape[0])
-        return abs(float(eigsh(total_cost(A), 1, v0=start, return_eigenvectors=False)[0])) / s_P
+        cost = aslinearoperator(total_cost(A))
+        return float(lanczos_largest(cost @ cost, 1)[0][0]) ** 0.5 / s_P
 
     def _choose_reg(
         self,
@@ -449,6 +450,7 @@ class TDL(TransductiveEmbedding):
         codes: np.ndarray,
         smoothest: SpectralResult,
         s_P: float,
+        search: Searcher,
         task: FitTask,
     ) -> tuple[float, dict[float, float]]:
         """Return a weight, and for every weight the share of hidden labels predicted correctly.
@@ -470,7 +472,7 @@ class TDL(TransductiveEmbedding):
             hidden = labelled[fold::FOLDS]
             few = codes.copy()
             few[hidden] = -1
-            A = label_costs(X, few, self.n_cost_neighbors)
+            A = label_costs(X, few, self.n_cost_neighbors, search)
             unit = self._unit(A, s_P)
             for reg in REGS:
                 solution = solve(penalty, A, reg * unit, smoothest, self.loss)
@@ -478,7 +480,8 @@ class TDL(TransductiveEmbedding):
                     raise KeyboardInterrupt
                 V = penalty.as_unlabelled(solution)
                 Z = profile_coordinates(V, solution.roughness, penalty.size)
-                predicted = voters(Z, few >= 0, codes).predict(Z[hidden])
+                vote = voters(Z, few >= 0, codes, search=self.search)
+                predicted = vote.predict(Z[hidden])
                 correct[reg][fold::FOLDS] = predicted == codes[hidden]
             task.iteration(embedding, penalty, solution)
         best = max(REGS, key=lambda reg: correct[reg].sum())
@@ -692,6 +695,7 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
         require_two_classes(self.classes_)
         labelled = codes >= 0
         n_classes = len(self.classes_)
+        self.label_distributions_ = indicators(codes, n_classes)
         if self.tdl is None:
             m = min(max(EIGENVECTORS, 2 * n_classes), X.shape[0] - 1)
             tdl = TDL(m, reg=np.inf, n_neighbors=5, bandwidth=np.inf, laplacian="normalized")
@@ -719,7 +723,6 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
         bandwidth = found[self.space_].bandwidth if found else "auto"
         Z = spaces[self.space_]
         self._voters = voters(Z, labelled, codes, bandwidth)
-        self.label_distributions_ = np.eye(n_classes)[codes]
         if not labelled.all():
             self.label_distributions_[~labelled] = self._voters.predict_proba(Z[~labelled])
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
@@ -759,13 +762,19 @@ def profile_coordinates(V: np.ndarray, rough: np.ndarray, size: float) -> np.nda
     return unit_rows(V / (rough + FLAT * size))
 
 
-def voters(Z: Any, rows: np.ndarray, codes: np.ndarray, bandwidth: float | str = "auto") -> Any:
+def voters(
+    Z: Any,
+    rows: np.ndarray,
+    codes: np.ndarray,
+    bandwidth: float | str = "auto",
+    search: Any = "exact",
+) -> Any:
     """Return a classifier in which the given rows vote with their labels.
 
     If these rows coincide, it predicts class frequencies.
     """
     spread, spread_of_all = (float((R.max(axis=0) - R.min(axis=0)).max()) for R in (Z[rows], Z))
-    vote = SoftNeighborsClassifier(bandwidth=bandwidth)
+    vote = SoftNeighborsClassifier(bandwidth=bandwidth, search=search)
     if spread <= 1e-10 * spread_of_all:
         vote = DummyClassifier(strategy="prior")
     return vote.fit(Z[rows], codes[rows])
@@ -804,7 +813,7 @@ def best_bandwidth(Z: Any, codes: np.ndarray) -> LeftOut:
     squares_of_some = nearest_squares(Z)
     perplexities = (min(PERPLEXITY, half_a_class), *PERPLEXITIES)
     bandwidths = [perplexity_bandwidth(squares_of_some, perplexity) for perplexity in perplexities]
-    Y = np.eye(len(counts))[codes]
+    Y = indicators(codes, len(counts))
     if not issparse(Z):  # far from 0, distances lose precision
         Z = Z - Z.mean(axis=0, dtype=np.float64)
     predicted = np.flatnonzero(counts[codes] > 1)

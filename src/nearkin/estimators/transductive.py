@@ -417,7 +417,11 @@ class KernelExtension:
 
 
 def evaluate(kernel: Kernel, X: Any, anchors: Any) -> np.ndarray:
-    """Return k(x, anchors) as a new float64 array of shape (n, number of anchors)."""
+    """Return k(x, anchors) as a new float64 array of shape (n, number of anchors).
+
+    It is computed in float64: the eigenvalues of a kernel in float32 are noise from 1e-7 on.
+    """
+    X, anchors = (rows.astype(np.float64, copy=False) for rows in (X, anchors))
     K = np.array(kernel(X, anchors), dtype=np.float64)
     shape = (X.shape[0], anchors.shape[0])
     if K.shape != shape:

@@ -184,7 +184,10 @@ def squares_to_nearest(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.n
     needed, so a single query is fast, too.
     """
     blocks = row_blocks(len(Z), 1, TILE)
-    tiles = ((np.arange(rows.start, rows.stop), Z[rows]) for rows in blocks)
-    near = nearest_candidates(queries, tiles, k)
+    dtype = np.result_type(queries, Z)
+    tiles = (
+        (np.arange(rows.start, rows.stop), Z[rows].astype(dtype, copy=False)) for rows in blocks
+    )
+    near = nearest_candidates(queries.astype(dtype, copy=False), tiles, k)
     apart = Z[near] - queries[:, None]
     return np.einsum("ijm,ijm->ij", apart, apart), near

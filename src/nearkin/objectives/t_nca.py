@@ -53,15 +53,16 @@ def log_similarity(Z: np.ndarray, Y: np.ndarray, W: csr_array) -> Gradients:
     return float(np.log(similarity[possible]).sum()), from_anchors, from_others
 
 
-def log_mass(Z: np.ndarray, Y: np.ndarray, *, own: bool = False) -> Gradients:
+def log_mass(Z: np.ndarray, Y: np.ndarray, own: np.ndarray | None = None) -> Gradients:
     """Return `sum_i log sum_j k_ij` over the rows z_i of Z and y_j of Y, and its gradients.
-
-    If these are the same rows, set `own`: a row is then not its own neighbour.
 
     Parameters
     ----------
     Z, Y : ndarray of shape (b, m) and (n, m)
         Preferably centred, since distances are computed from products.
+    own : ndarray of shape (b,), default=None
+        The index in Y of every row of Z, which is not its own neighbour. None if Y holds other
+        rows.
 
     Notes
     -----
@@ -78,9 +79,8 @@ def log_mass(Z: np.ndarray, Y: np.ndarray, *, own: bool = False) -> Gradients:
             K = squares[rows] + with_ones[rows] @ operand
             np.maximum(K, 1, out=K)
             np.reciprocal(K, out=K)
-            if own:
-                i = np.arange(rows.start, rows.stop)
-                K[i - rows.start, i] = 0
+            if own is not None:
+                K[np.arange(len(K)), own[rows]] = 0
             mass = K.sum(axis=1, keepdims=True)
             value += float(np.log(mass).sum(dtype=np.float64))
             K *= K
