@@ -21,7 +21,6 @@ from sklearn.base import (
     RegressorMixin,
     TransformerMixin,
 )
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.sparsefuncs import mean_variance_axis
@@ -50,6 +49,7 @@ from .._validation import (
 from ..descent import Status
 from ..estimators.base import MAX_ROWS, inner_folds, sample_rows
 from ..estimators.descent_embedding import FLOAT64_ROWS
+from ..neighbors import exact_index
 from ..objectives.kernel_regression import Loss, log_loss, squared_error
 from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, is_table
 from .columns import Feature
@@ -665,9 +665,7 @@ class TablePredictor(
         """
         queries = self.transform(X)
         k = check_integer(n_neighbors, "n_neighbors", 1, len(self._Z))
-        distances, found = (
-            NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self._Z).kneighbors(queries)
-        )
+        distances, found = exact_index(self._Z, k)(queries, k)
         return (distances, self._rows[found]) if return_distance else self._rows[found]
 
 
