@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
-from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
     check_array,
     check_consistent_length,
     column_or_1d,
@@ -257,6 +254,26 @@ def _first_word(cells: np.ndarray) -> str | None:
     return None
 
 
+def shape_of(values: Any, name: str) -> tuple[int, ...]:
+    """Return the shape of an array, or of nested lists."""
+    try:
+        return np.shape(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be an array, got lists of several lengths: {name}[i] has to be as long "
+            "for every i."
+        ) from error
+
+
+def as_numbers(values: Any, name: str, **options: Any) -> np.ndarray:
+    """Return an array of numbers of any dimension, like scikit-learn's `check_array`."""
+    try:
+        return check_array(values, allow_nd=True, ensure_2d=False, input_name=name, **options)
+    except ValueError:
+        refuse_words(values, name)
+        raise
+
+
 def refuse_words(values: Any, name: str) -> None:
     """Raise a ValueError if values that must be numbers contain words."""
     word = _first_word(np.asarray(values))
@@ -323,11 +340,11 @@ def weighted_rows(
     weights all rows are kept, and the weights are None.
     """
     refuse_foreign(X)
+    n = number_of_rows(X)
     if sample_weight is None:
-        return X, y, None, np.arange(_num_samples(X))
+        return X, y, None, np.arange(n)
     check_consistent_length(X, y)
-    refuse_words(sample_weight, "sample_weight")
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = check_weights(sample_weight, n, "sample_weight")
     kept = np.flatnonzero(weights)
     if len(kept) < len(weights):
         X = rows_of(X, kept)
@@ -335,14 +352,39 @@ def weighted_rows(
     return X, y, weights[kept], kept
 
 
+def check_weights(weights: Any, n: int, name: str) -> np.ndarray:
+    """Return the weights of rows or pairs, (n,), as float64."""
+    shape = shape_of(weights, name)
+    must = f"{name} must be {n} numbers of at least 0, not all 0; got"
+    if shape != (n,):
+        raise ValueError(f"{must} shape {shape}.")
+    weights = as_numbers(weights, name, dtype=np.float64)
+    if weights.min() < 0 or not weights.any():
+        raise ValueError(f"{must} {weights.min():g} to {weights.max():g}.")
+    return weights
+
+
+def number_of_rows(X: Any) -> int:
+    """Return the number of rows of an array, list, data frame or sparse matrix."""
+    if isinstance(X, (list, tuple)):
+        return len(X)
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    if not X.shape:
+        raise TypeError(f"X must be an array of shape (n, p), got {shown(X)}.")
+    return X.shape[0]
+
+
 def rows_of(X: Any, numbers: np.ndarray) -> Any:
     """Return rows of an array, list, data frame or sparse matrix, or labels, by index."""
     if issparse(X):  # of any format; most cannot be indexed
         return csr_array(X)[numbers]
-    if hasattr(X, "_from_sequence"):  # a pandas array, such as frame["label"].values
-        return X[numbers]
+    if isinstance(X, (list, tuple)):
+        return [X[number] for number in numbers]
     is_frame = hasattr(X, "to_pandas") and hasattr(X, "columns")  # from polars or pyarrow
-    return _safe_indexing(X.to_pandas() if is_frame else X, numbers)
+    X = X.to_pandas() if is_frame else X
+    if hasattr(X, "iloc"):
+        return X.iloc[numbers]
+    return (X if hasattr(X, "shape") else np.asarray(X))[numbers]
 
 
 def relative_weights(weights: np.ndarray | None) -> np.ndarray | None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
 from .._messages import counted, listed, note, quoted, shown
@@ -329,8 +329,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         input_features : array of str, optional
             Must be the names of the columns in `fit`.
         """
-        check_is_fitted(self)
-        _check_feature_names_in(self, input_features)
+        # refuses names that are not those of fit
+        OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         return np.array(
             [*self._names, *indicator_names(self.columns_, self.indicated_.tolist())], dtype=object
         )
