@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import column_or_1d
 
 from ._validation import (
     CONSTANT,
-    as_numbers,
+    check_array,
     check_weights,
+    column_or_1d,
     number_of_rows,
     refuse_foreign,
     rows_of,
@@ -33,8 +33,14 @@ def validate_tuples(tuples: Any, name: str, width: int, p: int | None = None) ->
     refuse_foreign(tuples, name)
     shape = shape_of(tuples, name)
     if len(shape) > 1 and shape[0]:
-        finite_or_nan = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
-        tuples = as_numbers(tuples, name, **finite_or_nan)
+        tuples = check_array(
+            tuples,
+            dtype=(np.float64, np.float32),
+            allow_nd=True,
+            ensure_2d=False,
+            ensure_all_finite="allow-nan",
+            input_name=name,
+        )
         gaps = np.isnan(tuples).reshape(len(tuples), -1).any(axis=1)
         if gaps.any():
             raise ValueError(

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array
 
 from .._callbacks import FitTask, with_callbacks
 from .._pairs import check_pair_weights, check_pairs, validate_given_pairs
 from .._validation import (
+    check_array,
     check_choice,
     check_positive,
+    check_random_state,
     number_of_rows,
     relative_weights,
     validate_rows,

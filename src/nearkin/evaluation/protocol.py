@@ -16,11 +16,18 @@ from scipy.sparse import issparse
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._messages import counted
-from .._validation import as_rows, check_spread, encode_labels, is_missing, known_labels
+from .._validation import (
+    as_rows,
+    check_consistent_length,
+    check_random_state,
+    check_spread,
+    column_or_1d,
+    encode_labels,
+    is_missing,
+    known_labels,
+)
 from ..estimators import SharedRows
 from ..graphs import joined_groups
 from ..tables import Feature

@@ -14,8 +14,6 @@ from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors, sort_graph_by_row_values
-from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_array
 
 from .._blocks import (
     blas_in_one_thread,
@@ -26,7 +24,7 @@ from .._blocks import (
     row_blocks,
 )
 from .._messages import warn_user
-from .._validation import as_rows, encode_labels
+from .._validation import as_rows, check_array, check_consistent_length, encode_labels
 
 # which rows may be neighbours, and what they are called in messages
 RELATIONS = {"all": "all", "same": "same class", "other": "other classes"}

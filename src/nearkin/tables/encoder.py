@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
 from .._messages import counted, listed, note, quoted, shown
-from .._validation import check_choice, check_integer, weighted_rows
+from .._validation import check_bool, check_choice, check_integer, weighted_rows
 from .cells import REASONS, Cells, Text, read_cells
 from .columns import (
     Column,
@@ -235,6 +235,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_choice(self.missing, "missing", ("impute", "keep"))
         check_choice(self.decimal, "decimal", DECIMAL_MARKS)
         check_integer(self.max_categories, "max_categories", 1)
+        check_bool(self.drop_identifiers, "drop_identifiers")
         if self.missing_values is not None and not isinstance(
             self.missing_values, list | tuple | set | np.ndarray
         ):
