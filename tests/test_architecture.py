@@ -110,6 +110,20 @@ def test_decompositions_are_those_that_do_not_give_up():
     assert taken == [], "take it from nearkin.linalg"
 
 
+def test_import_needs_no_private_name_of_others():
+    """A release may rename it: where one is needed, it is imported in the function that needs it."""
+    private = re.compile(r"(^|\.)_(?!_)")
+    found = [
+        f"{path.name}: {node.module}.{alias.name}"
+        for path in files(PACKAGE)
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ImportFrom) and node.level == 0
+        for alias in node.names
+        if private.search(f"{node.module}.{alias.name}")
+    ]
+    assert found == []
+
+
 def test_no_import_circle(graph):
     assert circles(graph) == []
 

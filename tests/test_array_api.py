@@ -170,6 +170,19 @@ def test_without_dispatch_tensors_are_refused(estimator):
         fitted(estimator).transform(torch.asarray(X))
 
 
+@every_map
+def test_where_scikit_learn_renames_its_private_names(estimator, monkeypatch):
+    """NumPy's arrays do not need them; who passes others is told."""
+    model = fitted(estimator)
+    monkeypatch.setattr(_array_api, "get_config", lambda: {"array_api_dispatch": True})
+    monkeypatch.delattr("sklearn.utils._array_api.get_namespace_and_device")
+    for rows in (X, X.tolist(), csr_array(X)):
+        assert model.transform(rows).shape[0] == len(X)
+    foreign = type("Array", (), {"__dlpack__": None})()
+    with pytest.raises(ImportError, match=r"`array_api_dispatch` of scikit-learn .*: turn it off"):
+        model.transform(foreign)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(DISPATCHES, reason="runs the others, which run now")
 def test_all_of_these_with_dispatch():

@@ -9,8 +9,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import sklearn
 from sklearn import get_config
-from sklearn.utils._array_api import _is_numpy_namespace, get_namespace_and_device
 
 # For every estimator and attribute: the learned array, and its copies by namespace, device and
 # dtype. They are neither pickled nor cloned, and copies of an array are dropped after a new fit.
@@ -25,13 +25,26 @@ def foreign_namespace(X: Any) -> Any:
     It is None for NumPy, for objects that are not arrays (sparse matrices, data frames, lists), and
     without `array_api_dispatch`.
     """
-    if not get_config()["array_api_dispatch"]:
+    is_foreign = hasattr(X, "__dlpack__") and not isinstance(X, (np.ndarray, np.generic))
+    if not (is_foreign and get_config()["array_api_dispatch"]):
         return None
     try:
-        xp, is_array, _ = get_namespace_and_device(X)
-    except TypeError:  # a data frame
+        return _namespace_and_device(X)[0]
+    except TypeError:  # an array of pyarrow
         return None
-    return xp if is_array and not _is_numpy_namespace(xp) else None
+
+
+def _namespace_and_device(X: Any) -> tuple[Any, Any]:
+    """Return the array namespace in which scikit-learn would compute on X, and the device of X."""
+    try:  # a private name, which a release may change
+        from sklearn.utils._array_api import get_namespace_and_device
+    except ImportError as error:
+        raise ImportError(
+            f"nearkin does not know the `array_api_dispatch` of scikit-learn {sklearn.__version__}:"
+            " turn it off, and pass NumPy arrays."
+        ) from error
+    xp, _, device = get_namespace_and_device(X)
+    return xp, device
 
 
 def moved(estimator: Any, name: str, X: Any) -> Any:
@@ -45,7 +58,7 @@ def moved(estimator: Any, name: str, X: Any) -> Any:
     X : array that has a `foreign_namespace`
     """
     learned = getattr(estimator, name)
-    xp, _, device = get_namespace_and_device(X)
+    xp, device = _namespace_and_device(X)
     source, copies = _COPIES.setdefault(estimator, {}).get(name, (None, {}))
     if source is not learned:
         copies = {}

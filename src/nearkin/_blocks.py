@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from functools import cache, reduce
 from multiprocessing import resource_tracker
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,8 +43,13 @@ def parallel_map(
         threads = 1 if work < FEW_ENTRIES else n
         if threads == 1:
             return [function(item) for item in items]
-        with ThreadPoolExecutor(threads) as executor:
-            return list(executor.map(function, items))
+        with executor(threads) as workers:
+            return list(workers.map(function, items))
+
+
+def executor(n_threads: int) -> ThreadPoolExecutor:
+    """Return threads in which `parallel_map` uses no further threads."""
+    return ThreadPoolExecutor(n_threads, initializer=_threads.set, initargs=(1,))
 
 
 @contextmanager
@@ -58,8 +64,19 @@ def blas_in_one_thread() -> Iterator[int]:
         return
     before = _threads.set(n_threads())
     try:
-        with thread_pools().limit(limits=1, user_api="blas"):
+        with _blas_limit:
             yield _threads.get()
+    finally:
+        _threads.reset(before)
+
+
+@contextmanager
+def in_one_thread() -> Iterator[None]:
+    """Limit BLAS, OpenMP and `parallel_map` to one thread."""
+    before = _threads.set(1)
+    try:
+        with _blas_limit, thread_pools().limit(limits=1, user_api="openmp"):
+            yield
     finally:
         _threads.reset(before)
 
@@ -80,10 +97,50 @@ def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
 
 def n_threads() -> int:
     """Return the number of threads that BLAS may use here."""
-    known = _threads.get()
-    return known or max(
-        [1, *(library["num_threads"] for library in thread_pools().select(user_api="blas").info())]
-    )
+    return _threads.get() or _blas_limit.n_threads_outside()
+
+
+class _BlasLimit:
+    """Limits BLAS to one thread from the first entry to the last exit, in all Python threads.
+
+    The number of threads of BLAS belongs to the process. If every entry restored what it found, a
+    second one would find one thread, and restore it if it was the last to leave.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._entries = Lock(), 0
+
+    def n_threads_outside(self) -> int:
+        """Return the number of threads of BLAS before the first entry."""
+        with self._lock:
+            return self._n_threads if self._entries else self._count()
+
+    def _count(self) -> int:
+        blas = thread_pools().select(user_api="blas")
+        return max([1, *(library["num_threads"] for library in blas.info())])
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._entries:
+                self._n_threads = self._count()
+                self._limiter = thread_pools().limit(limits=1, user_api="blas")
+                self._disown()
+            self._entries += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._entries -= 1
+            if not self._entries:
+                self._limiter.restore_original_limits()
+                self._disown()
+
+    def _disown(self) -> None:
+        """Let any thread set the next limit; threadpoolctl 3.8 only lets that of the last one."""
+        for library in thread_pools().lib_controllers:
+            getattr(library, "clear_controlling_thread", lambda: None)()
+
+
+_blas_limit = _BlasLimit()
 
 
 @cache

@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import _num_samples, check_array, column_or_1d
 
-from ._validation import CONSTANT, refuse_foreign, refuse_words, rows_of, validate_for_fit
+from ._validation import (
+    CONSTANT,
+    check_array,
+    check_weights,
+    column_or_1d,
+    number_of_rows,
+    refuse_foreign,
+    rows_of,
+    shape_of,
+    validate_for_fit,
+)
 
 NO_PAIR_DIFFERS = (
     "No pair differs: the two rows of each are equal, so there is no direction to learn."
@@ -22,10 +31,16 @@ def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
 def validate_tuples(tuples: Any, name: str, width: int, p: int | None = None) -> np.ndarray:
     """Return pairs, triplets or quadruplets of rows as a float array of shape (n, width, p)."""
     refuse_foreign(tuples, name)
-    shape = _shape(tuples, name)
+    shape = shape_of(tuples, name)
     if len(shape) > 1 and shape[0]:
-        finite_or_nan = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
-        tuples = _numbers(tuples, name, **finite_or_nan)
+        tuples = check_array(
+            tuples,
+            dtype=(np.float64, np.float32),
+            allow_nd=True,
+            ensure_2d=False,
+            ensure_all_finite="allow-nan",
+            input_name=name,
+        )
         gaps = np.isnan(tuples).reshape(len(tuples), -1).any(axis=1)
         if gaps.any():
             raise ValueError(
@@ -43,26 +58,6 @@ def validate_tuples(tuples: Any, name: str, width: int, p: int | None = None) ->
             f"{rows} rows of each, e.g. {remedy}."
         )
     return tuples
-
-
-def _shape(values: Any, name: str) -> tuple[int, ...]:
-    """Return the shape of an array, or of nested lists."""
-    try:
-        return np.shape(values)
-    except ValueError as error:
-        raise ValueError(
-            f"{name} must be an array, got lists of several lengths: {name}[i] has to be as long "
-            "for every i."
-        ) from error
-
-
-def _numbers(values: Any, name: str, **options: Any) -> np.ndarray:
-    """Return an array of numbers of any dimension, like scikit-learn's `check_array`."""
-    try:
-        return check_array(values, allow_nd=True, ensure_2d=False, input_name=name, **options)
-    except ValueError:
-        refuse_words(values, name)
-        raise
 
 
 class GivenPairs(NamedTuple):
@@ -109,7 +104,7 @@ def validate_given_pairs(
         pairs = validate_pairs(pairs)
     else:
         refuse_foreign(X)
-        pairs = check_row_numbers(pairs, "pairs", 2, _num_samples(X))
+        pairs = check_row_numbers(pairs, "pairs", 2, number_of_rows(X))
     n_pairs = len(pairs)
     similar = np.ones(n_pairs, dtype=bool) if y is None else check_pair_labels(y, n_pairs)
     weights = check_pair_weights(weights, n_pairs)
@@ -138,7 +133,7 @@ def validate_comparisons(
         tuples = validate_tuples(tuples, name, width)
     else:
         refuse_foreign(X)
-        tuples = _row_numbers(tuples, name, width, _num_samples(X))
+        tuples = _row_numbers(tuples, name, width, number_of_rows(X))
         _refuse_idle(tuples, name)
     weights = check_pair_weights(weights, len(tuples))
     tuples, weights = tuples[weights > 0], weights[weights > 0]
@@ -175,7 +170,7 @@ def unstacked(X: Any, numbers: Any, y: Any, name: str, width: int) -> tuple[Any,
     If X is (n, width, p), it holds the rows of the pairs or triplets. Equal rows are then merged,
     and y may take the place of `numbers`. Any other X is returned unchanged.
     """
-    if len(_shape(X, "X")) != 3:
+    if len(shape_of(X, "X")) != 3:
         return X, numbers, y
     if numbers is not None and (y is not None or name == "triplets"):
         raise ValueError(
@@ -221,7 +216,7 @@ def check_row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray
 def _row_numbers(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
     """Return integers of shape (n_numbers, width), each from 0 to n - 1."""
     refuse_foreign(numbers, name)
-    shape = _shape(numbers, name)
+    shape = shape_of(numbers, name)
     numbers = np.asarray(numbers)
     if shape[1:] != (width,) or not len(numbers) or numbers.dtype.kind not in "iu":
         remedy = ""
@@ -262,13 +257,7 @@ def check_pair_weights(weights: Any, n_pairs: int, name: str = "weights") -> np.
     """Return the weights of pairs, (n_pairs,), scaled to maximum 1; None gives equal weights."""
     if weights is None:
         return np.ones(n_pairs)
-    shape = _shape(weights, name)
-    must = f"{name} must be {n_pairs} numbers of at least 0, not all 0; got"
-    if shape != (n_pairs,):
-        raise ValueError(f"{must} shape {shape}.")
-    weights = _numbers(weights, name, dtype=np.float64)
-    if weights.min() < 0 or not weights.any():
-        raise ValueError(f"{must} {weights.min():g} to {weights.max():g}.")
+    weights = check_weights(weights, n_pairs, name)
     return weights / weights.max()  # a sum of numbers near 1e308 would overflow
 
 

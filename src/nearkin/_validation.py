@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import sklearn.utils
 from scipy.sparse import csr_array, diags_array, issparse
-from sklearn.utils import _safe_indexing
+from sklearn.utils import validation
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
-    check_array,
-    check_consistent_length,
-    column_or_1d,
-    validate_data,
-)
 
 from ._array_api import foreign_namespace
-from ._messages import counted, listed, shown
+from ._messages import MAX_NAME, counted, listed, shortened, shown
 
+LABELS = "give one label per row, a whole number or text"
 WHOLE = re.compile(r"^([+-]?\d+)\.0*$")  # a whole number, written with decimals
 
 
@@ -59,7 +55,8 @@ def encode_partial_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     y = column_or_1d(y, warn=True)
     known = ~is_missing(y)
-    known[known] = y[known] != -1
+    with _explained("y", LABELS):
+        known[known] = y[known] != -1
     classes, positions = _distinct(y[known])
     codes = np.full(len(y), -1)
     codes[known] = positions
@@ -121,20 +118,28 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             raise ValueError(
                 "y mixes strings with other labels: give all labels one type, e.g. y.astype(str)."
             )
-        y = np.array(y.tolist())
-    # without warnings: infinite labels raise an error, and many small classes may be intended
-    with np.errstate(invalid="ignore"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The number of unique classes")
-        try:
-            check_classification_targets(y)
-        except ValueError as error:
-            if y.dtype.kind != "f" or not np.isfinite(y).all():
-                raise
+        with _explained("y", LABELS):
+            y = np.array(y.tolist())
+    beyond = y.dtype == object and all(isinstance(label, int) for label in y)
+    if beyond or (y.dtype.kind == "f" and np.isfinite(y).all() and (np.abs(y) >= 2**63).any()):
+        raise ValueError(
+            "y holds numbers that 64 bits cannot tell apart, of 2^63 or more: give labels as text, "
+            "e.g. [str(label) for label in y]."
+        )
+
+    def refuse_real_numbers(error: Exception) -> None:
+        if y.dtype.kind == "f" and np.isfinite(y).all():
             example = shown(float(y[y != np.rint(y)][0]))
             raise ValueError(
                 f"Unknown label type: continuous. y holds real numbers, such as {example}, and no "
                 "classes: take a regressor, such as NCARegressor, or cut them into classes."
             ) from error
+
+    # without warnings: infinite labels raise an error, and many small classes may be intended
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")
+        with _explained("y", LABELS, refuse_real_numbers):
+            check_classification_targets(y)
     return np.unique(y, return_inverse=True)
 
 
@@ -175,11 +180,17 @@ def encode_groups(groups: Any) -> np.ndarray:
 
 
 def refuse_foreign(array: Any, name: str = "X") -> None:
-    """Raise a TypeError with the remedy for foreign arrays.
+    """Raise an error with the remedy for arrays that would be converted silently.
 
-    These are Dask collections, torch tensors, and arrays on which scikit-learn would compute in
-    their own namespace.
+    These are Dask collections, torch tensors, arrays on which scikit-learn would compute in their
+    own namespace, and masked arrays, whose masks would be dropped.
     """
+    is_masked = isinstance(array, np.ma.MaskedArray)
+    if is_masked and (n_masked := int(np.count_nonzero(array.mask))):
+        raise ValueError(
+            f"{name} is a masked array that hides {n_masked} of {array.size} values: leave out "
+            f"their rows, or, where missing values are accepted, take {name}.filled(np.nan)."
+        )
     library = type(array).__module__.partition(".")[0]
     remedy = _REMEDIES.get(library)
     if remedy is None and foreign_namespace(array) is not None:
@@ -198,20 +209,80 @@ def refuse_no_rows(X: Any) -> None:
         raise ValueError(f"X has 0 rows (shape {tuple(shape)}): give at least one.")
 
 
-def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Return the result of scikit-learn's `validate_data`.
+# The remedy for what scikit-learn or NumPy say of an array, by a part of it.
+_REMEDY_FOR = {
+    "with dim": "give one row for each sample, e.g. {name}.reshape(len({name}), -1)",
+    "Expected 2D": "Reshape your data, with {name}.reshape(-1, 1) if it has a single feature, or "
+    "{name}.reshape(1, -1) if it is a single row",
+    "0 feature(s)": "give at least one feature",
+    "sample(s)": "give more rows",
+    "Complex data": "take {name}.real, for example",
+    "infinity": "leave out the rows of these values, or scale them",
+    "too large": "leave out the rows of these values, or scale them",
+    "contains NaN": "leave out the rows of these values, or fill the gaps",
+    "features, but": "give the features that were passed to fit, in that order",
+    "names should match": "give the columns that were passed to fit, in that order",
+    "inconsistent numbers of samples": "X and y need one row or value for each sample",
+    "1d array": "give one value per row, e.g. {name}[:, 0]",
+    "requires y": "call fit(X, y)",
+}
+_OWN_REMEDY = re.compile("Use |Please |Pass |If you |Convert ")
 
-    Foreign arrays raise an error with the remedy, and so do cells that are not numbers, with their
-    location.
+
+@contextmanager
+def _explained(
+    name: str,
+    remedy: str = "give an array of numbers",
+    locate: Callable[[Exception], None] = lambda error: None,
+) -> Iterator[None]:
+    """Let errors of scikit-learn and NumPy name the argument and the remedy, `remedy` by default.
+
+    `locate` may raise a better one. Some of their messages print the array, which is left out.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        locate(error)
+        text = re.sub(r":?\n(array=|[^\w\s])[\s\S]*", "", str(error)).strip().rstrip(".")
+        found = next((known for part, known in _REMEDY_FOR.items() if part in text), remedy)
+        text = text if re.search(rf"\b{name}\b", text) else f"{name}: {text}"
+        if found is not remedy or not _OWN_REMEDY.search(text):
+            text = f"{text}: {found.format(name=name)}"
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{text}.") from error
+
+
+def check_array(array: Any, *, input_name: str = "X", **options: Any) -> Any:
+    """Return the result of scikit-learn's `check_array`; errors name argument and remedy."""
+    refuse_foreign(array, input_name)
+    with _explained(input_name, locate=lambda error: refuse_words(array, input_name)):
+        return validation.check_array(array, input_name=input_name, **options)
+
+
+def column_or_1d(y: Any, name: str = "y", *, warn: bool = False) -> np.ndarray:
+    """Return the result of scikit-learn's `column_or_1d`; errors name argument and remedy."""
+    refuse_foreign(y, name)
+    with _explained(name, "give one value per row"):
+        return validation.column_or_1d(y, warn=warn)
+
+
+def check_consistent_length(*arrays: Any) -> None:
+    """Raise a ValueError with the remedy if arrays differ in length."""
+    with _explained("X", "give arrays with one row or value for each sample"):
+        validation.check_consistent_length(*arrays)
+
+
+def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """Return the result of scikit-learn's `validate_data`; y, if given, must be valid.
+
+    Errors name the argument and the remedy, and the location of cells that are not numbers.
     """
     refuse_foreign(X)
     refuse_no_rows(X)
-    try:
-        return validate_data(estimator, widened(X), y, **options)
-    except (ValueError, TypeError) as error:
-        gaps_allowed = options.get("ensure_all_finite") == "allow-nan"
-        _name_cells(X, type(estimator).__name__, error, gaps_allowed)
-        raise
+    reader = type(estimator).__name__
+    gaps_allowed = options.get("ensure_all_finite") == "allow-nan"
+    with _explained("X", locate=lambda error: _name_cells(X, reader, error, gaps_allowed)):
+        return validation.validate_data(estimator, widened(X), y, **options)
 
 
 def _name_cells(X: Any, reader: str, error: Exception, gaps_allowed: bool) -> None:
@@ -267,18 +338,29 @@ def _first_word(cells: np.ndarray) -> str | None:
     return None
 
 
+def shape_of(values: Any, name: str) -> tuple[int, ...]:
+    """Return the shape of an array, or of nested lists."""
+    try:
+        return values.shape if hasattr(values, "shape") else np.asarray(values).shape
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be an array, got lists of several lengths: {name}[i] has to be as long "
+            "for every i."
+        ) from error
+
+
 def refuse_words(values: Any, name: str) -> None:
     """Raise a ValueError if values that must be numbers contain words."""
-    word = _first_word(np.asarray(values))
+    word = _first_word(np.asarray(values, dtype=None if hasattr(values, "dtype") else object))
     if word is not None:
         raise ValueError(f"{name} must be numbers, got words (such as {shown(word)}).")
 
 
 def refuse_unfit_targets(y: Any, estimator: Any) -> None:
     """Raise a ValueError with the remedy if regression targets are words, dates or missing."""
-    if y is None:  # raises an error elsewhere if y is required
-        return
     refuse_foreign(y, "y")
+    if issparse(y) or not shape_of(y, "y"):
+        return  # `check_array` says what is wrong
     cells = np.asarray(y).ravel()
     reader = type(estimator).__name__
     if cells.dtype.kind in "mM":
@@ -321,7 +403,8 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def validate_foreign_rows(estimator: Any, X: Any, xp: Any) -> Any:
     """Return X like `validate_rows` without `reset`, in its own namespace and on its device."""
-    return validate_data(estimator, X, reset=False, dtype=(xp.float64, xp.float32))
+    with _explained("X"):
+        return validation.validate_data(estimator, X, reset=False, dtype=(xp.float64, xp.float32))
 
 
 def weighted_rows(
@@ -333,11 +416,12 @@ def weighted_rows(
     weights all rows are kept, and the weights are None.
     """
     refuse_foreign(X)
+    refuse_no_rows(X)
+    n = number_of_rows(X)
     if sample_weight is None:
-        return X, y, None, np.arange(_num_samples(X))
+        return X, y, None, np.arange(n)
     check_consistent_length(X, y)
-    refuse_words(sample_weight, "sample_weight")
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = check_weights(sample_weight, n, "sample_weight")
     kept = np.flatnonzero(weights)
     if len(kept) < len(weights):
         X = rows_of(X, kept)
@@ -345,14 +429,39 @@ def weighted_rows(
     return X, y, weights[kept], kept
 
 
+def check_weights(weights: Any, n: int, name: str) -> np.ndarray:
+    """Return the weights of rows or pairs, (n,), as float64."""
+    shape = shape_of(weights, name)
+    must = f"{name} must be {n} numbers of at least 0, not all zero; got"
+    if shape != (n,):
+        raise ValueError(f"{must} shape {shape}.")
+    weights = check_array(weights, ensure_2d=False, dtype=np.float64, input_name=name)
+    if weights.min() < 0 or not weights.any():
+        raise ValueError(f"{must} {weights.min():g} to {weights.max():g}.")
+    return weights
+
+
+def number_of_rows(X: Any) -> int:
+    """Return the number of rows of an array, list, data frame or sparse matrix."""
+    if isinstance(X, (list, tuple)):
+        return len(X)
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    if not X.shape:
+        raise TypeError(f"X must be an array of shape (n, p), got {shown(X)}.")
+    return X.shape[0]
+
+
 def rows_of(X: Any, numbers: np.ndarray) -> Any:
     """Return rows of an array, list, data frame or sparse matrix, or labels, by index."""
     if issparse(X):  # of any format; most cannot be indexed
         return csr_array(X)[numbers]
-    if hasattr(X, "_from_sequence"):  # a pandas array, such as frame["label"].values
-        return X[numbers]
+    if isinstance(X, (list, tuple)):
+        return [X[number] for number in numbers]
     is_frame = hasattr(X, "to_pandas") and hasattr(X, "columns")  # from polars or pyarrow
-    return _safe_indexing(X.to_pandas() if is_frame else X, numbers)
+    X = X.to_pandas() if is_frame else X
+    if hasattr(X, "iloc"):
+        return X.iloc[numbers]
+    return (X if hasattr(X, "shape") else np.asarray(X))[numbers]
 
 
 def relative_weights(weights: np.ndarray | None) -> np.ndarray | None:
@@ -393,11 +502,22 @@ def validate_target_rows(
     estimator: Any, X: Any, y: Any, *, reset: bool = True, multi_output: bool = False
 ) -> tuple[Any, np.ndarray]:
     """Return X for fitting (see `validate_rows`), and real-valued targets as float64."""
-    refuse_unfit_targets(y, estimator)
-    X, y = validate_for_fit(estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output)
-    y = np.asarray(y, dtype=np.float64)
+    y = real_targets(estimator, y, multi_output=multi_output)
+    X, y = validate_for_fit(estimator, X, y, reset=reset, multi_output=multi_output)
     check_targets_vary(y)
     return X, y
+
+
+def real_targets(estimator: Any, y: Any, *, multi_output: bool = False) -> np.ndarray:
+    """Return targets of a regression as float64, (n,) or, with `multi_output`, (n, q)."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: call "
+            "fit(X, y)."
+        )
+    refuse_unfit_targets(y, estimator)
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    return y if multi_output else column_or_1d(y, warn=True)
 
 
 def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -405,7 +525,6 @@ def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, n
 
     Targets have shape (n,) or (n, q). NaN means no target; the other values must vary.
     """
-    refuse_foreign(y, "y")
     if y is not None:
         y = check_array(
             y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y"
@@ -434,13 +553,13 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
     """
     refuse_foreign(X)
     finite = "allow-nan" if missing else True
-    try:
+    with (
+        _explained("X", locate=lambda error: _name_cells(X, "this computation", error, missing)),
         # the check for infinite values sums all entries, and numbers near 1e308 overflow
-        with np.errstate(over="ignore", invalid="ignore"):
-            X = canonical_csr(check_array(widened(X), ensure_all_finite=finite, **_ROWS))
-    except (ValueError, TypeError) as error:
-        _name_cells(X, "this computation", error, missing)
-        raise
+        np.errstate(over="ignore", invalid="ignore"),
+    ):
+        rows = validation.check_array(widened(X), ensure_all_finite=finite, input_name="X", **_ROWS)
+    X = canonical_csr(rows)
     refuse_sparse_gaps(X)
     return X
 
@@ -495,8 +614,6 @@ def validate_edges(affinity: Any, n_new: int, n: int) -> csr_array:
 
 
 def _weights(W: Any, name: str, shape: tuple[int, int], what: str) -> csr_array:
-    refuse_foreign(W, name)
-    refuse_words(W, name)
     W = check_array(W, accept_sparse="csr", dtype=np.float64, input_name=name)
     if W.shape != shape:
         raise ValueError(f"{name} must be of shape {shape}, {what}; got {W.shape}.")
@@ -548,22 +665,50 @@ def check_spread(X: Any, names: Sequence[str] = (), *, constant: bool = False) -
 
 def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
     """Raise a ValueError that lists the choices if `value` is none of them."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {shown(value)}.")
+
+
+def equals(value: Any, word: str) -> bool:
+    """Return whether a parameter is this word; `==` would compare the elements of an array."""
+    return isinstance(value, str) and value == word
+
+
+def check_bool(value: Any, name: str) -> None:
+    """Raise a TypeError unless `value` is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}.")
+
+
+def check_estimator(value: Any, name: str, kind: type = object) -> None:
+    """Raise a TypeError unless `value` is an estimator, of this kind; a class is none."""
+    is_estimator = all(hasattr(value, method) for method in ("fit", "get_params"))
+    if isinstance(value, type) or not (is_estimator and isinstance(value, kind)):
+        such_as = "" if kind is object else f" such as {kind.__name__}()"
+        remedy = f": did you mean {value.__name__}()?" if isinstance(value, type) else "."
+        raise TypeError(f"{name} must be an estimator{such_as}, got {shown(value)}{remedy}")
+
+
+def check_random_state(seed: Any) -> np.random.RandomState:
+    """Return the result of scikit-learn's `check_random_state`; errors name the remedy."""
+    with _explained("random_state", "give None, a number from 0 to 2^32 - 1, or a RandomState"):
+        return sklearn.utils.check_random_state(seed)
 
 
 def check_number(value: Any, name: str, minimum: float) -> float:
     """Return `value` as a float; raise an error unless it is finite and at least `minimum`."""
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}).")
-    if not (minimum <= value < np.inf and np.isfinite(value)):
+        raise TypeError(f"{name} must be a number, got {shown(value)} ({type(value).__name__}).")
+    if not minimum <= value <= sys.float_info.max:
         least = f" of at least {minimum:g}" if np.isfinite(minimum) else ""
-        raise ValueError(f"{name} must be a finite number{least}, got {value}.")
+        raise ValueError(f"{name} must be a finite number{least}, got {_brief(value)}.")
     return float(value)
 
 
-def check_positive(value: Any, name: str) -> float:
+def check_positive(value: Any, name: str, *, or_infinite: bool = False) -> float:
     """Return `value` as a float; raise an error unless it is finite and greater than 0."""
+    if or_infinite and isinstance(value, (float, np.floating)) and value == np.inf:
+        return np.inf
     if check_number(value, name, -np.inf) <= 0:
         raise ValueError(f"{name} must be larger than 0, got {value}.")
     return float(value)
@@ -572,8 +717,13 @@ def check_positive(value: Any, name: str) -> float:
 def check_integer(value: Any, name: str, minimum: int, maximum: int | None = None) -> int:
     """Return `value` as an int; raise an error unless it is an integer between the bounds."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, got {value!r} ({type(value).__name__}).")
-    if value < minimum or (maximum is not None and value > maximum):
+        raise TypeError(f"{name} must be an integer, got {shown(value)} ({type(value).__name__}).")
+    if not minimum <= value <= (2**63 - 1 if maximum is None else maximum):
         bounds = f"at least {minimum}" if maximum is None else f"between {minimum} and {maximum}"
-        raise ValueError(f"{name} must be {bounds}, got {value}.")
+        bounds += " and less than 2^63" if value >= 2**63 else ""
+        raise ValueError(f"{name} must be {bounds}, got {_brief(value)}.")
     return int(value)
+
+
+def _brief(value: Any) -> str:
+    return shortened(str(value), MAX_NAME)

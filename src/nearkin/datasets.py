@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
-from sklearn.utils import check_random_state
 
-from ._validation import check_choice
+from ._validation import check_choice, check_random_state
 
 
 @dataclass(frozen=True)

@@ -259,9 +259,9 @@ def test_collinear_columns_of_many_rows(monkeypatch):
         ({"pairs": [[0, 1]], "weights": [1, 2]}, "weights must be 1 numbers"),
         (
             {"pairs": [[0, 1], [1, 2]], "weights": [1, -2]},
-            "at least 0, not all 0; got -2 to 1",
+            "at least 0, not all zero; got -2 to 1",
         ),
-        ({"pairs": [[0, 1]], "weights": [0]}, "not all 0"),
+        ({"pairs": [[0, 1]], "weights": [0]}, "not all zero"),
         ({"pairs": [[0, 1]], "weights": [np.nan]}, "weights contains NaN"),
     ],
 )

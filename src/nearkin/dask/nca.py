@@ -7,11 +7,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from distributed import Future
-from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
 
 from .._callbacks import FitTask, with_callbacks
-from .._validation import check_shared_labels
+from .._validation import check_random_state, check_shared_labels
 from ..estimators import NCA
 from ..estimators.descent_embedding import (
     FLOAT64_ROWS,

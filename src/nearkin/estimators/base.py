@@ -15,16 +15,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .._array_api import foreign_namespace, moved
 from .._blocks import squared_distances
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._pairs import validate_pairs
 from .._validation import (
+    check_array,
     check_integer,
     check_number,
     encode_labels,
+    equals,
     refuse_foreign,
     validate_foreign_rows,
     validate_labelled_rows,
@@ -237,7 +239,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         -------
         self
         """
-        automatic = [name for name in self._neighbor_counts if getattr(self, name) == "auto"]
+        automatic = [name for name in self._neighbor_counts if equals(getattr(self, name), "auto")]
         task = FitTask(self, X, y, n_iterations=N_SPLITS * bool(automatic))
         X, y, weights, kept = weighted_rows(X, y, sample_weight)
         if distances is not None and np.ndim(sample_weight):
@@ -271,7 +273,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
             self.n_neighbors_scores_ = scores
         for name in self._neighbor_counts:
             k = getattr(self, name)
-            if k == "auto":
+            if equals(k, "auto"):
                 if scores is None:
                     raise ValueError(
                         f"{name}='auto' needs rows in memory: give the {name}_ of a fit to a "

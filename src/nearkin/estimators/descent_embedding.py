@@ -15,7 +15,6 @@ from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
 from .._blocks import densified, parallel_map, row_blocks, squared_distances
@@ -24,7 +23,7 @@ from .._messages import warn_user
 from .._validation import check_integer
 from ..descent import DescentResult, Status
 from ..linalg import LinAlgError, eigh
-from ..neighbors import EXACT, Searcher, nearest, nearest_same_class
+from ..neighbors import EXACT, Searcher, exact_index, nearest, nearest_same_class
 from ..objectives.linear_map import embed, group_penalty
 from ..objectives.stochastic import Candidates, Value, with_same_class
 from ..scatter import RowSpace, row_space, total_scatter
@@ -110,10 +109,8 @@ def squares_to(queries: Any, X: Any, numbers: np.ndarray) -> np.ndarray:
     infinite.
     """
     with config_context(assume_finite=True):
-        index = NearestNeighbors(algorithm="brute").fit(X)
-        distances, found = index.kneighbors(
-            queries, n_neighbors=min(X.shape[0], PERPLEXITY_NEIGHBORS + 1)
-        )
+        k = min(X.shape[0], PERPLEXITY_NEIGHBORS + 1)
+        distances, found = exact_index(X, k)(queries, k)
     return np.where(found == numbers[:, None], np.inf, distances.astype(np.float64) ** 2)
 
 

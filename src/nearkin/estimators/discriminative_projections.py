@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._blocks import relative_to, require_memory
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import (
+    check_bool,
     check_choice,
+    check_estimator,
     check_integer,
     check_number,
     encode_partial_labels,
@@ -485,6 +487,7 @@ class DiscriminativeProjectionsRegressor(
     @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> DiscriminativeProjectionsRegressor:
         """Learn the maps; see `DiscriminativeProjections.fit` with `target="continuous"`."""
+        check_bool(self.fit_intercept, "fit_intercept")
         task = FitTask(self, X, y, n_iterations=0)
         X, y = validate_partial_target_rows(self, X, y)
         labelled = has_target(y)
@@ -524,6 +527,7 @@ def _cloned(
 ) -> DiscriminativeProjections:
     if projections is None:
         return DiscriminativeProjections(target=target)
+    check_estimator(projections, "projections", DiscriminativeProjections)
     if projections.target != target:
         raise ValueError(
             f"projections must have target={target!r} here, got {projections.target!r}."

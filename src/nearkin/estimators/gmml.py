@@ -6,10 +6,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import cholesky, eigvalsh, solve_triangular
-from sklearn.utils.validation import check_array
 
 from .._pairs import NO_PAIR_DIFFERS, GivenPairs, validate_given_pairs
-from .._validation import check_number
+from .._validation import check_array, check_number, shape_of
 from ..linalg import eigh, svd
 from ..neighbors import EXACT
 from ..scatter import RANK_TOLERANCE, second_moment
@@ -179,8 +178,8 @@ class GMML(SpectralEmbedding):
 def check_prior(prior: Any, n_coordinates: int, p: int) -> np.ndarray:
     """Return the prior metric as an array (p, p), which needs the features as coordinates."""
     must = f"prior must be a symmetric positive definite matrix of shape ({p}, {p}), got"
-    if np.shape(prior) != (p, p):
-        got = f"shape {np.shape(prior)}" if np.ndim(prior) else repr(prior)
+    if (shape := shape_of(prior, "prior")) != (p, p):
+        got = f"shape {shape}" if shape else repr(prior)
         raise ValueError(f"{must} {got}.")
     M = check_array(prior, dtype=np.float64, input_name="prior")
     if np.abs(M - M.T).max() > 1e-10 * np.abs(M).max():

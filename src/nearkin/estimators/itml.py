@@ -20,6 +20,7 @@ from .._validation import (
     check_number,
     check_positive,
     check_shared_labels,
+    shape_of,
     validate_labelled_rows,
     weighted_rows,
 )
@@ -321,7 +322,7 @@ class ITML(DescentEmbedding):
 
 def check_two(values: Any, name: str) -> tuple[float, float]:
     """Return two finite numbers, or raise an error."""
-    if np.shape(values) != (2,):
+    if shape_of(values, name) != (2,):
         raise ValueError(f"{name} must be two numbers, got {values!r}.")
     first, second = (check_number(value, name, -np.inf) for value in values)
     return first, second

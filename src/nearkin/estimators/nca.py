@@ -17,16 +17,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array
 
 from .._blocks import require_memory
 from .._callbacks import FitTask, with_callbacks
 from .._validation import (
+    check_array,
+    check_bool,
     check_choice,
+    check_random_state,
     check_shared_labels,
     relative_weights,
+    shape_of,
     validate_labelled_rows,
     validate_target_rows,
     weighted_rows,
@@ -435,15 +437,14 @@ def check_parameters(nca: NCA) -> int | None:
     check_choice(nca.objective, "objective", TERMS)
     check_choice(nca.structure, "structure", ("full", "diagonal"))
     check_choice(nca.target, "target", ("classes", "continuous"))
-    if np.ndim(nca.init) == 0:
+    if not shape_of(nca.init, "init"):
         names = INITS if nca.structure == "full" else ("auto", "identity", "random")
         check_choice(nca.init, "init", names)
     if nca.structure == "diagonal" and nca.n_components is not None:
         raise ValueError(
             f"n_components must be None for a diagonal map (p features), got {nca.n_components!r}."
         )
-    if not isinstance(nca.warm_start, (bool, np.bool_)):
-        raise TypeError(f"warm_start must be True or False, got {nca.warm_start!r}.")
+    check_bool(nca.warm_start, "warm_start")
     return nca._check_descent()
 
 

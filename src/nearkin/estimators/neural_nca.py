@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
@@ -23,6 +22,8 @@ from .._validation import (
     check_integer,
     check_number,
     check_positive,
+    check_random_state,
+    equals,
     validate_rows,
 )
 from ..objectives.network import OBJECTIVES, SparsePairWeights, neighbor_terms, objective_value
@@ -302,7 +303,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
             raise ValueError(
                 f"validation_fraction must be at most 0.5, got {self.validation_fraction}."
             )
-        if self.max_iter != "auto":
+        if not equals(self.max_iter, "auto"):
             check_integer(self.max_iter, "max_iter", 1)
         if self.module is not None and self.n_components is not None:
             raise ValueError(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._messages import warn_user
-from .._validation import check_choice, check_integer, check_number
+from .._validation import check_choice, check_integer, check_number, equals, shape_of
 from ..spectral import (
     ZERO,
     SpectralResult,
@@ -239,11 +239,12 @@ class NMMP(SpectralEmbedding):
                 raise ValueError(
                     f"{name} has no number for class {unknown.args[0]!s}: give one for every class."
                 ) from None
-        if np.ndim(k) == 0:
+        shape = shape_of(k, name)
+        if not shape:
             return check_integer(k, name, 1)
-        if len(k) != n_classes:
+        if shape != (n_classes,):
             raise ValueError(
-                f"{name} has {len(k)} numbers and y {n_classes} classes: give one for each."
+                f"{name} has {shape[0]} numbers and y {n_classes} classes: give one for each."
             )
         return np.array([check_integer(number, name, 1) for number in k])
 
@@ -255,5 +256,5 @@ class NMMP(SpectralEmbedding):
                 raise ValueError(
                     "weight has no meaning for criterion='ratio_trace': leave one of them out."
                 )
-        if self.n_components != "bound":
+        if not equals(self.n_components, "bound"):
             super()._check_parameters(n_features)

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples, check_array
 
 from .._callbacks import FitTask, with_callbacks
 from .._pairs import check_pair_weights, check_pairs, validate_given_pairs
 from .._validation import (
+    check_array,
     check_choice,
     check_positive,
+    check_random_state,
+    number_of_rows,
     relative_weights,
     validate_rows,
     weighted_rows,
@@ -239,7 +240,7 @@ class PairNCA(TermEmbedding):
         check_choice(self.init, "init", ("auto", "identity", "pca", "random"))
         task = FitTask(self, X, y, n_iterations=self._check_descent())
         present, _, row_weights, numbers = weighted_rows(X, None, sample_weight)
-        n_given, X = _num_samples(X), validate_rows(self, present, reset=True)
+        n_given, X = number_of_rows(X), validate_rows(self, present, reset=True)
         shape = np.asarray(y).shape
         if pairs is None and len(shape) == 2:
             raise ValueError(

@@ -17,7 +17,7 @@ from .._validation import (
     as_rows,
     check_integer,
     check_positive,
-    refuse_unfit_targets,
+    real_targets,
     relative_weights,
     validate_labelled_rows,
     validate_rows,
@@ -333,18 +333,12 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
         self
         """
         X, y, weights, _ = weighted_rows(X, y, sample_weight)
-        refuse_unfit_targets(y, self)
+        y = real_targets(self, y, multi_output=True)
         X, y = validated(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=(np.float64, np.float32),
-            multi_output=True,
-            y_numeric=True,
+            self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), multi_output=True
         )
         self._one_target = y.ndim == 1
-        self._keep(as_rows(X), y.reshape(len(y), -1).astype(np.float64), weights)
+        self._keep(as_rows(X), y.reshape(len(y), -1), weights)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

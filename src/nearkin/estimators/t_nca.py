@@ -16,12 +16,18 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.manifold import TSNE
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import parallel_map, row_blocks
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._validation import check_choice, check_integer, check_number, validate_rows
+from .._validation import (
+    check_choice,
+    check_estimator,
+    check_integer,
+    check_number,
+    check_random_state,
+    validate_rows,
+)
 from ..descent import DescentResult, OnIteration, Status, adam, lbfgs
 from ..neighbors import EXACT, nearest, neighbor_lists, squares_to_nearest
 from ..objectives.stochastic import PairWeights, SameClass, Value
@@ -385,6 +391,8 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         check_integer(self.n_components, "n_components", 1)
         if isinstance(self.estimator, str):
             check_choice(self.estimator, "estimator", ("passthrough",))
+        elif self.estimator is not None:
+            check_estimator(self.estimator, "estimator")
         check_choice(self.target, "target", ("classes", "continuous"))
         check_integer(self.n_neighbors, "n_neighbors", 1)
         for name, least in (("n_landmarks", 2), ("max_iter", 1)):

@@ -13,7 +13,6 @@ from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
@@ -21,9 +20,12 @@ from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._messages import warn_user
 from .._validation import (
     check_choice,
+    check_estimator,
     check_integer,
     check_positive,
+    check_random_state,
     encode_partial_labels,
+    equals,
     require_two_classes,
     validate_affinity,
     validate_labelled_rows,
@@ -287,7 +289,8 @@ class TDL(TransductiveEmbedding):
         -------
         self
         """
-        n_iterations = None if self.loss == "clipped" else FOLDS * (self.reg == "auto")
+        check_choice(self.loss, "loss", ("squared", "clipped"))
+        n_iterations = None if self.loss == "clipped" else FOLDS * equals(self.reg, "auto")
         task = FitTask(self, X, y, n_iterations)
         X, classes, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         if len(classes) == 1:
@@ -298,7 +301,6 @@ class TDL(TransductiveEmbedding):
         n = X.shape[0]
         m = check_integer(self.n_components, "n_components", 1)
         k = check_integer(self.n_cost_neighbors, "n_cost_neighbors", 1)
-        check_choice(self.loss, "loss", ("squared", "clipped"))
         search = searcher(self.search, n)
 
         penalty = self._penalty(X, affinity, search)
@@ -315,8 +317,8 @@ class TDL(TransductiveEmbedding):
         s_P = float(smallest.mean()) if len(smallest) else penalty.size
         reg = 1.0
         scores = dict[float, float]()
-        if self.reg != "auto":
-            reg = np.inf if self.reg == np.inf else check_positive(self.reg, "reg")
+        if not equals(self.reg, "auto"):
+            reg = check_positive(self.reg, "reg", or_infinite=True)
         elif cost is None:
             reg, scores = self._choose_reg(penalty, X, codes, smoothest, s_P, search, task)
         unit = self._unit(A, s_P)
@@ -414,7 +416,7 @@ class TDL(TransductiveEmbedding):
                 )
             graph = None
         else:
-            signed = self.laplacian == "unnormalized"
+            signed = equals(self.laplacian, "unnormalized")
             graph = self._graph_penalty(X, affinity, search, signed=signed)
             if self.kernel is None:
                 return graph
@@ -701,6 +703,7 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
             tdl = TDL(m, reg=np.inf, n_neighbors=5, bandwidth=np.inf, laplacian="normalized")
             self.tdl_ = tdl.fit(X, affinity=affinity)
         else:
+            check_estimator(self.tdl, "tdl", TDL)
             self.tdl_ = clone(self.tdl).fit(X, codes, affinity=affinity)
         spaces = {"tdl": self._profiles(self.tdl_.voting_embedding_)}
         found: dict[str, LeftOut] = {}

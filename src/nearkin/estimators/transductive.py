@@ -22,11 +22,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import relative_to, require_memory, row_blocks
 from .._callbacks import CallbackSupportMixin
-from .._messages import warn_user
+from .._messages import shown, warn_user
 from .._validation import (
     check_choice,
     check_integer,
     check_positive,
+    equals,
     validate_affinity,
     validate_edges,
     validate_rows,
@@ -68,7 +69,7 @@ class TransductiveEmbedding(CallbackSupportMixin, Embedding):
         if self.bandwidth is None:
             t = float(np.square(first(G, k).data, dtype=np.float64).mean()) or np.inf
         else:
-            t = np.inf if self.bandwidth == np.inf else check_positive(self.bandwidth, "bandwidth")
+            t = check_positive(self.bandwidth, "bandwidth", or_infinite=True)
         W = union(heat_kernel(G, t, cut=0.0))
         if W.count_nonzero() == 0:
             raise ValueError(f"bandwidth={t:.3g} leaves no edge, as all weights are 0: raise it.")
@@ -317,10 +318,12 @@ def kernel_function(kernel: Any, X: Any) -> Kernel:
 
     "rbf" is exp(-d^2 / t), where t is the mean d^2 over all pairs of rows.
     """
-    if callable(kernel):
+    if callable(kernel) and not isinstance(kernel, type):
         return kernel
-    if kernel != "rbf":
-        raise ValueError(f"kernel must be None, 'rbf' or a function of two tables, got {kernel!r}.")
+    if not equals(kernel, "rbf"):
+        raise ValueError(
+            f"kernel must be None, 'rbf' or a function of two tables, got {shown(kernel)}."
+        )
     origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
     variances = StandardScaler(with_mean=False).fit(X).var_
     return partial(_rbf, origin=origin, gamma=0.5 / float(variances.sum()))

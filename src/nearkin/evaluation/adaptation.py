@@ -7,7 +7,7 @@ training rows. Differences from the raw vectors are paired by query; see `paired
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from itertools import count
 from threading import Event, Lock
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from .._blocks import blas_in_one_thread, n_threads, unit_rows
+from .._blocks import blas_in_one_thread, executor, n_threads, unit_rows
 from .._validation import check_choice
 from ..vectors import EmbeddingAdapter, HeldOutLists, Space
 from ..vectors.adapter import require_covariances
@@ -472,15 +472,15 @@ def run_all(
 
     with (
         blas_in_one_thread() as threads,
-        ThreadPoolExecutor(threads) as executor,
+        executor(threads) as workers,
         progress_bar(progress) as show,
     ):
-        running = [executor.submit(evaluate, split, step) for split in splits]
+        running = [workers.submit(evaluate, split, step) for split in splits]
         try:
             return [future.result() for future in running]
         except BaseException:
             stopped.set()
-            executor.shutdown(wait=False, cancel_futures=True)
+            workers.shutdown(wait=False, cancel_futures=True)
             raise
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length
 
 from .._messages import counted, listed, quoted, shown
 from .._validation import (
+    check_consistent_length,
     check_integer,
     is_missing,
     merged_labels,

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics.pairwise import paired_euclidean_distances
-from sklearn.utils import check_consistent_length
 
 from .._pairs import check_pair_weights, validate_tuples
-from .._validation import as_rows, check_integer, encode_labels
+from .._validation import as_rows, check_consistent_length, check_integer, encode_labels
 from ..neighbors import nearest
 from ..vectors.matching import Matcher
 from .scores import CLASSIFICATION, Vote

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length
 
 from .._blocks import unit_rows
-from .._validation import check_choice, encode_partial_labels
+from .._validation import check_choice, check_consistent_length, encode_partial_labels
 from ..vectors import Migration, Procrustes, retrieval_scores
 from ..vectors.migration import FEWEST, SIDES, Sample, Search, shared
 from .statistics import PairedTest, paired_test_by_rows, ratio_interval

@@ -16,14 +16,15 @@ from scipy.sparse import issparse
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._blocks import filled, missing_cells
 from .._messages import counted
 from .._validation import (
     as_rows,
+    check_consistent_length,
+    check_random_state,
     check_spread,
+    column_or_1d,
     encode_groups,
     encode_labels,
     is_missing,

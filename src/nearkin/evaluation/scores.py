@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
-from sklearn.utils.validation import column_or_1d
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from .._messages import counted
-from .._validation import check_targets_vary, encode_labels, is_missing, known_labels
+from .._validation import check_targets_vary, column_or_1d, encode_labels, is_missing, known_labels
+from ..neighbors import exact_index
 
 # Tasks: a class, predicted by the vote of the k nearest rows, or a number, by their mean.
 
@@ -174,7 +174,7 @@ def possible_votes(votes: Sequence[Vote], n_rows: int) -> list[Vote]:
 
 def nearest_voters(Z: Any, queries: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return distances to the k nearest rows of Z, (n_queries, k), ascending, and their indices."""
-    return NearestNeighbors(n_neighbors=k, algorithm="brute").fit(Z).kneighbors(queries)
+    return exact_index(Z, k)(queries, k)
 
 
 MIN_PROBABILITY = 1e-3  # for the log loss

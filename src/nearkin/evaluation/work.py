@@ -17,7 +17,7 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
-from .._blocks import deaf_processes
+from .._blocks import deaf_processes, in_one_thread
 from .contestants import FAILURES, Outcome, Skipped, contestant
 from .methods import RAW, Method, Reference
 from .protocol import Fold, Protocol
@@ -91,7 +91,8 @@ class Job:
             return
         fold = Fold(protocol, *self.rows)
         at_least = 3 if self.contestants[0].name == RAW else 0
-        with threadpool_limits(1):
+        # OpenMP also in libraries that were loaded since the first limit
+        with in_one_thread(), threadpool_limits(1, user_api="openmp"):
             for n_done, one in enumerate(self.contestants):
                 if n_done >= at_least and time.time() > deadline:
                     break

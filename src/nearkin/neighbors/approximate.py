@@ -141,7 +141,8 @@ def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
         return EXACT
     if isinstance(search, ApproximateSearch):
         return IVFSearch(search)
-    if all(hasattr(search, method) for method in ("fit", "transform", "get_params")):
+    is_transformer = all(hasattr(search, method) for method in ("fit", "transform", "get_params"))
+    if is_transformer and not isinstance(search, type) and "n_neighbors" in search.get_params():
         return Indexed(partial(transformed, search), type(search).__name__)
     choices = (
         "'exact', 'approximate', 'auto', an ApproximateSearch or a transformer like "

@@ -6,6 +6,7 @@ They are found by an exact search, by a transformer, or among given distances.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,12 +14,17 @@ from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors, sort_graph_by_row_values
-from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_array
 
-from .._blocks import densified, near_origin, require_memory, row_blocks, thread_pools
+from .._blocks import (
+    blas_in_one_thread,
+    densified,
+    in_one_thread,
+    near_origin,
+    require_memory,
+    row_blocks,
+)
 from .._messages import warn_user
-from .._validation import as_rows, encode_labels
+from .._validation import as_rows, check_array, check_consistent_length, encode_labels
 
 # which rows may be neighbours, and what they are called in messages
 RELATIONS = {"all": "all", "same": "same class", "other": "other classes"}
@@ -84,10 +90,8 @@ class Indexed:
         lists = NeighborLists(lengths, X.dtype)
         for queries, candidates, n_found in plan(codes, codes, lengths, relation):
             # for a handful of rows, waking threads costs more than the search
-            with (
-                thread_pools().limit(limits=1 if len(candidates) <= SMALL_CLASS else None),
-                config_context(assume_finite=True),
-            ):
+            few = len(candidates) <= SMALL_CLASS
+            with in_one_thread() if few else nullcontext(), config_context(assume_finite=True):
                 index = self.index(X[candidates] if len(candidates) < X.shape[0] else X, n_found)
                 for block in row_blocks(len(queries), n_found):
                     rows = queries[block]
@@ -137,11 +141,16 @@ def plan(
             yield queries, candidates, min(int(enough[queries].max()), len(candidates))
 
 
-def _brute_force(X: Any, n_found: int) -> Index:
-    return NearestNeighbors(algorithm="brute", n_neighbors=n_found).fit(X).kneighbors
+def exact_index(X: Any, n_found: int) -> Index:
+    """Return scikit-learn's exact search.
+
+    It limits the threads of BLAS, too, and restores what it found: our limit has to be around it.
+    """
+    index = NearestNeighbors(algorithm="brute", n_neighbors=n_found).fit(X)
+    return blas_in_one_thread()(index.kneighbors)
 
 
-EXACT = Indexed(_brute_force, "exact")
+EXACT = Indexed(exact_index, "exact")
 
 
 def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
@@ -266,7 +275,7 @@ def neighbor_lists(
 def transformed(transformer: Any, X: Any, n_found: int) -> Index:
     """Return an index over X that uses a clone of a transformer like KNeighborsTransformer."""
     if n_found == X.shape[0]:  # a transformer may search for one more, which does not exist
-        return _brute_force(X, n_found)
+        return exact_index(X, n_found)
     fitted = clone(transformer).set_params(n_neighbors=n_found).fit(X)
 
     def index(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from .._blocks import require_memory, thread_pools
+from .._blocks import blas_in_one_thread, require_memory
 from ..linalg import eigh
 from .criteria import SOLVED, SpectralResult, Status, eigen_result
 
@@ -154,7 +154,7 @@ def _sparse(
     V, values = zeros, np.zeros(zeros.shape[1])
     if n_other > 0:
         # waking threads for each vector would cost more
-        with thread_pools().limit(limits=1, user_api="blas"):
+        with blas_in_one_thread():
             others = _largest(A, project, project(start), n_other, rng)
             other_values, E = eigh(others.T @ (M @ others))
         V, values = np.hstack([zeros, others @ E]), np.concatenate([values, other_values])

@@ -17,20 +17,18 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
 from .._validation import (
     CONSTANT,
     canonical_csr,
+    check_array,
     check_choice,
+    check_consistent_length,
     check_integer,
     check_spread,
+    column_or_1d,
     validated,
 )
 from .columns import CYCLES, MISSING, MONTHS, Feature, circular

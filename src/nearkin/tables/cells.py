@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.utils import check_array
 
 from .._blocks import require_memory, row_blocks
 from .._messages import in_row, quoted, shown
-from .._validation import refuse_foreign, refuse_no_rows
+from .._validation import check_array, refuse_foreign, refuse_no_rows, shape_of
 
 NUMBERS = (int, float, Decimal, np.number, np.bool_)
 SECONDS_A_DAY = 86400
@@ -174,6 +173,7 @@ def read_cells(X: Any) -> tuple[Cells, bool]:
     if not named:
         if not hasattr(X, "__array__") and not hasattr(X, "tocsr"):
             # nested sequences: as objects, numbers among text stay numbers
+            shape_of(X, "X")
             found = np.asarray(X)
             X = np.array(X, dtype=object) if found.dtype.kind in "US" else found
         X = check_array(X, dtype=None, ensure_all_finite=False)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
 from .._messages import counted, listed, note, quoted, shown
-from .._validation import check_choice, check_integer, weighted_rows
+from .._validation import check_bool, check_choice, check_integer, weighted_rows
 from .cells import REASONS, Cells, Text, read_cells
 from .columns import (
     Column,
@@ -235,6 +235,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_choice(self.missing, "missing", ("impute", "keep"))
         check_choice(self.decimal, "decimal", DECIMAL_MARKS)
         check_integer(self.max_categories, "max_categories", 1)
+        check_bool(self.drop_identifiers, "drop_identifiers")
         if self.missing_values is not None and not isinstance(
             self.missing_values, list | tuple | set | np.ndarray
         ):
@@ -329,8 +330,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         input_features : array of str, optional
             Must be the names of the columns in `fit`.
         """
-        check_is_fitted(self)
-        _check_feature_names_in(self, input_features)
+        # refuses names that are not those of fit
+        OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         return np.array(
             [*self._names, *indicator_names(self.columns_, self.indicated_.tolist())], dtype=object
         )

@@ -10,12 +10,19 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.special import expit
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._blocks import filled, require_memory
 from .._messages import counted, shown
-from .._validation import as_rows, check_integer, encode_labels, is_missing, known_labels
+from .._validation import (
+    as_rows,
+    check_consistent_length,
+    check_integer,
+    check_random_state,
+    column_or_1d,
+    encode_labels,
+    is_missing,
+    known_labels,
+)
 from ..estimators.base import MAX_ROWS
 from ..graphs import joined_groups
 from ..neighbors import identical_rows, nearest, twin_groups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -21,36 +22,34 @@ from sklearn.base import (
     RegressorMixin,
     TransformerMixin,
 )
-from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.sparsefuncs import mean_variance_axis
-from sklearn.utils.validation import (
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import require_memory
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._messages import shown
 from .._validation import (
     canonical_csr,
     check_choice,
+    check_consistent_length,
     check_integer,
+    check_random_state,
     check_shared_labels,
     check_targets_vary,
     encode_labels,
+    equals,
+    real_targets,
     refuse_foreign,
     refuse_no_rows,
     refuse_sparse_gaps,
-    refuse_unfit_targets,
     validated,
     weighted_rows,
 )
 from ..descent import Status
 from ..estimators.base import MAX_ROWS, inner_folds, sample_rows
 from ..estimators.descent_embedding import FLOAT64_ROWS
+from ..neighbors import exact_index
 from ..objectives.kernel_regression import Loss, log_loss, squared_error
 from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, is_table
 from .columns import Feature
@@ -254,12 +253,14 @@ class TablePredictor(
         """Check the input of `fit`; return rows, targets and weights where the weight is not 0."""
         for name, least in (("n_components", 1), ("n_members", 2)):
             check_integer(getattr(self, name), name, least)
-        if self.n_bins != "auto":
+        if not equals(self.n_bins, "auto"):
             check_integer(self.n_bins, "n_bins", 1)
-        if self.alpha != "auto" and (
-            not isinstance(self.alpha, Real) or not 0 < self.alpha < np.inf
+        if not equals(self.alpha, "auto") and not (
+            isinstance(self.alpha, Real) and 0 < self.alpha <= sys.float_info.max
         ):
-            raise ValueError(f'alpha must be "auto" or a number larger than 0, got {self.alpha!r}.')
+            raise ValueError(
+                f'alpha must be "auto" or a number larger than 0, got {shown(self.alpha)}.'
+            )
         check_choice(self.distance, "distance", DISTANCES)
         check_random_state(self.random_state)
         if y is None:
@@ -691,9 +692,7 @@ class TablePredictor(
         """
         queries = self.transform(X)
         k = check_integer(n_neighbors, "n_neighbors", 1, len(self._Z))
-        distances, found = (
-            NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self._Z).kneighbors(queries)
-        )
+        distances, found = exact_index(self._Z, k)(queries, k)
         return (distances, self._rows[found]) if return_distance else self._rows[found]
 
 
@@ -924,7 +923,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         )
         self._class_weights, given = None, self.class_weight
         if given is not None:
-            if given != "balanced" and not isinstance(given, dict):
+            if not (equals(given, "balanced") or isinstance(given, dict)):
                 raise ValueError(
                     'class_weight must be None, "balanced" or a dict of class to weight, '
                     f"got {given!r}."
@@ -1090,10 +1089,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
 
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the standardized numbers, (n, 1), and class code 0 for all rows."""
-        refuse_unfit_targets(y, self)
-        y = column_or_1d(
-            check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
-        )
+        y = real_targets(self, y)
         check_targets_vary(y)
         return self._encode_targets(y), np.zeros(len(y), dtype=int)
 

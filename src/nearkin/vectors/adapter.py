@@ -10,8 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _array_api
 from .._array_api import foreign_namespace, moved
@@ -19,10 +18,13 @@ from .._blocks import affine_unit_rows, blas_in_one_thread, require_memory, row_
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._pairs import check_row_numbers, unstacked
 from .._validation import (
+    check_array,
     check_choice,
+    check_consistent_length,
     check_integer,
     check_number,
     check_positive,
+    check_random_state,
     encode_partial_labels,
     refuse_foreign,
     refuse_words,

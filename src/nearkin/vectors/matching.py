@@ -20,14 +20,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, precision_recall_curve, roc_auc_score, roc_curve
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.model_selection import GroupKFold
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
 from .._pairs import check_pair_labels, check_row_numbers, unstacked, validate_pairs
 from .._validation import (
     check_choice,
+    check_consistent_length,
+    check_estimator,
     check_number,
+    check_random_state,
     encode_groups,
     encode_partial_labels,
     validate_dense_rows,
@@ -1092,6 +1094,8 @@ class Matcher(BaseEstimator):
         """Hold queries out four times and learn from the others; finally learn from all."""
         check_choice(self.metric, "metric", METRICS)
         check_choice(self.expect, "expect", EXPECTED)
+        if self.estimator is not None:
+            check_estimator(self.estimator, "estimator")
         if check_number(self.unanswerable, "unanswerable", 0) >= 1:
             raise ValueError(f"unanswerable must be below 1, got {self.unanswerable!r}.")
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))

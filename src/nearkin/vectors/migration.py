@@ -10,11 +10,15 @@ from itertools import product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length
 
 from .._blocks import affine_unit_rows, row_blocks
-from .._validation import check_choice, check_number, encode_partial_labels
+from .._validation import (
+    check_choice,
+    check_consistent_length,
+    check_number,
+    check_random_state,
+    encode_partial_labels,
+)
 from ..linalg import eigh, svd
 from .adapter import UnitEmbedding
 from .judgements import FEWEST_CLASSES, FOLDS
@@ -400,7 +404,7 @@ class Migration(UnitEmbedding):
                 values.append(tried[n < FEWEST])
                 if name == "reverse" and self.side == "document":
                     values[0] = [w for w in values[0] if w < 1]
-            elif name == "alpha" and given == np.inf:
+            elif name == "alpha" and isinstance(given, float) and given == np.inf:
                 values.append([np.inf])
             else:
                 values.append([check_number(given, name, 0)])

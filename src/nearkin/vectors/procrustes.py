@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length
 
 from .._blocks import unit_rows
-from .._validation import refuse_foreign, widened
+from .._validation import check_array, check_consistent_length, refuse_foreign, widened
 from .adapter import UnitEmbedding, check_directions
 from .codes import orthogonal_procrustes
 
