@@ -112,7 +112,9 @@ def choose_start(
     first = np.unique(y, return_index=True)[1][int((y < 0).any()) :]
     y = np.append(np.argsort(np.argsort(first)), -1)[y]
     known = Labels(X, y, np.arange(len(y)), weights).some(_sample(y, rng))
-    known = replace(known, groups=identical_rows(known.X))  # copies are held out together
+    copies = identical_rows(known.X)
+    first = np.unique(copies, return_index=True)[1]
+    known = replace(known, groups=known.groups[first][copies])  # copies are held out together
     counted = np.ones(len(known.X)) if weights is None else cast(np.ndarray, known.weights)
     splits = list(known.splits(rng, CHOICE_CLASSES))
     if not all(
