@@ -199,17 +199,17 @@ def table_of_columns(n=60):
 def test_what_nca_tables_learned_of_the_columns():
     table, frame = table_of_columns()
     method = next(method for method in all_methods() if method.own_vote)
-    comparison, _ = fitted(replace(method, estimator=NCAClassifier(alpha=0.5, n_members=2)), table)
+    method = replace(method, estimator=NCAClassifier(alpha=0.5, n_members=2))
+    comparison, pipeline = fitted(method, table)
     found = learned_columns(comparison, table)
     effects = [one["effect"] for one in found["effects"]]
     assert effects == sorted(effects, reverse=True)
     assert {one["column"] for one in found["effects"]} == set(frame.columns)
     curves = {curve["name"]: curve for curve in found["curves"]}
-    model = NCAClassifier(alpha=0.5, n_members=2).fit(frame, table.y)
 
     def along_axes(name, values):
         rows = pd.concat([frame.iloc[[1]]] * len(values)).assign(**{name: values})
-        Z = model.transform(rows)[:, : len(found["axes"])].T
+        Z = pipeline[-1].transform(table.encoder.transform(rows))[:, : len(found["axes"])].T
         return Z - Z[:, :1]
 
     for name, values in (("size", curves["size"]["edges"]), ("colour", curves["colour"]["levels"])):
