@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from nearkin import NMMP
+from nearkin._blocks import filled
 from nearkin.evaluation import (
     Method,
     Reference,
@@ -29,7 +30,7 @@ from nearkin.evaluation import (
 from nearkin.evaluation.contestants import MapWithVote
 from nearkin.evaluation.protocol import Fold
 from nearkin.tables import indicated_features
-from nearkin.tables.gaps import Imputer, filled
+from nearkin.tables.gaps import Imputer
 
 from .tables import DNE_METHOD, FEW, FIXED, hidden, protocol_of, quick
 
