@@ -375,7 +375,7 @@ def test_files_that_are_none(exported, tmp_path, capsys):
     assert "none.safetensors cannot be read" in capsys.readouterr().err
     (tmp_path / "other.safetensors").write_bytes(b"nothing")
     assert main(["export", "other.safetensors", "--to", "npz", "-o", "x.npz"]) == 2
-    assert "nearkin adapt --save" in capsys.readouterr().err
+    assert "nearkin adapt VECTORS --save" in capsys.readouterr().err
 
 
 def far_query(adapter):
