@@ -124,6 +124,29 @@ def test_import_needs_no_private_name_of_others():
     assert found == []
 
 
+def test_validators_are_those_that_name_argument_and_remedy():
+    """scikit-learn's say neither of many inputs; `nearkin._validation` has all of them."""
+    names = {
+        "check_array",
+        "check_consistent_length",
+        "check_random_state",
+        "check_X_y",
+        "column_or_1d",
+        "validate_data",
+    }
+    taken = [
+        f"{path.relative_to(PACKAGE)}: {alias.name}"
+        for path in files(PACKAGE)
+        if path.name != "_validation.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn")
+        for alias in node.names
+        if alias.name in names
+    ]
+    # of Dask's arrays only the names of features are checked
+    assert taken == ["dask/spectral.py: validate_data"], "take it from nearkin._validation"
+
+
 def test_no_import_circle(graph):
     assert circles(graph) == []
 

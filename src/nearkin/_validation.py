@@ -699,7 +699,7 @@ def check_number(value: Any, name: str, minimum: float) -> float:
     """Return `value` as a float; raise an error unless it is finite and at least `minimum`."""
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {shown(value)} ({type(value).__name__}).")
-    if not minimum <= value <= sys.float_info.max:
+    if not max(minimum, -sys.float_info.max) <= value <= sys.float_info.max:
         least = f" of at least {minimum:g}" if np.isfinite(minimum) else ""
         raise ValueError(f"{name} must be a finite number{least}, got {_brief(value)}.")
     return float(value)

@@ -452,7 +452,7 @@ X_BAD = np.array([[0.0, 1.0], [0.0, 2.0], [2.0, 5.0], [3.0, 1.0]])
         ("continuous", [np.nan] * 4, "y holds no value"),
         ("continuous", [1.0, np.inf, 2.0, 3.0], "infinity"),
         ("continuous", [1.0, 2.0, 3.0], "inconsistent numbers of samples"),
-        ("continuous", ["a", "b", "a", "b"], "could not convert"),
+        ("continuous", ["a", "b", "a", "b"], "y must be numbers, got words"),
         ("continuous", None, "requires y"),
         ("numbers", [0, 0, 1, 1], "target must be one of classes, continuous, got 'numbers'"),
     ],

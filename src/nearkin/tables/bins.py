@@ -29,6 +29,7 @@ from .._validation import (
     check_integer,
     check_spread,
     column_or_1d,
+    shape_of,
     validated,
 )
 from .columns import CYCLES, MISSING, MONTHS, Feature, circular
@@ -295,6 +296,7 @@ def is_table(X: Any) -> bool:
     """Return whether X is a data frame, or an array of anything but numbers."""
     if hasattr(X, "to_pandas") or (hasattr(X, "iloc") and hasattr(X, "columns")):
         return True
+    shape_of(X, "X")  # refuses rows of several lengths
     return not issparse(X) and np.asarray(X).dtype.kind not in "biufc"
 
 
