@@ -48,8 +48,9 @@ def saved(tmp_path_factory):
     save_model(winner("LFDA", read_table(str(folder / "t.csv"), "kind")), folder / "m.safetensors")
     arrays = {"components": np.eye(2), "bias": np.zeros(2), "scale": np.ones(1)}
     adapter = EmbeddingAdapter.from_arrays({name: a.astype("f") for name, a in arrays.items()})
-    held_out = SavedAdapter(adapter, "adapter", "", ["a", "b"], "", "", {}, "t")
-    save_adapter(held_out, folder / "a.safetensors")
+    scores = {"adapter": 0.9, "raw": 0.8, "n_queries": N, "low": 0.0, "high": 0.2, "p_value": 0.1}
+    kept = SavedAdapter(adapter, "adapter", "", ["a", "b"], "", "", scores, "t")
+    save_adapter(kept, folder / "a.safetensors")
     return folder, frame[["a", "b"]]
 
 
