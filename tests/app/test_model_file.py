@@ -190,11 +190,12 @@ def test_a_regression_by_all_rows(folder, again):
     data = read_table(str(folder / "words table.csv"), "width", task="regression")
     methods = {method.name: method for method in all_methods("regression")}
     comparison, pipeline = fitted(methods["NCA tables"], data)
-    plain, axes = SoftVote(distance="plain"), (0, len(pipeline[-1].components_))
-    for experts in (
-        [Expert(plain, axes, 1.0)],
-        [Expert(plain, axes, 0.75), Expert(LocalLines(2.0, 0.1), axes, 0.25)],
-    ):
+    plain, lines = SoftVote(distance="plain"), LocalLines(2.0, 0.1)
+    spaces = sorted({expert.axes for expert in pipeline[-1].vote_.experts})
+    for shares in ([(plain, 1.0)], [(plain, 0.75), (lines, 0.25)]):
+        experts = [
+            Expert(vote, axes, share / len(spaces)) for axes in spaces for vote, share in shares
+        ]
         pipeline[-1].vote_ = Mixture(tuple(experts))
         model = again(learned_model(comparison, data))
         np.testing.assert_allclose(
