@@ -100,7 +100,8 @@ def folder(tmp_path_factory):
     names, codes = list(vectors)[:6], np.arange(N) % 6
     matcher = Matcher(FrozenEstimator(adapter)).fit(vectors[names].to_numpy("f"), codes)
     rules = {"pair_rules": matcher.pair_rules_, "list_rules": matcher.list_rules_}
-    saved = SavedAdapter(adapter, evil("a"), "", names, "", "", {}, evil("v"), **rules)
+    scores = {"adapter": 0.9, "raw": 0.8, "n_queries": 9, "low": 0.0, "high": 0.2, "p_value": 0.1}
+    saved = SavedAdapter(adapter, evil("a"), "", names, "", "", scores, evil("v"), **rules)
     save_adapter(saved, folder / "a.safetensors")
     return folder
 

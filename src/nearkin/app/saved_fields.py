@@ -35,7 +35,8 @@ from ..vectors import QUANTIZERS, SIDES
 Sizes = dict[str, int]
 MOST = {False: np.finfo(np.float64).max.item(), True: np.iinfo(np.int64).max}  # whole numbers: True
 MOST_EDGES = 1024  # of the bins of a column
-SQUARED = 1e150  # the square of a larger number overflows
+# The square of a larger number overflows. In double precision: arrays may be float32.
+SQUARED = np.float64(1e150)
 ROUNDING = 1e-6
 SHARES: dict[str, Any] = {"low": 0, "high": 1 + ROUNDING}  # sums may be a little above 1
 
