@@ -344,3 +344,26 @@ def test_far_rows_among_many_are_those_of_another_exact_search():
     assert 6 in found.rows
     assert not np.isin(np.arange(6), found.rows).any()
     np.testing.assert_allclose(found.ratios, fifth[found.rows] / np.exp(median))
+
+
+def test_fits_to_many_rows_hold_whole_groups_out(monkeypatch):
+    """Also the rows by which such a fit chooses its penalty and its temperatures."""
+    given = []
+
+    def fit_encoded(model, X, y, features, folds=None, sample_weight=None, split=None):
+        given.append((X, folds, split))
+        raise StopIteration
+
+    monkeypatch.setattr(NCAClassifier, "fit_encoded", fit_encoded)
+    groups = np.repeat(np.arange(1200), 5)
+    rng = np.random.default_rng(0)
+    X = np.column_stack([groups, rng.normal(size=(6000, 2))])
+    with pytest.raises(StopIteration):
+        label_issues(X, rng.integers(0, 3, 6000), groups=groups)
+    ((rows, ((members, tested),), (rest, held)),) = given
+    np.testing.assert_array_equal(tested, held)
+    of = rows[:, 0]
+    for learned in (members, rest):
+        assert not np.isin(of[learned], of[held]).any()
+    assert 2000 <= len(members) <= 2003 < len(rest)
+    assert len(held) > 500

@@ -398,7 +398,10 @@ def _by_folds(
     fold_of, votes = np.full(len(y), 0), np.full((len(y), y.max() + 1), np.nan)
     for number, (train, test) in enumerate(folds):
         model = NCAClassifier(random_state=random_state)
-        model.fit_encoded(X[train], y[train], features, sample_weight=shares[train])
+        inner: dict[str, Any] = {}
+        if len(train) > MAX_ROWS and len(np.unique(units[train])) < len(train):
+            inner = _inner_split(y[train], units[train], rng)
+        model.fit_encoded(X[train], y[train], features, sample_weight=shares[train], **inner)
         found = np.zeros((len(test), votes.shape[1]))
         found[:, model.classes_] = model.predict_proba(X[test])
         votes[test] = np.where(np.isin(y[test], model.classes_)[:, None], found, np.nan)
@@ -447,6 +450,15 @@ def _folds(
     n_splits = min(n_splits, len(strata))
     tests = [np.flatnonzero(np.isin(units, order[fold::n_splits])) for fold in range(n_splits)]
     return [(np.setdiff1d(np.arange(len(y)), test), test) for test in tests]
+
+
+def _inner_split(y: np.ndarray, units: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+    """Return `folds` and `split` of `fit_encoded` for more than 2,000 rows; units stay together."""
+    rest, held = _folds(y, units, FOLDS, rng)[0]
+    held = np.sort(rng.permutation(held)[:MAX_ROWS])
+    of_each_class = rest[np.unique(y[rest], return_index=True)[1]]
+    members = np.union1d(rng.permutation(rest)[:MAX_ROWS], of_each_class)
+    return {"folds": [(members, held)], "split": (rest, held)}
 
 
 def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, float]:

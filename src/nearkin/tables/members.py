@@ -309,8 +309,11 @@ def refined(
     some = rest[:: -(-len(rest) // MOST_VOTERS)]
 
     def in_space(A: np.ndarray, voters: np.ndarray) -> HeldOut:
-        others = rows.subset(voters)
-        part = tested.X @ A.T, others.X @ A.T, others.Y, others.weights
+        # in blocks: a copy of all encoded rows would double the memory of a fit
+        blocks = row_blocks(len(voters), rows.X.shape[1])
+        Z = np.concatenate([rows.X[voters[block]] @ A.T for block in blocks])
+        weights = None if rows.weights is None else rows.weights[voters]
+        part = tested.X @ A.T, Z, rows.Y[voters], weights
         return HeldOut([part], tested.Y, tested.loss, tested.weights)
 
     def descend(A: np.ndarray, alpha: float, among: np.ndarray, first: int = 0) -> np.ndarray:
