@@ -176,7 +176,8 @@ def encode_groups(groups: Any) -> np.ndarray:
         raise ValueError(
             "groups has missing values: give every row a group, if need be one of its own."
         )
-    return np.unique(groups, return_inverse=True)[1]
+    with _explained("groups", "give all groups one type, e.g. groups.astype(str)"):
+        return np.unique(groups, return_inverse=True)[1]
 
 
 def refuse_foreign(array: Any, name: str = "X") -> None:

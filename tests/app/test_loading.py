@@ -71,6 +71,12 @@ def test_sparse_rows():
         model.details(rows, coverage=0.9)
 
 
+@pytest.mark.parametrize("coverage", [0, 1, 2, -0.5, np.nan, "x"])
+def test_a_coverage_is_between_0_and_1(coverage):
+    with pytest.raises((TypeError, ValueError), match="coverage"):
+        nearkin.load("sparse.safetensors").details(csr_array((1, 3)), coverage)
+
+
 def test_an_adapter():
     X = np.random.default_rng(1).normal(size=(5, 6)).astype(np.float32)
     loaded = nearkin.load("adapter.safetensors")

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 import pytest
 from safetensors import safe_open
 from scipy.sparse import issparse
@@ -458,3 +459,11 @@ def test_a_column_without_a_value_among_the_labelled_rows(tmp_path, again):
     comparison = compare(table.X, table.y, methods=[], references=[], n_splits=2, n_repeats=1)
     model = again(learned_model(comparison, table))
     np.testing.assert_array_equal(predict(model, X)["label"], comparison.winner.predict(X))
+
+
+def test_labels_of_64_bits_without_a_sign(tmp_path, again):
+    labels = np.array([2**63 + 5, 2**63 + 7], dtype=np.uint64)[np.arange(60) % 2]
+    X = np.random.default_rng(0).normal(size=(60, 2)) + 4 * (np.arange(60) % 2)[:, None]
+    pd.DataFrame(X, columns=["a", "b"]).assign(y=labels).to_parquet(tmp_path / "t.parquet")
+    model = again(winner("raw k-NN", read_table(str(tmp_path / "t.parquet"), "y")))
+    assert set(predict(model, X)["label"]) <= set(labels)

@@ -490,3 +490,18 @@ def test_defaults_are_what_the_documentation_says():
         found, n_epochs = NCA()._epochs(n)
         assert found == n_batches
         assert 500 <= n_batches * n_epochs < 1000
+
+
+@pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("structure", ["full", "diagonal"])
+def test_a_feature_that_is_constant_in_the_rows_of_the_init_is_learned(structure, monkeypatch):
+    """The init is found on a sixth of the rows, which mostly miss the two that differ."""
+    for module in (nca, descents):
+        monkeypatch.setattr(module, "INIT_ROWS", 100)
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    y = (X[:, 0] > 0).astype(int)
+    X[:, 2] = 0
+    X[:2, 2] = 1
+    for seed in range(4):
+        model = NCA(solver="sgd", structure=structure, max_iter=1, random_state=seed)
+        assert np.abs(model.fit(X, y).components_[:, 2]).max() > 0

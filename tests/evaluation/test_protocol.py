@@ -281,6 +281,21 @@ class TestHeldOutOfMany:
         assert np.isin((held + 10_500) % 21_000, protocol.apart(rows, held)).mean() < 0.01
 
     @pytest.mark.parametrize("task", ["classification", "regression"])
+    @pytest.mark.parametrize("sizes", [[3600, 4, 3, 2, 2, 2], [6000, *20 * [100]]])
+    def test_groups_of_very_different_sizes(self, sizes, task):
+        """A sample may lack the small ones, and the largest is not held out if others can be."""
+        groups = np.repeat(np.arange(len(sizes)), sizes)
+        X, y = table(len(groups))
+        options = {} if task == "classification" else {"task": REGRESSION}
+        y = y if task == "classification" else X[:, 0]
+        for seed in range(3):
+            protocol = protocol_of(X, y, groups=groups, random_state=seed, **options)
+            held = protocol.held_out(np.arange(len(groups)))
+            assert len(held) > 0
+            assert 0 not in groups[held]
+            assert disjoint(protocol.member_folds(np.arange(len(groups))), groups)
+
+    @pytest.mark.parametrize("task", ["classification", "regression"])
     def test_of_two_groups_each_is_one_side_of_a_single_fold(self, task):
         X, y = table(3000)
         groups = np.repeat([0, 1], [1000, 2000])

@@ -367,3 +367,24 @@ def test_fits_to_many_rows_hold_whole_groups_out(monkeypatch):
         assert not np.isin(of[learned], of[held]).any()
     assert 2000 <= len(members) <= 2003 < len(rest)
     assert len(held) > 500
+
+
+def test_units_of_a_split_may_be_any_numbers():
+    rng, units = np.random.default_rng(0), np.repeat(10 * np.arange(1200), 5)
+    split = issues._inner_split(rng.integers(0, 3, 6000), units, rng)["split"]
+    assert len(split[1]) == pytest.approx(1200, abs=100)
+    assert not np.isin(units[split[0]], units[split[1]]).any()
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.array([*"ab", None] * 30, dtype=object), "groups has missing values"),
+        (np.array([1, "a", "b"] * 30, dtype=object), "groups.*one type"),
+        (np.arange(90) % 3, "groups holds every class out"),
+    ],
+)
+def test_groups_that_leave_nothing_to_learn_from(groups, message):
+    X, y = blobs()
+    with pytest.raises((TypeError, ValueError), match=message):
+        label_issues(X, y, groups=groups)

@@ -190,7 +190,7 @@ class Check:
                 "columns do not tell them apart."
             ]
         elif n_issues:
-            are = "label is" if n_issues == 1 else "labels are"
+            are = "labels is" if n_issues == 1 else "labels are"
             among = [
                 f"{expected[first - 1]:.1f} among the first {first:,}"
                 for first in sorted({min(10, n), n_issues})

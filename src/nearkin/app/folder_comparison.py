@@ -181,7 +181,8 @@ def compare_folder(options: argparse.Namespace) -> int:
             progress("equal rows", 0, folder.n_rows)
             held_out_hashes = row_hashes(client.compute(queries).result())
             equal = delayed(rows_with_hashes, pure=False)
-            tasks = [equal(block, features, np.unique(held_out_hashes)) for block in blocks]
+            known = client.scatter(np.unique(held_out_hashes), broadcast=True)
+            tasks = [equal(block, features, known) for block in blocks]
             apart = np.concatenate(client.gather(client.compute(tasks)))  # not to be learned from
             n_train, n_equal = folder.n_rows - len(apart), len(apart) - len(held_out)
             if n_train < MIN_ROWS // 2:
@@ -190,6 +191,10 @@ def compare_folder(options: argparse.Namespace) -> int:
                     "other features than the held-out ones, too few to learn from: give more "
                     "columns."
                 )
+            n_apart = np.bincount(
+                client.compute(lazy_rows(blocks, apart, read_labels, np.int32)).result(),
+                minlength=len(sizes),
+            )
             X = lazy_rows(blocks, apart, read, np.float32, len(features), but=True)
             y = lazy_rows(blocks, apart, read_labels, np.int32, but=True)
             methods = cluster_methods(n_train, len(features), options.seed)
@@ -216,7 +221,7 @@ def compare_folder(options: argparse.Namespace) -> int:
                 "learned from; expect better predictions of new rows that have a copy here."
             )
         folds = [(np.broadcast_to(0, n_train), np.arange(len(given.truth)))]
-        largest = np.argmax(sizes - np.bincount(given.truth, minlength=len(sizes)))
+        largest = np.argmax(sizes - n_apart)
         hits = given.truth == largest
         majority = split_result("majority", hits, len(features), 0.0, Vote(k), len(given.y))
         majority = replace(majority, kind="reference")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from .._validation import check_number
 from ..tables import Cells
 from ..vectors import EmbeddingAdapter
 from .adapter_file import is_adapter, load_adapter
@@ -92,6 +93,8 @@ class SavedModel:
             the rows of the training table that are nearest (the first is 0), "distance" how far
             they are.
         """
+        if coverage is not None and not 0 < check_number(coverage, "coverage", 0) < 1:
+            raise ValueError(f"coverage must be between 0 and 1, such as 0.9, got {coverage}.")
         if coverage is not None and self._model.held_out_rows is None:
             raise ValueError(
                 f"coverage={coverage} needs held-out rows, which this model of {self.method} lacks:"

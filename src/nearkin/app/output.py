@@ -135,6 +135,8 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
         raise TableError(f"{path}: the name must end in {' or '.join(suffixes)} ({option}).")
     if path.is_dir():
         raise TableError(f"{path} is a folder: name a file with {option}.")
+    if path.exists() and not path.is_file():  # a device, which would be replaced
+        raise TableError(f"{path} is no ordinary file: name another one with {option}.")
     with _refused(f"{path}: no file can be written there", f"choose another place with {option}"):
         target = Path(os.path.realpath(path))
         _remove_abandoned(target)

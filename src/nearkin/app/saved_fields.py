@@ -344,7 +344,8 @@ ENCODER = Encoder(
 def labels(value: Any, name: str, sizes: Sizes) -> list[Any]:
     """Return the labels of classes, which have the type of the first one."""
     first = value[0] if type(value) is list and value else ""
-    items: dict[type, Declaration] = {int: Whole(), bool: flag}
+    unsigned = np.iinfo(np.uint64).max  # labels may be
+    items: dict[type, Declaration] = {int: Whole(high=unsigned), bool: flag}
     item = items.get(type(first), TEXT)
     return Items(item, "classes", 2, ascending=True)(value, name, sizes)
 

@@ -147,7 +147,9 @@ def same_names(*columns: Iterable[Any]) -> list[list[str]]:
     """
 
     def name(cell: Any) -> str:
-        is_whole = isinstance(cell, float | Decimal) and cell % 1 == 0
+        is_whole = (isinstance(cell, float) and cell.is_integer()) or (
+            isinstance(cell, Decimal) and cell == cell.to_integral_value()
+        )
         return str(int(cell)) if is_whole else str(cell).strip()
 
     names = [list(map(name, column)) for column in columns]

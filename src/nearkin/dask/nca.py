@@ -177,6 +177,14 @@ class UnitClusterRows(Scale):
         table.blocks[:] = table.map(rescaled, unit=unit)
         return cls(unit, RowSpace(None, None), table.shape, table)
 
+    def varies(self) -> np.ndarray:
+        """Return which columns are not constant."""
+        extremes = self.table.map(
+            lambda block: np.stack([block.X.max(axis=0), -block.X.min(axis=0)])
+        )
+        largest, smallest = np.max(self.table.work.results(extremes), axis=0)
+        return largest > -smallest
+
     def embedding(self, B: np.ndarray) -> Table:
         """Return the rows of Z = X B' as a table; B is (m, p), or (p,) for a diagonal map."""
         blocks = self.table.map(embedded, B=B)
@@ -248,16 +256,9 @@ class ClusterTerm:
         if name == "random":
             return directions(name, table, m, rng)
         if name != "lda":  # the identity, also for "auto" if all dimensions are kept
-            return np.eye(m, p) * varying_in(table)
+            return np.eye(m, p)
         S_b, S_w = table.between_scatter(), table.within_scatter()
         return discriminant_directions(S_b, S_w, min(m, self.n_classes - 1))
-
-
-def varying_in(table: Table) -> np.ndarray:
-    """Return which features are not constant, shape (p,)."""
-    extremes = table.map(lambda block: np.stack([block.X.max(axis=0), -block.X.min(axis=0)]))
-    largest, smallest = np.max(table.work.results(extremes), axis=0)
-    return largest > -smallest
 
 
 def evenly_in(table: Table, n_rows: int) -> np.ndarray:

@@ -319,8 +319,8 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         It does not if a number of neighbours is chosen on folds, or if the neighbours are searched
         or the labels encoded in a way of its own.
         """
-        automatic = [name for name in self._neighbor_counts if getattr(self, name) == "auto"]
-        exact = getattr(self, "search", "exact") == "exact"
+        automatic = [name for name in self._neighbor_counts if equals(getattr(self, name), "auto")]
+        exact = equals(getattr(self, "search", "exact"), "exact")
         encoded = type(self)._encode_labels is SpectralEmbedding._encode_labels
         return exact and encoded and not automatic
 

@@ -125,12 +125,11 @@ def evenly_by(norms: np.ndarray, n_rows: int) -> np.ndarray:
 def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
     """Return min(m, p) orthonormal directions as rows, for the init of a given name.
 
-    "auto" is PCA, or the identity if all dimensions are kept. The identity is 0 for constant
-    features, so that these have no effect on a descent.
+    "auto" is PCA, or the identity if all dimensions are kept.
     """
     m = min(m, X.shape[1])
     if name == "identity" or (name == "auto" and m == X.shape[1]):
-        return np.eye(m, X.shape[1]) * varying(X)
+        return np.eye(m, X.shape[1])
     if name == "random":
         return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
     solver = "covariance_eigh"
@@ -249,6 +248,10 @@ class Scale:
         """Return the centred embedding Z = X B', shape (n, m)."""
         raise NotImplementedError
 
+    def varies(self) -> np.ndarray:
+        """Return which columns are not constant; an init is 0 in the others, to have no effect."""
+        raise NotImplementedError
+
     def nearest_squares(self, B: np.ndarray) -> np.ndarray:
         """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
         return nearest_squares(self.embedding(B))
@@ -305,6 +308,10 @@ class UnitRows(Scale):
         """Return the rows with the given indices."""
         return self.X[rows]
 
+    def varies(self) -> np.ndarray:
+        """Return which columns are not constant."""
+        return varying(self.X)
+
     def embedding(self, B: np.ndarray) -> np.ndarray:
         """Return the centred embedding Z = X B', shape (n, m)."""
         return embed(B, self.X)
@@ -348,6 +355,10 @@ class RowsInPlace(Scale):
         """Return the rows with the given indices, centred, in units of the typical distance."""
         X = self.X[rows] if self.mean is None else self.X[rows] - self.mean
         return X.astype(self.dtype, copy=False) / self.dtype(self.unit)
+
+    def varies(self) -> np.ndarray:
+        """Return which columns are not constant."""
+        return varying(self.X)
 
     def embedding(self, B: np.ndarray) -> np.ndarray:
         """Return the centred embedding Z = X B', shape (n, m)."""

@@ -221,7 +221,7 @@ class LMNN(DescentEmbedding):
         rows = UnitRows.of(X, m)
         targets = target_neighbors(rows.X, codes, self.n_neighbors)
         n = X.shape[0]
-        V = directions("auto", rows.X, m)
+        V = directions("auto", rows.X, m) * varying(rows.X)
         Z = rows.embedding(V)
         init = V / (balanced_scale(*gaps_of_targets(Z, codes, targets)) or unit_distance(Z))
         # The unit of the loss is the loss of the targets at the init.
@@ -342,7 +342,7 @@ class LMNN(DescentEmbedding):
         mean_square = float(w @ pair_squares(rows.X, comparisons.pairs)[near])
         shrinkage = SPHERE * mean_square / np.count_nonzero(varying(rows.X))
 
-        V = directions("auto", rows.X, m)
+        V = directions("auto", rows.X, m) * varying(rows.X)
         d = pair_squares(rows.embedding(V), comparisons.pairs)
         gaps = d[far] - d[near]
         order = np.argsort(gaps)

@@ -161,7 +161,7 @@ class MLKR(DescentEmbedding):
 
         found = lbfgs(
             loss,
-            rows.scaled(directions("auto", rows.X, m), self.alpha),
+            rows.scaled(directions("auto", rows.X, m) * rows.varies(), self.alpha),
             max_iter=self.max_iter,
             tol=self.tol,
             on_iteration=partial(

@@ -410,8 +410,7 @@ class NCA(TermEmbedding):
         p = init_rows.shape[1]
         m = min(m, p)
         if self.structure == "diagonal":
-            ones = init_term.directions("identity", p, rng).diagonal()
-            found = [np.abs(rng.standard_normal(p)) if name == "random" else ones]
+            found = [np.abs(rng.standard_normal(p)) if name == "random" else np.ones(p)]
         else:
             names = [name]
             if name == "auto" and m < p:
@@ -420,6 +419,8 @@ class NCA(TermEmbedding):
             if len(found[0]) < m:
                 few = f"init='lda' has {len(found[0])} directions here, n_components is {m}"
                 raise ValueError(f"{few}: take init='pca' or 'auto'.")
+        if rows is init_rows:
+            found = [B * rows.varies() for B in found]
         # LDA may have fewer directions than PCA's m
         inits = [init_rows.scaled(B, self.alpha) for B in found if len(B) == len(found[0])]
         B = inits[0]
@@ -429,7 +430,7 @@ class NCA(TermEmbedding):
             return B
         if B.ndim == 2:
             B = rows.coordinates(init_rows.components(B))
-        return rows.scaled(B, self.alpha)
+        return rows.scaled(B * rows.varies(), self.alpha)
 
 
 def check_parameters(nca: NCA) -> int | None:

@@ -285,7 +285,7 @@ class PairNCA(TermEmbedding):
         (a, b), weights = term.pairs[::step].T, term.weights[::step, None]
         difference = rows.take(a) - rows.take(b)
         is_auto = name == "auto" and m < X.shape[1]
-        found = [directions("pca" if is_auto else name, X, m, rng)]
+        found = [directions("pca" if is_auto else name, X, m, rng) * rows.varies()]
         if is_auto and not issparse(X):
             # the directions in which pairs differ least, relative to all rows
             within = second_moment(difference, weights[:, 0])
@@ -294,7 +294,7 @@ class PairNCA(TermEmbedding):
         for B in found:
             if len(B) == m:
                 mean_square = np.sum(weights * np.square(difference @ B.T)) / np.sum(weights)
-                r = np.count_nonzero(B.any(axis=1))  # without constant features
+                r = max(1, np.count_nonzero(B.any(axis=1)))  # without constant features
                 inits.append(rows.scaled(B, self.alpha, (2 * mean_square / r) ** 0.5))
         return inits[0] if len(inits) == 1 else min(inits, key=lambda B: self._evaluate(term, B, n))
 

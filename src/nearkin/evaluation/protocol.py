@@ -247,16 +247,25 @@ class Protocol:
     def held_out(self, rows: np.ndarray) -> np.ndarray:
         """Return the rows that a predictor for tables holds out until its last half round of steps.
 
-        Of more than 2,000 training rows these are about a fifth, at most 2,000, in a fifth of the
-        units, or in one unit if there are few. There are none of fewer rows, or of one unit.
+        Of more than 2,000 training rows these are about a fifth, at most 2,000, in whole units; of
+        given groups, about a fifth of the rows of a sample of at least 2,000. There are none of
+        fewer rows, or of one unit.
         """
-        n_splits, seed = min(self.most_folds(rows)[0], N_SPLITS), self.random_state
-        if len(rows) <= CHOICE_ROWS or n_splits < 2:
+        if len(rows) <= CHOICE_ROWS:
             return NO_ROWS
-        n_held = min(CHOICE_ROWS, len(rows) // N_SPLITS)
-        # to divide many groups takes long: those of a sample will do
-        some = sample(rows, self.y, CHOICE_ROWS if self.grouped else N_SPLITS * n_held, seed)
-        _, test = self._splits(some, n_splits, seed)[0]
+        seed, n_held = self.random_state, min(CHOICE_ROWS, len(rows) // N_SPLITS)
+        some = sample(rows, self.y, N_SPLITS * n_held, seed)
+        if (
+            self.grouped
+        ):  # to divide many groups takes long: a sample, also of small groups, will do
+            heads = sample(self._heads(rows), self.y, CHOICE_ROWS, seed)
+            some = np.union1d(sample(rows, self.y, CHOICE_ROWS, seed), heads)
+        n_splits = min(self.most_folds(some)[0], N_SPLITS)
+        if n_splits < 2:
+            return NO_ROWS
+        # a fold may be one huge group
+        tests = [test for _, test in self._splits(some, n_splits, seed) if len(test)]
+        test = min(tests, key=lambda test: abs(len(test) - len(some) / n_splits))
         test = rows[np.isin(self.units[rows], self.units[test])]
         return sample(test, self.y, n_held, seed)
 
@@ -534,7 +543,6 @@ def make_protocol(
     if groups is not None:
         units = joined_groups(units, groups)
         X = without_own_shares(X, features, units, weights)
-        check_spread(filled(X))
     return Protocol(
         X=X,
         y=y,
@@ -574,7 +582,8 @@ def without_own_shares(
         _, own = np.unique(np.column_stack([units, X[:, at]]), axis=0, return_inverse=True)
         own = own.ravel()  # not flat in NumPy 2.0
         counts = X[:, at] * weights.sum() - np.bincount(own, weights)[own]
-        X[:, at] = np.maximum(counts.round(6), 0) / others
+        X[:, at] = np.maximum(counts.round(6), 0) / np.where(others > 0, others, 1.0)
+    check_spread(filled(X))
     return X
 
 

@@ -534,6 +534,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the features, shape (n, n_features_out), float32."""
         check_is_fitted(self)
+        X = X.toarray() if issparse(X) else X
         out = np.empty((len(X), len(self.groups_)), dtype=np.float32)
         for rows in row_blocks(*out.shape):
             out[rows] = (self._raw(X[rows]) - self._mean) * self._scale

@@ -19,6 +19,7 @@ from .._validation import (
     check_integer,
     check_random_state,
     column_or_1d,
+    encode_groups,
     encode_labels,
     is_missing,
     known_labels,
@@ -261,8 +262,7 @@ def label_issues(
         twins = np.arange(n)
     units = twins
     if groups is not None:
-        of_rows = np.unique(np.asarray(groups)[labelled], return_inverse=True)[1]
-        units = joined_groups(twins, of_rows)
+        units = joined_groups(twins, encode_groups(np.asarray(groups)[labelled]))
         if units.max() == 0:
             raise ValueError(
                 "groups holds one group, where those that share a row are joined: a row is "
@@ -399,7 +399,7 @@ def _by_folds(
     for number, (train, test) in enumerate(folds):
         model = NCAClassifier(random_state=random_state)
         inner: dict[str, Any] = {}
-        if len(train) > MAX_ROWS and len(np.unique(units[train])) < len(train):
+        if len(train) > MAX_ROWS and 1 < len(np.unique(units[train])) < len(train):
             inner = _inner_split(y[train], units[train], rng)
         model.fit_encoded(X[train], y[train], features, sample_weight=shares[train], **inner)
         found = np.zeros((len(test), votes.shape[1]))
@@ -443,6 +443,7 @@ def _folds(
 
     A unit counts as one of its rarest class.
     """
+    units = np.unique(units, return_inverse=True)[1]
     rarest_first = np.argsort(np.bincount(y)[y], kind="stable")
     strata = y[rarest_first][np.unique(units[rarest_first], return_index=True)[1]]
     order = rng.permutation(len(strata))
@@ -454,7 +455,8 @@ def _folds(
 
 def _inner_split(y: np.ndarray, units: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
     """Return `folds` and `split` of `fit_encoded` for more than 2,000 rows; units stay together."""
-    rest, held = _folds(y, units, FOLDS, rng)[0]
+    folds = _folds(y, units, FOLDS, rng)  # one may be a huge group
+    rest, held = min(folds, key=lambda fold: abs(len(fold[1]) - len(y) / FOLDS))
     held = np.sort(rng.permutation(held)[:MAX_ROWS])
     of_each_class = rest[np.unique(y[rest], return_index=True)[1]]
     members = np.union1d(rng.permutation(rest)[:MAX_ROWS], of_each_class)
@@ -474,6 +476,11 @@ def wrong_labels(votes: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, floa
         The classes of the given labels.
     """
     rows = np.flatnonzero(~np.isnan(votes[:, 0]))
+    if not len(rows):
+        raise ValueError(
+            "groups holds every class out with the group that it lies in, so that no row can be "
+            "labelled by rows of others: give smaller groups."
+        )
     V, y = votes[rows], codes[rows]
     disputed = (V.argmax(axis=1) != y)[np.argsort(-V.max(axis=1), kind="stable")]
     e = disputed[: max(1, round(SURE_SHARE * len(y)))].mean()
