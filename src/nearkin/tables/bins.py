@@ -531,7 +531,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             raw[:, block.places] = block.transform(X[:, block.at])
         return raw
 
-    def transform(self, X: np.ndarray) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray:
         """Return the features, shape (n, n_features_out), float32."""
         check_is_fitted(self)
         X = X.toarray() if issparse(X) else X
