@@ -346,3 +346,10 @@ def test_an_interrupt_keeps_the_positions_so_far(monkeypatch):
         picture.fit(X, y)
     assert picture.transform(X).shape == (178, 2)
     assert picture.n_iter_ > 0
+
+
+def test_copies_of_few_rows_are_drawn_without_a_warning():
+    """They span fewer dimensions than the space may have."""
+    X = np.random.default_rng(0).normal(size=(12, 40))
+    X, y = np.vstack([X, X[:4]]), np.arange(16) % 2
+    assert np.isfinite(TDistributedNCA(random_state=0).fit(X, y).embedding_).all()

@@ -7,6 +7,7 @@ finds the positions of these neighbours in the plane.
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any, Self
 
@@ -260,7 +261,11 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
                     target=self.target,
                     solver="lbfgs" if X.shape[0] <= ALL_PAIRS_ROWS else "sgd",
                     random_state=rng.randint(2**31),
-                ).fit(X, y)
+                )
+                with warnings.catch_warnings():
+                    # few rows, or copies, may span fewer dimensions: then the space has these
+                    warnings.filterwarnings("ignore", "n_components=.* were requested")
+                    self.estimator_.fit(X, y)
                 X = self.estimator_.transform(X)
         else:
             self.estimator_ = clone(self.estimator).fit(X, y)
