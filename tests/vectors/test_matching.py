@@ -470,17 +470,22 @@ class TestLists:
         X, y = planted(n_classes=12, each=8)
         X, y = np.repeat(X, 2, axis=0), y.repeat(2)
         known = Labels(X, y, np.arange(len(y)) // 2)
-        lists = []
-        for split in known.splits(np.random.default_rng(0)):
-            split = split.with_further_queries()
-            C = X[split.candidates]
-            space = Space.of(X[split.queries], C, X[split.queries], C, "cosine")
-            lists.append(HeldOutLists.of(space, split, known))
+        splits, lists = list(known.splits(np.random.default_rng(0))), []
+        for split in splits:
+            for part in split.apart():
+                C = X[part.candidates]
+                space = Space.of(X[part.queries], C, X[part.queries], C, "cosine")
+                lists.append(HeldOutLists.of(space, part, known))
         every = HeldOutLists.together(lists)
         unseen = every.units[UNSEEN] >= 0
         assert unseen.sum() == len(y)
         assert every.answered[:, 0].max() < 1 - 1e-6
         assert np.isfinite(every.unanswered[unseen]).all()
+        queries = np.concatenate([part.queries for split in splits for part in split.apart()])
+        cosines = unit_rows(X) @ unit_rows(X).T
+        cosines[known.groups[:, None] == known.groups] = -np.inf
+        nearest = cosines.max(axis=1)[queries[unseen]]
+        np.testing.assert_allclose(every.answered[unseen, 0], nearest, rtol=1e-5)
         matcher = Matcher(expect="new").fit(X, y)
         assert matcher.pair_rules_.every.curve.n_queries == len(y)
 

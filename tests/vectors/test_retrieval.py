@@ -142,26 +142,38 @@ class TestSplits:
             assert not held_out & {row.tobytes() for row in twins.X[split.candidates]}
             assert not held_out & {row.tobytes() for row in split.train.X}
 
-    def test_each_row_of_an_unseen_class_can_be_a_query(self):
+    def test_each_row_of_an_unseen_class_can_be_a_query_of_all_other_groups(self):
         known = labelled()
         groups = np.where(known.groups < 20, known.groups // 2, known.groups)  # 10 of two classes
-        known = replace(known, groups=groups)
-        queries = []
+        y = np.where(known.groups < 380, known.y, -1)
+        known, queries = replace(known, y=y, groups=groups), []
         for split in known.splits(np.random.default_rng(0)):
-            every = split.with_further_queries()
-            n = len(split.queries)
-            np.testing.assert_array_equal(every.queries[:n], split.queries)
-            further = every.queries[n:]
-            assert every.parts[UNSEEN][n:].all()
-            assert not every.parts[SEEN][n:].any()
+            seen, unseen = split.apart()
+            np.testing.assert_array_equal(seen.queries, split.queries[split.parts[SEEN]])
+            np.testing.assert_array_equal(seen.candidates, split.candidates)
+            assert set(split.queries[split.parts[UNSEEN]]) <= set(unseen.queries)
+            for one, name, other in ((seen, SEEN, UNSEEN), (unseen, UNSEEN, SEEN)):
+                assert one.parts[name].all()
+                assert not one.parts[other].any()
             trained = {row.tobytes() for row in split.train.X}
-            of_groups = np.isin(groups, groups[further])
-            assert not trained & {row.tobytes() for row in known.X[of_groups]}
-            can_answer = known.relevant(further, split.candidates)
-            assert (can_answer & ~known.withheld(further, split.candidates)).any(axis=1).all()
-            queries += every.queries[every.parts[UNSEEN]].tolist()
+            of_groups = np.isin(groups, groups[unseen.queries])
+            of_classes = np.isin(y, y[unseen.queries])
+            assert not trained & {row.tobytes() for row in known.X[of_groups | of_classes]}
+            searched = ~known.withheld(unseen.queries, unseen.candidates)
+            other_group = groups[unseen.queries][:, None] != groups[y >= 0]
+            np.testing.assert_array_equal(unseen.candidates, np.flatnonzero(y >= 0))
+            np.testing.assert_array_equal(searched, other_group)
+            can_answer = known.relevant(unseen.queries, unseen.candidates)
+            assert (can_answer & searched).any(axis=1).all()
+            queries += unseen.queries.tolist()
         assert len(set(queries)) == len(queries)
-        assert len(queries) >= 0.9 * len(known.y)
+        assert len(queries) >= 0.9 * (y >= 0).sum()
+
+    def test_a_row_of_an_unseen_class_needs_another_one_outside_its_group(self):
+        known = labelled()
+        alone = np.where(known.y == 0, 0, known.groups)  # a class in one group
+        for split in replace(known, groups=alone).splits(np.random.default_rng(0)):
+            assert (known.y[split.further] != 0).all()
 
     def test_few_classes_are_all_seen(self):
         assert [*next(labelled(n_classes=3).splits(np.random.default_rng(0))).parts] == [SEEN]

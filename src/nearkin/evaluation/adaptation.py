@@ -208,7 +208,7 @@ class Adaptation:
     judgements : Labels or Relevance
     held_out : callable
         Yields every split with the vectors of its held-out queries and candidates for a way; with
-        `further=True`, all rows of its unseen classes are queries.
+        `further=True`, `Split.apart`, where all rows of its unseen classes are queries.
     """
 
     results: list[WayResult]
@@ -393,10 +393,10 @@ def compare_vectors(
         return paired_test_by_rows(a, b, rows, n_train, units)
 
     def held_out(way: Way, *, further: bool = False) -> Iterator[tuple[Split, Vectors]]:
-        """Yield every split, possibly with its further queries, with the vectors of a way."""
+        """Yield every split, possibly `apart` with its further queries, with the vectors."""
         for one in found:
-            split = one.split.with_further_queries() if further else one.split
-            yield split, vectors_of(way, split, judgements, one.adapters.get(way.size))
+            for split in one.split.apart() if further else [one.split]:
+                yield split, vectors_of(way, split, judgements, one.adapters.get(way.size))
 
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}

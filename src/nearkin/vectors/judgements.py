@@ -33,26 +33,42 @@ class Split:
         Indices of held-out queries, and of the rows they are compared with.
     parts : dict of str to bool array
         Which of these queries are scored together.
+    labelled : int array
+        Indices of all rows that later queries are compared with, including those held out here.
     further : int array
-        Candidates of unseen classes that can be queries, too, of all candidates but their own
-        group: nothing was learned from them either.
+        Rows of unseen classes, from which nothing was learned, that can be queries: all with a
+        labelled row of their class outside their own group.
     """
 
     train: Judgements
     queries: np.ndarray
     candidates: np.ndarray
     parts: dict[str, np.ndarray]
+    labelled: np.ndarray
     further: np.ndarray
 
-    def with_further_queries(self) -> Split:
-        """Return the split with all the rows of unseen classes as queries."""
-        no_part = np.zeros(len(self.further), dtype=bool)
-        parts = {
-            name: np.append(part, ~no_part if name == UNSEEN else no_part)
-            for name, part in self.parts.items()
+    def apart(self) -> list[Split]:
+        """Return a split with the queries of seen classes, and one with all of unseen classes.
+
+        The latter are compared with all labelled rows, as later queries are.
+        """
+        if not len(self.further):
+            return [self]
+        by_part = {
+            SEEN: (self.queries[self.parts[SEEN]], self.candidates),
+            UNSEEN: (self.further, self.labelled),
         }
-        queries = np.append(self.queries, self.further)
-        return replace(self, queries=queries, parts=parts, further=self.further[:0])
+        return [
+            replace(
+                self,
+                queries=queries,
+                candidates=candidates,
+                parts={part: np.full(len(queries), part == name) for part in by_part},
+                further=queries[:0],
+            )
+            for name, (queries, candidates) in by_part.items()
+            if len(queries)
+        ]
 
 
 def quarters(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -171,8 +187,9 @@ class Labels(Judgements):
 
     Over four splits, each class is unseen once and each row held out once: split i trains on the
     rows that are neither in the i-th quarter of the rows nor in the i-th quarter of the classes.
-    All rows outside the i-th quarter of the rows are candidates; those of its unseen classes can be
-    queries, too (`Split.further`). With fewer than eight classes, none are held out.
+    All rows outside the i-th quarter of the rows are candidates. All rows of its unseen classes can
+    be queries among all labelled rows, too (`Split.apart`). With fewer than eight classes, none are
+    held out.
 
     Attributes
     ----------
@@ -203,25 +220,26 @@ class Labels(Judgements):
         # the last entry is for rows without a class
         quarter_of_class = np.append(held_out, -1)[self.y]
         known, splits = self.y >= 0, list[Split]()
+        labelled = np.flatnonzero(known)
+        in_groups = np.unique(np.column_stack([self.y, self.groups])[labelled], axis=0)
+        can_answer = np.bincount(in_groups[:, 0], minlength=len(classes)) > 1
+        answered = labelled[can_answer[self.y[labelled]]]
         for i in range(FOLDS):
             queries = np.flatnonzero(known & (quarter_of_row == i))
             candidates = np.flatnonzero(known & (quarter_of_row != i))
             queries = queries[np.isin(self.y[queries], self.y[candidates])]
             train = np.flatnonzero((quarter_of_row != i) & (quarter_of_class != i))
             unseen = quarter_of_class[queries] == i
-            others = candidates[quarter_of_class[candidates] == i]
-            others = others[~np.isin(self.groups[others], self.groups[train])]
-            n_groups = np.bincount(
-                np.unique(np.column_stack([self.y[others], self.groups[others]]), axis=0)[:, 0],
-                minlength=len(classes),
-            )
+            further = answered[quarter_of_class[answered] == i]
+            further = further[~np.isin(self.groups[further], self.groups[train])]
             splits.append(
                 Split(
                     self.some(train),
                     queries,
                     candidates,
                     {SEEN: ~unseen, UNSEEN: unseen},
-                    others[n_groups[self.y[others]] > 1],
+                    labelled,
+                    further,
                 )
             )
         if not all(split.parts[UNSEEN].any() for split in splits):
@@ -342,7 +360,7 @@ class Relevance(Judgements):
             train = np.flatnonzero(~np.isin(self.groups, self.groups[held_out]))
             every = {ALL: np.ones(len(held_out), bool)}
             candidates = np.arange(len(self.documents))
-            yield Split(self.some(train), held_out, candidates, every, held_out[:0])
+            yield Split(self.some(train), held_out, candidates, every, candidates, held_out[:0])
 
     def some(self, queries: np.ndarray) -> Self:
         """Return the judgements of some queries; of pairs, those of some rows among themselves."""

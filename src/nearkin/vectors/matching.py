@@ -685,8 +685,8 @@ class Matcher(BaseEstimator):
     The estimator learns a space from some of the rows, and the others serve as queries, whose best
     candidates are correct or not. Over four splits every row is held out once. With eight classes
     or more, every class is also held out once, as one not seen in training; all its rows are then
-    queries. Near copies (`nearkin.evaluation.twin_groups`) and rows of given groups are held out
-    together. From the held-out queries, the matcher derives
+    queries of all labelled rows but their own group. Near copies (`nearkin.evaluation.twin_groups`)
+    and rows of given groups are held out together. From the held-out queries, the matcher derives
 
     * a calibrated probability, from the similarity of two rows or from the list that a search
       returns: isotonic regression or a logistic function, whichever has the smaller held-out log
@@ -713,7 +713,8 @@ class Matcher(BaseEstimator):
         takes the cosine for adapters and for the original rows.
     expect : {"both", "known", "new"}, default="both"
         The classes of future queries: those seen in training, new ones, or both. With "both", a
-        threshold has the requested precision for either.
+        threshold has the requested precision for either; probabilities are of a mixture by the
+        numbers of held-out queries, about three of known classes to four of new ones.
     unanswerable : float, default=0.0
         Expected share of queries without an answer, in [0, 1). They are simulated by leaving out
         the relevant candidates of held-out queries, of classes not seen in training or, if none are
@@ -1103,9 +1104,9 @@ class Matcher(BaseEstimator):
         lists = []
         for split in judgements.usable_splits(rng):
             self._set_space(self._learned(split.train))
-            split = split.with_further_queries()
-            space = self._space(queries[split.queries], documents[split.candidates])
-            lists.append(HeldOutLists.of(space, split, judgements))
+            for part in split.apart():
+                space = self._space(queries[part.queries], documents[part.candidates])
+                lists.append(HeldOutLists.of(space, part, judgements))
         self._set_space(self._learned(judgements))
         held_out = HeldOutLists.together(lists)
         rules = partial(MatchRules.fitted, held_out, self.unanswerable, expect=self.expect)
