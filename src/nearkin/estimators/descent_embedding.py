@@ -142,10 +142,11 @@ def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
 
 def varying(X: Any) -> np.ndarray:
     """Return which features are not constant, shape (p,)."""
-    largest, smallest = X.max(axis=0), X.min(axis=0)
     if issparse(X):
-        largest, smallest = largest.toarray().ravel(), smallest.toarray().ravel()
-    return largest > smallest
+        return X.max(axis=0).toarray().ravel() > X.min(axis=0).toarray().ravel()
+    ends = [(X[rows].max(axis=0), X[rows].min(axis=0)) for rows in row_blocks(*X.shape)]
+    largest, smallest = zip(*ends, strict=True)
+    return np.max(largest, axis=0) > np.min(smallest, axis=0)
 
 
 def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:
