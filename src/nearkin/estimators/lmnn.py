@@ -41,7 +41,6 @@ from .descent_embedding import (
     n_directions,
     target_neighbors,
     unit_distance,
-    varying,
 )
 
 SEARCH_ALWAYS_ROWS = 4000  # up to this many rows, searching impostors at every step is cheap
@@ -221,7 +220,7 @@ class LMNN(DescentEmbedding):
         rows = UnitRows.of(X, m)
         targets = target_neighbors(rows.X, codes, self.n_neighbors)
         n = X.shape[0]
-        V = directions("auto", rows.X, m) * varying(rows.X)
+        V = directions("auto", rows.X, m) * rows.varies()
         Z = rows.embedding(V)
         init = V / (balanced_scale(*gaps_of_targets(Z, codes, targets)) or unit_distance(Z))
         # The unit of the loss is the loss of the targets at the init.
@@ -340,9 +339,9 @@ class LMNN(DescentEmbedding):
         comparisons = Comparisons.of(quadruplets, weights / weights.sum())
         near, far, w = comparisons.near, comparisons.far, comparisons.weights
         mean_square = float(w @ pair_squares(rows.X, comparisons.pairs)[near])
-        shrinkage = SPHERE * mean_square / np.count_nonzero(varying(rows.X))
+        shrinkage = SPHERE * mean_square / np.count_nonzero(rows.varies())
 
-        V = directions("auto", rows.X, m) * varying(rows.X)
+        V = directions("auto", rows.X, m) * rows.varies()
         d = pair_squares(rows.embedding(V), comparisons.pairs)
         gaps = d[far] - d[near]
         order = np.argsort(gaps)
