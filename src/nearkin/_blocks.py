@@ -296,7 +296,7 @@ def squared_distances(X: Any, origin: np.ndarray | None = None) -> np.ndarray:
         squares = row_norms(X, squared=True)
         return squares if origin is None else squares - 2 * (X @ origin) + origin @ origin
     origin = np.zeros(X.shape[1]) if origin is None else origin
-    apart = (X[rows] - origin for rows in row_blocks(*X.shape, entries=2**18))
+    apart = (X[rows] - origin for rows in row_blocks(len(X), X.shape[1], 2**18))
     return np.concatenate([np.einsum("ij,ij->i", A, A) for A in apart])
 
 
