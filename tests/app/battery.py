@@ -685,14 +685,14 @@ ENDINGS = {
         f"$ nearkin {NEW} | head -1",
     ),
     "no room for the model": (
-        1,
+        2,
         "m.safetensors",
         "t.csv",
         PLAIN,
         f"$ ulimit -f 1; {COMPARE} --save m.safetensors",
     ),
     "no room for the labels": (
-        1,
+        2,
         "out.csv",
         "t.csv",
         MANY,
@@ -713,8 +713,8 @@ ENDINGS = {
         f"$ chmod 0 t.csv; nobody; {COMPARE}",
     ),
     "a folder of somebody else": (
-        1,
-        "another place",
+        0,
+        "No picture",
         "t.csv",
         PLAIN,
         f"$ chmod a-w .; nobody; {COMPARE}",

@@ -57,9 +57,7 @@ def test_ranking_verdict_and_picture(here, capsys):
     )
     assert out.index("\nDNE ") < out.index("\n──", out.index("\nDNE ")) < out.index("\nmajority ")
     assert "The best reference, " in out
-    assert re.search(
-        "large enough to detect a true difference of about .* with a power of 80%.", out
-    )
+    assert re.search("only detect a true difference of at least about .* with a power of 80%.", out)
     assert "Picture: table-nearkin.png" in out
     assert "compared: 14 fits in" in err  # progress stays out of standard output
     assert (here / "table-nearkin.png").read_bytes().startswith(b"\x89PNG")

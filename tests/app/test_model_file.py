@@ -126,8 +126,8 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
         expected = step.transform(expected) if hasattr(step, "transform") else expected
     assert issparse(Z) == issparse(expected)
     single = kind == "single" or (kind, name) == ("sparse", "NCA tables")
-    # the pipeline's voters have single precision, too, or its features
-    tolerance = 1e-4 if single else 1e-9
+    # the pipeline's voters have single precision, too, or its features; its maps of NCA tables always
+    tolerance = 1e-4 if single else 1e-7 if name == "NCA tables" else 1e-9
     Z, expected = (part.toarray() if issparse(part) else part for part in (Z, expected))
     atol = (1e-6 if kind == "sparse" and single else 1e-9) * np.abs(expected).max()
     np.testing.assert_allclose(Z, expected, rtol=1e-9, atol=atol)
