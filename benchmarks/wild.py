@@ -1,0 +1,278 @@
+"""Tables as people publish them, nothing cleaned: NCA on the raw frame against what a user would take instead.
+
+    pip install skrub catboost
+    NEARKIN_DATA=folder python benchmarks/wild.py
+    NEARKIN_DATA=folder python benchmarks/wild.py --cleaned
+
+A third of the rows is withheld, at random or, where rows are of different times, the last ones. A file is read as
+`pandas.read_csv` reads it; with `--cleaned`, as somebody leaves it who has looked at it: numbers and dates parsed,
+identifiers and notes dropped. Every fit has one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from catboost import CatBoostClassifier, CatBoostRegressor
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from skrub import TableVectorizer, tabular_pipeline
+from threadpoolctl import threadpool_limits
+
+from nearkin import NCAClassifier, NCARegressor
+
+SMALLEST = 1e-4  # probability of the true class in the log loss, so that one row decides no table
+
+
+@dataclass(frozen=True)
+class Wild:
+    """A table: its target, how its rows are withheld, and what somebody mends who has looked at it.
+
+    Attributes
+    ----------
+    target : str
+    is_real : bool
+        Whether numbers are predicted.
+    time : str
+        The column by which the last third of the rows is withheld; "" for a random third.
+    left_out : tuple of str
+        Columns that are known only after the target.
+    reading : dict
+        Arguments of `pandas.read_csv`.
+    numbers, dates, dropped : tuple of str
+        Columns to be parsed or dropped by hand.
+    """
+
+    target: str
+    is_real: bool = False
+    time: str = ""
+    left_out: tuple[str, ...] = ()
+    reading: dict[str, Any] = field(default_factory=dict)
+    numbers: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+BRAZILIAN = {"sep": ";", "encoding": "cp1252"}
+TABLES = {
+    "thanksgiving": Wild("How would you describe where you live?", dropped=("RespondentID",)),
+    "steak": Wild("How do you like your steak prepared?", dropped=("RespondentID",)),
+    "sleeping": Wild(
+        "Which of the following best describes your current relationship status?",
+        reading={"encoding": "cp1252"},
+        dates=("StartDate", "EndDate"),
+    ),
+    "focus": Wild(
+        "price",
+        is_real=True,
+        numbers=("mileage", "mileage2", "engine size", "engine size2"),
+        dropped=("reference",),
+    ),
+    "caixa": Wild(
+        "Preço",
+        is_real=True,
+        reading=BRAZILIAN,
+        numbers=("Valor de avaliação", "Desconto"),
+        dropped=(" N° do imóvel", "Link de acesso"),
+    ),
+    "lublin": Wild("price", is_real=True, dropped=("Unnamed: 0",)),
+    "telco": Wild("Churn", numbers=("TotalCharges",), dropped=("customerID",)),
+    "weather": Wild("weather", time="date", dates=("date",)),
+    "birds": Wild(
+        "Effect Amount of damage",
+        time="Flight Date",
+        left_out=("Cost Other", "Cost Repair", "Cost Total $"),
+        reading={"keep_default_na": False, "na_values": [""]},  # "None" is no damage
+        numbers=("Speed IAS in knots",),
+        dates=("Flight Date",),
+    ),
+    "inspections": Wild("inspection_score", is_real=True, time="Year", dropped=("rownames",)),
+    "kershaw": Wild("PitchType", time="Time", dates=("Time",), dropped=("rownames",)),
+    "cats": Wild("intake_condition", dropped=("rownames",)),
+    "credit": Wild("Status", dropped=("rownames",)),
+}
+
+
+def as_number(cell: Any) -> float:
+    """Return the first number in a cell, NaN without one; a comma before two last digits is decimal."""
+    text = (
+        re.sub(r",(?=\d{1,2}\b)", "_", str(cell)).replace(".", "")
+        if re.search(r",\d{1,2}\b", str(cell))
+        else str(cell).replace(",", "")
+    )
+    found = re.search(r"-?\d+(?:[._]\d+)?", text)
+    return float(found[0].replace("_", ".")) if found else np.nan
+
+
+def withheld(
+    name: str, *, cleaned: bool
+) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
+    """Return frame and target of the rows to learn from, and of those withheld."""
+    table = TABLES[name]
+    path = Path(os.environ["NEARKIN_DATA"], "wild", f"{name}.csv.gz")
+    frame = pd.read_csv(path, low_memory=False, **table.reading)
+    if table.is_real:
+        frame["target of numbers"] = frame[table.target].map(as_number)
+        known = frame["target of numbers"].notna()
+        y = frame.pop("target of numbers")[known].to_numpy()
+    else:
+        known = frame[table.target].notna()
+        known &= frame.groupby(table.target)[table.target].transform("size") > 1
+        y = frame.loc[known, table.target].astype(str).to_numpy()
+    frame = frame[known].reset_index(drop=True)
+    n = len(frame)
+    if table.time:
+        order = np.argsort(frame[table.time].to_numpy(), kind="stable")
+        train, test = order[: n - n // 3], order[n - n // 3 :]
+    else:
+        stratify = None if table.is_real else y
+        train, test = train_test_split(
+            np.arange(n), test_size=n // 3, random_state=0, stratify=stratify
+        )
+    X = frame.drop(columns=[table.target, *table.left_out])
+    if cleaned:
+        X = X.drop(columns=list(table.dropped))
+        for column in table.numbers:
+            X[column] = X[column].map(as_number)
+        for column in table.dates:
+            dates = pd.to_datetime(X[column], format="mixed", errors="coerce", utc=True)
+            X[column] = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+            X[f"{column}, day of the year"] = dates.dt.dayofyear
+            X[f"{column}, hour"] = dates.dt.hour
+    return (
+        X.iloc[train].reset_index(drop=True),
+        y[train],
+        X.iloc[test].reset_index(drop=True),
+        y[test],
+    )
+
+
+class Words(TransformerMixin, BaseEstimator):
+    """Columns of text as text without gaps, for CatBoost's `cat_features`."""
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> Words:
+        self.names_ = list(X.select_dtypes(exclude="number"))
+        return self
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        return X.assign(
+            **{name: X[name].astype(object).fillna("").astype(str) for name in self.names_}
+        )
+
+
+def catboost(X: pd.DataFrame, *, is_real: bool) -> Any:
+    model = CatBoostRegressor if is_real else CatBoostClassifier
+    words = list(X.select_dtypes(exclude="number"))
+    options = {"verbose": 0, "thread_count": 1, "random_seed": 0, "allow_writing_files": False}
+    return make_pipeline(Words(), model(cat_features=words, **options))
+
+
+def nca(X: pd.DataFrame, *, is_real: bool) -> Any:
+    return (NCARegressor if is_real else NCAClassifier)(random_state=0)
+
+
+def boosting(X: pd.DataFrame, *, is_real: bool) -> Any:
+    model = HistGradientBoostingRegressor if is_real else HistGradientBoostingClassifier
+    return tabular_pipeline(model(random_state=0))
+
+
+def forest(X: pd.DataFrame, *, is_real: bool) -> Any:
+    model = RandomForestRegressor if is_real else RandomForestClassifier
+    return tabular_pipeline(model(random_state=0))
+
+
+def nca_behind_skrub(X: pd.DataFrame, *, is_real: bool) -> Any:
+    return make_pipeline(TableVectorizer(), nca(X, is_real=is_real))
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "NCA, raw frame": nca,
+    "skrub + boosting": boosting,
+    "CatBoost": catboost,
+    "skrub + forest": forest,
+    "skrub + NCA": nca_behind_skrub,
+}
+RANKED = tuple(METHODS)[:4]
+
+
+def scores(model: Any, X: pd.DataFrame, y: np.ndarray, *, is_real: bool) -> tuple[float, float]:
+    """Return R2 and the mean absolute error over that of the median, or accuracy and log loss."""
+    if is_real:
+        predicted = np.ravel(model.predict(X))
+        r2 = 1 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2)
+        return r2, np.abs(y - predicted).mean() / np.abs(y - np.median(y)).mean()
+    P, classes = (
+        model.predict_proba(X),
+        {label: at for at, label in enumerate(model.classes_.tolist())},
+    )
+    at = np.array([classes.get(label, -1) for label in y.tolist()])
+    of_truth = np.where(at < 0, 0, P[np.arange(len(y)), at])
+    return np.mean(P.argmax(axis=1) == at), -np.log(np.maximum(of_truth, SMALLEST)).mean()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--cleaned", action="store_true", help="numbers and dates parsed by hand")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=[*TABLES], metavar="TABLE")
+    parser.add_argument(
+        "--methods", nargs="+", choices=METHODS, default=[*METHODS], metavar="METHOD"
+    )
+    options = parser.parse_args()
+    found = dict[tuple[str, str], tuple[float, float]]()
+    for name in options.tables:
+        X, y, X_new, y_new = withheld(name, cleaned=options.cleaned)
+        is_real = TABLES[name].is_real
+        for method in options.methods:
+            start = time.process_time()
+            try:
+                with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
+                    model = METHODS[method](X, is_real=is_real).fit(X, y)
+                    found[name, method] = scores(model, X_new, y_new, is_real=is_real)
+                said = f"{found[name, method][0]:.3f} | {found[name, method][1]:.3f}"
+            except Exception as error:
+                found[name, method] = -np.inf, np.inf
+                said = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:150]} |"
+            seconds = time.process_time() - start
+            print(
+                f"| {name} | {len(y):,} x {X.shape[1]} | {method} | {said} | {seconds:.1f} |",
+                flush=True,
+            )
+    for kind in (False, True):
+        names = [name for name in options.tables if TABLES[name].is_real is kind]
+        ranked = [method for method in RANKED if method in options.methods]
+        if not names:
+            continue
+        score, loss = (
+            np.array([[found[name, method][at] for method in ranked] for name in names])
+            for at in (0, 1)
+        )
+        print(f"\n{'numbers: R2, MAE' if kind else 'classes: accuracy, log loss'}")
+        for method, one, other in zip(
+            ranked,
+            rankdata(-score, axis=1).mean(axis=0),
+            rankdata(loss, axis=1).mean(axis=0),
+            strict=True,
+        ):
+            print(f"| {method} | {one:.2f} | {other:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
