@@ -315,7 +315,7 @@ def promised(name: str) -> str:
         y, out = y[known], out[known]
         score = (y == out["label"].astype(str)).mean()
         se = np.sqrt(score * (1 - score) / len(y))
-        sets = out["labels"].astype(str) if covers else ()
+        sets = out["labels"].astype(str).str.split(" | ", regex=False) if covers else ()
         covered = (
             np.mean([label in found for label, found in zip(y, sets, strict=True)])
             if covers
