@@ -63,6 +63,18 @@ def test_a_single_decimal_comma_turns_no_separators_into_commas():
     assert features["x"] == [1.125]
 
 
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["10 or younger", "11", "12", "21 or older"], [10, 11, 12, 21]),
+        (["Less than 1 year", "1-5 years", "6-10 years", "More than 20 years"], [1, 3, 8, 20]),
+        (["$0 to $9,999", "$10,000 to $24,999", "$200,000 and up"], [4999.5, 17499.5, 200_000]),
+    ],
+)
+def test_open_ends_of_answers_to_polls(cells, numbers):
+    np.testing.assert_array_equal(encoded(fitted(cells * 4), cells)[0]["x"], numbers)
+
+
 def test_words_of_five_rows_have_an_indicator_beside_the_number():
     cells = (
         [str(age) for age in RNG.integers(18, 80, 300)]
@@ -138,8 +150,13 @@ def test_a_unit_that_few_have_is_none_of_the_others():
     features, remarks = encoded(fitted([*sizes, "1560 cc"]), ["1.5", "1560 cc"])
     np.testing.assert_array_equal(features["x"], [1.5, np.nan])
     assert "'1560 cc'" in remarks[0]
-    weights = [f"{size} kg" for size in range(50, 80)] + [str(size) for size in range(50, 80)]
-    assert encoded(fitted(weights), ["70", "70 kg"])[0]["x"].tolist() == [70, 70]
+    weights = [f"{size} kg" for size in range(50, 80)]
+    features, _ = encoded(fitted([*weights, "62"]), ["70", "70 kg"])
+    assert {name: x.tolist() for name, x in features.items()} == {"x": [70, 70]}
+    # of two kinds of numbers, such as taxes and sizes of engines, it says which
+    taxes = [f"£{tax}" for tax in range(50)] + sizes[:50]
+    features, _ = encoded(fitted(taxes), ["£20", "1.5"])
+    assert {name: x.tolist() for name, x in features.items()} == {"x": [20, 1.5], "x=£": [1, 0]}
 
 
 STAY = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import pairwise
@@ -112,9 +112,8 @@ def learn_numbers(values: Sequence[str], decimal: str, counts: np.ndarray) -> Nu
         return Numbers(truths, PLAIN, decimal, TRUTH_UNIT, shown(values[0]))
     read, mark = _by_one_mark(values, decimal, counts, read_number)
     units = _most_common((found and found[1] for found in read), counts)
-    n_bare = sum(counts[at] for at, found in enumerate(read) if found and not found[1])
-    if not units or (units[0] == "%" and n_bare > (1 - NEARLY_ALL) * counts.sum()):
-        return None  # "0.5" beside "12%" may be a half, or half a percent
+    if not units or (units[0] and "" in units and not _is_unit_of_all(read, counts)):
+        return None
     numbers = read_numbers(values, PLAIN, mark, units[0])
     fitting = [value for value, x in zip(values, numbers.tolist(), strict=True) if x == x]
     styled = next((value for value in fitting if not _BARE.fullmatch(value)), "")
@@ -149,6 +148,15 @@ def _by_one_mark(
     return either, EITHER
 
 
+def _is_unit_of_all(read: Sequence[Any], counts: np.ndarray) -> bool:
+    """Return whether at least 90 % of the numbers that were read have a unit."""
+    n_rows = [0, 0]
+    for found, count in zip(read, counts.tolist(), strict=True):
+        if found is not None:
+            n_rows[bool(found[1])] += count
+    return n_rows[True] >= NEARLY_ALL * sum(n_rows)
+
+
 def _most_common(items: Iterable[Any], counts: np.ndarray) -> list[Any]:
     """Return the different items but None, in descending order of their rows."""
     rows = Counter[Any]()
@@ -178,7 +186,8 @@ _UNIT = (
     rf"|[x\u00d7]? ?10[\^*]\d+(?: ?/ ?{_WORD})?"
 )
 _LIMITED = re.compile(
-    rf"(?P<limit>[<>≤≥]=?|[~≈]|ca\.)?[{SPACES}]?(?P<body>.+?)[{SPACES}]?(?P<mark>\+|[*†‡§¶]+)?"
+    rf"(?P<limit>[<>≤≥]=?|[~≈]|ca\.)?[{SPACES}]?(?P<body>.+?)[{SPACES}]?(?P<mark>\+|[*†‡§¶]+"
+    r"|(?:or|and) (?:older|younger|over|under|up|above|below|more|less|fewer))?"
 )
 _MEASURED = re.compile(
     rf"(?P<number>[-+\u2212(€£¥$]{{0,2}}[\d.,'\u2019{SPACES}]*\d(?:[eE][+-]?\d+)?)"
@@ -282,8 +291,9 @@ def _learn_measured(values: Sequence[str], decimal: str, counts: np.ndarray) -> 
 def _usual_unit(cells: Sequence[_Cell | None], counts: np.ndarray) -> str | None:
     """Return the unit that reads most rows ("" for none), or None if there is none.
 
-    Numbers without a unit have this one, too, unless at most 10 % of the rows have any: "1560 cc"
-    among numbers from 1.0 to 3.5 is no number of that column.
+    At most 10 % of the numbers without a unit have that of the others, and with at most 10 % of
+    others these are no numbers of the column: "1560 cc" among numbers from 1.0 to 3.5. If there are
+    more of both, the unit is a category, see `learn_units`.
     """
     if _mostly_limits(cells, counts):
         return None
@@ -291,11 +301,13 @@ def _usual_unit(cells: Sequence[_Cell | None], counts: np.ndarray) -> str | None
     rows = Counter[tuple[str, str]]()
     for cell, n in read:
         rows[cell.currency, cell.unit] += n
-    n_bare = rows.pop(("", ""), 0)
-    has_unit = rows.total() > (1 - NEARLY_ALL) * (rows.total() + n_bare)
-    currency, unit = rows.most_common(1)[0][0] if has_unit else ("", "")
-    if currency == "%" and n_bare:
-        return None
+    named = {own: n for own, n in rows.items() if own != ("", "")}
+    currency, unit = max(named, key=named.__getitem__, default=("", ""))
+    if any(own[0] or own[1] not in _MULTIPLES for own in named):
+        share = sum(named.values()) / rows.total()
+        if 1 - NEARLY_ALL < share < NEARLY_ALL:
+            return None
+        currency, unit = (currency, unit) if share >= NEARLY_ALL else ("", "")
     best, most = list[tuple[_Cell, int]](), 0
     for group in (*(kind.keys() for kind in (_MULTIPLES, *_KINDS) if unit in kind), {unit}):
         own = [(cell, n) for cell, n in read if cell.currency == currency and cell.unit in group]
@@ -336,28 +348,32 @@ def _coded(cells: Sequence[_Cell]) -> bool:
 def learn_units(values: Sequence[str], decimal: str, counts: np.ndarray) -> Numbers | None:
     """Return quantities of up to 5 units between which no factor is known, or None.
 
-    Each unit has at least 5 rows and 3 different numbers, unlike "1st class" and "2nd class". Cells
-    without a unit are read, too.
+    Each unit has at least 5 rows and 3 different numbers, unlike "1st class" and "2nd class".
+    Having none counts as one.
     """
     cells, mark = _by_one_mark(values, decimal, counts, _read_cell)
     if _mostly_limits(cells, counts):
         return None
-    found = [cell and (cell.currency + cell.unit or None) for cell in cells]
-    named = [(own, at) for at, own in enumerate(found) if own]
-    rows = Counter[str]()
-    for own, at in named:
-        rows[own] += int(counts[at])
-    units = sorted(own for own, count in rows.items() if count >= LEAST_ROWS)
-    examples = [[at for own, at in named if own == unit] for unit in units]
+    different = defaultdict[str, set[float]](set)
+    rows, first = Counter[str](), dict[str, str]()
+    for value, cell, count in zip(values, cells, counts.tolist(), strict=True):
+        if cell is not None:
+            rows[own := cell.currency + cell.unit] += count
+            different[own].add(cell.number)
+            first.setdefault(own, value)
+    often = sorted(own for own, n_rows in rows.items() if n_rows >= LEAST_ROWS)
+    units = [own for own in often if own]
+    named = [cell for cell in cells if cell is not None and cell.currency + cell.unit in units]
     if (
-        not 2 <= len(units) <= MOST_UNITS
-        or any(len({cells[at].number for at in own}) < FEWEST_NUMBERS for own in examples)
-        or _coded([cells[at] for own in examples for at in own])
+        len(often) < 2
+        or not 1 <= len(units) <= MOST_UNITS
+        or any(len(different[own]) < FEWEST_NUMBERS for own in often)
+        or _coded(named)
     ):
         return None
     unit = "|".join(units)
     numbers = read_numbers(values, UNITS, mark, unit)
-    how = " and ".join(shown(values[own[0]]) for own in examples[:2])
+    how = " and ".join(shown(first[own]) for own in often[:2])
     return Numbers(numbers, UNITS, mark, unit, f"{how}, with the unit as a category")
 
 
@@ -512,9 +528,10 @@ _CLOSED = re.compile(
     rf"(?P<high>{_NUMBER})\s?(?P<unit>{_WORD}(?: {_WORD})?)?(?P<close>[\])])?"
 )
 _OPEN = re.compile(
-    rf"(?:(?P<before>[<>≤≥]=?|under|over|below|above|unter|über)\s?)?(?P<number>{_NUMBER})"
-    rf"\s?(?P<after>\+|and over|and older|and up|or older|or more|und mehr)?\s?(?P<unit>{_WORD}(?: "
-    rf"{_WORD})?)?\s?(?P<end>\+)?"
+    r"(?:(?P<before>[<>≤≥]=?|under|over|below|above|unter|über|(?i:at least|at most|up to"
+    rf"|(?:less|more|fewer|younger|older) than))\s?)?(?P<number>{_NUMBER})\s?"
+    r"(?P<after>\+|(?:and|or) (?:older|younger|over|under|up|more|less|fewer)|und mehr)?"
+    rf"\s?(?P<unit>{_WORD}(?: {_WORD})?)?\s?(?P<end>\+)?"
 )
 
 
