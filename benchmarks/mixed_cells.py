@@ -24,10 +24,10 @@ from nearkin import NCAClassifier, NCARegressor
 from nearkin.tables import columns
 
 NUMBERS, CATEGORY = 1e-9, 1.1  # shares from which on a column is numbers: always, never
-SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9, 0.98)
-N_WORDS = (1, 4, 30)
+SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+N_WORDS = (4, 30)
 LEAST_ROWS = (2, 5, 10, 20)
-N, SEEDS = 400, 5
+N, SEEDS = 250, 4
 
 
 def drawn(share: float, n_words: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
@@ -78,7 +78,7 @@ def main() -> None:
 WILD = (
     ("focus", "fuel type", 700),
     ("focus", "engine size2", 700),
-    ("thanksgiving", 'What\'s the age cutoff at your "kids\' table" at Thanksgiving?', 700),
+    ("thanksgiving", "What's the age cutoff at your \"kids' table\" at Thanksgiving?", 700),
     (
         "thanksgiving",
         "How much total combined money did all members of your HOUSEHOLD earn last year?",

@@ -218,6 +218,22 @@ def test_infinite_text_is_a_missing_cell():
     ]
 
 
+def test_infinite_numbers_of_a_frame_are_missing_and_those_of_an_array_refused():
+    X = RNG.normal(size=(30, 2))
+    X[4, 1] = np.inf
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    encoder = TableEncoder("keep").fit(frame)
+    said = "1 infinite number, taken as missing: in column 'b' in row 4 (counted from 0)"
+    assert said in encoder.remarks_
+    found, remarks = encoder.encode(frame)
+    np.testing.assert_array_equal(found, np.where(np.isinf(X), np.nan, X))
+    assert remarks == [said]
+    assert np.isinf(frame.loc[4, "b"])
+    for given, strict in ((X, False), (frame, True)):
+        with pytest.raises(ValueError, match="X contains infinity"):
+            TableEncoder("keep", strict=strict).fit(given)
+
+
 def test_imputed_words_count_as_missing_cells():
     cells = ["1", "2", "3", "4"] * 5 + ["unknown"] * 6
     encoder = TableEncoder().fit(frame_of(cells))

@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._blocks import require_memory, row_blocks
-from .._messages import in_row, shown
+from .._messages import counted, in_row, shown
 from .._validation import check_array, refuse_foreign, refuse_no_rows, shape_of
 
 NUMBERS = (int, float, Decimal, np.number, np.bool_)
@@ -92,6 +92,8 @@ class Cells:
         The columns of text by name.
     place : callable
         Returns where a row (counted from 0) is, for messages.
+    infinite : list of str
+        Remarks on infinite numbers, which became NaN.
     """
 
     names: list[str]
@@ -99,6 +101,7 @@ class Cells:
     number_names: list[str]
     text: dict[str, Text]
     place: Callable[[int], str] = in_row
+    infinite: list[str] = field(default_factory=list, kw_only=True)
 
     @property
     def n_rows(self) -> int:
@@ -165,7 +168,8 @@ class Cells:
 def read_cells(X: Any, *, strict: bool) -> tuple[Cells, bool]:
     """Return the cells of a data frame or an array, and whether its columns have names.
 
-    Infinite numbers raise an error. So do, if `strict`, objects that are no text, numbers or dates.
+    Infinite numbers raise an error, as in scikit-learn; in a data frame they are missing, unless
+    `strict`, as are objects that are no text, numbers or dates.
     """
     refuse_foreign(X)
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
@@ -189,10 +193,16 @@ def read_cells(X: Any, *, strict: bool) -> tuple[Cells, bool]:
     else:
         cells = _frame(X, strict)
     for block in row_blocks(*cells.numbers.shape):
-        if np.isinf(cells.numbers[block]).any():
-            row, column = np.argwhere(np.isinf(cells.numbers[block]))[0]
-            where = f"{shown(cells.number_names[column])} {in_row(block.start + int(row))}"
+        infinite = np.isinf(cells.numbers[block])
+        if not infinite.any():
+            continue
+        row, column = np.argwhere(infinite)[0]
+        where = f"{shown(cells.number_names[column])} {in_row(block.start + int(row))}"
+        if strict or not named:
             raise ValueError(f"Input X contains infinity, in column {where}: change or drop it.")
+        cells.numbers[block][infinite] = np.nan
+        n_cells = counted(int(np.count_nonzero(infinite)), "infinite number")
+        cells.infinite.append(f"{n_cells}, taken as missing: in column {where}")
     return cells, named
 
 

@@ -35,25 +35,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     The encoding is decided for each column as a whole:
 
     - Numbers and booleans stay as they are; durations are converted to days.
-    - Text becomes numbers if all its values are numbers: with thousands separators ("1,234.5",
-      "1 234.5", "1'234.5"), with the same currency before or after ("€12.30", "12 USD"), with a
-      percent sign ("12.3%" is 0.123), in parentheses as a minus sign ("(12.30)"), with the other
-      decimal mark ("12,5"), or as truth values ("true"). Whole numbers that begin with 0, such as
-      ZIP codes, are categories.
-    - Text also becomes numbers if all its values have the same unit ("72.1 kg", "1,163 sqft",
-      "7/10"; units of one kind, such as "g" and "kg", are converted), if some have a limit or a
-      mark ("<0.1", "0.196*"), if they are durations ("3h 12min", "31:05:09", converted to days), or
-      ranges that do not overlap ("10-19", replaced by their middle). Text that looks like these but
-      may be something else stays text, with a remark.
-    - Text becomes dates if all its values are dates in one layout: "2024-03-12" (which may also
-      occur among those of another layout), "12.03.2024", "03/12/2024", "12 Mar 2024",
-      "Mar 12, 2024", each with an optional time "10:30", "10:30:05", "10:30 PM" and an optional
-      zone. If both orders of day and month are possible, "/" has the month first (the day with
-      `decimal=","`) and "." and "-" the day, with a remark. Columns of a date or time type are
-      taken as they are. Dates become the days since 1970 (in UTC), and sine and cosine of the
-      position in the year (if they span more than 60 days), in the week (if at least 5 weekdays
-      occur and not all dates are the first of a month) and in the day (if times of day differ).
-      "10:30" alone is the position in the day.
+    - Text becomes numbers if at least half of its filled cells are numbers: with thousands
+      separators ("1,234.5", "1 234.5", "1'234.5"), with the same currency before or after
+      ("€12.30", "12 USD"), with a percent sign ("12.3%" is 0.123), in parentheses as a minus sign
+      ("(12.30)"), with the other decimal mark ("12,5"), or as truth values ("true"). Whole numbers
+      that begin with 0, such as ZIP codes, make a column categories.
+    - So does text with a unit ("72.1 kg", "1,163 sqft", "7/10"; units of one kind, such as "g" and
+      "kg", are converted), with a limit or a mark ("<0.1", "0.196*"), durations ("3h 12min",
+      "31:05:09", converted to days), and ranges that do not overlap ("10-19", replaced by their
+      middle). Of several units without a known factor ("23.4 kmpl", "17.3 km/kg"), the number is
+      read, and an indicator of each unit is added. Text that looks like these but may be something
+      else stays text, with a remark.
+    - So do dates in one layout: "2024-03-12" (which may also occur among those of another layout),
+      "12.03.2024", "03/12/2024", "12 Mar 2024", "Mar 12, 2024", each with an optional time "10:30",
+      "10:30:05", "10:30 PM" and an optional zone. If both orders of day and month are possible, "/"
+      has the month first (the day with `decimal=","`) and "." and "-" the day, with a remark.
+      Columns of a date or time type are taken as they are. Dates become the days since 1970 (in
+      UTC), and sine and cosine of the position in the year (if they span more than 60 days), in the
+      week (if at least 5 weekdays occur and not all dates are the first of a month) and in the day
+      (if times of day differ). "10:30" alone is the position in the day.
+    - Of these readings, that of most cells is taken. The other cells are missing, and a remark
+      counts them. A word that at least 5 of them hold also gets an indicator, such as
+      "mileage=Unknown". Beside words there must be at least 3 different numbers; fewer, as in
+      "0", "1" and "unknown", are categories.
     - Other text, and columns of a categorical type, become one column of zeros and ones per value,
       stripped of surrounding spaces; a value not seen in `fit` is all zeros. With more than
       `max_categories` values they become one column: the share of the rows of `fit` that have the
@@ -88,6 +92,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         one.
     drop_identifiers : bool, default=True
         Whether to leave out columns that only identify rows.
+    strict : bool, default=False
+        Whether text becomes numbers or dates only if all its cells are, and what does not fit is an
+        error in new rows.
 
     Attributes
     ----------
@@ -109,12 +116,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        If there are infinite numbers; if new rows lack a column; or if new text in a column of
-        numbers is not a number, or in a column of dates not a date.
+        If an array has infinite numbers; if new rows lack more than half of the columns; with
+        `strict`, if they lack any, or if a cell in a column of numbers is not a number, or in a
+        column of dates not a date, or if a data frame has infinite numbers.
 
     Notes
     -----
-    New rows may have their columns in another order, and additional ones.
+    New rows may have their columns in another order, and additional ones. Columns that they lack,
+    and cells that do not fit their column, are missing; `transform` then warns once. Columns of a
+    data frame whose names occur twice are numbered as by pandas.read_csv, "a" and "a.1"; lists in
+    cells become text, "a, b".
 
     Cost: O(n p); a text that occurs often is parsed once. Labels are not used, but medians and
     shares depend on the rows of `fit`: fit the encoder inside the folds, in a pipeline, or keep
@@ -221,6 +232,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             for what, item in one.notes:
                 notes[what].append(item)
         self.remarks_ = [line for what, items in notes.items() for line in note(what, items)]
+        self.remarks_ += cells.infinite
         if not self.columns_:
             reasons = [f"{name} ({reason})" for name, reason in self.dropped_.items()]
             few = "; X has 1 sample" if cells.n_rows == 1 else ""
@@ -324,7 +336,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         strict = self.strict if strict is None else strict
         cells = self._cells(X, reset=False)
-        faults = self._lacking(cells, effects, strict)
+        faults = [*cells.infinite, *self._lacking(cells, effects, strict)]
         # the columns that were numbers in `fit` are moved in place, if all of them are numbers here
         plain = [column.name for column in self.columns_[: self._n_plain]]
         n_plain = len(plain) if all(name in cells.positions for name in plain) else 0
