@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import warnings
 from collections.abc import Iterable, Sequence
@@ -35,6 +36,15 @@ def listed(items: Sequence[str], most: int = 10) -> str:
     return ", ".join(short) + (
         f" and {len(items) - len(short)} more" if len(items) > len(short) else ""
     )
+
+
+def similar(name: str, names: Sequence[str]) -> str:
+    """Return the most similar of the names, in quotes, or "".
+
+    Only the last thousand short names are searched, as the search is slow.
+    """
+    short = [other for other in names if len(other) <= MAX_NAME]
+    return "".join(map(shown, difflib.get_close_matches(name, short[-1000:], n=1)))
 
 
 def counted(number: int, noun: str) -> str:

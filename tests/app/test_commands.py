@@ -284,7 +284,7 @@ def test_standard_input(here, capsys, monkeypatch, undrawn):
     assert capsys.readouterr().out.startswith("stdin: 60 rows")
     given(b"height,colour\n1,red\n")
     assert main(["predict", "m.safetensors", "-"]) == 2
-    assert capsys.readouterr().err.startswith("nearkin: standard input lacks 'noise 0'")
+    assert capsys.readouterr().err.startswith("nearkin: standard input: X lacks 'noise 0'")
 
 
 def test_inspect(here, capsys, monkeypatch, undrawn):
@@ -367,7 +367,7 @@ def test_page_and_json_hold_the_verdict(here, capsys, undrawn):
         (["predict", "no.safetensors", "new.csv"], "no.safetensors cannot be read"),
         (["predict", "new.csv", "new.csv"], "new.csv is not a nearkin model"),
         (["predict", "m.safetensors", "no.csv"], "no.csv: no such file"),
-        (["predict", "m.safetensors", "other.csv", "-o", "o.csv"], "may be 'Height' here), which the"),
+        (["predict", "m.safetensors", "other.csv", "-o", "o.csv", "--strict"], "may be 'Height'), which"),
         (["transform", "m.safetensors", "new.csv", "-o", "z.txt"], "must end in .csv or .parquet or .npz (-o)"),
         (["transform", "m.safetensors", "new.csv", "-o", "no/z.csv"], "choose another place with -o"),
         (["compare", "animals.csv", "--target", "kind", "--save", "m.pkl"], "name must end in .safetensors (--save)"),

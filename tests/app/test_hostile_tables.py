@@ -329,8 +329,6 @@ REFUSED = {
         "encoded features have 'more=a' more than once: rename a column",
     ),
     "a name of 100,000 letters": (named(LONG), "the header line holds text of 100000 characters"),
-    "an infinite number": (PLAIN.replace(str(SIZES[3]), "inf", 1), "'size' (1), first on line 5"),
-    "1e400": (PLAIN.replace(str(SIZES[3]), "1e400", 1), "infinite values"),
     "a name like 10,000 others": (
         ",".join(f"{LONG[:190]}{i}" for i in range(2_000)) + ",kinds\n",
         "no 'kind'",
@@ -387,7 +385,17 @@ def test_empty_rows_are_left_out_and_lines_counted_with_them():
     assert table.X.tolist() == [[size] for size in SIZES]
     assert table.notes == ["ignored, empty rows: 26"]
     write("size,kind\n,\n1,a\n,\ninf,b\n")
-    assert_clear(read("t.csv"), "infinite values in 'size' (1), first on line 5")
+    assert_clear(read("t.csv", strict=True), "infinite values in 'size' (1), first on line 5")
+
+
+@pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e400"])
+def test_an_infinite_number_is_missing(cell):
+    write(PLAIN.replace(str(SIZES[3]), cell, 1))
+    table = read("t.csv")
+    assert_sound(table)
+    assert np.flatnonzero(np.isnan(table.X)).tolist() == [3]
+    assert table.notes[0] == "missing: infinite (1 cell)"
+    assert_clear(read("t.csv", strict=True), "infinite values in 'size' (1), first on line 5")
 
 
 @pytest.mark.parametrize("case", GAPS)
@@ -588,7 +596,6 @@ REFUSED_PARQUET = {
         labelled_arrow(pa.array(DAYS)),
         "'kind' holds dates ('2020-01-01 00:00:00",
     ),
-    "infinite": (arrow(more=[np.inf] * N), "infinite values in 'more' (24)"),
     "labels that are only nulls": (
         labelled_arrow(pa.nulls(N)),
         "has 0 rows with a label in 'kind'",
@@ -607,10 +614,6 @@ REFUSED_PARQUET = {
     "lists of other lengths": (
         arrow(more=[[1.0, 2.0]] * 20 + [[1.0]] * 4),
         "'more' begins with 2 numbers, but holds 1 in row 20",
-    ),
-    "lists with infinities": (
-        arrow(more=[*VECTORS[1:], [0.0, np.inf]]),
-        "values in 'more[1]' (1), first in row 23",
     ),
     "lists without any rows": (arrow(more=VECTORS).slice(0, 0), "0 rows"),
     "lists named like another column": (
@@ -680,6 +683,16 @@ def test_refused_parquet(case):
     table, says = REFUSED_PARQUET[case]
     parquet.write_table(table, "t.parquet")
     assert_clear(read("t.parquet"), says)
+
+
+def test_infinite_numbers_of_parquet_are_missing():
+    parquet.write_table(arrow(more=[*VECTORS[1:], [0.0, np.inf]]), "t.parquet")
+    table = read("t.parquet")
+    assert np.argwhere(np.isnan(table.X)).tolist() == [[23, table.feature_names.index("more[1]")]]
+    refused = "infinite values in 'more[1]' (1), first in row 23"
+    assert_clear(read("t.parquet", strict=True), refused)
+    parquet.write_table(arrow(more=[np.inf] * N), "t.parquet")
+    assert "ignored, empty: more" in read("t.parquet").notes
 
 
 def test_lists_are_columns_of_their_numbers():

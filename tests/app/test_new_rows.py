@@ -247,13 +247,27 @@ def refused(frame, encoder, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_missing_columns_are_named(learned, suffix):
-    line = refused(LEARNED[["id", "count", "wet"]], learned.encoder, suffix)
+def test_columns_that_lack_are_missing_unless_they_are_more_than_half(learned, suffix):
+    line = refused(LEARNED[["id", "count"]], learned.encoder, suffix)
     assert line == (
-        f"t.{suffix} lacks 'width', 'colour', which the model learned from: add or rename them."
+        f"t.{suffix}: X lacks 'width', 'wet', 'colour', which was learned from: add or rename "
+        "columns."
     )
-    line = refused(LEARNED.rename(columns={"width": "Width "}), learned.encoder, suffix)
-    assert line.startswith(f"t.{suffix} lacks 'width' ('width' may be 'Width ' here), which")
+    frame = LEARNED.rename(columns={"width": "Width "})
+    X, notes, _ = read_rows(write(frame, suffix), learned.encoder)
+    assert np.isnan(X[:, 0]).all()
+    np.testing.assert_array_equal(X[:, 1:], learned.X[:, 1:])
+    assert notes[1] == (
+        "X lacks 'width' ('width' may be 'Width '), which was learned from, taken as missing in "
+        "every row: expect less of these predictions"
+    )
+    with pytest.raises(TableError, match="X lacks 'width'"):
+        read_rows("t." + suffix, learned.encoder, reading=Reading(strict=True))
+    effects = np.array([9, 1, 1, 1])  # how much each column matters
+    with pytest.raises(TableError, match="X lacks 'width'"):
+        read_rows("t." + suffix, learned.encoder, effects=effects)
+    line = refused(LEARNED[["id"]], learned.encoder, suffix)
+    assert line.startswith(f"t.{suffix} lacks 'width', 'count', 'wet', 'colour', which the model")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -337,10 +351,15 @@ def test_many_values_that_were_never_seen_are_cut(learned):
 @pytest.mark.parametrize(
     ("suffix", "place"), [("csv", "on line 14"), ("parquet", "in row 12 (counted from 0)")]
 )
-def test_text_where_numbers_were_learned_is_refused(blocks, learned, suffix, place):
+def test_text_where_numbers_were_learned_is_missing(blocks, learned, suffix, place):
     words = [f"{value}" if i != 12 else "wide" for i, value in enumerate(LEARNED["width"])]
-    line = refused(LEARNED.assign(width=words), learned.encoder, suffix)
-    assert line == (
+    path = write(LEARNED.assign(width=words), suffix)
+    X, notes, _ = read_rows(path, learned.encoder)
+    assert np.argwhere(np.isnan(X)).tolist() == [[12, learned.feature_names.index("width")]]
+    assert f"width: 1 cell is no number, taken as missing: 'wide' {place}" in notes
+    with pytest.raises(TableError) as caught:
+        read_rows(path, learned.encoder, reading=Reading(strict=True))
+    assert str(caught.value) == (
         f"t.{suffix}: 'width' holds 'wide' {place}, but numbers were learned from there: give "
         "numbers."
     )
@@ -379,7 +398,7 @@ def test_npz_by_the_names_of_its_columns():
     assert notes == ["ignored, not learned from: more"]
     np.savez("t.npz", X=frame.to_numpy(float))
     with pytest.raises(
-        TableError, match=r"^t\.npz lacks 'width', 'count', which the model learned from"
+        TableError, match=r"^t\.npz: X lacks 'width', 'count', which was learned from"
     ):
         read_rows("t.npz", learned.encoder)
 
@@ -434,7 +453,7 @@ def test_bundled_sets():
     X, notes, _ = read_rows("digits", learned.encoder)
     np.testing.assert_array_equal(X, learned.X)
     assert notes == ["ignored, not learned from: pixel_0_0, pixel_4_0, pixel_4_7"]
-    with pytest.raises(TableError, match="iris lacks 'pixel_0_1'"):
+    with pytest.raises(TableError, match="iris: X lacks 'pixel_0_1'"):
         read_rows("iris", learned.encoder)
 
 
@@ -532,7 +551,7 @@ def test_numbers_with_units_are_read_alike_whatever_the_format(blocks):
     with pytest.raises(
         TableError, match=r"'weight' holds 'heavy' on line 2, but numbers in 'kg' were learned"
     ):
-        read_rows("new.csv", table.encoder)
+        read_rows("new.csv", table.encoder, reading=Reading(strict=True))
 
 
 def test_a_target_may_have_a_unit():

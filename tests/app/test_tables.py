@@ -335,12 +335,23 @@ def test_columns_that_say_nothing_are_ignored_and_said(csv):
 
 
 def test_numbers_that_became_text_are_said(csv):
-    table = csv("size,age,kind\n1,3,a\n2,so,b\n3,so,a\nso,4,b\n")
+    csv("size,age,kind\n1,3,a\n2,so,b\n3,so,a\nso,4,b\n")
+    table = read_table("t.csv", "kind", reading=Reading(strict=True))
     assert table.notes == [
         "ignored, text that differs, and looks like numbers: size",
         "read as text because of cells that are no numbers (correct them, or list all marks in "
         "--missing, in Python in missing_values): 'so' in size (1 row), 'so' in age (2 rows)",
         "one-hot encoded: age (3 values)",
+    ]
+
+
+def test_words_among_numbers_are_missing_and_said(csv):
+    table = csv("size,age,kind\n1,3,a\n2,so,b\n3,5,a\nso,4,b\n")
+    np.testing.assert_array_equal(table.X, [[1, 3], [2, np.nan], [3, 5], [np.nan, 4]])
+    assert table.notes == [
+        "size: 1 cell is no number, missing there: 'so' (1)",
+        "age: 1 cell is no number, missing there: 'so' (1)",
+        "missing values, filled by the median (kept by NCA tables): size (1 row), age (1 row)",
     ]
 
 
@@ -372,8 +383,6 @@ BROKEN = {
     "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the classes 'b', 'c'", "merge them with others"]),
     "missing label": ("size,kind\n1,a\n2, \n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind': too few"),
     "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", "Row #3: Expected 2 columns, got 1"),
-    "after blank lines": ('size,"kind"\n\n"1\n\n",a\n\ninf,b\n', ["'size' (1)", "first on line 7"]),
-    "infinite": ("size,kind\n1,a\ninf,b\n-inf,a\n4,b\n", ["infinite values in 'size' (2), first on line 3", "drop"]),
     "infinite label": ("size,kind\n1,1\n2,inf\n3,1\n4,2\n", "'kind' holds real numbers, not classes"),
 }  # fmt: skip
 
@@ -382,6 +391,21 @@ BROKEN = {
 def test_broken_csv(csv, case):
     text, says = BROKEN[case]
     refused(csv, text, says=says)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('size,"kind"\n\n"1\n\n",a\n\ninf,b\n', ["'size' (1)", "first on line 7"]),
+        (
+            "size,kind\n1,a\ninf,b\n-inf,a\n4,b\n",
+            ["infinite values in 'size' (2), first on line 3", "drop"],
+        ),
+    ],
+)
+def test_infinite_numbers_are_refused_on_request(folder, text, says):
+    (folder / "t.csv").write_text(text)
+    refused(read_table, "t.csv", "kind", reading=Reading(strict=True), says=says)
 
 
 def test_missing_cells_are_refused_on_request(folder):

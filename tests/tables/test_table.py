@@ -395,7 +395,7 @@ def test_columns_of_objects():
     with pytest.raises(
         TypeError, match=r"column 'x' holds \[1\] \(list\): an argument must be a string"
     ):
-        TableEncoder().fit(column([[1], [2]]))
+        TableEncoder(strict=True).fit(column([[1], [2]]))
 
 
 def test_arrays_have_columns_without_names():
@@ -421,7 +421,6 @@ def test_arrays_have_columns_without_names():
     [
         (pd.DataFrame({"a": [1]}), "no feature columns are left: a .*1 sample"),
         (pd.DataFrame({"a": [1, 1]}), r"no feature columns are left: a \(constant\): add columns whose values vary"),
-        (pd.DataFrame(np.eye(2), columns=["a", "a"]), "columns 'a' more than once"),
         (pd.DataFrame({"a": ["x", "y", "x"], "a=x": [1, 2, 4]}), "encoded features have 'a=x' more than once"),
         (pd.DataFrame({"a": [1.0, np.inf]}), r"contains infinity, in column 'a' in row 1 \(counted from 0\)"),
         (pd.DataFrame({"a": ["1", "inf", "1"]}), r"'a' holds 'inf' in row 1 \(counted from 0\): change or drop it"),
@@ -430,7 +429,7 @@ def test_arrays_have_columns_without_names():
 )  # fmt: skip
 def test_refusals_of_fit(frame, says):
     with pytest.raises(ValueError, match=says):
-        TableEncoder().fit(frame)
+        TableEncoder(strict=True).fit(frame)
 
 
 @pytest.mark.parametrize(
@@ -451,12 +450,12 @@ def test_refusals_of_fit(frame, says):
         (
             ["2024-01-01", "2024-01-03"],
             [7.0, 8.0],
-            "'x' holds the number 7 in row 0 .* dates were learned",
+            "'x' holds the number 7 in row 0 .* dates .* were learned",
         ),
     ],
 )
 def test_refusals_of_new_rows(learned, new, says):
-    encoder = TableEncoder().fit(column(learned))
+    encoder = TableEncoder(strict=True).fit(column(learned))
     with pytest.raises(ValueError, match=says):
         encoder.transform(column(new))
     with pytest.raises(ValueError, match="X lacks 'x', which was learned from"):
@@ -523,12 +522,12 @@ def test_arrays_of_numbers_need_no_pandas():
     ],
 )
 def test_what_keeps_a_column_text_is_said(values, remark):
-    encoder = TableEncoder().fit(column(values * 7))
+    encoder = TableEncoder(strict=True).fit(column(values * 7))
     assert any(line.startswith(remark) for line in encoder.remarks_)
 
 
 def test_the_style_that_was_learned_is_named():
-    encoder = TableEncoder().fit(column(["9,33 €", "19,40 €"] * 11))
+    encoder = TableEncoder(strict=True).fit(column(["9,33 €", "19,40 €"] * 11))
     with pytest.raises(
         ValueError, match="but numbers with a decimal comma and '€' were learned from there"
     ):

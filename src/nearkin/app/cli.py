@@ -78,6 +78,7 @@ def _add_model_and_tables(add: Add) -> None:
     add("--id", "copy this column of TABLE unchanged, as the first of OUT", "COLUMN")
     _add_escaping(add)
     add_reading(add)
+    _add_strict(add)
 
 
 def _add_table_output(add: Add) -> None:
@@ -116,6 +117,15 @@ def _add_missing(add: Add) -> None:
         "numbers NA, ?, -, #N/A and the like, in columns of text nothing else)",
         "VALUE",
         nargs="+",
+    )
+
+
+def _add_strict(add: Add) -> None:
+    add(
+        "--strict",
+        "refuse cells that do not fit their column, and rows that lack a column; read text as "
+        "numbers or dates only if all cells are (default: what does not fit is missing, with a "
+        "remark)",
     )
 
 
@@ -243,6 +253,7 @@ def compare(add: Add) -> None:
         "with indicators)",
     )
     add_reading(add)
+    _add_strict(add)
     add("--report", "write an interactive page (.html) that needs no network", "FILE")
     add("--json", "write all results (.json)", "FILE")
     add("--save", "choose and fit a model on all rows, and save it (.safetensors)", "FILE")
@@ -313,6 +324,7 @@ def check(add: Add) -> None:
     add("--groups", "label rows by rows of other groups, such as other patients", "COLUMN")
     _add_missing(add)
     add_reading(add)
+    _add_strict(add)
     add("--rows", "how many rows are printed (default: 10)", "N", type=at_least(1), default=10)
     add("--report", "write a page (.html) that needs no network", "FILE")
     add("--json", "write all results (.json)", "FILE")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         name=options.id,
         reading=reading(options),
         gaps=model.of_gaps,
+        effects=model.arrays.get("effects"),
     )
     X, notes, labels = console.while_reading(options, read)
     if model.group in labels and model.knows_no_group(labels[model.group]):
@@ -269,7 +271,7 @@ def _transform_vectors(options: argparse.Namespace) -> int:
         options.table,
         ids=options.id,
         columns=adapter.columns,
-        reading=reading(options),
+        reading=replace(reading(options), strict=True),  # vectors have no odd cells
     )
     table = console.while_reading(options, read)
     outputs = Outputs(quiet=options.quiet)

@@ -6,7 +6,6 @@ batch. Text becomes Arrow dictionaries, which hold equal cells once.
 
 from __future__ import annotations
 
-import difflib
 import re
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
@@ -22,7 +21,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from .._blocks import require_memory
-from .._messages import MAX_NAME, counted, in_row, listed, note, quoted, shortened, shown
+from .._messages import MAX_NAME, counted, in_row, listed, note, quoted, shortened, shown, similar
 from ..tables import MARKS_OF_MISSING, Cells, Rules, Text
 
 # Checks shared by all tables, and the error for an unusable table.
@@ -110,7 +109,7 @@ def find_name(path: Path, names: Sequence[str], given: str | None, option: str) 
     for name in names:
         if name.strip() == given.strip():
             return name
-    close = _similar(given, offered)
+    close = similar(given, offered)
     hint = f" (did you mean {close}?)" if close else ""
     raise TableError(f"{path} has no {shown(given)}{hint}: give {option} one of {quoted(offered)}.")
 
@@ -147,7 +146,7 @@ def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str])
     present, known = set(names), set(needed)
     missing = [name for name in needed if name not in present]
     if missing:
-        close = _similar(missing[0], [name for name in names if name not in known])
+        close = similar(missing[0], [name for name in names if name not in known])
         hint = f" ({shown(missing[0])} may be {close} here)" if close else ""
         raise TableError(
             f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename "
@@ -176,15 +175,6 @@ def check_length(place: str, texts: Iterable[str]) -> None:
             f"{place} holds text of {longest} characters: shorten it to {MAX_TEXT}, or drop the "
             "column."
         )
-
-
-def _similar(name: str, names: Sequence[str]) -> str:
-    """Return the most similar of the names, if there is one.
-
-    Only the last thousand short names are searched, as the search is slow.
-    """
-    short = [other for other in names if len(other) <= MAX_NAME]
-    return "".join(map(shown, difflib.get_close_matches(name, short[-1000:], n=1)))
 
 
 def missing_note(met: Counter[str]) -> list[str]:
@@ -218,6 +208,8 @@ class Reading:
         from.
     drop_empty_rows : bool
         For text tables, whether to leave out rows without cells if all columns are read.
+    strict : bool
+        Whether cells that do not fit their columns raise an error, instead of being missing.
     """
 
     separator: str | None = None
@@ -226,6 +218,7 @@ class Reading:
     refuse_missing: bool = False
     usual_decimal: str = "."
     drop_empty_rows: bool = False
+    strict: bool = False
 
     @cached_property
     def numbers(self) -> list[float]:
@@ -413,6 +406,9 @@ class Source(Reader):
                     for mark in self.reading.numbers:
                         met[shown(f"{mark:g}")] += int((cells == mark).sum())
                         cells[cells == mark] = np.nan
+                    if not self.reading.strict:
+                        met["infinite"] += int(np.isinf(cells).sum())
+                        cells[np.isinf(cells)] = np.nan
                     bad.add([name], cells[:, None], start)
                 else:  # numbers for thousands of rows, then a word
                     mixed.add(name)

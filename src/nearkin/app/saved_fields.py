@@ -286,12 +286,13 @@ def has(value: Any, name: str) -> bool:
 
 NAMED: dict[str, Declaration] = {"kind": TEXT, "name": TEXT}
 CATEGORY = NAMED | {"values": Items(TEXT, ".values", 1, ascending=True), "missing": flag}
+WORDS: dict[str, Declaration] = {"words": Items(TEXT, least=1, ascending=True)}
 COLUMNS = {
     "number": Fields(
         NAMED | {"decimal": Text((*DECIMAL_MARKS, EITHER)), "unit": TEXT, "plain": flag},
-        {"form": Text((PLAIN, *FORMS))},
+        {"form": Text((PLAIN, *FORMS))} | WORDS,
     ),
-    "date": Fields(NAMED | {"layout": Text(LAYOUTS), "cycles": Items(Text(CYCLES))}),
+    "date": Fields(NAMED | {"layout": Text(LAYOUTS), "cycles": Items(Text(CYCLES))}, WORDS),
     "category": Fields(CATEGORY),
     "frequency": Fields(
         CATEGORY | {"shares": Items(Number(0, 1), ".values"), "missing_share": Number(0, 1)}
@@ -329,6 +330,7 @@ ENCODER = Encoder(
                 "max_categories": Whole(1),
                 "decimal": Text(DECIMAL_MARKS),
                 "drop_identifiers": flag,
+                "strict": flag,
             },
         ),
         "names": Items(TEXT, ".names", 1),

@@ -44,7 +44,6 @@ from .places import FILES, STANDARD_INPUT, is_bundled, missing_file
 from .readers import (
     AS_FOUND,
     BadCells,
-    Columns,
     Progress,
     Reader,
     Reading,
@@ -187,7 +186,8 @@ def reading(options: argparse.Namespace) -> Reading:
     """Return how tables are read according to the options."""
     missing = getattr(options, "missing", None)
     refuse = getattr(options, "refuse_missing", False)
-    return Reading(options.sep, options.decimal, missing and tuple(missing), refuse)
+    strict = getattr(options, "strict", True)  # of vectors
+    return Reading(options.sep, options.decimal, missing and tuple(missing), refuse, strict=strict)
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,10 @@ def read_table(
             notes += remarks
         with one_line(file.path):
             encoder = TableEncoder(
-                "keep", missing_values=file.reading.missing, decimal=file.decimal
+                "keep",
+                missing_values=file.reading.missing,
+                decimal=file.decimal,
+                strict=file.reading.strict,
             ).fit(columns)
         hints = groups is None and isinstance(file, Source)  # groups are no column in NPZ files
         suspects = find_suspects(encoder, columns, y, task, hints)
@@ -328,7 +331,9 @@ def read_table(
         if differing:
             text = columns.text[differing[0]]
             row_names = np.array(text.values, dtype=object)[text.codes]
-        X, gaps = encode(encoder, file, columns, "filled by the median (kept by NCA tables)")
+        X, _ = encoder.encode(columns)  # what it found is among its remarks
+        kept = "filled by the median (kept by NCA tables)"
+        gaps = filled_note(X, encoder.get_feature_names_out(), kept)
         notes += [*encoder.remarks_, *gaps, *suspects.notes(target, task)]
         return Table(
             X=X,
@@ -357,6 +362,7 @@ def read_rows(
     name: str | None = None,
     group: str = "",
     gaps: str = "filled by the median",
+    effects: Any = None,
 ) -> tuple[Any, list[str], dict[str, Any]]:
     """Return rows for a model, X of shape (n, p), notes, and the cells of some columns by name.
 
@@ -373,6 +379,8 @@ def read_rows(
         exists.
     gaps : str
         What is done with missing cells.
+    effects : ndarray, optional
+        How much each column matters, see `TableEncoder.encode_apart`.
     """
     as_learned = replace(reading, missing=encoder.missing_values, usual_decimal=encoder.decimal)
     with opened(source, progress, as_learned) as file:
@@ -384,13 +392,19 @@ def read_rows(
         # categories are text even if all of them are numbers
         text = [name for name, kind in kinds.items() if kind in ("category", "frequency")]
         numbers = [name for name, kind in kinds.items() if kind == "number"]
-        columns = file.read([*kinds, *apart], apart, [*text, *apart], numbers, ids)
+        needed = list[str]()  # an NPZ file has its names in an array
+        if isinstance(file, Source):  # of which some may be lacking, but not all
+            needed = [name for name in kinds if name in file.names] or list(kinds)
+        columns = file.read([*needed, *apart], apart, [*text, *apart], numbers, ids)
         if not isinstance(file, Source):
             require_length(file.path, columns.names, given_names(encoder), is_array=True)
         labels = columns.labels
         if apart != names:  # a feature is read twice
             labels = file.read(names, names, names).labels
-        X, notes = encode(encoder, file, columns, gaps)
+        strict = reading.strict or encoder.strict
+        with one_line(file.path):
+            X, notes = encoder.encode(columns, effects, strict=strict)
+        notes += filled_note(X, encoder.get_feature_names_out(), gaps)
         used = {*kinds, *names, ids}
         ignored = [name for name in columns.names if name not in used]
         if name is not None:
@@ -401,18 +415,6 @@ def read_rows(
 def given_names(encoder: TableEncoder) -> list[str]:
     """Return the columns that an encoder was fitted to, including those it left out."""
     return getattr(encoder, "feature_names_in_", np.array([], dtype=object)).tolist()
-
-
-def encode(
-    encoder: TableEncoder, file: Reader, columns: Columns, gaps: str
-) -> tuple[Any, list[str]]:
-    """Return X of shape (n, p) and remarks on it; the memory of the columns' numbers is reused.
-
-    `gaps` says what is done with missing cells.
-    """
-    with one_line(file.path):
-        X, remarks = encoder.encode(columns)
-    return X, [*remarks, *filled_note(X, encoder.get_feature_names_out(), gaps)]
 
 
 def number_encoder(names: list[str]) -> TableEncoder:
@@ -541,7 +543,7 @@ def _as_numbers(
 
 def _refuse_dates(file: Reader, target: str, texts: list[str], or_else: str) -> None:
     with suppress(RejectColumn):
-        DateColumn.learn(target, Text(texts, np.arange(len(texts))), Rules())
+        DateColumn.learn(target, Text(texts, np.arange(len(texts))), Rules(strict=True))
         raise TableError(
             f"{file.path}: {shown(target)} holds dates ({shown(texts[0])}): give classes, such as "
             f"the month{or_else}."

@@ -90,7 +90,7 @@ def from_frame(
     # with a value counts the held-out row itself, as for training rows. Only of new groups this
     # would be untrue: see `without_own_shares`.
     encoder = TableEncoder(missing="keep")
-    Z = encoder.fit(features, sample_weight=weights).transform(features)
+    Z, _ = encoder.fit(features, sample_weight=weights).encode(features)
     filled = filled_note(Z, encoder.get_feature_names_out())
     remarks = [*encoder.remarks_, *filled, *remarks]
     return EncodedTable(Z, **labels, encoder=encoder, remarks=tuple(remarks))

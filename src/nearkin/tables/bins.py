@@ -32,7 +32,7 @@ from .._validation import (
     shape_of,
     validated,
 )
-from .columns import CYCLES, MISSING, MONTHS, Feature, circular
+from .columns import CYCLES, MISSING, MONTHS, WORDS, Feature, circular
 from .encoder import TableEncoder
 
 # Piecewise linear encoding of numbers (Gorishniy, Rubachev and Babenko, NeurIPS 2022).
@@ -288,6 +288,8 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
 # Whole tables: every column becomes a block of features.
 
+NO_WORD = "(no word)"
+
 SMALLEST = 1e-6  # deviation up to which a feature counts as constant
 FARTHEST = 4.0  # where a standardized number is clipped, in standard deviations
 
@@ -308,7 +310,8 @@ class Levels(NamedTuple):
     column : int
         The index of the column in the table.
     names : list of str
-        The values, and "(missing)" if cells were missing.
+        The values, and "(missing)" if cells were missing. For words beside numbers, they end with
+        "(no word)".
     values : ndarray of shape (m, number of values)
         Centred at their mean over the training rows; from `with_seasons`, at their plain mean.
     ordered : bool
@@ -393,10 +396,14 @@ class NumberBlock:
 
 @dataclass
 class CategoryBlock:
-    """A category: an indicator of each value, or of the first alone if there are two."""
+    """A category: an indicator of each value, or of the first alone if there are two.
+
+    Words beside numbers or dates each have one, since most rows have none of them.
+    """
 
     name: str
     column: int
+    is_beside: bool = False
     at: list[int] = field(default_factory=list)
     levels: list[str] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
@@ -404,7 +411,7 @@ class CategoryBlock:
     @property
     def width(self) -> int:
         """Return the number of features."""
-        return 1 if len(self.at) == 2 else len(self.at)
+        return 1 if len(self.at) == 2 and not self.is_beside else len(self.at)
 
     def transform(self, indicators: np.ndarray) -> np.ndarray:
         """Return the features."""
@@ -412,10 +419,12 @@ class CategoryBlock:
 
     def curve(self, directions: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> Levels:
         """Return where directions place the values."""
-        scaled = directions * scale  # the last of two values has no indicator
-        alone = np.zeros((len(scaled), len(self.at) - self.width))
+        scaled = directions * scale
+        names = [*self.levels, NO_WORD] if self.is_beside else self.levels
+        # the last of two values has no indicator, and neither has a cell without a word
+        alone = np.zeros((len(scaled), len(names) - self.width))
         values = np.hstack([scaled, alone]) - scaled @ mean[:, None]
-        return Levels(self.column, self.levels, values)
+        return Levels(self.column, names, values)
 
 
 class BinnedEncoder(TransformerMixin, BaseEstimator):
@@ -423,7 +432,8 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
 
     A number becomes its position in each of its bins (`PiecewiseLinearEncoder`) and, unless there
     is only one bin, itself, standardized and clipped at 4; missing numbers have a feature of their
-    own. A category becomes an indicator of each value, or a single indicator if it has two values.
+    own. A category becomes an indicator of each value, or a single indicator if it has two values;
+    words beside numbers become an indicator of each.
     A linear map of the features can thus bend along every column. Each feature is scaled to the
     variance 1 / sqrt(k), where k is the number of features of its column, so that many bins or
     values neither outweigh a single feature nor count as little as one.
@@ -505,6 +515,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         Bins come first, then the standardized numbers, then the values of categories.
         """
         bins = iter(self.piecewise_._columns if self.piecewise_ is not None else ())
+        read = {feature.column for feature in features if not feature.is_level}
         numbers, categories = list[NumberBlock](), dict[int, CategoryBlock]()
         for at, feature in enumerate(features):
             column = feature.column
@@ -512,7 +523,8 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
                 block = NumberBlock(feature.name, column, at, next(bins), feature.cycle)
                 numbers.append(block)
                 continue
-            category = categories.setdefault(column, CategoryBlock(feature.column_name, column))
+            name = feature.column_name + f" ({WORDS})" * (column in read)
+            category = categories.setdefault(column, CategoryBlock(name, column, column in read))
             category.at.append(at)
             category.levels.append(feature.level)
         self._standardized = [block for block in numbers if block.is_standardized]
@@ -552,7 +564,8 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         -------
         dict of str to Curve or Levels
             By name: a `Curve` for each number, whose edges span the numbers of `fit`, and `Levels`
-            for each category. Columns without a known value are omitted.
+            for each category, and for the words beside a number as "age (words)". Columns without a
+            known value are omitted.
         """
         check_is_fitted(self)
         curves = Curves()

@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._blocks import require_memory, row_blocks
-from .._messages import in_row, quoted, shown
+from .._messages import counted, in_row, shown
 from .._validation import check_array, refuse_foreign, refuse_no_rows, shape_of
 
 NUMBERS = (int, float, Decimal, np.number, np.bool_)
@@ -92,6 +92,8 @@ class Cells:
         The columns of text by name.
     place : callable
         Returns where a row (counted from 0) is, for messages.
+    infinite : list of str
+        Remarks on infinite numbers, which became NaN.
     """
 
     names: list[str]
@@ -99,6 +101,7 @@ class Cells:
     number_names: list[str]
     text: dict[str, Text]
     place: Callable[[int], str] = in_row
+    infinite: list[str] = field(default_factory=list, kw_only=True)
 
     @property
     def n_rows(self) -> int:
@@ -162,10 +165,11 @@ class Cells:
         return new
 
 
-def read_cells(X: Any) -> tuple[Cells, bool]:
+def read_cells(X: Any, *, strict: bool) -> tuple[Cells, bool]:
     """Return the cells of a data frame or an array, and whether its columns have names.
 
-    Infinite numbers raise an error.
+    Infinite numbers raise an error, as in scikit-learn; in a data frame they are missing, unless
+    `strict`, as are objects that are no text, numbers or dates.
     """
     refuse_foreign(X)
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
@@ -187,16 +191,22 @@ def read_cells(X: Any) -> tuple[Cells, bool]:
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         cells = Cells(names, np.array(X, dtype=dtype, order="C"), names, {})
     else:
-        cells = _frame(X)
+        cells = _frame(X, strict)
     for block in row_blocks(*cells.numbers.shape):
-        if np.isinf(cells.numbers[block]).any():
-            row, column = np.argwhere(np.isinf(cells.numbers[block]))[0]
-            where = f"{shown(cells.number_names[column])} {in_row(block.start + int(row))}"
+        infinite = np.isinf(cells.numbers[block])
+        if not infinite.any():
+            continue
+        row, column = np.argwhere(infinite)[0]
+        where = f"{shown(cells.number_names[column])} {in_row(block.start + int(row))}"
+        if strict or not named:
             raise ValueError(f"Input X contains infinity, in column {where}: change or drop it.")
+        cells.numbers[block][infinite] = np.nan
+        n_cells = counted(int(np.count_nonzero(infinite)), "infinite number")
+        cells.infinite.append(f"{n_cells}, taken as missing: in column {where}")
     return cells, named
 
 
-def _frame(X: Any) -> Cells:
+def _frame(X: Any, strict: bool) -> Cells:
     """Return the columns of a pandas data frame, or of an array of objects."""
     try:
         import pandas as pd
@@ -205,12 +215,10 @@ def _frame(X: Any) -> Cells:
             'Rows of text or other objects need pandas: pip install "nearkin[app]".'
         ) from error
     frame = X if hasattr(X, "iloc") else pd.DataFrame(X).rename(columns="x{}".format)
-    names = [str(name) for name in frame.columns]
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise ValueError(
-            f"X has columns {quoted(sorted(repeated))} more than once: give each a name of its own."
-        )
-    columns = {name: _column(frame.iloc[:, place], name) for place, name in enumerate(names)}
+    names = numbered_names(map(str, frame.columns))
+    columns = {
+        name: _column(frame.iloc[:, place], name, strict) for place, name in enumerate(names)
+    }
     text = {name: column for name, column in columns.items() if isinstance(column, Text)}
     number_names = [name for name in names if name not in text]
     numbers = np.empty((len(frame), len(number_names)))
@@ -219,14 +227,28 @@ def _frame(X: Any) -> Cells:
     return Cells(names, numbers, number_names, text)
 
 
-def _column(series: Any, name: str) -> np.ndarray | Text:
+def numbered_names(names: Iterable[str]) -> list[str]:
+    """Return names of columns, those that occur again with a number, as `pandas.read_csv` does."""
+    given, taken, found = Counter[str](), {*(names := list(names))}, list[str]()
+    for name in names:
+        own = name
+        while given[name] and own in taken:
+            own = f"{name}.{given[name]}"
+            given[name] += 1
+        given[name] = max(given[name], 1)
+        taken.add(own)
+        found.append(own)
+    return found
+
+
+def _column(series: Any, name: str, strict: bool) -> np.ndarray | Text:
     """Return a pandas series as floats or as text, with dates in ISO format."""
     from pandas import CategoricalDtype, PeriodDtype, factorize
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     if isinstance(series.dtype, CategoricalDtype):
         categories = [
-            _as_text(value, name) if isinstance(value, (str, *NUMBERS)) else str(value)
+            _as_text(value, name, strict) if isinstance(value, (str, *NUMBERS)) else str(value)
             for value in series.cat.categories
         ]
         codes = series.cat.codes.to_numpy().astype(int)
@@ -242,11 +264,12 @@ def _column(series: Any, name: str) -> np.ndarray | Text:
         series = series.dt.to_timestamp()
     try:
         codes, values = factorize(series)
-    except TypeError:  # lists and the like; the first is named below
-        codes, values = np.arange(len(series)), series
+    except TypeError:  # lists and the like
+        known = series.notna().to_numpy()
+        codes, values = np.where(known, np.cumsum(known) - 1, -1), series[known]
     if len(values) and all(isinstance(value, NUMBERS) for value in values):
         return Text([], codes).spread([_as_float(value) for value in values], np.nan)
-    texts = [_as_text(value, name) for value in values]
+    texts = [_as_text(value, name, strict) for value in values]
     return Text(texts, codes).replaced(texts)
 
 
@@ -257,8 +280,11 @@ def _as_float(value: Any) -> float:
         return math.inf
 
 
-def _as_text(value: Any, name: str) -> str:
-    """Return a cell as text; whole numbers of any type have no decimals."""
+def _as_text(value: Any, name: str, strict: bool) -> str:
+    """Return a cell as text; whole numbers of any type have no decimals.
+
+    Lists become "a, b". With `strict`, they and other objects raise an error.
+    """
     if isinstance(value, str):
         return str(value)
     if isinstance(value, datetime.date | datetime.time):
@@ -267,10 +293,14 @@ def _as_text(value: Any, name: str) -> str:
         number: Any = value
         whole = not isinstance(value, bool | np.bool_) and number == number // 1
         return str(int(number)) if whole else str(value)
-    found = f"column {shown(name)} holds {shown(value)} ({type(value).__name__})"
-    raise TypeError(
-        f"{found}: an argument must be a string, a number, a truth value, a date or a time."
-    )
+    if strict:
+        found = f"column {shown(name)} holds {shown(value)} ({type(value).__name__})"
+        raise TypeError(
+            f"{found}: an argument must be a string, a number, a truth value, a date or a time."
+        )
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=str)
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 # Columns that only identify rows, or carry no information.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from .cells import (
     LONG,
     MAX_TEXT,
     NAMED,
+    NEARLY_ALL,
     UNREAD,
     Cells,
     Text,
@@ -34,30 +36,43 @@ from .cells import (
     says_id,
     useless_numbers,
 )
+from .gaps import LEAST_ROWS
 from .numbers import (
     DURATION,
     EITHER,
     EPOCH,
+    FEWEST_NUMBERS,
     PLAIN,
+    QUANTITIES,
     QUANTITY,
     RANGE,
     SAMPLE,
     SENTINELS,
+    TRUTH,
     TRUTH_UNIT,
+    UNITS,
     Numbers,
     day_number_note,
     is_number,
     learn_numbers,
-    learn_quantities,
+    learn_units,
     limits_note,
     looks_like,
-    may_hold,
     read_number,
     read_numbers,
     sentinel_note,
+    unit_of,
 )
 
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
+CODE = re.compile(r"0\d+")  # such as a ZIP code
+# Share of the filled cells that have to be numbers or dates for the column to be that; the others
+# are words. Chosen by log loss and R2 in five folds of the training rows of tables and columns of
+# `wild/`, and of drawn ones (`benchmarks/mixed_cells.py`): ...
+LEAST_READ = 0.5
+MANY = 1000  # different values, from which on a sample shows which readings are worth trying
+PROBED = 500  # rows in that sample
+WORDS = "words"  # in names: "mileage (words)"
 MISSING = "(missing)"
 DAYS, FREQUENCY = "days since 1970", "frequency"  # in names: "day (days since 1970)"
 # all of them: with marks given by the user, the usual marks of missing cells are not used
@@ -74,6 +89,7 @@ READ_AS = {
     QUANTITY: "read as numbers",
     DURATION: "read as durations, in days",
     RANGE: "read as ranges, each by its middle",
+    UNITS: "read as numbers of several units",
 }
 # What spreadsheets and programs write in place of a number, compared in lower case. The last two
 # lines abbreviate: keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non
@@ -96,6 +112,7 @@ class Rules:
     max_categories: int = 100
     decimal: str = "."
     drop_identifiers: bool = True
+    strict: bool = False
 
     @property
     def missing_numbers(self) -> list[float]:
@@ -126,11 +143,22 @@ class RejectColumn(ValueError):  # noqa: N818 - nobody's error
     """The text of a column does not fit a kind of column."""
 
 
-class MisreadError(ValueError):
-    """The cell of a row does not fit what was learned.
+class Written(NamedTuple):
+    """What was found while the cells of a column were written.
 
-    The arguments are the cell for a message, its row, and what was learned.
+    Attributes
+    ----------
+    unknown : str
+        The values of a category not seen in training, for a remark; "" if there are none.
+    all_new : bool
+        Whether none of the values was seen in training.
+    unread : ndarray of int
+        The rows whose cell does not fit what was learned.
     """
+
+    unknown: str = ""
+    all_new: bool = False
+    unread: np.ndarray = np.empty(0, dtype=int)
 
 
 @dataclass(frozen=True)
@@ -215,55 +243,116 @@ class Column:
         return [feature.name for feature in self.features]
 
     def scalars(self, given: Given) -> np.ndarray:
-        """Return a number for each row; unless `ordered`, numbers only distinguish values.
-
-        Text that cannot be read raises a `MisreadError`.
-        """
+        """Return a number for each row; unless `ordered`, numbers only distinguish values."""
         raise NotImplementedError
 
-    def write(self, out: np.ndarray, given: Given) -> tuple[str, bool]:
-        """Write the features of all rows of a column into `out`, zeros of shape (n, p').
-
-        Returns
-        -------
-        unknown : str
-            The values not seen in training, for a remark; "" if there are none.
-        all_new : bool
-            Whether none of the values was seen in training.
-        """
-        out[:, 0] = self.scalars(given)
-        return "", False
+    def write(self, out: np.ndarray, given: Given) -> Written:
+        """Write the features of all rows of a column into `out`, zeros of shape (n, p')."""
+        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind and the state, which JSON can hold."""
         return {"kind": self.kind, **asdict(self)}
 
-    def _read(self, given: Given, read: Callable[[list[str]], np.ndarray], what: str) -> np.ndarray:
-        """Return each row's text as read by a function, NaN if missing, shape (n, q).
 
-        Unreadable text, and numbers in place of text, raise a `MisreadError`.
+@dataclass(frozen=True)
+class ReadColumn(Column):
+    """Numbers or dates, and words among them.
+
+    A cell that cannot be read is a missing one. If it holds one of the `words`, which occurred in
+    at least 5 rows of `fit`, their indicators say so.
+    """
+
+    words: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def holds(self) -> str:
+        """Return what the cells are, for messages."""
+        raise NotImplementedError
+
+    def misfits(self, n_cells: int) -> str:
+        """Return e.g. "3 cells are no numbers", the start of a remark."""
+        what = (
+            f"are no {self.holds}" if n_cells > 1 else re.sub(r"^(\w+)s", r"is no \1", self.holds)
+        )
+        return f"{self.name}: {counted(n_cells, 'cell')} {what}"
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Return whether numbers that are no text can be taken as they are."""
+        return False
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Return the words that have an indicator."""
+        return self.words
+
+    @property
+    def _of_levels(self) -> list[Feature]:
+        """Return their indicators."""
+        return [Feature(f"{self.name}={level}", level=level) for level in self.levels]
+
+    def level_of(self, value: str, is_read: bool) -> str:
+        """Return the word of a cell that may have an indicator."""
+        return "" if is_read else value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the kind and the state.
+
+        No words are left out, so that versions older than words can read the state.
         """
+        state = super().to_dict()
+        if not self.words:
+            del state["words"]
+        return state
+
+    def _read(self, values: list[str]) -> np.ndarray:
+        """Return what each text is read as, shape (n,) or (n, q), not finite if that fails."""
+        raise NotImplementedError
+
+    def _features(self, read: np.ndarray) -> np.ndarray:
+        """Return the features without those of words, given what each row is read as, (n, q)."""
+        return read
+
+    def _rows(self, given: Given) -> np.ndarray:
+        """Return what each row is read as, NaN if missing or unread, shape (n, q)."""
         if not isinstance(given, Text):
-            known = ~np.isnan(given)
-            if known.any():
-                row = int(known.argmax())
-                raise MisreadError(f"the number {given[row]:g}", row, what)
-            return given[:, None]
-        values = read(list(given.values))
-        values = values[:, None] if values.ndim == 1 else values
-        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-        if len(bad):
-            row = int((given.codes == bad[0]).argmax())
-            raise MisreadError(shown(given.values[bad[0]]), row, what)
-        return np.vstack([values, np.full(values.shape[1], np.nan)])[given.codes]
+            return (given if self.takes_numbers else np.full_like(given, np.nan))[:, None]
+        read = self._read(list(given.values))
+        read = read[:, None] if read.ndim == 1 else read
+        read = np.where(np.isfinite(read).all(axis=1, keepdims=True), read, np.nan)
+        return np.vstack([read, np.full(read.shape[1], np.nan)])[given.codes]
+
+    def scalars(self, given: Given) -> np.ndarray:
+        """Return the numbers, for dates the days or the time of day."""
+        return self._rows(given)[:, 0]
+
+    def write(self, out: np.ndarray, given: Given) -> Written:
+        """Write the numbers or dates, and the indicators of words."""
+        read = self._rows(given)
+        features = self._features(read)
+        out[:, : features.shape[1]] = features
+        known = ~np.isnan(read[:, 0])
+        if not isinstance(given, Text):
+            return Written(unread=np.flatnonzero(~known & ~np.isnan(given)))
+        is_read = np.zeros(len(given.values), dtype=bool)
+        is_read[given.codes[known]] = True
+        place = {level: features.shape[1] + at for at, level in enumerate(self.levels)}
+        levels = map(self.level_of, given.values, is_read.tolist())
+        of_value = [place.get(level, -1) for level in levels]
+        places = given.spread(np.array(of_value, dtype=int), -1)
+        rows = np.flatnonzero(places >= 0)
+        out[rows, places[rows]] = 1
+        return Written(unread=np.flatnonzero(~known & (given.codes >= 0) & (places < 0)))
 
 
 @dataclass(frozen=True)
-class NumberColumn(Column):
+class NumberColumn(ReadColumn):
     """Numbers, as they are.
 
     Text is read with a decimal mark and a unit: "%", a currency, or "" for none. Text in one of
-    `FORMS` is read by the rules of that form; see `learn_quantities`.
+    `FORMS` is read by the rules of that form. Of several units, joined by "|", each has an
+    indicator.
     """
 
     kind, may_miss = "number", True
@@ -280,17 +369,45 @@ class NumberColumn(Column):
         rules: Rules,
         learn: Callable[..., Numbers | None] = learn_numbers,
     ) -> Learned:
-        """Learn text that is a number in all rows.
+        """Learn text that has a number in some rows.
 
-        The numbers have one spreadsheet format or, if learned by `learn_quantities`, are quantities
-        with a unit, durations or ranges.
+        The numbers have one spreadsheet format or, if learned by one of `QUANTITIES`, are
+        quantities with a unit, durations or ranges.
         """
         found = learn(text.values, rules.decimal, text.counts)
         if found is None:
             raise RejectColumn
+        has_unit = found.form in (PLAIN, QUANTITY) and found.unit not in ("", TRUTH_UNIT)
+        if (
+            rules.strict
+            and has_unit
+            and not all(unit_of(one, found.decimal) for one in text.values)
+        ):
+            raise RejectColumn
         column = cls(name, found.decimal, found.unit, form=found.form)
         notes = [(READ_AS[found.form], f"{name} ({found.how})")] if found.how else []
         return Learned(column, text.spread(found.numbers, np.nan), found.how, notes)
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Return whether numbers need no unit."""
+        return self.form != DURATION
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Return the units, if there are several, and the words."""
+        return (*(self.unit.split("|") if self.form == UNITS else ()), *self.words)
+
+    def level_of(self, value: str, is_read: bool) -> str:
+        """Return the unit of a number, if there are several; otherwise the word of a cell."""
+        if is_read and self.form == UNITS:
+            return unit_of(value, self.decimal)
+        return super().level_of(value, is_read)
+
+    @property
+    def features(self) -> list[Feature]:
+        """Return e.g. "mileage" and "mileage=unknown"."""
+        return [Feature(self.name), *self._of_levels]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind and the state.
@@ -302,23 +419,20 @@ class NumberColumn(Column):
             del state["form"]
         return state
 
-    def scalars(self, given: Given) -> np.ndarray:
-        """Return the numbers."""
-        if not isinstance(given, Text) and self.form != DURATION:
-            return given
+    @property
+    def holds(self) -> str:
+        """Return e.g. "numbers in 'kg'"."""
         marks = ["a decimal comma"] * (self.decimal == ",")
         marks += [repr(self.unit)] * (self.unit not in ("", TRUTH_UNIT))
         what = f"numbers with {' and '.join(marks)}" if marks else "numbers"
-        if self.form == QUANTITY:
-            what = f"numbers in {self.unit!r}" if self.unit else "numbers"
+        if self.form in (QUANTITY, UNITS):
+            what = f"numbers in {self.unit.replace('|', ' or ')!r}" if self.unit else "numbers"
         elif self.form:
             what = f"{self.form}s"
-        what += " whose decimal mark is clear" * (self.decimal == EITHER)
+        return what + " whose decimal mark is clear" * (self.decimal == EITHER)
 
-        def read(values: list[str]) -> np.ndarray:
-            return read_numbers(values, self.form, self.decimal, self.unit)
-
-        return self._read(given, read, what)[:, 0]
+    def _read(self, values: list[str]) -> np.ndarray:
+        return read_numbers(values, self.form, self.decimal, self.unit)
 
 
 # Text that is a date, a date and time, or a time of day becomes days, and positions in the year,
@@ -409,7 +523,7 @@ def circular(days: np.ndarray, cycle: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class DateColumn(Column):
+class DateColumn(ReadColumn):
     """Dates: days since 1970 (except for times of day), and sine and cosine on circles.
 
     For a missing date, sine and cosine are 0.
@@ -421,30 +535,36 @@ class DateColumn(Column):
 
     @classmethod
     def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
-        """Learn text that is a date in all rows, in one layout or with the year first.
+        """Learn text that is a date in some rows, in one layout or with the year first.
 
-        If both orders of day and month fit every value, slashes have the month first (the day,
-        among numbers with a decimal comma); points and hyphens have the day first.
+        The layout is that which reads most rows. If both orders of day and month do, slashes have
+        the month first (the day, among numbers with a decimal comma); points and hyphens have the
+        day first.
         """
-        values, fitting = list(text.values), dict[str, np.ndarray]()
-        for layout in LAYOUTS if may_hold(values, LONGEST_DATE) else ():
-            # a few values usually show that a layout does not fit
-            if np.isfinite(read_days(values[:10], layout)).all():
-                days = read_days(values, layout)
-                if np.isfinite(days).all():
-                    fitting[layout] = days
-                    if layout != DAY_FIRST:  # only then another layout may fit, too
-                        break
-        if not fitting:
+        values, fitting, most = list(text.values), dict[str, np.ndarray](), 0
+        for layout in LAYOUTS:
+            days = read_days(values, layout)
+            n_rows = int(text.counts[np.isfinite(days[:, 0])].sum())
+            if n_rows > most:
+                fitting, most = {}, n_rows
+            if n_rows == most > 0:
+                fitting[layout] = days
+            if most == text.counts.sum() and layout != DAY_FIRST:
+                break  # only of that, another layout may fit all rows, too
+        if not fitting or (rules.strict and most < text.counts.sum()):
             raise RejectColumn
         layout = next(iter(fitting))
+        known = np.isfinite(fitting[layout][:, 0])
+        dated = [value for value, is_date in zip(values, known.tolist(), strict=True) if is_date]
         how = f", {layout}" * layout.endswith("first")
-        if DAY_FIRST in fitting and MONTH_FIRST in fitting:
-            layout = MONTH_FIRST if "/" in values[0] and rules.decimal == "." else DAY_FIRST
+        if layout == DAY_FIRST and MONTH_FIRST in fitting:
+            layout = MONTH_FIRST if "/" in dated[0] and rules.decimal == "." else DAY_FIRST
+            known = np.isfinite(fitting[layout][:, 0])
             how = f", {layout}"
-            if (fitting[DAY_FIRST] != fitting[MONTH_FIRST]).any():
+            if not np.array_equal(fitting[DAY_FIRST], fitting[MONTH_FIRST], equal_nan=True):
                 how += ", though the other order would fit as well"
         days, clock = fitting[layout].T
+        clock = clock[known]
         what, cycles = "read as times of day", ["day"]
         if layout != TIME_OF_DAY:
             dates = np.floor(clock).astype(int).astype("M8[D]")
@@ -454,11 +574,11 @@ class DateColumn(Column):
             needed = np.ptp(clock) > YEARLY_FROM, several and not firsts, np.ptp(clock % 1) > 1e-9
             what = "read as dates"
             cycles = [cycle for cycle, needs in zip(CYCLES, needed, strict=True) if needs]
-        iso = list(map(bool, map(YEAR_AT_FRONT.match, values)))
+        iso = list(map(bool, map(YEAR_AT_FRONT.match, dated)))
         other = layout != YEAR_FIRST and any(iso)
-        how = f"{shown(values[iso.index(False) if other else 0])}{how}"
+        how = f"{shown(dated[iso.index(False) if other else 0])}{how}"
         if other:  # a date with the year first is read in every layout
-            how += f"; {shown(values[iso.index(True)])}, {YEAR_FIRST}"
+            how += f"; {shown(dated[iso.index(True)])}, {YEAR_FIRST}"
         column = cls(name, layout, tuple(cycles))
         return Learned(column, text.spread(days, np.nan), how, [(what, f"{name} ({how})")])
 
@@ -471,30 +591,27 @@ class DateColumn(Column):
     def features(self) -> list[Feature]:
         """Return e.g. "visit (days since 1970)", "visit (year, sin)", "visit (year, cos)"."""
         days = [Feature(f"{self.name} ({DAYS})")] if self.may_miss else []
-        return days + [
+        circles = [
             Feature(f"{self.name} ({cycle}, {part})", cycle=cycle)
             for cycle in self.cycles
             for part in ("sin", "cos")
         ]
+        return [*days, *circles, *self._of_levels]
 
-    def write(self, out: np.ndarray, given: Given) -> tuple[str, bool]:
-        """Write the days, and sine and cosine on each circle."""
-        days, clock = self._days(given)
-        circles = [np.nan_to_num(part) for cycle in self.cycles for part in circular(clock, cycle)]
-        out[:] = np.column_stack([days, *circles] if self.may_miss else circles)
-        return "", False
+    @property
+    def holds(self) -> str:
+        """Return e.g. "dates (year first)"."""
+        return f"dates ({self.layout})" if self.layout.endswith("first") else "dates"
 
-    def scalars(self, given: Given) -> np.ndarray:
-        """Return the days, or the time of day."""
-        return self._days(given)[0]
-
-    def _days(self, given: Given) -> np.ndarray:
+    def _read(self, values: list[str]) -> np.ndarray:
         """Return the days in UTC and in local time."""
-        what = "dates"
-        if isinstance(given, Text) and self.layout.endswith("first"):
-            what = f"dates ({self.layout})"
-        read = self._read(given, lambda values: read_days(values, self.layout), what).T
-        return np.broadcast_to(read, (2, read.shape[1]))
+        return read_days(values, self.layout)
+
+    def _features(self, read: np.ndarray) -> np.ndarray:
+        """Return the days, and sine and cosine on each circle."""
+        days, clock = np.broadcast_to(read.T, (2, len(read)))
+        circles = [np.nan_to_num(part) for cycle in self.cycles for part in circular(clock, cycle)]
+        return np.column_stack([days, *circles] if self.may_miss else circles)
 
 
 @dataclass(frozen=True)
@@ -548,7 +665,7 @@ class CategoryColumn(Column):
         values = self.values + (MISSING,) * self.missing
         return [Feature(f"{self.name}={value}", level=value) for value in values]
 
-    def write(self, out: np.ndarray, given: Given) -> tuple[str, bool]:
+    def write(self, out: np.ndarray, given: Given) -> Written:
         """Write the indicators."""
         text = self.text(given)
         known = {value: place for place, value in enumerate(self.values)}
@@ -556,10 +673,10 @@ class CategoryColumn(Column):
         self._write(out, text, places)
         new = places < 0
         if not new.any():
-            return "", False
+            return Written()
         names = sorted(value for value, is_new in zip(text.values, new, strict=True) if is_new)
         n_rows = counted(int(text.counts[new].sum()), "row")
-        return f"{quoted(names, 3)} in {self.name} ({n_rows})", bool(new.all())
+        return Written(f"{quoted(names, 3)} in {self.name} ({n_rows})", bool(new.all()))
 
     def _write(self, out: np.ndarray, text: Text, places: np.ndarray) -> None:
         """Write the features of the values, given their positions among the known ones (or -1)."""
@@ -688,17 +805,94 @@ def _marks_kept(text: Text, rules: Rules) -> list[str]:
     return [value for _, value in sorted(kept)]
 
 
+Learn = Callable[[str, Text, Rules], Learned]
+# in the order in which they are preferred
+READINGS: tuple[Learn, ...] = (
+    NumberColumn.learn,
+    DateColumn.learn,
+    *(partial(NumberColumn.learn, learn=learn) for learn in QUANTITIES),
+)
+
+
 def learn_numeric(name: str, text: Text, rules: Rules) -> Learned:
-    """Return what the first kind of number or date that accepts the text has learned."""
+    """Return what the kind of number or date has learned that reads most rows of the text.
+
+    It has to read at least half of the filled cells or, if `strict` or if there are codes such as
+    "01234", all of them. Otherwise, a `RejectColumn` is raised.
+    """
     text = rules.cleaned(text, numeric=True)
-    for learn in (
-        NumberColumn.learn,
-        DateColumn.learn,
-        partial(NumberColumn.learn, learn=learn_quantities),
-    ):
-        with suppress(RejectColumn):
-            return learn(name, text, rules)
-    raise RejectColumn
+    if 2 * text.counts[list(map(_may_be_read, text.values))].sum() < max(text.counts.sum(), 1):
+        raise RejectColumn
+    is_strict = rules.strict or any(map(CODE.fullmatch, text.values))
+    least, tried = 1.0 if is_strict else LEAST_READ, READINGS
+    if len(text.values) > MANY:
+        few = _sample(text)
+        shares = [_reading(name, few, rules, learn)[0] for learn in READINGS]
+        worth = max(least / 2, max(shares) - (1 - NEARLY_ALL))
+        tried = tuple(
+            learn for learn, share in zip(READINGS, shares, strict=True) if share >= worth
+        )
+    found = list[tuple[float, Learned | None]]()
+    for learn in tried:
+        found.append(_reading(name, text, rules, learn))
+        if found[-1][0] == 1:
+            break
+    if not is_strict and all(share < NEARLY_ALL for share, _ in found):
+        of_units = partial(NumberColumn.learn, learn=learn_units)
+        found.append(_reading(name, text, rules, of_units))
+    share, best = max(found, key=itemgetter(0), default=(0.0, None))
+    if best is None or share < least:
+        raise RejectColumn
+    if share == 1:
+        return best
+    if len(np.unique(best.numbers[~np.isnan(best.numbers)])) < FEWEST_NUMBERS:
+        raise RejectColumn
+    return _with_words(best, text, rules)
+
+
+def _may_be_read(value: str) -> bool:
+    """Return whether it may be worth reading a text as a number or a date."""
+    has_digits = len(value) <= LONGEST_DATE and any(map(str.isdigit, value))
+    return has_digits or value.lower() in TRUTH
+
+
+def _reading(name: str, text: Text, rules: Rules, learn: Learn) -> tuple[float, Learned | None]:
+    """Return the share of the filled cells that a kind of number or date reads, and what it has
+    learned.
+    """
+    try:
+        learned = learn(name, text, rules)
+    except RejectColumn:
+        return 0.0, None
+    if not rules.strict:
+        learned.numbers[np.isinf(learned.numbers)] = np.nan
+    return np.count_nonzero(~np.isnan(learned.numbers)) / text.counts.sum(), learned
+
+
+def _sample(text: Text) -> Text:
+    """Return some filled cells, each in two rows, so that values that differ do not look like
+    identifiers.
+    """
+    order = sorted(range(len(text.values)), key=text.values.__getitem__)  # not that of the rows
+    rows = np.cumsum(text.counts[order])
+    drawn = np.random.default_rng(0).integers(rows[-1], size=PROBED)
+    chosen, codes = np.unique(np.searchsorted(rows, drawn, side="right"), return_inverse=True)
+    return Text([text.values[order[at]] for at in chosen.tolist()], np.tile(codes, 2))
+
+
+def _with_words(learned: Learned, text: Text, rules: Rules) -> Learned:
+    """Return what was learned with the words that occur often, and a remark on all words."""
+    column, is_read = learned.column, np.zeros(len(text.values), dtype=bool)
+    assert isinstance(column, ReadColumn)
+    is_read[text.codes[~np.isnan(learned.numbers)]] = True
+    rows = {text.values[at]: int(text.counts[at]) for at in np.flatnonzero(~is_read).tolist()}
+    words = sorted(rows, key=lambda word: (-rows[word], word))
+    often = [word for word in words if rows[word] >= LEAST_ROWS and len(word) <= MAX_TEXT]
+    column = replace(column, words=tuple(sorted(often[: rules.max_categories])))
+    what = f"{column.misfits(sum(rows.values()))}, missing there"
+    mark = dict.fromkeys(column.words, ", with an indicator")
+    items = [f"{shown(word)} ({rows[word]:,}{mark.get(word, '')})" for word in words]
+    return replace(learned, column=column, notes=[*learned.notes, *((what, one) for one in items)])
 
 
 def target_numbers(name: str, y: np.ndarray, decimal: str = ".") -> tuple[np.ndarray, list[str]]:
@@ -707,7 +901,8 @@ def target_numbers(name: str, y: np.ndarray, decimal: str = ".") -> tuple[np.nda
     Dates, truth values, and other text raise a `RejectColumn`.
     """
     texts, codes = np.unique(y.astype(str), return_inverse=True)
-    learned = learn_numeric(name, Text(texts.tolist(), codes), Rules((), decimal=decimal))
+    rules = Rules((), decimal=decimal, strict=True)
+    learned = learn_numeric(name, Text(texts.tolist(), codes), rules)
     column = learned.column
     if not isinstance(column, NumberColumn) or column.unit == TRUTH_UNIT:
         raise RejectColumn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
+from itertools import compress
 from typing import Any, Self
 
 import numpy as np
@@ -11,14 +12,14 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
-from .._messages import counted, listed, note, quoted, shown
+from .._messages import counted, listed, note, quoted, shown, similar, warn_user
 from .._validation import check_bool, check_choice, check_integer, weighted_rows
 from .cells import REASONS, Cells, Text, read_cells
 from .columns import (
     Column,
     Learned,
-    MisreadError,
     NumberColumn,
+    ReadColumn,
     Rules,
     column_from,
     indicator_names,
@@ -34,25 +35,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     The encoding is decided for each column as a whole:
 
     - Numbers and booleans stay as they are; durations are converted to days.
-    - Text becomes numbers if all its values are numbers: with thousands separators ("1,234.5",
-      "1 234.5", "1'234.5"), with the same currency before or after ("€12.30", "12 USD"), with a
-      percent sign ("12.3%" is 0.123), in parentheses as a minus sign ("(12.30)"), with the other
-      decimal mark ("12,5"), or as truth values ("true"). Whole numbers that begin with 0, such as
-      ZIP codes, are categories.
-    - Text also becomes numbers if all its values have the same unit ("72.1 kg", "1,163 sqft",
-      "7/10"; units of one kind, such as "g" and "kg", are converted), if some have a limit or a
-      mark ("<0.1", "0.196*"), if they are durations ("3h 12min", "31:05:09", converted to days), or
-      ranges that do not overlap ("10-19", replaced by their middle). Text that looks like these but
-      may be something else stays text, with a remark.
-    - Text becomes dates if all its values are dates in one layout: "2024-03-12" (which may also
-      occur among those of another layout), "12.03.2024", "03/12/2024", "12 Mar 2024",
-      "Mar 12, 2024", each with an optional time "10:30", "10:30:05", "10:30 PM" and an optional
-      zone. If both orders of day and month are possible, "/" has the month first (the day with
-      `decimal=","`) and "." and "-" the day, with a remark. Columns of a date or time type are
-      taken as they are. Dates become the days since 1970 (in UTC), and sine and cosine of the
-      position in the year (if they span more than 60 days), in the week (if at least 5 weekdays
-      occur and not all dates are the first of a month) and in the day (if times of day differ).
-      "10:30" alone is the position in the day.
+    - Text becomes numbers if at least half of its filled cells are numbers: with thousands
+      separators ("1,234.5", "1 234.5", "1'234.5"), with the same currency before or after
+      ("€12.30", "12 USD"), with a percent sign ("12.3%" is 0.123), in parentheses as a minus sign
+      ("(12.30)"), with the other decimal mark ("12,5"), or as truth values ("true"). Whole numbers
+      that begin with 0, such as ZIP codes, make a column categories.
+    - So does text with a unit ("72.1 kg", "1,163 sqft", "7/10"; units of one kind, such as "g" and
+      "kg", are converted), with a limit or a mark ("<0.1", "0.196*"), durations ("3h 12min",
+      "31:05:09", converted to days), and ranges that do not overlap ("10-19", replaced by their
+      middle). Of several units without a known factor ("23.4 kmpl", "17.3 km/kg"), the number is
+      read, and an indicator of each unit is added. Text that looks like these but may be something
+      else stays text, with a remark.
+    - So do dates in one layout: "2024-03-12" (which may also occur among those of another layout),
+      "12.03.2024", "03/12/2024", "12 Mar 2024", "Mar 12, 2024", each with an optional time "10:30",
+      "10:30:05", "10:30 PM" and an optional zone. If both orders of day and month are possible, "/"
+      has the month first (the day with `decimal=","`) and "." and "-" the day, with a remark.
+      Columns of a date or time type are taken as they are. Dates become the days since 1970 (in
+      UTC), and sine and cosine of the position in the year (if they span more than 60 days), in the
+      week (if at least 5 weekdays occur and not all dates are the first of a month) and in the day
+      (if times of day differ). "10:30" alone is the position in the day.
+    - Of these readings, that of most cells is taken. The other cells are missing, and a remark
+      counts them. A word that at least 5 of them hold also gets an indicator, such as
+      "mileage=Unknown". Beside words there must be at least 3 different numbers; fewer, as in
+      "0", "1" and "unknown", are categories.
     - Other text, and columns of a categorical type, become one column of zeros and ones per value,
       stripped of surrounding spaces; a value not seen in `fit` is all zeros. With more than
       `max_categories` values they become one column: the share of the rows of `fit` that have the
@@ -87,6 +92,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         one.
     drop_identifiers : bool, default=True
         Whether to leave out columns that only identify rows.
+    strict : bool, default=False
+        Whether text becomes numbers or dates only if all its cells are, and what does not fit is an
+        error in new rows.
 
     Attributes
     ----------
@@ -108,12 +116,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        If there are infinite numbers; if new rows lack a column; or if new text in a column of
-        numbers is not a number, or in a column of dates not a date.
+        If an array has infinite numbers; if new rows lack more than half of the columns; with
+        `strict`, if they lack any, or if a cell in a column of numbers is not a number, or in a
+        column of dates not a date, or if a data frame has infinite numbers.
 
     Notes
     -----
-    New rows may have their columns in another order, and additional ones.
+    New rows may have their columns in another order, and additional ones. Columns that they lack,
+    and cells that do not fit their column, are missing; `transform` then warns once. Columns of a
+    data frame whose names occur twice are numbered as by pandas.read_csv, "a" and "a.1"; lists in
+    cells become text, "a, b".
 
     Cost: O(n p); a text that occurs often is parsed once. Labels are not used, but medians and
     shares depend on the rows of `fit`: fit the encoder inside the folds, in a pipeline, or keep
@@ -156,12 +168,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         max_categories: int = 100,
         decimal: str = ".",
         drop_identifiers: bool = True,
+        strict: bool = False,
     ) -> None:
         self.missing = missing
         self.missing_values = missing_values
         self.max_categories = max_categories
         self.decimal = decimal
         self.drop_identifiers = drop_identifiers
+        self.strict = strict
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -175,7 +189,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         missing = self.missing_values
         if missing is not None:
             missing = tuple(str(value).strip() for value in missing)
-        return Rules(missing, self.max_categories, self.decimal, self.drop_identifiers)
+        return Rules(missing, self.max_categories, self.decimal, self.drop_identifiers, self.strict)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the contents of the columns.
@@ -218,6 +232,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             for what, item in one.notes:
                 notes[what].append(item)
         self.remarks_ = [line for what, items in notes.items() for line in note(what, items)]
+        self.remarks_ += cells.infinite
         if not self.columns_:
             reasons = [f"{name} ({reason})" for name, reason in self.dropped_.items()]
             few = "; X has 1 sample" if cells.n_rows == 1 else ""
@@ -236,6 +251,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_choice(self.decimal, "decimal", DECIMAL_MARKS)
         check_integer(self.max_categories, "max_categories", 1)
         check_bool(self.drop_identifiers, "drop_identifiers")
+        check_bool(self.strict, "strict")
         if self.missing_values is not None and not isinstance(
             self.missing_values, list | tuple | set | np.ndarray
         ):
@@ -272,13 +288,55 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ----------
         X : data frame or array
             With the columns that `fit` kept, by name; for an array, in the same order.
-        """
-        return self.encode(X)[0]
 
-    def encode(self, X: Any) -> tuple[Any, list[str]]:
-        """Return the result of `transform`, and remarks on values not seen in `fit`."""
+        Warns
+        -----
+        UserWarning
+            Once, if cells of X do not fit their columns, or if X lacks columns: both count as
+            missing.
+        """
+        encoded, faults, _ = self.encode_apart(X)
+        if faults:
+            warn_user("\n".join(faults))
+        return encoded
+
+    def encode(
+        self, X: Any, effects: Any = None, *, strict: bool | None = None
+    ) -> tuple[Any, list[str]]:
+        """Return the result of `transform`, and remarks instead of a warning.
+
+        See `encode_apart`, whose remarks are joined.
+        """
+        encoded, faults, unknown = self.encode_apart(X, effects, strict=strict)
+        return encoded, [*faults, *unknown]
+
+    def encode_apart(
+        self, X: Any, effects: Any = None, *, strict: bool | None = None
+    ) -> tuple[Any, list[str], list[str]]:
+        """Return the result of `transform`, and two kinds of remarks instead of a warning.
+
+        Parameters
+        ----------
+        X : data frame or array
+        effects : array of shape (number of columns,), default=None
+            How much each of `columns_` matters. X may lack columns that have at most half of all
+            effects; by default, all columns have the same.
+        strict : bool, default=None
+            Used instead of the parameter.
+
+        Returns
+        -------
+        encoded : array of shape (n, number of features)
+        faults : list of str
+            Remarks on cells that count as missing since they do not fit their columns, and on
+            columns that X lacks.
+        unknown : list of str
+            Remarks on values of categories not seen in `fit`.
+        """
         check_is_fitted(self)
+        strict = self.strict if strict is None else strict
         cells = self._cells(X, reset=False)
+        faults = [*cells.infinite, *self._lacking(cells, effects, strict)]
         # the columns that were numbers in `fit` are moved in place, if all of them are numbers here
         plain = [column.name for column in self.columns_[: self._n_plain]]
         n_plain = len(plain) if all(name in cells.positions for name in plain) else 0
@@ -289,17 +347,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         unknown, new, start = list[str](), list[str](), n_plain
         for column, values in zip(self.columns_[n_plain:], given, strict=True):
             stop = start + len(column.names)
-            try:
-                found, all_new = column.write(out[:, start:stop], values)
-            except MisreadError as error:
-                cell, row, learned = error.args
-                raise ValueError(
-                    f"{shown(column.name)} holds {cell} {cells.place(row)}, but {learned} were "
-                    f"learned from there: give {learned}."
-                ) from None
+            written = column.write(out[:, start:stop], values)
             start = stop
-            unknown += [found] * bool(found)
-            new += [column.name] * all_new
+            if len(written.unread):
+                faults.append(self._unread(cells, column, values, written.unread, strict))
+            unknown += [written.unknown] * bool(written.unknown)
+            new += [column.name] * written.all_new
         for block in row_blocks(*out.shape) if self.missing == "impute" else []:
             features = out[block, :n_names]
             missing = np.isnan(features)
@@ -307,13 +360,49 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             np.copyto(features, self.medians_.astype(out.dtype), where=missing)
         remarks = note("unknown values, encoded as none of the known ones", unknown)
         expect = "expect less of these rows than of those held out before"
-        return out, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
+        return out, faults, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
+
+    def _lacking(self, cells: Cells, effects: Any, strict: bool) -> list[str]:
+        """Return a remark on columns that the cells lack; raise an error if they matter."""
+        lacking = [column.name not in cells.known for column in self.columns_]
+        names = [column.name for column in compress(self.columns_, lacking)]
+        effects = np.ones(len(lacking)) if effects is None else np.asarray(effects)
+        if not names:
+            return []
+        given = {*getattr(self, "feature_names_in_", ())}
+        close = similar(names[0], [name for name in cells.names if name not in given])
+        what = f"X lacks {quoted(names, 5)}" + f" ({shown(names[0])} may be {close})" * bool(close)
+        what += ", which was learned from"
+        if strict or 2 * effects[lacking].sum() > effects.sum():
+            raise ValueError(f"{what}: add or rename columns.")
+        return [f"{what}, taken as missing in every row: expect less of these predictions"]
+
+    def _unread(
+        self, cells: Cells, column: Column, given: np.ndarray | Text, rows: np.ndarray, strict: bool
+    ) -> str:
+        """Return a remark on the cells of a column that do not fit it, or raise an error."""
+        assert isinstance(column, ReadColumn)
+        examples = list[str]()
+        for row in rows[: 1 if strict else 3].tolist():
+            if isinstance(given, Text):
+                cell = shown(given.values[given.codes[row]])
+            else:
+                cell = f"the number {given[row]:g}"
+            examples.append(f"{cell} {cells.place(row)}")
+        if strict:
+            raise ValueError(
+                f"{shown(column.name)} holds {examples[0]}, but {column.holds} were learned from "
+                f"there: give {column.holds}."
+            )
+        return f"{column.misfits(len(rows))}, taken as missing: {', '.join(examples)}"
 
     def given(self, cells: Cells, column: Column) -> np.ndarray | Text:
-        """Return the cells of a column for encoding, with text cleaned."""
+        """Return the cells of a column for encoding, with text cleaned; of one that lacks, none."""
         if column.name in cells.text:
             return self.rules.cleaned(cells.text[column.name], numeric=column.ordered)
-        return cells.numbers[:, cells.positions[column.name]].copy()
+        if column.name in cells.positions:
+            return cells.numbers[:, cells.positions[column.name]].copy()
+        return Text([], np.full(cells.n_rows, -1))
 
     @property
     def _names(self) -> list[str]:
@@ -341,7 +430,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Numbers that count as missing become NaN. With `reset`, the names are learned.
         """
-        cells, named = (X, True) if isinstance(X, Cells) else read_cells(X)
+        cells, named = (X, True) if isinstance(X, Cells) else read_cells(X, strict=self.strict)
         if reset:
             self.n_features_in_ = len(cells.known)
             self.__dict__.pop("feature_names_in_", None)
@@ -357,11 +446,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     )
                 numbered = [f"x{at}" for at in range(self.n_features_in_)]
                 cells = cells.renamed(getattr(self, "feature_names_in_", numbered))
-            lacking = [column.name for column in self.columns_ if column.name not in cells.known]
-            if lacking:
-                raise ValueError(
-                    f"X lacks {quoted(lacking, 5)}, which was learned from: add or rename columns."
-                )
         marks = self.rules.missing_numbers
         for block in row_blocks(*cells.numbers.shape) if marks else []:
             cells.numbers[block][np.isin(cells.numbers[block], marks)] = np.nan

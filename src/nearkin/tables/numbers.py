@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._messages import counted, shown
-from .cells import differs, words_of
+from .cells import NEARLY_ALL, differs, words_of
+from .gaps import LEAST_ROWS
 
 SPACES = " \u00a0\u2009\u202f"
 CODES = (
@@ -32,16 +33,18 @@ DECIMAL_MARKS = {".": ",", ",": "."}  # decimal mark and thousands separator
 EITHER = ".,"  # each number uses one of them, unambiguously
 
 # The form of a column of text that is read as numbers: plain, or one of the forms with more than
-# digits.
-PLAIN, QUANTITY, DURATION, RANGE = "", "quantity", "duration", "range"
-FORMS = (QUANTITY, DURATION, RANGE)
+# digits. `UNITS` are quantities of several units that no factor converts, see `learn_units`.
+PLAIN, QUANTITY, DURATION, RANGE, UNITS = "", "quantity", "duration", "range", "units"
+FORMS = (QUANTITY, DURATION, RANGE, UNITS)
 LONGEST = 40  # maximum length of a quantity, a duration or a range
-MOST_UNITS = 5  # maximum number of units in a column that looks like quantities
+MOST_UNITS = 5  # maximum number of units in a column of quantities
+FEWEST_NUMBERS = 3  # different ones beside words, or of a unit; categories say as much as fewer
 SAMPLE = 100  # values that determine what a column looks like
+CLEAR = 0.99  # share of the cells that depend on the decimal mark, from which on they show it
 
 
 class Numbers(NamedTuple):
-    """The values of a column as numbers, and how to read other values in the same way."""
+    """The values of a column as numbers, NaN if unread, and how to read others in the same way."""
 
     numbers: np.ndarray
     form: str
@@ -102,37 +105,65 @@ def _read_plain(value: str, decimal: str, unit: str) -> float:
     return number[0] if number and number[1] in ("", unit) else np.nan
 
 
-def learn_numbers(values: Sequence[str], decimal: str, counts: Any = None) -> Numbers | None:
-    """Return the numbers if all values are numbers of one unit, else None; `counts` is ignored."""
+def learn_numbers(values: Sequence[str], decimal: str, counts: np.ndarray) -> Numbers | None:
+    """Return the numbers of the unit in which most rows can be read, or None if there are none."""
     if values and all(value.lower() in TRUTH for value in values):
-        numbers = [TRUTH[value.lower()] for value in values]
-        return Numbers(np.array(numbers), PLAIN, decimal, TRUTH_UNIT, shown(values[0]))
-    read, mark = _by_one_mark(values, decimal, read_number)
-    if not read:
+        truths = np.array([TRUTH[value.lower()] for value in values])
+        return Numbers(truths, PLAIN, decimal, TRUTH_UNIT, shown(values[0]))
+    read, mark = _by_one_mark(values, decimal, counts, read_number)
+    units = _most_common((found and found[1] for found in read), counts)
+    if not units or (units[0] and "" in units and not _is_unit_of_all(read, counts)):
         return None
-    styled = next((value for value in values if not _BARE.fullmatch(value)), "")
-    how = f"{shown(styled)}{_mark_note(values, mark)}" if styled else ""
-    return Numbers(np.array([number for number, _ in read]), PLAIN, mark, read[0][1], how)
+    numbers = read_numbers(values, PLAIN, mark, units[0])
+    fitting = [value for value, x in zip(values, numbers.tolist(), strict=True) if x == x]
+    styled = next((value for value in fitting if not _BARE.fullmatch(value)), "")
+    how = f"{shown(styled)}{_mark_note(fitting, mark)}" if styled else ""
+    return Numbers(numbers, PLAIN, mark, units[0], how)
 
 
 def _by_one_mark(
-    values: Sequence[str], decimal: str, read: Callable[[str, str], Any]
+    values: Sequence[str], decimal: str, counts: np.ndarray, read: Callable[[str, str], Any]
 ) -> tuple[list[Any], str]:
-    """Return all values read with one decimal mark and one unit, and the mark.
+    """Return all values read with one decimal mark, None if that fails, and the mark.
 
-    If the values cannot be read with the mark `decimal`, the other one is tried, and then
-    `EITHER`. If none of them fits, the list is empty.
+    It is the mark `decimal`, or the other one, if it reads 99 % of the rows that the two read
+    differently: a single "2,00" does not turn the separators of "66,144" into decimal commas.
+    Otherwise, or if it alone reads all, it is `EITHER`.
     """
-    for mark in (decimal, DECIMAL_MARKS[decimal], EITHER):
-        found: list[Any] = []
-        for value in values:
-            number = read(value, mark)
-            if number is None or number[1] != (found or [number])[0][1]:
-                break
-            found.append(number)
-        else:
-            return found, mark
-    return [], decimal
+    first = [read(value, decimal) for value in values]
+    if None not in first:
+        return first, decimal
+    other = DECIMAL_MARKS[decimal]
+    second, either = ([read(value, mark) for value in values] for mark in (other, EITHER))
+    differ = np.array([one != two for one, two in zip(first, second, strict=True)])
+    reads = [np.array([one is not None for one in found]) for found in (first, second, either)]
+    n_differ = counts[differ].sum()
+    if not n_differ:
+        return first, decimal
+    shares = [counts[differ & fits].sum() / n_differ for fits in reads]
+    if shares[0] >= CLEAR and shares[0] >= shares[2]:
+        return first, decimal
+    if shares[1] >= CLEAR and shares[1] >= shares[2]:
+        return second, other
+    return either, EITHER
+
+
+def _is_unit_of_all(read: Sequence[Any], counts: np.ndarray) -> bool:
+    """Return whether at least 90 % of the numbers that were read have a unit."""
+    n_rows = [0, 0]
+    for found, count in zip(read, counts.tolist(), strict=True):
+        if found is not None:
+            n_rows[bool(found[1])] += count
+    return n_rows[True] >= NEARLY_ALL * sum(n_rows)
+
+
+def _most_common(items: Iterable[Any], counts: np.ndarray) -> list[Any]:
+    """Return the different items but None, in descending order of their rows."""
+    rows = Counter[Any]()
+    for item, count in zip(items, counts.tolist(), strict=False):
+        if item is not None:
+            rows[item] += count
+    return [item for item, _ in rows.most_common()]
 
 
 def _mark_note(values: Sequence[str], mark: str) -> str:
@@ -144,15 +175,7 @@ def _mark_note(values: Sequence[str], mark: str) -> str:
 
 
 # Text with more than digits: "72.1 kg", "<0.1", "0.196*", "7/10", "3h 12min", "31:05:09", "10-19".
-# A column is read if all its values have the same form. For other columns, `looks_like` says what
-# their values look like.
-
-
-def may_hold(values: Sequence[str], longest: int) -> bool:
-    """Return whether the first values are short and have digits, so that all should be examined."""
-    few = values[:10]
-    fits = [len(value) <= longest and any(map(str.isdigit, value)) for value in few]
-    return bool(few) and all(fits)
+# For a column that stays text, `looks_like` says what its values look like.
 
 
 # Numbers with a limit, a unit, or a mark.
@@ -163,7 +186,8 @@ _UNIT = (
     rf"|[x\u00d7]? ?10[\^*]\d+(?: ?/ ?{_WORD})?"
 )
 _LIMITED = re.compile(
-    rf"(?P<limit>[<>≤≥]=?|[~≈]|ca\.)?[{SPACES}]?(?P<body>.+?)[{SPACES}]?(?P<mark>\+|[*†‡§¶]+)?"
+    rf"(?P<limit>[<>≤≥]=?|[~≈]|ca\.)?[{SPACES}]?(?P<body>.+?)[{SPACES}]?(?P<mark>\+|[*†‡§¶]+"
+    r"|(?:or|and) (?:older|younger|over|under|up|above|below|more|less|fewer))?"
 )
 _MEASURED = re.compile(
     rf"(?P<number>[-+\u2212(€£¥$]{{0,2}}[\d.,'\u2019{SPACES}]*\d(?:[eE][+-]?\d+)?)"
@@ -242,57 +266,137 @@ def _unit_name(unit: str) -> str:
     return unit[:-1] if len(unit) > 2 and unit.endswith("s") and unit.isalpha() else unit
 
 
-def _learn_measured(values: Sequence[str], counts: np.ndarray, decimal: str) -> Numbers | None:
-    cells, mark = _by_one_mark(values, decimal, _read_cell)
-    unit = _one_unit(cells, counts) if cells else None
+def _learn_measured(values: Sequence[str], decimal: str, counts: np.ndarray) -> Numbers | None:
+    """Return quantities of one unit, or of units that a factor converts, or None."""
+    cells, mark = _by_one_mark(values, decimal, counts, _read_cell)
+    unit = _usual_unit(cells, counts)
     if unit is None:
         return None
-    numbers = np.array([_converted(cell, unit) for cell in cells])
-    spellings = {
-        cell.currency + cell.unit: value for cell, value in zip(cells, values, strict=True)
-    }
-    how = shown(values[0])
-    for value, cell, number in zip(values, cells, numbers, strict=True):
+    numbers = np.array([np.nan if cell is None else _converted(cell, unit) for cell in cells])
+    read = np.flatnonzero(~np.isnan(numbers)).tolist()
+    spellings = {cells[at].currency + cells[at].unit: values[at] for at in read}
+    how = shown(values[read[0]])
+    for at in read:
+        cell = cells[at]
         if cell.limit or cell.mark or _OUT_OF.fullmatch(cell.unit):
-            how = f"{shown(value)} as {number:g}"
+            how = f"{shown(values[at])} as {numbers[at]:g}"
             break
     if len(spellings) > 1:
         several = " and ".join(map(shown, list(spellings.values())[:2]))
         how = f"{several}, in {unit or 'ones'}"
-    return Numbers(numbers, QUANTITY, mark, unit, how + _mark_note(values, mark))
+    how += _mark_note([values[at] for at in read], mark)
+    return Numbers(numbers, QUANTITY, mark, unit, how)
+
+
+def _usual_unit(cells: Sequence[_Cell | None], counts: np.ndarray) -> str | None:
+    """Return the unit that reads most rows ("" for none), or None if there is none.
+
+    At most 10 % of the numbers without a unit have that of the others, and with at most 10 % of
+    others these are no numbers of the column: "1560 cc" among numbers from 1.0 to 3.5. If there are
+    more of both, the unit is a category, see `learn_units`.
+    """
+    if _mostly_limits(cells, counts):
+        return None
+    read = [(cell, n) for cell, n in zip(cells, counts.tolist(), strict=True) if cell is not None]
+    rows = Counter[tuple[str, str]]()
+    for cell, n in read:
+        rows[cell.currency, cell.unit] += n
+    named = {own: n for own, n in rows.items() if own != ("", "")}
+    currency, unit = max(named, key=named.__getitem__, default=("", ""))
+    if any(own[0] or own[1] not in _MULTIPLES for own in named):
+        share = sum(named.values()) / rows.total()
+        if 1 - NEARLY_ALL < share < NEARLY_ALL:
+            return None
+        currency, unit = (currency, unit) if share >= NEARLY_ALL else ("", "")
+    best, most = list[tuple[_Cell, int]](), 0
+    for group in (*(kind.keys() for kind in (_MULTIPLES, *_KINDS) if unit in kind), {unit}):
+        own = [(cell, n) for cell, n in read if cell.currency == currency and cell.unit in group]
+        if (n_rows := sum(n for _, n in own)) > most:
+            best, most = own, n_rows
+    return _one_unit([cell for cell, _ in best], np.array([n for _, n in best])) if best else None
 
 
 def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
     """Return the unit in which all cells can be read ("" for none), or None if there is none."""
-    if _mostly_limits(cells, counts):
-        return None
     currency, units = cells[0].currency, {cell.unit for cell in cells}
     if units <= _MULTIPLES.keys() and (currency or len(units) > 1):
         return currency
+    unit = _most_common((cell.unit for cell in cells), counts)[0]
     if len(units) > 1:
-        if not any(units <= kind.keys() for kind in _KINDS):
-            return None
-        rows = Counter[str]()
-        for cell, count in zip(cells, counts.tolist(), strict=True):
-            rows[cell.unit] += count
-        return currency + rows.most_common(1)[0][0]
-    unit = units.pop()
+        return currency + unit
     numbers = [cell.number for cell in cells]
     if out_of := _OUT_OF.fullmatch(unit):
         most = int(out_of[1])
         if not 2 <= most <= 1000 or max(numbers) > most or min(numbers) < 0:
             return None  # it may be a month and a year, or a day and a month
-    coded = unit.isalpha() and (len(unit) == 1 or unit.isupper())
-    coded = coded and all(cell.glued and cell.number.is_integer() for cell in cells)
-    if coded and differs(len(cells), int(counts.sum()), int(counts.sum())):
+    if _coded(cells) and differs(len(cells), int(counts.sum()), int(counts.sum())):
         return None  # "1017K" may be an identifier
     return currency + unit
 
 
-def _mostly_limits(cells: list[_Cell], counts: np.ndarray) -> bool:
-    """Return whether more than half of the rows with a value only have a bound."""
-    limited = np.array([cell.limit in LIMITS for cell in cells])
-    return bool(counts[limited].sum() > counts.sum() / 2)
+def _coded(cells: Sequence[_Cell]) -> bool:
+    """Return whether all cells are whole numbers with letters, such as "1017K" or "3A"."""
+    return all(
+        cell.unit.isalpha()
+        and (len(cell.unit) == 1 or cell.unit.isupper())
+        and cell.glued
+        and cell.number.is_integer()
+        for cell in cells
+    )
+
+
+def learn_units(values: Sequence[str], decimal: str, counts: np.ndarray) -> Numbers | None:
+    """Return quantities of up to 5 units between which no factor is known, or None.
+
+    Each unit has at least 5 rows and 3 different numbers, unlike "1st class" and "2nd class".
+    Having none counts as one.
+    """
+    cells, mark = _by_one_mark(values, decimal, counts, _read_cell)
+    if _mostly_limits(cells, counts):
+        return None
+    different = defaultdict[str, set[float]](set)
+    rows, first = Counter[str](), dict[str, str]()
+    for value, cell, count in zip(values, cells, counts.tolist(), strict=True):
+        if cell is not None:
+            rows[own := cell.currency + cell.unit] += count
+            different[own].add(cell.number)
+            first.setdefault(own, value)
+    often = sorted(own for own, n_rows in rows.items() if n_rows >= LEAST_ROWS)
+    units = [own for own in often if own]
+    named = [cell for cell in cells if cell is not None and cell.currency + cell.unit in units]
+    if (
+        len(often) < 2
+        or not 1 <= len(units) <= MOST_UNITS
+        or any(len(different[own]) < FEWEST_NUMBERS for own in often)
+        or _coded(named)
+    ):
+        return None
+    unit = "|".join(units)
+    numbers = read_numbers(values, UNITS, mark, unit)
+    how = " and ".join(shown(first[own]) for own in often[:2])
+    return Numbers(numbers, UNITS, mark, unit, f"{how}, with the unit as a category")
+
+
+def unit_of(value: str, decimal: str) -> str:
+    """Return the unit of a quantity of several units."""
+    cell = _read_cell(value, decimal)
+    return "" if cell is None else cell.currency + cell.unit
+
+
+def _read_in_units(value: str, decimal: str, unit: str) -> float:
+    """Return a number in one of the units, joined by "|", or without one; else NaN."""
+    cell = _read_cell(value, decimal)
+    known = cell is not None and cell.currency + cell.unit in ("", *unit.split("|"))
+    return cell.number if cell is not None and known else np.nan
+
+
+def _mostly_limits(cells: Sequence[_Cell | None], counts: np.ndarray) -> bool:
+    """Return whether more than half of the rows with a number only have a bound."""
+    rows = [0, 0]
+    for cell, count in zip(cells, counts.tolist(), strict=True):
+        if cell is not None:
+            rows[cell.limit in LIMITS] += count
+    return rows[True] > rows[False]
 
 
 def limits_note(values: Sequence[str], counts: np.ndarray, decimal: str) -> str | None:
@@ -300,18 +404,14 @@ def limits_note(values: Sequence[str], counts: np.ndarray, decimal: str) -> str 
 
     Return None if limits are not the reason.
     """
-    cells, _ = _by_one_mark(values, decimal, _read_cell)
+    cells, _ = _by_one_mark(values, decimal, counts, _read_cell)
     # if all are limits, such as "<50" and ">=50", they are categories
-    if (
-        not cells
-        or all(cell.limit in LIMITS for cell in cells)
-        or not _mostly_limits(cells, counts)
-    ):
+    if all(cell.limit in LIMITS for cell in cells if cell) or not _mostly_limits(cells, counts):
         return None
     rows = {
         value: count
         for value, cell, count in zip(values, cells, counts.tolist(), strict=True)
-        if cell.limit in LIMITS
+        if cell and cell.limit in LIMITS
     }
     usual = max(rows, key=rows.__getitem__)
     number = usual.lstrip("".join(LIMITS) + SPACES)
@@ -363,23 +463,25 @@ _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)
 _HOURS_FIRST, _MINUTES_FIRST = "h:min", "min:s"  # what two numbers with a colon mean
 
 
-def _learn_durations(values: Sequence[str], counts: np.ndarray, decimal: str) -> Numbers | None:
-    """Return durations, or None if some value is not one, or if the unit is unclear.
+def _learn_durations(values: Sequence[str], decimal: str, counts: np.ndarray) -> Numbers | None:
+    """Return durations, or None if there are none, or if their unit is unclear.
 
     Quantities, in a single unit, and times of day are tried before.
     """
-    if any(np.isnan(_read_duration(value, decimal, _HOURS_FIRST)) for value in values):
+    known = ~np.isnan(read_numbers(values, DURATION, decimal, _HOURS_FIRST))
+    read = [values[at] for at in np.flatnonzero(known).tolist()]
+    if not read:
         return None
-    clocks = [_CLOCK.fullmatch(value) for value in values]
+    clocks = [_CLOCK.fullmatch(value) for value in read]
     with_seconds = {bool(clock[4]) for clock in clocks if clock}
     unit = _MINUTES_FIRST if len(with_seconds) == 2 else _HOURS_FIRST
-    parts = [_PART.findall(value) for value in values]
-    several = any(len(found) > 1 for found in parts) or any(map(_ISO.fullmatch, values))
+    parts = [_PART.findall(value) for value in read]
+    several = any(len(found) > 1 for found in parts) or any(map(_ISO.fullmatch, read))
     if not any(clocks) and not several:
         words = {word.lower() for found in parts for _, word in found}
         if words <= {"m", "d", "s", "y", "w"}:
             return None  # a single letter may be another unit
-    how = shown(values[0])
+    how = shown(read[0])
     if unit == _MINUTES_FIRST:
         how += ", two numbers are minutes and seconds"
     elif all(clocks) and with_seconds == {False}:
@@ -426,9 +528,10 @@ _CLOSED = re.compile(
     rf"(?P<high>{_NUMBER})\s?(?P<unit>{_WORD}(?: {_WORD})?)?(?P<close>[\])])?"
 )
 _OPEN = re.compile(
-    rf"(?:(?P<before>[<>≤≥]=?|under|over|below|above|unter|über)\s?)?(?P<number>{_NUMBER})"
-    rf"\s?(?P<after>\+|and over|and older|or more|und mehr)?\s?(?P<unit>{_WORD}(?: "
-    rf"{_WORD})?)?\s?(?P<end>\+)?"
+    r"(?:(?P<before>[<>≤≥]=?|under|over|below|above|unter|über|(?i:at least|at most|up to"
+    rf"|(?:less|more|fewer|younger|older) than))\s?)?(?P<number>{_NUMBER})\s?"
+    r"(?P<after>\+|(?:and|or) (?:older|younger|over|under|up|more|less|fewer)|und mehr)?"
+    rf"\s?(?P<unit>{_WORD}(?: {_WORD})?)?\s?(?P<end>\+)?"
 )
 
 
@@ -471,28 +574,25 @@ def _read_middle(value: str, decimal: str, unit: str) -> float:
     return (ends.low + ends.high) / 2 if ends and ends.unit in ("", unit) else np.nan
 
 
-def _learn_ranges(values: Sequence[str], counts: np.ndarray, decimal: str) -> Numbers | None:
+def _learn_ranges(values: Sequence[str], decimal: str, counts: np.ndarray) -> Numbers | None:
     """Return ranges that do not overlap and have, on average, at least two rows each.
 
     These are like bins and unlike codes. For other values, return None.
     """
-    found = list[_Range]()
-    for value in values:
-        ends = _range(value, decimal)
-        if ends is None:
-            return None
-        found.append(ends)
-    closed = sorted((low, high, at) for at, (low, high, *_) in enumerate(found) if low < high)
-    units = {ends.unit for ends in found} - {""}
-    n_ranges = sum(ends.limited for ends in found)
+    ends = [_range(value, decimal) for value in values]
+    unit = [*_most_common(((one and one.unit) or None for one in ends), counts), ""][0]
+    found = {at: one for at, one in enumerate(ends) if one and one.unit in ("", unit)}
+    closed = sorted((low, high, at) for at, (low, high, *_) in found.items() if low < high)
+    n_ranges = sum(one.limited for one in found.values())
     apart = all(before[1] <= after[0] for before, after in pairwise(closed))
-    if len(closed) < 2 or 2 * n_ranges < len(found) or not apart or len(units) > 1:
+    if len(closed) < 2 or 2 * n_ranges < len(found) or not apart:
         return None
-    middles = [(ends.low + ends.high) / 2 for ends in found]
-    if 2 * len(values) > counts.sum() or len(set(middles)) < len(found):
+    numbers = read_numbers(values, RANGE, decimal, unit)
+    middles = {(low + high) / 2 for low, high, *_ in found.values()}
+    if 2 * len(found) > counts[list(found)].sum() or len(middles) < len(found):
         return None
     example = shown(values[min(at for _, _, at in closed)])
-    return Numbers(np.array(middles), RANGE, decimal, units.pop() if units else "", example)
+    return Numbers(numbers, RANGE, decimal, unit, example)
 
 
 # Reading all values of a column in the same way, once its form is known.
@@ -502,6 +602,7 @@ READERS = {
     QUANTITY: _read_quantity,
     DURATION: _read_duration,
     RANGE: _read_middle,
+    UNITS: _read_in_units,
 }
 
 
@@ -510,14 +611,8 @@ def read_numbers(values: Sequence[str], form: str, decimal: str, unit: str) -> n
     return np.array([READERS[form](value, decimal, unit) for value in values], dtype=float)
 
 
-def learn_quantities(values: Sequence[str], decimal: str, counts: np.ndarray) -> Numbers | None:
-    """Return a column of quantities, durations or ranges, or None if its values share no form."""
-    if not may_hold(values, LONGEST):
-        return None
-    for learn in (_learn_measured, _learn_durations, _learn_ranges):
-        if found := learn(values, counts, decimal):
-            return found
-    return None
+# in the order in which they are preferred
+QUANTITIES = (_learn_measured, _learn_durations, _learn_ranges)
 
 
 # What an unread column looks like.

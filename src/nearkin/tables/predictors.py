@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import require_memory
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._messages import shown
+from .._messages import shown, warn_user
 from .._validation import (
     canonical_csr,
     check_choice,
@@ -307,7 +307,7 @@ class TablePredictor(
             self.__dict__.pop("feature_names_in_", None)
             if hasattr(self._table, "feature_names_in_"):
                 self.feature_names_in_ = self._table.feature_names_in_
-            X, features = self._table.transform(X), features_of(self._table)
+            X, features = self._table.encode(X)[0], features_of(self._table)
         self.__dict__.pop("_held_out", None)  # from an earlier fit
         self._n_columns = self.n_features_in_
         if given is not None:
@@ -564,7 +564,11 @@ class TablePredictor(
         refuse_foreign(X)
         if self._table is None:
             return self._numbers(X, sparse=self.encoder_.is_sparse, reset=False)
-        return self._table.transform(X)
+        columns = list(dict.fromkeys(feature.column for feature in features_of(self._table)))
+        encoded, faults, _ = self._table.encode_apart(X, self.feature_effects_[columns])
+        if faults:
+            warn_user("\n".join(faults))
+        return encoded
 
     def vote(self, Z: np.ndarray) -> np.ndarray:
         """Return the vote of all training rows for rows in the learned space, (n, m).
@@ -661,12 +665,13 @@ class TablePredictor(
         dict of str to Curve or Levels
             By the names of the columns ("x0", "x1", ... for an array). A date becomes several
             numbers, such as "day (days since 1970)" and "day (week, sin)", and a category of many
-            values becomes one, "town (frequency)". Each entry has the index of its `column`. A
-            number has `edges` (T + 1,), which span the numbers of `fit`; `values` (m, T + 1), 0 at
-            the first edge; and `missing` (m,), the position of a missing value, if there were any.
-            A category has the `names` of its L values, including "(missing)" if there were missing
-            cells, and `values` (m, L), centred at their mean over the training rows. The dict is
-            empty for sparse X.
+            values becomes one, "town (frequency)". Words beside numbers are a category of their
+            own, "age (words)", whose last value is "(no word)". Each entry has the index of its
+            `column`. A number has `edges` (T + 1,), which span the numbers of `fit`; `values`
+            (m, T + 1), 0 at the first edge; and `missing` (m,), the position of a missing value, if
+            there were any. A category has the `names` of its L values, including "(missing)" if
+            there were missing cells, and `values` (m, L), centred at their mean over the training
+            rows. The dict is empty for sparse X.
         """
         check_is_fitted(self, "components_")
         return self.encoder_.curves(self.components_)
