@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._messages import counted, listed, quoted, shown
+from .._messages import listed, quoted, shown
 from .._validation import (
     check_consistent_length,
     check_integer,
@@ -34,7 +34,7 @@ from .methods import (
     default_methods,
     default_references,
 )
-from .protocol import Fold, Protocol, TrainTest, few_decide, huge_numbers, make_protocol
+from .protocol import Fold, Protocol, TrainTest, huge_numbers, make_protocol, stand_apart
 from .results import Comparison, Doubt
 from .scores import BY_CLASS, CLASSIFICATION, VOTES, Task, Vote, named_task
 from .work import Findings, Job, Progress, Run, progress_bar
@@ -138,7 +138,7 @@ def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]
 
 # the key of the work on all rows, and what progress calls it
 FINAL_CHOICE = "chosen on all rows"
-MOST_NAMED = 5  # maximum number of rows with a huge number that are listed
+MOST_NAMED = 3  # maximum number of rows with a huge number that are listed
 
 
 def compare(
@@ -451,7 +451,7 @@ def _doubts(protocol: Protocol) -> Iterator[Doubt]:
             "twins were split like other rows, so that some were predicted from their own twin. "
             "Expect less of new rows.",
         )
-    if protocol.task != CLASSIFICATION and few_decide(protocol.y[protocol.labelled]):
+    if protocol.task != CLASSIFICATION and stand_apart(protocol.y[protocol.labelled]):
         yield huge_doubt(protocol.y)
     if protocol.n_chained:
         about = "" if protocol.n_chained == len(protocol.labelled) else "about "
@@ -466,7 +466,7 @@ def _doubts(protocol: Protocol) -> Iterator[Doubt]:
 def huge_doubt(
     y: np.ndarray, number_of: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
 ) -> Doubt:
-    """Return the doubt that a few huge numbers decide R².
+    """Return the doubt that a few huge numbers are wrong.
 
     Parameters
     ----------
@@ -477,8 +477,7 @@ def huge_doubt(
     """
     known = np.flatnonzero(~np.isnan(y))
     values, huge = y[known], huge_numbers(y[known])
-    squares, median = (values - np.median(values)) ** 2, np.median(values)
-    share = squares[huge].sum() / squares.sum()
+    median = np.median(values)
     named = [
         f"row {number} ({value:.6g})"
         for number, value in zip(
@@ -489,15 +488,14 @@ def huge_doubt(
     # if there are numbers of both signs, the median is not a typical magnitude
     if values.min() >= 0 and ends[0] >= 2:
         low, high = (f"{end:,.0f}" for end in ends)
-        times = f", {low}{f' to {high}' * (low != high)} times the median,"
-    hold, these, are = "hold", "these", "are typing errors, correct or drop them: they are"
+        times = f", {low}{f' to {high}' * (low != high)} times the median"
+    stand, are, them = "stand", "they are", "them"
     if len(huge) == 1:
-        hold, these, are = "holds", "this", "is a typing error, correct or drop it: it is"
+        stand, are, them = "stands", "it is", "it"
     return Doubt(
         "huge",
-        f"{counted(len(huge), 'number')} of {len(values):,}{times} {hold} {share:.0%} of the "
-        f"squares about the median ({median:.6g}): {listed(named, MOST_NAMED)}. If {these} {are} "
-        f"learned from, too, and {'spoils' if len(huge) == 1 else 'spoil'} predictions.",
+        f"{len(huge):,} of {len(values):,} numbers {stand} far apart from the others{times}: "
+        f"{listed(named, MOST_NAMED)}. If {are} wrong, correct or drop {them}.",
     )
 
 
