@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
-from .._messages import counted, listed, note, quoted, shown
+from .._messages import counted, listed, note, quoted, shortened, shown
 from .._validation import check_bool, check_choice, check_integer, weighted_rows
 from .cells import REASONS, Cells, Text, read_cells
 from .columns import (
@@ -213,10 +213,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.dropped_ = {name: learned[name].reason for name in left_out}
         notes: dict[str, list[str]] = defaultdict(list)
         for name, reason in self.dropped_.items():
-            notes[f"ignored, {reason}"].append(name)
-        for one in learned.values():
+            notes[f"ignored, {reason}"].append(shortened(name))
+        for name, one in learned.items():
             for what, item in one.notes:
-                notes[what].append(item)
+                notes[what].append(item.replace(name, shortened(name)))
         self.remarks_ = [line for what, items in notes.items() for line in note(what, items)]
         if not self.columns_:
             reasons = [f"{name} ({reason})" for name, reason in self.dropped_.items()]
@@ -258,7 +258,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 self.medians_[start], is_missing = median_known(numbers, weights), np.isnan(numbers)
                 if is_missing.any():
                     missing[start] = is_missing
-                    gaps.append(f"{column.name} ({counted(int(is_missing.sum()), 'row')})")
+                    n_rows = counted(int(is_missing.sum()), "row")
+                    gaps.append(f"{shortened(column.name)} ({n_rows})")
             start += len(column.names)
         self.remarks_ += note("missing values, filled by the median", gaps)
         if missing:
@@ -298,14 +299,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     f"learned from there: give {learned}."
                 ) from None
             start = stop
-            unknown += [found] * bool(found)
-            new += [column.name] * all_new
+            unknown += [found.replace(column.name, shortened(column.name))] * bool(found)
+            new += [shortened(column.name)] * all_new
         for block in row_blocks(*out.shape) if self.missing == "impute" else []:
             features = out[block, :n_names]
             missing = np.isnan(features)
             out[block, n_names:] = missing[:, self.indicated_]
             np.copyto(features, self.medians_.astype(out.dtype), where=missing)
-        remarks = note("unknown values, encoded as none of the known ones", unknown)
+        remarks = note("values not seen in training", unknown)
         expect = "expect less of these rows than of those held out before"
         return out, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
 
