@@ -96,6 +96,7 @@ def compare_table(options: argparse.Namespace) -> int:
             keep_twins=options.keep_twins,
             refit=bool(options.save) and not goes_on,
             encoder=table.encoder,
+            categories=table.categories,
             time_budget=options.time_budget,
             random_state=options.seed,
             progress=progress,

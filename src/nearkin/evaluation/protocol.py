@@ -64,6 +64,22 @@ TrainTest = tuple[np.ndarray, np.ndarray]  # row indices
 
 
 @dataclass(frozen=True)
+class Categories:
+    """Columns of many categories, which references encode in their own way.
+
+    Attributes
+    ----------
+    codes : ndarray of int of shape (n, n_columns)
+        The values; missing cells are a value, too.
+    indicators : ndarray of int
+        The features of X that indicate some of these values.
+    """
+
+    codes: np.ndarray
+    indicators: np.ndarray
+
+
+@dataclass(frozen=True)
 class Protocol:
     """The rules for every method. Only labelled rows are held out, and only these vote.
 
@@ -96,6 +112,8 @@ class Protocol:
         features, as many rows as have 2^18 entries in total, but at least 700.
     features : sequence of p Feature or None
         Tells which features belong to the same column of the table; None if each is a number.
+    categories : Categories or None
+        The columns of many categories.
     unlabelled : ndarray
         The rows without a label.
     weights : ndarray of shape (n,) or None
@@ -121,6 +139,7 @@ class Protocol:
     random_state: int = 0
     choice_rows: int | None = None
     features: Sequence[Feature] | None = None
+    categories: Categories | None = None
     unlabelled: np.ndarray = field(default_factory=NO_ROWS.copy)
     weights: np.ndarray | None = None
     n_twins: int = 0
