@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from nearkin._messages import counted, note
+from nearkin._messages import counted, note, shortened, shown
 from nearkin._validation import check_spread
 
 
@@ -26,8 +26,20 @@ def test_remarks_name_a_few_items_or_examples():
     assert note("ignored", []) == []
     assert note("ignored", list("abcde")) == ["ignored: a, b, c, d, e"]
     assert note("ignored", list("abcdef")) == ["ignored: a, b, c and 3 more"]
-    assert note("ignored", items[:5]) == [f"ignored: {', '.join(items[:3])} and 2 more"]
-    assert note("ignored", items) == [f"ignored: {', '.join(items[:3])} and 37 more"]
+    assert note("ignored", items[:5]) == [f"ignored: {items[0]} and 4 more"]
+    assert note("ignored", items) == [f"ignored: {items[0]} and 39 more"]
+    (line,) = note("ignored", [f"Which of these is served at your dinner? - {i}" for i in range(9)])
+    assert len(line) < 120
+
+
+def test_long_names_keep_their_ends():
+    """Questions with several answers begin alike."""
+    question = "Which of these side dishes are typically served at your dinner? - "
+    names = [shortened(question + dish) for dish in ("Brussel sprouts", "Carrots", "Yams")]
+    assert len({*names}) == 3
+    assert names[1] == "Which of these side dishes ...er? - Carrots"
+    assert shortened("of forty letters and not a single one more"[:40]).endswith("one mo")
+    assert shown("x" * 100) == f"'{'x' * 39}...{'x' * 19}'"
 
 
 @pytest.mark.parametrize("container", [np.asarray, csr_array])

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 MAX_NAME = 60
-MAX_LIST = 160
+MAX_IN_REMARK = 40  # of a name among others
+MAX_LIST, MAX_REMARK = 160, 110  # characters, without " and 3 more"
 FEW, EXAMPLES = 5, 3  # items of a remark: a few are all named, of more only examples
 
 
 def note(what: str, items: list[str]) -> list[str]:
-    """Return a list that holds a remark on the items, or on none an empty list."""
-    return [f"{what}: {listed(items, FEW if len(items) <= FEW else EXAMPLES)}"] if items else []
+    """Return a list that holds a remark of one line on the items, or on none an empty list."""
+    most, room = FEW if len(items) <= FEW else EXAMPLES, MAX_REMARK - len(what)
+    return [f"{what}: {listed(items, most, max(room, MAX_NAME))}"] if items else []
 
 
 def quoted(names: Iterable[Any], most: int = 10) -> str:
@@ -28,13 +30,13 @@ def shown(name: Any) -> str:
     return shortened(repr(name), MAX_NAME)
 
 
-def listed(items: Sequence[str], most: int = 10) -> str:
-    """Return "a, b, c", truncated after `most` items, or earlier if they are long."""
+def listed(items: Sequence[str], most: int = 10, room: int = MAX_LIST) -> str:
+    """Return "a, b, c", truncated after `most` items, or earlier if they need more room."""
     short = [shortened(item, 2 * MAX_NAME) for item in items[:most]]
-    while len(short) > 1 and sum(map(len, short)) > MAX_LIST:
+    while len(short) > 1 and len(", ".join(short)) > room:
         short.pop()
     return ", ".join(short) + (
-        f" and {len(items) - len(short)} more" if len(items) > len(short) else ""
+        f" and {len(items) - len(short):,} more" if len(items) > len(short) else ""
     )
 
 
@@ -52,9 +54,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
-def shortened(text: str, most: int) -> str:
-    """Return the text, truncated after `most` characters."""
-    return text if len(text) <= most else f"{text[:most]}..."
+def shortened(text: str, most: int = MAX_IN_REMARK) -> str:
+    """Return the text, of more than `most` characters the beginning and the end.
+
+    Names that begin alike, such as the answers to one question, differ at the end.
+    """
+    if len(text) <= most:
+        return text
+    n_last = most // 3
+    return f"{text[: most - n_last]}...{text[-n_last:]}"
 
 
 def in_row(row: int) -> str:

@@ -340,7 +340,7 @@ def test_numbers_that_became_text_are_said(csv):
     assert table.notes == [
         "ignored, text that differs, and looks like numbers: size",
         "read as text because of cells that are no numbers (correct them, or list all marks in "
-        "--missing, in Python in missing_values): 'so' in size (1 row), 'so' in age (2 rows)",
+        "--missing or missing_values): 'so' in size (1 row), 'so' in age (2 rows)",
         "one-hot encoded: age (3 values)",
     ]
 

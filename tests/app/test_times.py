@@ -5,21 +5,21 @@ import pandas as pd
 import pytest
 
 from nearkin.app.tables import read_table
-from nearkin.app.times import time_doubts
+from nearkin.app.times import _in_order, time_doubts
 
 N = 400
 ORDER = np.random.default_rng(1).permutation(N)
 
 
-def doubts(tmp_path, *, switches=True, task="classification", groups=None, **columns):
+def doubts(tmp_path, *, switches=True, task="classification", groups=None, order=ORDER, **columns):
     """Return the doubts of a table whose first feature says the label, from the last third of the
-    rows on the other way round.
+    rows on the other way round. The file has the rows in another order.
     """
     x = np.random.default_rng(0).normal(size=(N, 2))
     sign = np.where((np.arange(N) > N * 2 / 3) & switches, -1, 1)
     y = np.where(sign * x[:, 0] > 0, "p", "q") if task == "classification" else sign * x[:, 0]
     frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y, **columns})
-    frame.iloc[ORDER].to_csv(tmp_path / "t.csv", index=False)
+    frame.iloc[order].to_csv(tmp_path / "t.csv", index=False)
     return time_doubts(read_table(str(tmp_path / "t.csv"), "y", groups, task=task))
 
 
@@ -44,10 +44,32 @@ def test_what_does_not_change_in_time_is_no_doubt(tmp_path, task):
     assert doubts(tmp_path, switches=False, task=task, **days()) == []
 
 
-def test_numbers_named_like_a_time(tmp_path):
-    years = 1980.5 + np.arange(N) / 10
-    assert [one.kind for one in doubts(tmp_path, Year=years)] == ["time"]
-    assert doubts(tmp_path, length=years) == []
+def test_numbers_named_like_a_time_are_one_if_the_rows_are_in_their_order(tmp_path):
+    """A car has a year, too."""
+    years, order = 1980.5 + np.arange(N) / 10, np.arange(N)
+    assert [one.kind for one in doubts(tmp_path, order=order, Year=years)] == ["time"]
+    assert doubts(tmp_path, Year=years) == []
+    assert doubts(tmp_path, order=order, length=years) == []
+
+
+def test_dates_that_do_not_say_when_a_row_was_recorded(tmp_path):
+    (date,) = days().values()
+    assert doubts(tmp_path, birth_date=date) == []
+    assert doubts(tmp_path, membership=date) == []
+    for name in ("Flight Date", "createdAt", "measured on"):
+        assert [one.kind for one in doubts(tmp_path, **{name: date})] == ["time"]
+    assert [one.kind for one in doubts(tmp_path, order=np.arange(N), membership=date)] == ["time"]
+
+
+def test_rows_in_the_order_of_time():
+    rng = np.random.default_rng(0)
+    year, price = rng.integers(2005, 2021, N), rng.normal(size=N)
+    by_price = year[np.argsort(0.4 * (year - 2005) + price)]  # rank correlation .86
+    assert not any(map(_in_order, (year, by_price, np.full(N, 2020), np.full(N, np.nan))))
+    late = np.arange(N) + rng.normal(0, 20, N)  # rows that arrive late
+    stations = np.tile([2010, 2011, 2012, 2013], N // 4)
+    gaps = np.where(np.arange(N) % 3, np.sort(year), np.nan)
+    assert all(map(_in_order, (np.sort(year), np.sort(year)[::-1], late, stations, gaps)))
 
 
 def test_missing_dates_and_columns_that_are_left_out(tmp_path):

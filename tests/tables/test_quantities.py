@@ -294,7 +294,7 @@ def test_what_has_commas_may_be_no_list(cells):
 
 def test_marks_that_are_kept_as_words_are_named_with_what_makes_them_missing():
     cells = ["SEPA", "invoice"] * 15 + ["NA"] * 3 + ["?", "?", "NULL", "k.A.", ""]
-    said = "marks of missing cells, kept as words (if they mean gaps, list all marks in --missing"
+    said = "marks of missing cells, kept as words (if gaps, list all marks in --missing"
     encoder = fitted(cells)
     assert said in remark(encoder)
     assert "x ('NA', '?', 'NULL' and 1 more)" in remark(encoder)
@@ -333,7 +333,7 @@ def test_marks_among_numbers_are_named_and_kept(code):
     for column in (cells, [f"{cell} kg" for cell in cells], np.append(cells, np.nan)):
         encoder = fitted(column)
         assert (
-            "may mark missing cells (if so, list all marks in --missing, in Python in missing_values): x "
+            "may mark missing cells (if so, list all marks in --missing or missing_values): x "
             f"({code} in 8 rows)" in (remark(encoder))
         )
     np.testing.assert_array_equal(read(fitted(cells), cells), cells)

@@ -339,7 +339,7 @@ def test_many_categories_are_one_column():
     ]
     X, remarks = encoder.encode(column(["Rome", "city 4"]))
     assert X[:, 1].tolist() == [0, counts["city 4"]]
-    assert remarks == ["unknown values, encoded as none of the known ones: 'Rome' in x (1 row)"]
+    assert remarks == ["values not seen in training: 'Rome' in x (1 row)"]
 
 
 def test_what_is_left_out():
@@ -511,7 +511,7 @@ def test_arrays_of_numbers_need_no_pandas():
         (
             ["€12.30", "€7.10", "€12.5O"],
             "read as text because of cells that are no numbers (correct them, or list all marks in "
-            "--missing, in Python in missing_values): '€12.5O' in x (7 rows)",
+            "--missing or missing_values): '€12.5O' in x (7 rows)",
         ),
         (
             ["01.02.2023", "28.02.2023", "31.02.2023"],

@@ -96,6 +96,7 @@ def compare_table(options: argparse.Namespace) -> int:
             keep_twins=options.keep_twins,
             refit=bool(options.save) and not goes_on,
             encoder=table.encoder,
+            categories=table.categories,
             time_budget=options.time_budget,
             random_state=options.seed,
             progress=progress,
@@ -200,7 +201,7 @@ def _of_model(model: Model, comparison: Comparison) -> str:
         text += f" ({shown} than a constant prediction)"
     elif not model.is_raw and choice.status != "better":
         text += " (not shown to be better than raw k-NN)"
-    return text + "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
+    return text + ". In doubt, as said above" * bool(comparison.doubts)
 
 
 def _draw(comparison: Comparison, table: Table, path: Path) -> list[str]:

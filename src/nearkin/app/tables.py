@@ -23,7 +23,7 @@ import pandas as pd
 from .._messages import counted, listed, note, quoted, shown
 from .._validation import is_missing, known_labels, merged_labels
 from ..datasets import load
-from ..evaluation import CLASSIFICATION, REGRESSION
+from ..evaluation import CLASSIFICATION, REGRESSION, Categories, many_categories
 from ..tables import (
     MARKS_OF_MISSING,
     DateColumn,
@@ -222,6 +222,8 @@ class Table:
         The columns that are suspicious, and those that look like groups.
     row_numbers : ndarray of shape (n,) or None
         Row numbers in the file (the first is 0), if empty rows were left out.
+    categories : Categories or None
+        The columns of many categories, for references.
     """
 
     X: Any
@@ -236,6 +238,7 @@ class Table:
     suspects: Suspects = field(default_factory=Suspects)
     row_numbers: np.ndarray | None = None
     group_name: str = ""
+    categories: Categories | None = None
 
     @property
     def labelled(self) -> np.ndarray:
@@ -331,6 +334,7 @@ def read_table(
         if differing:
             text = columns.text[differing[0]]
             row_names = np.array(text.values, dtype=object)[text.codes]
+        categories = many_categories(encoder, columns)
         X, _ = encoder.encode(columns)  # what it found is among its remarks
         kept = "filled by the median (kept by NCA tables)"
         gaps = filled_note(X, encoder.get_feature_names_out(), kept)
@@ -338,6 +342,7 @@ def read_table(
         return Table(
             X=X,
             y=y,
+            categories=categories,
             groups=group,
             group_name=groups or "",
             name=table_name(file.path),

@@ -1,9 +1,17 @@
-"""Rows of different times, which folds shuffle: whether later rows are harder to predict."""
+"""Rows of different times, which folds shuffle: whether later rows are harder to predict.
+
+A column is taken as the time of the rows if the file is sorted by it, or if it holds dates and its
+name says that rows were recorded then. Other dates and years, such as those of birth or
+construction, are properties like others.
+"""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from scipy.sparse import issparse
+from scipy.stats import spearmanr
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
@@ -12,10 +20,25 @@ from sklearn.preprocessing import StandardScaler
 from .._messages import shown
 from ..evaluation import CLASSIFICATION, Doubt
 from ..tables import DateColumn
+from ..tables.cells import words_of
 from .tables import Table
 
-# Names of numeric columns of times.
+# Names of numeric columns of times, by which the rows must be sorted.
 TIME_NAMES = {"date", "datetime", "time", "timestamp", "year"}
+# Words in the name of a column of dates that say when a row was recorded, and words that deny it.
+RECORDED = re.compile(
+    "date|datetime|day|time|timestamp|month|datum|fecha|data|"
+    "created|recorded|measured|observed|collected|sampled|reported|submitted|logged|received|"
+    "visited|visit|ordered|sold|sale|posted|published"
+)
+OF_SOMETHING_ELSE = re.compile(
+    "birth|born|dob|built|construction|constructed|manufactured|registered|registration|founded|"
+    "expiry|expires|expired|expiration|due|next|last|first|end|until"
+)
+# A file is sorted by a column if its rank correlation with the position is as large as this (a list
+# of cars sorted by price has .82 with the year), or if as many steps between different values go
+# one way: three of four if each of many stations follows another with four years.
+TREND, ONE_WAY, FEWEST_STEPS = 0.95, 0.75, 30
 EARLIER = 0.7  # share of the rows
 FEWEST_ROWS, FEWEST_LATER = 60, 15
 MAX_ROWS = 1000  # all distances among these are sorted
@@ -28,9 +51,8 @@ def time_doubts(table: Table) -> list[Doubt]:
 
     This is a permutation test. If the rows were exchangeable in time, the later ones would be a
     random part of them; p is the share of the splits, that in time and 99 at random, with a mean
-    error as large as that of the split in time. A column of dates, or numbers named like a time, is
-    required. With groups nothing is reported, since they are kept on one side of a fold and random
-    rows would show something else.
+    error as large as that of the split in time. With groups nothing is reported, since they are
+    kept on one side of a fold and random rows would show something else.
     """
     found = _times(table)
     if found is None or table.groups is not None:
@@ -63,23 +85,44 @@ def time_doubts(table: Table) -> list[Doubt]:
     text = (
         f"rows are of different times (column {shown(name)}), and the folds shuffle them. k-NN "
         f"trained on the earliest {1 - n_later / len(rows):.0%} is {figures} as many drawn at "
-        "random. For later rows, expect worse scores than these: to see how much worse, train on "
-        "the earlier rows only, and predict the later ones."
+        "random. Expect worse scores for later rows: to see how much worse, train on the earlier "
+        "rows only, and predict the later ones."
     )
     return [Doubt("time", text)]
 
 
 def _times(table: Table) -> tuple[str, np.ndarray] | None:
-    """Return the name and the values of the first column of times, or None."""
+    """Return the name and the values of the first column that holds the time of the rows."""
     if issparse(table.X):
         return None
     first = 0  # index of the first feature of the column
     for column in table.encoder.columns_:
-        is_date = isinstance(column, DateColumn) and column.may_miss
-        if is_date or (column.kind == "number" and column.name.lower() in TIME_NAMES):
-            return column.name, table.X[:, first]
+        values = table.X[:, first]
         first += len(column.features)
+        is_date = isinstance(column, DateColumn) and column.may_miss
+        if is_date and _says_recorded(column.name):
+            return column.name, values
+        is_time = column.kind == "number" and column.name.strip().lower() in TIME_NAMES
+        if (is_date or is_time) and _in_order(values):
+            return column.name, values
     return None
+
+
+def _says_recorded(name: str) -> bool:
+    """Return whether the name of a column of dates says that rows were recorded then."""
+    words = words_of(name)
+    return any(map(RECORDED.fullmatch, words)) and not any(map(OF_SOMETHING_ELSE.fullmatch, words))
+
+
+def _in_order(values: np.ndarray) -> bool:
+    """Return whether the known values rise or fall, on the whole or in most steps."""
+    known = values[np.isfinite(values)]
+    steps = np.diff(known)
+    steps = steps[steps != 0]
+    n_one_way = max(np.count_nonzero(steps > 0), np.count_nonzero(steps < 0))
+    if len(steps) >= FEWEST_STEPS and n_one_way >= ONE_WAY * len(steps):
+        return True
+    return bool(len(steps) and abs(spearmanr(np.arange(len(known)), known).statistic) >= TREND)
 
 
 def _error(nearest: np.ndarray, y: np.ndarray, held_out: np.ndarray, is_classes: bool) -> float:

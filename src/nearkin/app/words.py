@@ -11,12 +11,14 @@ import numpy as np
 
 from .._messages import counted, format_p, listed, note, shown
 from ..evaluation import (
+    CLASSIFICATION,
     RARE,
     SIGNIFICANCE,
     Method,
     MethodResult,
     RankingRow,
     better_by_another_score,
+    few_decide,
     first_repeat,
     leader,
 )
@@ -580,6 +582,9 @@ class Summary:
                     "probable class; to find more rows of a rare class, set your own threshold on "
                     "the probabilities that predict writes."
                 )
+        if protocol.task != CLASSIFICATION and few_decide(protocol.y[protocol.labelled]):
+            by_mae = ", so methods are ranked by MAE" * (comparison.score.name == "mae")
+            yield f"A few large numbers have most of the squares{by_mae}: R² depends on them alone."
         if n := protocol.n_twins:
             done = (
                 "twins stay on one side of every split (--keep-twins splits them like other rows); "

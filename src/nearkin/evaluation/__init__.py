@@ -17,7 +17,7 @@ from ..neighbors import n_with_twin, twin_groups
 from ..vectors.judgements import FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from ..vectors.retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .adaptation import Adaptation, Way, WayResult, compare_vectors, ways_of
-from .comparison import FINAL_CHOICE, compare, extend, huge_doubt
+from .comparison import FINAL_CHOICE, compare, extend, huge_doubt, many_categories
 from .contestants import CHOICE
 from .embeddings import (
     Shares,
@@ -28,7 +28,7 @@ from .embeddings import (
 )
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
 from .migration import MigrationVerdict, evaluate_migration
-from .protocol import RARE, few_decide, first_repeat
+from .protocol import RARE, Categories, few_decide, first_repeat
 from .results import Comparison, Doubt, MethodResult, RankingRow, difference_test, leader, ranked
 from .scores import (
     CLASSIFICATION,
@@ -67,6 +67,7 @@ __all__ = [
     "TASKS",
     "UNSEEN",
     "Adaptation",
+    "Categories",
     "Comparison",
     "Doubt",
     "HeldOutMap",
@@ -111,6 +112,7 @@ __all__ = [
     "joined_groups",
     "judged_matrix",
     "leader",
+    "many_categories",
     "n_with_twin",
     "named_task",
     "neighborhood_preservation",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._messages import counted, listed, quoted, shown
+from .._messages import listed, quoted, shown
 from .._validation import (
     check_consistent_length,
     check_integer,
@@ -22,7 +22,8 @@ from .._validation import (
     rows_of,
     weighted_rows,
 )
-from ..tables import RejectColumn, TableEncoder, features_of, target_numbers
+from ..tables import Cells, RejectColumn, TableEncoder, features_of, target_numbers
+from ..tables.cells import read_cells
 from ..tables.gaps import filled_note
 from .contestants import Choice, automatic, contestant
 from .methods import (
@@ -34,10 +35,20 @@ from .methods import (
     default_methods,
     default_references,
 )
-from .protocol import Fold, Protocol, TrainTest, few_decide, huge_numbers, make_protocol
+from .protocol import (
+    Categories,
+    Fold,
+    Protocol,
+    TrainTest,
+    huge_numbers,
+    make_protocol,
+    stand_apart,
+)
 from .results import Comparison, Doubt
 from .scores import BY_CLASS, CLASSIFICATION, VOTES, Task, Vote, named_task
 from .work import Findings, Job, Progress, Run, progress_bar
+
+MANY = 50  # categories, in 2,000 rows; see `default_references`
 
 # From a data frame with text, dates and gaps, and possibly a named target, to arrays.
 
@@ -51,6 +62,7 @@ class EncodedTable:
     X, y, groups : array
     encoder : TableEncoder or None
         The encoder of the rows, if they needed one.
+    categories : Categories or None
     remarks : tuple of str
     """
 
@@ -58,6 +70,7 @@ class EncodedTable:
     y: Any
     groups: Any
     encoder: TableEncoder | None = None
+    categories: Categories | None = None
     remarks: tuple[str, ...] = ()
 
 
@@ -93,7 +106,28 @@ def from_frame(
     Z, _ = encoder.fit(features, sample_weight=weights).encode(features)
     filled = filled_note(Z, encoder.get_feature_names_out())
     remarks = [*encoder.remarks_, *filled, *remarks]
-    return EncodedTable(Z, **labels, encoder=encoder, remarks=tuple(remarks))
+    categories = many_categories(encoder, read_cells(features)[0])
+    return EncodedTable(Z, **labels, encoder=encoder, categories=categories, remarks=tuple(remarks))
+
+
+def many_categories(encoder: TableEncoder, cells: Cells) -> Categories | None:
+    """Return the columns of many categories, with more values than 50 or than indicators, or None.
+
+    In a column of so many values boosted trees hardly find a split on an indicator that leaves
+    enough rows on either side.
+    """
+    codes, indicators, first = list[np.ndarray](), list[int](), 0
+    for column in encoder.columns_:
+        features = column.features
+        if not column.ordered:
+            of_column = column.scalars(encoder.given(cells, column))
+            values, of_column = np.unique(of_column, return_inverse=True)  # NaN is a value, too
+            levels = [first + at for at, feature in enumerate(features) if feature.is_level]
+            if len(values) > min(len(levels), MANY):
+                codes.append(of_column)
+                indicators += levels
+        first += len(features)
+    return Categories(np.column_stack(codes), np.array(indicators, int)) if codes else None
 
 
 def _column(frame: Any, what: str, name: str) -> np.ndarray:
@@ -138,7 +172,7 @@ def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]
 
 # the key of the work on all rows, and what progress calls it
 FINAL_CHOICE = "chosen on all rows"
-MOST_NAMED = 5  # maximum number of rows with a huge number that are listed
+MOST_NAMED = 3  # maximum number of rows with a huge number that are listed
 
 
 def compare(
@@ -162,6 +196,7 @@ def compare(
     random_state: int = 0,
     unlabelled: Any = None,
     encoder: TableEncoder | None = None,
+    categories: Categories | None = None,
     n_jobs: int | None = None,
     progress: Progress | bool = False,
 ) -> Comparison:
@@ -239,6 +274,8 @@ def compare(
         If X is an array encoded by a `TableEncoder(missing="keep")`, this encoder: it tells which
         features belong to the same column, and becomes the first step of the winner. A data frame
         is encoded by `compare`.
+    categories : Categories, default=None
+        If X is such an array, the result of `many_categories`, from which references learn.
     n_jobs : int, default=None
         Number of processes, each of which works on a fold with one thread; None and -1 take one per
         core. Small tables are compared in a single process.
@@ -321,12 +358,16 @@ def compare(
         choice_rows=choice_rows,
         random_state=random_state,
         features=None if encoder is None else features_of(encoder),
+        categories=table.categories if categories is None else categories,
     )
     if methods is None:
         methods = default_methods(task, **_kinds(protocol))
     if references is None:
         sizes = protocol.X.shape[1], max(1, len(protocol.classes))
-        references = default_references(task, *sizes, protocol.score.name)
+        has_categories = protocol.categories is not None
+        references = default_references(
+            task, *sizes, protocol.score.name, categories=has_categories
+        )
     methods = [Method(RAW, None), *(method for method in methods if method.name != RAW)]
     constant = constant_reference(task, protocol.score.name)
     references = [one for one in references if one.name != constant.name]
@@ -451,7 +492,7 @@ def _doubts(protocol: Protocol) -> Iterator[Doubt]:
             "twins were split like other rows, so that some were predicted from their own twin. "
             "Expect less of new rows.",
         )
-    if protocol.task != CLASSIFICATION and few_decide(protocol.y[protocol.labelled]):
+    if protocol.task != CLASSIFICATION and stand_apart(protocol.y[protocol.labelled]):
         yield huge_doubt(protocol.y)
     if protocol.n_chained:
         about = "" if protocol.n_chained == len(protocol.labelled) else "about "
@@ -466,7 +507,7 @@ def _doubts(protocol: Protocol) -> Iterator[Doubt]:
 def huge_doubt(
     y: np.ndarray, number_of: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
 ) -> Doubt:
-    """Return the doubt that a few huge numbers decide R².
+    """Return the doubt that a few huge numbers are wrong.
 
     Parameters
     ----------
@@ -477,8 +518,7 @@ def huge_doubt(
     """
     known = np.flatnonzero(~np.isnan(y))
     values, huge = y[known], huge_numbers(y[known])
-    squares, median = (values - np.median(values)) ** 2, np.median(values)
-    share = squares[huge].sum() / squares.sum()
+    median = np.median(values)
     named = [
         f"row {number} ({value:.6g})"
         for number, value in zip(
@@ -489,15 +529,14 @@ def huge_doubt(
     # if there are numbers of both signs, the median is not a typical magnitude
     if values.min() >= 0 and ends[0] >= 2:
         low, high = (f"{end:,.0f}" for end in ends)
-        times = f", {low}{f' to {high}' * (low != high)} times the median,"
-    hold, these, are = "hold", "these", "are typing errors, correct or drop them: they are"
+        times = f", {low}{f' to {high}' * (low != high)} times the median"
+    stand, are, them = "stand", "they are", "them"
     if len(huge) == 1:
-        hold, these, are = "holds", "this", "is a typing error, correct or drop it: it is"
+        stand, are, them = "stands", "it is", "it"
     return Doubt(
         "huge",
-        f"{counted(len(huge), 'number')} of {len(values):,}{times} {hold} {share:.0%} of the "
-        f"squares about the median ({median:.6g}): {listed(named, MOST_NAMED)}. If {these} {are} "
-        f"learned from, too, and {'spoils' if len(huge) == 1 else 'spoil'} predictions.",
+        f"{len(huge):,} of {len(values):,} numbers {stand} far apart from the others{times}: "
+        f"{listed(named, MOST_NAMED)}. If {are} wrong, correct or drop {them}.",
     )
 
 

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, hstack, issparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from .._statistics import holm
 from ..estimators import SpectralEmbedding
 from .methods import RAW, Method, Params, Reference
-from .protocol import Fold, Protocol
+from .protocol import Categories, Fold, Protocol
 from .scores import CLASSIFICATION, SCORES, OwnVote, Vote
 from .statistics import paired_test_by_rows, status_of
 from .weights import fitted
@@ -349,6 +349,8 @@ class AnyPredictor:
         p = fold.protocol.X.shape[1]
         learned = fold.sample(self.reference.most_rows)
         X, queries = fold.prepared[0][learned], fold.prepared[1]
+        if fold.protocol.categories is not None and self.reference.categories is not None:
+            X, queries = self._with_categories(fold.protocol.categories, fold, learned)
         if issparse(X) and "boosting" in self.reference.name:
             if (entries := (len(learned) + len(fold.queries)) * p) > MOST_DENSE:
                 raise MemoryError(f"it takes dense rows, here {entries:,} numbers")
@@ -364,6 +366,25 @@ class AnyPredictor:
             n_learned=len(learned),
             seconds=seconds,
         )
+
+    def _with_categories(
+        self, categories: Categories, fold: Fold, learned: np.ndarray
+    ) -> tuple[Any, Any]:
+        """Return training rows and queries with its own encoding instead of the indicators."""
+        encoder, rows = clone(self.reference.categories), fold.rows[learned]
+        with warnings.catch_warnings():
+            # a class of fewer rows than the folds of target statistics
+            warnings.filterwarnings("ignore", "The least populated class")
+            encoded = encoder.fit_transform(categories.codes[rows], fold.y[learned])
+        found = []
+        for X, values in (
+            (fold.prepared[0][learned], encoded),
+            (fold.prepared[1], encoder.transform(categories.codes[fold.queries])),
+        ):
+            others = np.delete(X, categories.indicators, axis=1)
+            both = others, values
+            found.append(csr_array(hstack(both)) if issparse(values) else np.hstack(both))
+        return found[0], found[1]
 
 
 def contestant(one: Method | Reference) -> Any:

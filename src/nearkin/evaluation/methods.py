@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.preprocessing import OneHotEncoder, TargetEncoder
 
 from .. import estimators
 from ..tables import NCAClassifier, NCARegressor
@@ -110,11 +112,14 @@ class Reference:
     estimator : classifier or regressor
     most_rows : int
         Maximum number of rows from which it learns.
+    categories : transformer or None
+        Encodes columns of many categories, in place of their indicators (`Categories`).
     """
 
     name: str
     estimator: BaseEstimator
     most_rows: int
+    categories: BaseEstimator | None = None
 
 
 def default_methods(
@@ -172,6 +177,8 @@ def default_references(
     n_features: int = 1,
     n_classes: int = 1,
     score: str | None = None,
+    *,
+    categories: bool = False,
 ) -> list[Reference]:
     """Return common alternatives: a constant, a linear model, a random forest and boosted trees.
 
@@ -181,6 +188,11 @@ def default_references(
     With more than 100 features, boosting considers 100 per node, in 63 bins. With more than 10
     classes, each of which has a tree in every iteration, it takes fewer than 100 iterations. Both
     make it faster at about equal accuracy.
+
+    With `categories`, some columns have many values. Linear models then have an indicator of every
+    value, however many, and trees target statistics, cross-fitted to the training rows: with 50 to
+    900 values in 1,500 rows these were better than codes in order, than boosting's own categories,
+    and from 100 values on, which are rarer than its leaves are large, far better than indicators.
     """
     boosting: dict[str, Any] = {
         "max_bins": 63 if n_features > 100 else 255,
@@ -189,17 +201,26 @@ def default_references(
         "random_state": 0,
     }
     few, many = 20_000, 100_000
-    constant = constant_reference(task, score)
-    if task == CLASSIFICATION.name:
-        return [
-            constant,
-            Reference("logistic regression", LogisticRegression(max_iter=300), many),
-            Reference("random forest", RandomForestClassifier(random_state=0), few),
-            Reference("gradient boosting", HistGradientBoostingClassifier(**boosting), many),
-        ]
-    return [
-        constant,
-        Reference("ridge regression", RidgeCV(np.logspace(-3, 3, 7)), many),
-        Reference("random forest", RandomForestRegressor(random_state=0), few),
-        Reference("gradient boosting", HistGradientBoostingRegressor(**boosting), many),
-    ]
+    is_classes = task == CLASSIFICATION.name
+    folds = (StratifiedKFold if is_classes else KFold)(5, shuffle=True, random_state=0)
+    if is_classes:
+        linear = Reference("logistic regression", LogisticRegression(max_iter=300), many)
+        forest = Reference("random forest", RandomForestClassifier(random_state=0), few)
+        boosted = HistGradientBoostingClassifier(**boosting)
+    else:
+        # leaving each row out takes p x p, where p may be the number of categories
+        ridge = RidgeCV(np.logspace(-3, 3, 7), cv=folds if categories else None)
+        linear = Reference("ridge regression", ridge, many)
+        forest = Reference("random forest", RandomForestRegressor(random_state=0), few)
+        boosted = HistGradientBoostingRegressor(**boosting)
+    trees = [forest, Reference("gradient boosting", boosted, many)]
+    if categories:
+        linear = replace(linear, categories=OneHotEncoder(handle_unknown="ignore"))
+        # before scikit-learn 1.9 it draws its folds itself
+        seeded = getattr(TargetEncoder(), "random_state", "deprecated") is None
+        target = TargetEncoder(
+            target_type="auto" if is_classes else "continuous",
+            **({"random_state": 0} if seeded else {"cv": folds}),
+        )
+        trees = [replace(one, categories=target) for one in trees]
+    return [constant_reference(task, score), linear, *trees]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.stats import f
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -46,6 +47,7 @@ from .scores import (
     nearest_voters,
     possible_votes,
 )
+from .statistics import SIGNIFICANCE
 from .weights import fitted
 
 N_SPLITS = 5
@@ -59,6 +61,22 @@ FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in a sample 
 NO_ROWS = np.arange(0)
 
 TrainTest = tuple[np.ndarray, np.ndarray]  # row indices
+
+
+@dataclass(frozen=True)
+class Categories:
+    """Columns of many categories, which references encode in their own way.
+
+    Attributes
+    ----------
+    codes : ndarray of int of shape (n, n_columns)
+        The values; missing cells are a value, too.
+    indicators : ndarray of int
+        The features of X that indicate some of these values.
+    """
+
+    codes: np.ndarray
+    indicators: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -94,6 +112,8 @@ class Protocol:
         features, as many rows as have 2^18 entries in total, but at least 700.
     features : sequence of p Feature or None
         Tells which features belong to the same column of the table; None if each is a number.
+    categories : Categories or None
+        The columns of many categories.
     unlabelled : ndarray
         The rows without a label.
     weights : ndarray of shape (n,) or None
@@ -119,6 +139,7 @@ class Protocol:
     random_state: int = 0
     choice_rows: int | None = None
     features: Sequence[Feature] | None = None
+    categories: Categories | None = None
     unlabelled: np.ndarray = field(default_factory=NO_ROWS.copy)
     weights: np.ndarray | None = None
     n_twins: int = 0
@@ -487,6 +508,7 @@ class Fold:
 TWIN_QUERIES = 20_000
 RARE = 0.75  # share of the largest class above which AUC is the default score
 FEWEST_NUMBERS = 30  # with fewer, a single number often has half of the sum of squares
+FEWEST_IN_TAIL = 20  # distances, whose gaps show what is usual in the tail
 HALF = 0.5  # share of the sum of squares about the median; 1 % of the numbers with more decide R²
 
 
@@ -632,3 +654,25 @@ def huge_numbers(y: np.ndarray) -> np.ndarray:
     shares = np.cumsum(few[:-1] ** 2) / np.sum(distances**2)
     ratios = few[:-1] / np.maximum(few[1:], 1e-12)  # many numbers may equal the median
     return order[: np.where(shares > HALF, ratios, 0.0).argmax() + 1]
+
+
+def stand_apart(y: np.ndarray) -> bool:
+    """Return whether a few numbers decide R² and lie beyond a gap that no long tail explains.
+
+    A skewed target, such as prices, has huge numbers that are right. In a tail that falls as a
+    power, and even more slowly than one of logarithms that are normal, the ratios of consecutive
+    distances from the median, d_(1) >= d_(2) >= ..., are independent: k log(d_(k) / d_(k + 1)) are
+    exponential with one mean (Rényi's representation). The gap after the huge numbers is tested
+    against the others of the farthest tenth, at .05, corrected for the choice of the gap.
+    """
+    if not few_decide(y):
+        return False
+    distances = np.sort(np.abs(y - np.median(y)))[::-1]
+    distances, n_huge = distances[distances > 0], len(huge_numbers(y))
+    n_tail = min(max(FEWEST_IN_TAIL, len(distances) // 10), len(distances) - 1)
+    if n_tail < 2 or n_huge > n_tail:
+        return False
+    spacings = -np.arange(1, n_tail + 1) * np.diff(np.log(distances[: n_tail + 1]))
+    others = np.delete(spacings, n_huge - 1).mean()
+    p_value = f.sf(spacings[n_huge - 1] / max(others, 1e-12), 2, 2 * (n_tail - 1))
+    return bool(max(5, len(y) // 20) * p_value < SIGNIFICANCE)

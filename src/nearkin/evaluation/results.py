@@ -295,8 +295,8 @@ class Doubt:
     ----------
     kind : {"groups", "leak", "twins", "chains", "huge", "time"}
         Rows that may belong together were split; a column may contain the target; twins were split;
-        rows form tight groups of more than ten; a few huge target values may be typing errors;
-        later rows are harder to predict than random ones.
+        rows form tight groups of more than ten; a few target values that stand far apart may be
+        wrong; later rows are harder to predict than random ones.
     text : str
         What was found, and what to do.
     """

@@ -76,12 +76,12 @@ WORDS = "words"  # in names: "mileage (words)"
 MISSING = "(missing)"
 DAYS, FREQUENCY = "days since 1970", "frequency"  # in names: "day (days since 1970)"
 # all of them: with marks given by the user, the usual marks of missing cells are not used
-BY_MISSING = "list all marks in --missing, in Python in missing_values"
+BY_MISSING = "list all marks in --missing or missing_values"
 SENTINEL = f"may mark missing cells (if so, {BY_MISSING})"
 MOSTLY_LIMITS = (
     "read as text because more than half of the filled cells are limits (write numbers alone)"
 )
-MARKS_KEPT = f"marks of missing cells, kept as words (if they mean gaps, {BY_MISSING})"
+MARKS_KEPT = f"marks of missing cells, kept as words (if gaps, {BY_MISSING})"
 LISTS = 1000  # values by which lists are recognized
 DAY_NUMBERS = "may be day numbers of a spreadsheet (write them as dates)"
 READ_AS = {

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
-from .._messages import counted, listed, note, quoted, shown, similar, warn_user
+from .._messages import counted, listed, note, quoted, shortened, shown, similar, warn_user
 from .._validation import check_bool, check_choice, check_integer, weighted_rows
 from .cells import REASONS, Cells, Text, read_cells
 from .columns import (
@@ -227,10 +227,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.dropped_ = {name: learned[name].reason for name in left_out}
         notes: dict[str, list[str]] = defaultdict(list)
         for name, reason in self.dropped_.items():
-            notes[f"ignored, {reason}"].append(name)
-        for one in learned.values():
+            notes[f"ignored, {reason}"].append(shortened(name))
+        for name, one in learned.items():
             for what, item in one.notes:
-                notes[what].append(item)
+                notes[what].append(item.replace(name, shortened(name)))
         self.remarks_ = [line for what, items in notes.items() for line in note(what, items)]
         self.remarks_ += cells.infinite
         if not self.columns_:
@@ -274,7 +274,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 self.medians_[start], is_missing = median_known(numbers, weights), np.isnan(numbers)
                 if is_missing.any():
                     missing[start] = is_missing
-                    gaps.append(f"{column.name} ({counted(int(is_missing.sum()), 'row')})")
+                    n_rows = counted(int(is_missing.sum()), "row")
+                    gaps.append(f"{shortened(column.name)} ({n_rows})")
             start += len(column.names)
         self.remarks_ += note("missing values, filled by the median", gaps)
         if missing:
@@ -351,14 +352,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             start = stop
             if len(written.unread):
                 faults.append(self._unread(cells, column, values, written.unread, strict))
-            unknown += [written.unknown] * bool(written.unknown)
-            new += [column.name] * written.all_new
+            found = written.unknown
+            unknown += [found.replace(column.name, shortened(column.name))] * bool(found)
+            new += [shortened(column.name)] * written.all_new
         for block in row_blocks(*out.shape) if self.missing == "impute" else []:
             features = out[block, :n_names]
             missing = np.isnan(features)
             out[block, n_names:] = missing[:, self.indicated_]
             np.copyto(features, self.medians_.astype(out.dtype), where=missing)
-        remarks = note("unknown values, encoded as none of the known ones", unknown)
+        remarks = note("values not seen in training", unknown)
         expect = "expect less of these rows than of those held out before"
         return out, faults, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
 

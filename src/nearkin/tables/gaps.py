@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.impute import SimpleImputer
 
 from .._blocks import missing_cells
-from .._messages import counted, note
+from .._messages import counted, note, shortened
 
 LEAST_ROWS = 5  # in which the column is missing, and in which it is known
 ROWS_PER_INDICATOR = 10
@@ -88,7 +88,7 @@ class Imputer(SimpleImputer):
 def filled_note(X: Any, names: Any, done: str = "filled by the median") -> list[str]:
     """Return remarks on features with missing cells and their treatment; none without these."""
     gaps = [
-        f"{name} ({counted(count, 'row')})"
+        f"{shortened(name)} ({counted(count, 'row')})"
         for name, count in zip(names, missing_cells(X), strict=True)
         if count
     ]
