@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from .._messages import counted, quoted, shown
+from .._messages import counted, note, quoted, shown
 from .cells import (
     CONSTANT,
     EMPTY,
@@ -119,6 +119,9 @@ class Rules:
         return text if kept == list(text.values) else text.replaced(kept)
 
 
+DEFAULT_RULES = Rules()
+MOST_UNREAD = 0.05  # share of the cells of a target that need not be numbers
+PLAIN_KIND = (PLAIN, "")  # numbers without a unit
 Given = np.ndarray | Text  # the cells from which a column is written
 
 
@@ -701,17 +704,54 @@ def learn_numeric(name: str, text: Text, rules: Rules) -> Learned:
     raise RejectColumn
 
 
-def target_numbers(name: str, y: np.ndarray, decimal: str = ".") -> tuple[np.ndarray, list[str]]:
+def target_numbers(
+    name: str, y: np.ndarray, rules: Rules = DEFAULT_RULES, most_unread: float = MOST_UNREAD
+) -> tuple[np.ndarray, list[str]]:
     """Return a text target as numbers, read like feature columns, and remarks on how it was read.
 
-    Dates, truth values, and other text raise a `RejectColumn`.
+    Marks of missing cells, and up to a share `most_unread` of other cells that are no numbers or
+    have another unit than most, become NaN. More of these, dates and truth values raise a
+    `RejectColumn` with such cells.
     """
     texts, codes = np.unique(y.astype(str), return_inverse=True)
-    learned = learn_numeric(name, Text(texts.tolist(), codes), Rules((), decimal=decimal))
+    text, odd = rules.cleaned(Text(texts.tolist(), codes), numeric=True), list[str]()
+    try:
+        learned = _learn_numbers_alone(name, text, rules)
+    except RejectColumn:
+        kinds = {value: _kind_alone(value, rules) for value in text.values}
+        rows = Counter[tuple[str, str]]()
+        for kind, count in zip(kinds.values(), text.counts.tolist(), strict=True):
+            if kind is not None:
+                rows[kind] += count
+        usual = {PLAIN_KIND, *(kind for kind, _ in rows.most_common(1))}
+        order = np.argsort(-text.counts, kind="stable").tolist()
+        odd = [text.values[at] for at in order if kinds[text.values[at]] not in usual]
+        counts = dict(zip(text.values, text.counts.tolist(), strict=True))
+        if not odd or sum(map(counts.__getitem__, odd)) > most_unread * text.counts.sum():
+            raise RejectColumn(*odd) from None
+        read = text.replaced(value if kinds[value] in usual else None for value in text.values)
+        learned = _learn_numbers_alone(name, read, rules)
+        odd = [f"{shown(value)} ({counted(counts[value], 'row')})" for value in odd]
+    remarks = [f"{name}: {what} ({learned.how})" for what, _ in learned.notes]
+    return learned.numbers, [*remarks, *note(f"{name}: no numbers, taken as missing", odd)]
+
+
+def _learn_numbers_alone(name: str, text: Text, rules: Rules) -> Learned:
+    """Return what `learn_numeric` has learned; dates and truth values raise a `RejectColumn`."""
+    learned = learn_numeric(name, text, rules)
     column = learned.column
     if not isinstance(column, NumberColumn) or column.unit == TRUTH_UNIT:
         raise RejectColumn
-    return learned.numbers, [f"{name}: {what} ({learned.how})" for what, _ in learned.notes]
+    return learned
+
+
+def _kind_alone(value: str, rules: Rules) -> tuple[str, str] | None:
+    """Return the form and the unit of a number by itself, None for other text."""
+    with suppress(RejectColumn):
+        column = _learn_numbers_alone("", Text([value], np.zeros(1, dtype=int)), rules).column
+        if isinstance(column, NumberColumn):
+            return column.form, column.unit
+    return None
 
 
 def learn_column(name: str, text: Text, rules: Rules) -> Learned:
