@@ -110,13 +110,13 @@ class Records(Source):
         """Find out which records are rows, and return remarks on the others."""
         width, n_totals, row = len(self.names), 0, -1
         short, long, repeated = list[tuple[int, int]](), list[tuple[int, int]](), list[int]()
-        last = deque[Fields](maxlen=2 * MOST_BELOW)
+        last = deque[tuple[int, Fields]](maxlen=2 * MOST_BELOW)
         for line, fields in islice(self.records(), self._n_head, None):
             if self._is_header(fields):
                 repeated.append(line)
                 continue
             row += 1
-            last.append(fields)
+            last.append((line, fields))
             n_totals += _says_total(fields)
             if len(fields) < width:
                 short.append((row, line))
@@ -124,10 +124,10 @@ class Records(Source):
                 long.append((row, line))
         n_below = _n_below(list(last), width, n_totals)
         self._n_rows = row + 1 - n_below
-        if n_below < len(last) and self._is_sum(last[-1 - n_below]):
+        if n_below < len(last) and self._is_sum(last[-1 - n_below][1]):
             n_below += 1
             self._n_rows -= 1
-        below = [fields for fields in list(last)[len(last) - n_below :] if any(fields)]
+        below = [fields for _, fields in list(last)[len(last) - n_below :] if any(fields)]
         too_short, too_long = (
             [line for row, line in found if row < self._n_rows] for found in (short, long)
         )
@@ -297,21 +297,23 @@ def _completed(header: Fields, rows: list[Fields], strict: bool) -> Fields:
 def _is_second_header(record: Fields, rows: list[Fields]) -> bool:
     """Return whether the record below the header is not one of the rows.
 
-    It has no numbers. Either one word fills at least half of its filled fields, and occurs nowhere
-    else in these columns; or none of its words occurs elsewhere in their columns, and it has words
-    where the other cells are numbers, or in at least three columns whose cells repeat.
+    It has no numbers, and none of its words occurs elsewhere in its column, unless nothing else
+    does (the option of a question). Some of these words stand where the other cells are numbers,
+    or one stands in half of the filled fields, or there is some other sign in a longer table: one
+    stands in several, or in at least three the other cells repeat.
     """
     words = {place: cell.strip() for place, cell in enumerate(record) if cell.strip()}
     if not words or len(rows) < FEWEST_ROWS or any(map(_is_value, words.values())):
         return False
     columns = [_column(place, rows) for place in range(len(record))]
-    usual = _usual_word(record)
-    if usual and usual.lower() not in MARKS_OF_MISSING:
-        of_usual = [place for place, word in words.items() if word == usual]
-        if 2 * len(of_usual) >= len(words) and len(of_usual) > 1:
-            return all(usual not in columns[place] for place in of_usual)
-    if any(word in columns[place] for place, word in words.items()):
+    new = [place for place, word in words.items() if word not in columns[place]]
+    if any({*columns[place]} != {word} for place, word in words.items() if place not in new):
         return False
+    usual, is_long = _usual_word(record), len(rows) >= FEWEST_OF_WORDS
+    if usual and usual.lower() not in MARKS_OF_MISSING:
+        of_usual = [place for place in new if words[place] == usual]
+        if 2 * len(of_usual) >= len(words) or (is_long and len(of_usual) > 1):
+            return True
     of_numbers = [
         place
         for place, cells in enumerate(columns)
@@ -320,8 +322,8 @@ def _is_second_header(record: Fields, rows: list[Fields]) -> bool:
     named = [p for p in of_numbers if words.get(p, "-").lower() not in MARKS_OF_MISSING]
     if of_numbers:
         return 2 * len(named) >= len(of_numbers) and len(words) > 1
-    repeats = [place for place in words if 2 * len({*columns[place]}) <= len(columns[place])]
-    return len(rows) >= FEWEST_OF_WORDS and len(repeats) >= 3
+    repeats = [place for place in new if 2 * len({*columns[place]}) <= len(columns[place])]
+    return is_long and len(repeats) >= 3
 
 
 def _usual_word(record: Fields) -> str | None:
@@ -346,19 +348,26 @@ def may_end(record: Fields, width: int) -> bool:
     return width > 1 and is_odd
 
 
-def _n_below(last: list[Fields], width: int, n_totals: int) -> int:
-    """Return how many of the last records are no rows, but totals and notes."""
-    last = [[field.strip() for field in record] for record in last]
-    are_totals = n_totals == sum(map(_says_total, last[-MOST_BELOW // 10 :]))
-    end = len(last)
-    for at in range(len(last) - 1, max(len(last) - MOST_BELOW, FEWEST_ROWS - 1), -1):
-        if (_says_total(last[at]) and are_totals) or _is_note(last[at], last[:at], width):
+def _n_below(last: list[tuple[int, Fields]], width: int, n_totals: int) -> int:
+    """Return how many of the last records, with their lines, are no rows, but totals and notes."""
+    lines = [line for line, _ in last]
+    records = [[field.strip() for field in fields] for _, fields in last]
+    are_totals = n_totals == sum(map(_says_total, records[-MOST_BELOW // 10 :]))
+    end, gaps = len(records), np.diff(lines)
+    for at in range(len(records) - 1, max(len(records) - MOST_BELOW, FEWEST_ROWS - 1), -1):
+        filled = [cell for cell in records[at] if cell]
+        is_total = are_totals and _says_total(records[at])
+        if is_total or _is_note(records[at], records[:at], width):
             end = at
-        elif any(last[at]):
+        elif len(filled) > 1 or any(map(_is_value, filled)):
             break
-    while 0 < end < len(last) and not any(last[end - 1]):  # blank lines above them
+        # a single word may be a note, too, if it stands apart from the rows
+        is_apart = gaps[at - 1] > np.median(gaps) or not any(records[at - 1])
+        if filled and (is_apart or (are_totals and _says_total(records[at - 1]))):
+            end = at
+    while 0 < end < len(records) and not any(records[end - 1]):  # blank lines above them
         end -= 1
-    return len(last) - end
+    return len(records) - end
 
 
 def _is_note(record: Fields, before: list[Fields], width: int) -> bool:
@@ -368,10 +377,14 @@ def _is_note(record: Fields, before: list[Fields], width: int) -> bool:
     """
     filled = [place for place, cell in enumerate(record) if cell]
     does_not_fit = len(record) < width and 2 * len(filled) <= width
-    if not filled or _is_value(record[filled[0]]) or (len(filled) > 1 and not does_not_fit):
+    is_text = not any(_is_value(record[place]) for place in filled)
+    if not filled or not is_text or (len(filled) > 1 and not does_not_fit):
         return False
     if len(record) == 1 < width:
         return True
-    note, cells = record[filled[0]], _column(filled[0], before)
+    columns = {place: _column(place, before) for place in filled}
+    note, cells = record[filled[0]], columns[filled[0]]
     is_longest = len(note.split()) >= 3 and len(note) > max(map(len, cells), default=0)
-    return is_longest or 2 * sum(map(_is_value, cells)) > len(cells)
+    return is_longest or any(
+        2 * sum(map(_is_value, cells)) > len(cells) for cells in columns.values()
+    )

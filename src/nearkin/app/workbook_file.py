@@ -25,7 +25,7 @@ class WorkbookFile(Records):
         with self.readable(), pd.ExcelFile(self.path, engine="calamine") as book:
             sheets = book.sheet_names
             for sheet in sheets:
-                cells = book.parse(sheet, header=None, dtype=object, na_filter=False)
+                cells = pd.read_excel(book, sheet, header=None, dtype=object, na_filter=False)
                 self._cells = [list(map(_text, row)) for row in cells.itertuples(index=False)]
                 if any(map(any, self._cells)):
                     break

@@ -121,7 +121,6 @@ class Rules:
 
 DEFAULT_RULES = Rules()
 MOST_UNREAD = 0.05  # share of the cells of a target that need not be numbers
-PLAIN_KIND = (PLAIN, "")  # numbers without a unit
 Given = np.ndarray | Text  # the cells from which a column is written
 
 
@@ -714,24 +713,25 @@ def target_numbers(
     `RejectColumn` with such cells.
     """
     texts, codes = np.unique(y.astype(str), return_inverse=True)
-    text, odd = rules.cleaned(Text(texts.tolist(), codes), numeric=True), list[str]()
+    text = rules.cleaned(Text(texts.tolist(), codes), numeric=True)
     try:
-        learned = _learn_numbers_alone(name, text, rules)
+        learned, odd = _learn_numbers_alone(name, text, rules), list[str]()
     except RejectColumn:
-        kinds = {value: _kind_alone(value, rules) for value in text.values}
-        rows = Counter[tuple[str, str]]()
-        for kind, count in zip(kinds.values(), text.counts.tolist(), strict=True):
-            if kind is not None:
-                rows[kind] += count
-        usual = {PLAIN_KIND, *(kind for kind, _ in rows.most_common(1))}
-        order = np.argsort(-text.counts, kind="stable").tolist()
-        odd = [text.values[at] for at in order if kinds[text.values[at]] not in usual]
-        counts = dict(zip(text.values, text.counts.tolist(), strict=True))
-        if not odd or sum(map(counts.__getitem__, odd)) > most_unread * text.counts.sum():
-            raise RejectColumn(*odd) from None
-        read = text.replaced(value if kinds[value] in usual else None for value in text.values)
-        learned = _learn_numbers_alone(name, read, rules)
-        odd = [f"{shown(value)} ({counted(counts[value], 'row')})" for value in odd]
+        values, counts = list(text.values), text.counts
+        kinds, rows = [_kind_alone(value, rules) for value in values], Counter[tuple[str, str]]()
+        for kind, count in zip(kinds, counts.tolist(), strict=True):
+            rows[kind or ("", MISSING)] += count
+        usual = max(rows, key=rows.__getitem__, default=None)
+        alike = (v if kind == usual else None for v, kind in zip(values, kinds, strict=True))
+        learned = _learn_numbers_alone(name, text.replaced(alike), rules)
+        column: Any = learned.column
+        numbers = read_numbers(values, column.form, column.decimal, column.unit)
+        bad = np.flatnonzero(np.isnan(numbers))
+        if counts[bad].sum() > most_unread * counts.sum():
+            raise RejectColumn(*(values[at] for at in bad)) from None
+        learned = replace(learned, numbers=text.spread(numbers, np.nan))
+        bad = bad[np.argsort(-counts[bad], kind="stable")]
+        odd = [f"{shown(values[at])} ({counted(counts[at], 'row')})" for at in bad]
     remarks = [f"{name}: {what} ({learned.how})" for what, _ in learned.notes]
     return learned.numbers, [*remarks, *note(f"{name}: no numbers, taken as missing", odd)]
 
