@@ -141,6 +141,7 @@ SOUND = {
     "everything quoted": "\n".join(
         ",".join(f'"{cell}"' for cell in line.split(",")) for line in LINES
     ),
+    "a name of 100,000 letters": named(LONG),
     "columns without a name": PLAIN.replace("size", ""),
     "tiny numbers": csv(more=[i * 1e-320 for i in INTEGERS]),
     "numbers of all sizes": csv(more=[float(f"1e{i}") for i in range(-12, 12)]),
@@ -197,6 +198,7 @@ DIALECTS = {
         "empty: Unnamed: 2",
     ),
     "gzip": (gzip.compress(PLAIN.encode()), ""),
+    "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "read as UTF-16"),
     "separators that end the header alone": (PLAIN.replace("kind", "kind,,"), ""),
     "semicolons in quotes": (
         PLAIN.replace("red", '"r;e,d"').replace(",", ";", 1).replace(",", ";"),
@@ -245,58 +247,130 @@ GAPS = {
     ),
     "words": (["", "a", "NA", "None"], (), "empty (6 cells)", "'more' (6), first on line 2"),
 }
-REFUSED = {
-    "nothing": ("", "is empty"),
-    "one byte": ("x", "no 'kind'"),
-    "broken bytes": (PLAIN.encode() + b"1,\x81\n", "save it in UTF-8"),
+# What --strict refuses, and how; the number of rows that are read, and the remark on the others.
+MENDED = {
+    "broken bytes": (
+        PLAIN.encode() + b"1,\x81\n",
+        "save it again in UTF-8",
+        25,
+        "1 byte read as Windows-1252, because byte 0x81 on line 26 is not UTF-8",
+    ),
     "UTF-8 with a broken byte": (
         labelled("ä", "ö").encode() + b"1,\xff\n",
-        "byte 0xFF on line 26 is not UTF-8",
+        "byte 0xFF on line 26 is not UTF-8, but other letters are",
+        25,
+        "1 byte read as Windows-1252, because byte 0xFF on line 26 is not UTF-8",
     ),
-    "UTF-8 that is cut in a letter": (labelled("ä", "ö").encode()[:-2], "it may be damaged"),
-    "NUL bytes": (PLAIN.encode().replace(b"red", b"r\0d"), "holds NUL characters"),
-    "a NUL byte in a number": (PLAIN.replace(str(SIZES[3]), "1\0"), "holds NUL characters"),
-    "a NUL byte in a name": (PLAIN.replace("size", "si\0ze"), "holds NUL characters"),
-    "only NUL bytes": (b"\0" * 1000, "NUL characters"),
-    "UTF-16 cut in a letter": (PLAIN.encode("utf-16")[:-1], "is not UTF-16"),
-    "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "or UTF-16 without a byte order mark"),
-    "random bytes": (RNG.bytes(5000), "save it in UTF-8"),
-    "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "save it in UTF-8"),
-    "a ZIP archive": (
-        b"PK\3\4" + RNG.bytes(2000),
-        "save the sheet of a workbook as CSV, or unpack an archive",
+    "UTF-8 that is cut in a letter": (
+        labelled("ä", "ö").encode()[:-2],
+        "it may be damaged",
+        24,
+        "1 byte read as Windows-1252",
     ),
-    "a workbook of old": (
-        b"\xd0\xcf\x11\xe0" + RNG.bytes(2000),
-        "is not a text file: save the sheet of a workbook as CSV",
+    "NUL bytes": (
+        PLAIN.encode().replace(b"red", b"r\0d"),
+        "holds NUL characters",
+        24,
+        "ignored, NUL characters: 8",
     ),
-    "Parquet under another name": (
-        b"PAR1" + RNG.bytes(2000),
-        "is not a text file: let its name end in .parquet",
+    "a NUL byte in a number": (
+        PLAIN.replace(str(SIZES[3]), "1\0"),
+        "holds NUL characters",
+        24,
+        "ignored, NUL characters: 1",
     ),
-    "JSON": ('[{"size": 1, "kind": "a"}]', "no 'kind'"),
-    "a web page": ("<html><body>kind</body></html>", "no 'kind'"),
-    "a comment above the header": ("# a, comment\n" + PLAIN, "no 'kind'"),
+    "a NUL byte in a name": (
+        PLAIN.replace("size", "si\0ze"),
+        "holds NUL characters",
+        24,
+        "ignored, NUL characters: 1",
+    ),
+    "UTF-16 cut in a letter": (
+        PLAIN.encode("utf-16")[:-1],
+        "is not UTF-16",
+        24,
+        "bytes that are not UTF-16",
+    ),
+    "a comment above the header": (
+        "# a, comment\n" + PLAIN,
+        "its first line, '# a, comment', is not the header",
+        24,
+        "left out, above the header: '# a, comment'",
+    ),
     "a title above the header": (
         "Results of May\n\n" + PLAIN,
         "its first line, 'Results of May', is not the header",
+        24,
+        "left out, above the header: 'Results of May'",
     ),
     "a title in a row of a sheet": (
         "Results,,\n,,\n" + csv(more=SIZES),
-        "is not the header; that seems to be 'size,more,kind': delete the lines above it",
+        "is not the header; that seems to be 'size, more, kind': delete the lines above it",
+        24,
+        "left out, above the header: 'Results'",
     ),
-    "lines that end as in no other file": (PLAIN.replace("\n", "\u2028"), "no 'kind'"),
-    "an open quote": (PLAIN.replace("red", '"red', 1), "a quote is never closed"),
-    "thousands of quotes": ('"' * 10_001, "the header line holds text of 5000 characters"),
-    "long rows": (PLAIN.replace("red", "red,red,red", 3), "Row #2: Expected 2 columns"),
+    "an open quote": (
+        PLAIN.replace("red", '"red', 1),
+        "a quote is never closed",
+        24,
+        "quotes that are never closed, ignored: 1 (line 2)",
+    ),
+    "long rows": (
+        PLAIN.replace("red", "red,red,red", 3),
+        "Row #2: Expected 2 columns",
+        21,
+        "left out, rows with too many fields: 3 (lines 2, 5, 8)",
+    ),
     "a long row": (
         PLAIN + "1,red,red\n",
         "not a readable CSV file (CSV parse error: Row #26: Expected 2 columns, got 3",
+        24,
+        "left out, rows with too many fields: 1 (line 26)",
     ),
+    "a short row": (
+        PLAIN + "1\n",
+        "Row #26: Expected 2 columns, got 1",
+        25,
+        "rows with too few fields, the others are missing: 1 (line 26)",
+    ),
+    "two columns of one name": (
+        csv(more=SIZES).replace("more", "size"),
+        "'size' more than once",
+        24,
+        "names that occur more than once, numbered: 'size.1'",
+    ),
+    "a class of a single row": (
+        PLAIN + "1,grey\n",
+        "a single row of the class 'grey'",
+        25,
+        "",
+    ),
+}
+REFUSED = {
+    "nothing": ("", "is empty"),
+    "one byte": ("x", "no 'kind'"),
+    "only NUL bytes": (b"\0" * 1000, "is not a text file"),
+    "random bytes": (RNG.bytes(5000), "is not a text file"),
+    "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "is not a text file"),
+    "a ZIP archive": (
+        b"PK\3\4" + RNG.bytes(2000),
+        "is not a readable CSV file (File is not a zip file)",
+    ),
+    "a workbook of old": (
+        b"\xd0\xcf\x11\xe0" + RNG.bytes(2000),
+        "is not a readable workbook",
+    ),
+    "Parquet under another name": (
+        b"PAR1" + RNG.bytes(2000),
+        "is not a readable Parquet file",
+    ),
+    "JSON": ('[{"size": 1, "kind": "a"}]', "1 row: too few rows"),
+    "a web page": ("<html><body>kind</body></html>", "no 'kind'"),
+    "lines that end as in no other file": (PLAIN.replace("\n", "\u2028"), "no 'kind'"),
+    "thousands of quotes": ('"' * 10_001, "no 'kind'"),
     "one column": ("kind\n" + "\n".join(KINDS), "no feature columns"),
     "one row": ("\n".join(LINES[:2]), "1 row: too few rows"),
     "no rows": (LINES[0], "0 rows"),
-    "two columns of one name": (PLAIN.replace("size,", "kind,", 1), "'kind' more than once"),
     "a damaged archive of gzip": (gzip.compress(PLAIN.encode())[:-20], "not a readable CSV file"),
     "all rows equal": (LINES[0] + "\n" + "\n".join([LINES[1]] * N), "one class, 'red'"),
     "all features equal": (
@@ -328,12 +402,22 @@ REFUSED = {
         csv(**{"more": ["a", "b"] * 12, "more=a": SIZES}),
         "encoded features have 'more=a' more than once: rename a column",
     ),
-    "a name of 100,000 letters": (named(LONG), "the header line holds text of 100000 characters"),
     "a name like 10,000 others": (
         ",".join(f"{LONG[:190]}{i}" for i in range(2_000)) + ",kinds\n",
         "no 'kind'",
     ),
 }
+
+
+@pytest.mark.parametrize("case", MENDED)
+def test_what_strict_refuses_is_read_with_a_remark(case):
+    text, refusal, n_rows, remark = MENDED[case]
+    write(text)
+    assert_clear(read("t.csv", strict=True), refusal)
+    table = read("t.csv")
+    assert_sound(table)
+    assert len(table.y) == n_rows
+    assert remark in "\n".join(table.notes)
 
 
 @pytest.mark.parametrize("case", SOUND)
@@ -525,6 +609,13 @@ BROKEN_TEXT = pa.StringArray.from_buffers(
     N, pa.py_buffer(np.arange(N + 1, dtype=np.int32)), pa.py_buffer(b"\xff" * N)
 )
 SOUND_PARQUET = {
+    "lists named like another column": arrow(
+        **{"more": VECTORS, "more[1]": [i // 2 for i in INTEGERS]}
+    ),
+    "two columns of one name": pa.Table.from_arrays(
+        [SIZES, SIZES, KINDS], ["size", "size", "kind"]
+    ),
+    "a name of 100,000 letters": arrow(**{LONG: INTEGERS}),
     "labels with nulls": labelled_arrow([None, *KINDS[1:]]),
     "truth values with nulls": labelled_arrow([None, *[True, False] * 11, True]),
     "plain": arrow(),
@@ -616,10 +707,6 @@ REFUSED_PARQUET = {
         "'more' begins with 2 numbers, but holds 1 in row 20",
     ),
     "lists without any rows": (arrow(more=VECTORS).slice(0, 0), "0 rows"),
-    "lists named like another column": (
-        arrow(**{"more": VECTORS, "more[1]": [i // 2 for i in INTEGERS]}),
-        "'more[1]' more than once",
-    ),
     "structs": (arrow(more=[{"a": [{"b": 1}]}] * N), "'more' (struct<"),
     "maps": (
         arrow(more=pa.array([[("a", 1)]] * N, pa.map_(pa.string(), pa.int64()))),
@@ -637,11 +724,6 @@ REFUSED_PARQUET = {
         arrow(more=pa.array(DAYS, pa.timestamp("ns", "Mars/Olympus"))),
         "Mars/Olympus",
     ),
-    "two columns of one name": (
-        pa.Table.from_arrays([INTEGERS, INTEGERS], ["kind", "kind"]),
-        "'kind' more than once",
-    ),
-    "a name of 100,000 letters": (arrow(**{LONG: INTEGERS}), "text of 100000 characters"),
     "labels of 100,000 letters": (
         labelled_arrow([LONG, LONG + "y"] * 12),
         "text of 100001 characters",
@@ -826,6 +908,7 @@ SOUND_NPZ = {
     "labels in the other byte order": {"kind": np.array(KINDS, dtype=">U5")},
     "numbers of labels in the other byte order": {"kind": np.arange(N, dtype=">i8") % 3},
     "labels of mixed types became text": {"kind": np.array([1, "two", True] * 8)},
+    "names that repeat": {"X": TWO, "feature_names": ["a", "a"]},
     "names": {"X": TWO, "feature_names": np.array([STRANGE["HTML"], STRANGE["emoji"]])},
 }
 REFUSED_NPZ = {
@@ -857,7 +940,6 @@ REFUSED_NPZ = {
         {"kind": np.array([LONG, "y"] * 12)},
         "text of 100000 characters",
     ),
-    "names that repeat": ({"X": TWO, "feature_names": ["a", "a"]}, "'a' more than once"),
     "names too few": ({"X": TWO, "feature_names": ["a"]}, "a string for every column"),
 }
 REFUSED_SPARSE = {
@@ -976,11 +1058,6 @@ def test_archives_in_archives(folder):
     assert_clear(table_or_line("t.npz"), "not a readable NPZ archive")
     archive(inner, name="X.npz")
     assert_clear(table_or_line("t.npz"), "needs an array 'X'")
-
-
-def test_a_workbook_is_no_npz_file():
-    archive(b"", name="[Content_Types].xml")
-    assert_clear(table_or_line("t.npz"), "is a workbook: save the sheet as CSV")
 
 
 FLAGS = {"encrypted": (6, 8, 1, "encrypted"), "patched": (6, 8, 0x20, "flag bit 5"),

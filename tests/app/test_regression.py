@@ -13,6 +13,7 @@ import pytest
 
 from nearkin.app.cli import main
 from nearkin.app.model import embed, load_model, predict, save_model
+from nearkin.app.readers import Reading
 from nearkin.app.tables import TableError, read_rows, read_table
 from nearkin.app.words import Summary
 from nearkin.evaluation import RAW, all_methods, compare
@@ -190,10 +191,13 @@ def test_a_word_after_thousands_of_numbers(here):
     lines = [f"{i},{'x' * 400},{i / 7}" for i in range(6_000)]
     lines[-2] = "5998,x,about 7"
     (here / "t.csv").write_text("size,note,price\n" + "\n".join(lines))
+    table = read_table("t.csv", "price", task="regression")
+    assert np.flatnonzero(np.isnan(table.y)).tolist() == [5998]
+    assert "price: no numbers, taken as missing: 'about 7' (1 row)" in table.notes
     with pytest.raises(
         TableError, match="'price' holds 'about 7' on line 6000, which is not a number"
     ):
-        read_table("t.csv", "price", task="regression")
+        read_table("t.csv", "price", task="regression", reading=Reading(strict=True))
 
 
 @pytest.mark.parametrize(

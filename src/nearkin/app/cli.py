@@ -29,7 +29,7 @@ SAVED = (
     "migrate"
 )
 TABLE = (
-    "a CSV (also .tsv, .txt, .gz), Parquet or NPZ file, - for standard input, or a bundled set "
+    "a CSV, Excel, JSON, Parquet, Feather or NPZ file, - for standard input, or a bundled set "
     f"({', '.join(BUNDLED)})"
 )
 

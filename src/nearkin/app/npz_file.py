@@ -19,9 +19,9 @@ from .readers import (
     Names,
     Reader,
     TableError,
-    check_names,
     missing_note,
     require_names,
+    unique_names,
 )
 
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
@@ -42,8 +42,6 @@ class NpzFile(Reader):
     def _open(self) -> None:
         with self._opened() as archive:
             self.names = [name.removesuffix(".npy") for name in archive.namelist()]
-        if "[Content_Types].xml" in self.names:
-            raise TableError(f"{self.path} is a workbook: save the sheet as CSV, and give that.")
 
     def read(
         self,
@@ -61,11 +59,12 @@ class NpzFile(Reader):
                 f"{self.path} has the shape {X.shape}: give rows, and at most {MAX_COLUMNS} "
                 "columns."
             )
-        names = [f"column {number}" for number in range(n_columns)]
+        names, remarks = [f"column {number}" for number in range(n_columns)], list[str]()
         if "feature_names" in self.names:
             what = "a string for every column of X"
             names = self._array("feature_names", "U", (n_columns,), what).tolist()
-            check_names(f"{self.path}: 'feature_names'", names)
+            place = f"{self.path}: 'feature_names'"
+            names, remarks = unique_names(place, names, self.reading.strict)
         require_names(self.path, names, [name for name in needed or [] if name not in labels])
         bad, met = BadCells(self.reading.refuse_missing), Counter[str]()
         for block in [] if issparse(X) else row_blocks(*X.shape):
@@ -76,7 +75,7 @@ class NpzFile(Reader):
         what = f"a string or number for each of {n_rows} rows"
         values = {name: self._array(name, "biufU", (n_rows,), what) for name in labels}
         bad.refuse(self.path, self.place)
-        found = Columns(names, X, names, {}, self.place, values, missing_note(met))
+        found = Columns(names, X, names, {}, self.place, values, [*remarks, *missing_note(met)])
         if ids is not None:
             cells = self._array(ids, "biufU", (n_rows,), what)
             found.ids = pa.chunked_array([pa.array(cells, from_pandas=True)])  # NaN: missing

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import compute, parquet, types
 
 from .._messages import in_row, listed, shown
-from .readers import TEXT, Names, Source, TableError, check_names
+from .readers import TEXT, Names, Source, TableError, unique_names
 
 CELLS_PER_BATCH = 2**18  # of a Parquet file
 MIN_ROWS_PER_BATCH = 1024  # smaller batches have too much overhead
@@ -33,10 +33,14 @@ class ParquetFile(Source):
 
     def _open(self) -> None:
         with self.readable():
-            self._file = parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
-            schema, metadata = self._file.schema_arrow, self._file.metadata
-        check_names(self.path, schema.names)
-        kinds = {column.name: _kind(column.type) for column in schema}
+            self._file, self.group_sizes = self._stored()
+            given = self._file.schema_arrow.names
+            names, self.notes = unique_names(self.path, given, self.reading.strict)
+            if self.notes:  # columns of one name cannot be read alone
+                table = self._file.read().rename_columns(names)
+                self._file, self.group_sizes = TableInMemory(table), [len(table)]
+        schema = self._file.schema_arrow
+        kinds = {column.name: kind_of(column.type) for column in schema}
         strange = [
             f"{shown(name)} ({schema.field(name).type})" for name, kind in kinds.items() if not kind
         ]
@@ -46,21 +50,23 @@ class ParquetFile(Source):
                 f"{self.path}: no numbers, text, dates or lists of numbers in {found}: convert or "
                 "drop these."
             )
-        self.n_rows = metadata.num_rows
-        self.group_sizes = [
-            metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)
-        ]
+        self.n_rows = sum(self.group_sizes)
         self.text = [name for name, kind in kinds.items() if kind == "text"]
         # the stored columns, and the names of the columns that each becomes
         self._columns = {
             name: self._elements(name) if kind == "vector" else [name]
             for name, kind in kinds.items()
         }
+        self.names = [name for columns in self._columns.values() for name in columns]
         self._stored_at = {
             name: at for at, columns in enumerate(self._columns.values()) for name in columns
         }
-        self.names = [name for columns in self._columns.values() for name in columns]
-        check_names(self.path, self.names)
+
+    def _stored(self) -> tuple[Any, list[int]]:
+        """Return the file, and the numbers of rows of its groups."""
+        file = parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
+        groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+        return file, [group.num_rows for group in groups]
 
     def _elements(self, name: str) -> list[str]:
         """Return names for the numbers of a column of vectors, as many as the first vector has."""
@@ -73,7 +79,10 @@ class ParquetFile(Source):
             raise TableError(
                 f"{self.path}: {shown(name)} holds lists without numbers: give numbers, or drop it."
             )
-        return [f"{name}[{place}]" for place in range(width)]
+        others = self._file.schema_arrow.names
+        elements = [f"{name}[{place}]" for place in range(width)]
+        names, _ = unique_names(self.path, [*others, *elements], self.reading.strict)
+        return names[len(others) :]
 
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
         """Yield a few columns at a time, since each column needs a few MB.
@@ -157,7 +166,24 @@ class ParquetFile(Source):
         return {name: column}
 
 
-def _kind(kind: Any) -> str:
+class TableInMemory:
+    """An Arrow table with the methods of a Parquet file that are needed here."""
+
+    def __init__(self, table: Any) -> None:
+        self.table, self.schema_arrow = table, table.schema
+
+    def read(self, names: Names | None = None) -> Any:
+        """Return some columns, by default all."""
+        return self.table if names is None else self.table.select(names)
+
+    def iter_batches(
+        self, size: int, groups: Any = None, columns: Names = (), use_threads: bool = False
+    ) -> Iterator[Any]:
+        """Yield some columns in batches of `size` rows, at most."""
+        yield from self.read(columns).to_batches(max_chunksize=size)
+
+
+def kind_of(kind: Any) -> str:
     """Return the kind of a type: "number" (including booleans), "text", "vector", or ""."""
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         numbers = types.is_integer(kind.value_type) or types.is_floating(kind.value_type)

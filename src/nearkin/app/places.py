@@ -8,7 +8,7 @@ from pathlib import Path
 STANDARD_INPUT = "-"
 BUNDLED = ("iris", "wine", "breast_cancer", "digits", "balance_scale")  # those of nearkin.datasets
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}  # that are searched for
-FILES = "a .csv, .parquet or .npz file"
+FILES = "a .csv, .xlsx, .json, .parquet or .npz file"
 
 
 def is_bundled(source: str) -> bool:

@@ -26,7 +26,7 @@ from ..tables import MARKS_OF_MISSING, Cells, Rules, Text
 
 # Checks shared by all tables, and the error for an unusable table.
 
-MAX_TEXT = 500  # characters of a name or a label
+MAX_TEXT = 500  # characters of a label
 LIST_CELL = re.compile(r"(.*)\[\d+\]")  # the name of a number in a column of lists
 ARRAY_CELL = re.compile(r"column \d+")  # and of one in an array without names
 MISSING = "missing values (empty fields, NA, None and the like)"
@@ -154,18 +154,33 @@ def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str])
         )
 
 
-def check_names(place: Path | str, names: Sequence[str]) -> None:
-    """Raise an error for empty or duplicate names."""
+def unique_names(
+    place: Path | str, names: Sequence[str], strict: bool
+) -> tuple[list[str], list[str]]:
+    """Return names of which the repeated ones are numbered as in pandas, and a remark on them.
+
+    With `strict` they raise an error.
+    """
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-    if repeated:
+    if repeated and strict:
         raise TableError(
             f"{place} has {quoted(repeated)} more than once: give every column its own name."
         )
-    check_length(str(place), names)
+    taken, found, counts = {*names}, list[str](), Counter[str]()
+    for name in names:
+        unique = name
+        while counts[name] and unique in taken:
+            unique = f"{name}.{counts[name]}"
+            counts[name] += 1
+        counts[name] = max(counts[name], 1)
+        taken.add(unique)
+        found.append(unique)
+    new = [shown(name) for name, given in zip(found, names, strict=True) if name != given]
+    return found, note("names that occur more than once, numbered", new)
 
 
 def check_length(place: str, texts: Iterable[str]) -> None:
-    """Raise an error for texts that are too long to be names.
+    """Raise an error for texts that are too long to be labels.
 
     In an array of strings, the longest one determines the memory of all.
     """
@@ -209,7 +224,7 @@ class Reading:
     drop_empty_rows : bool
         For text tables, whether to leave out rows without cells if all columns are read.
     strict : bool
-        Whether cells that do not fit their columns raise an error, instead of being missing.
+        Whether what is no row, and cells that do not fit their columns, raise an error.
     """
 
     separator: str | None = None

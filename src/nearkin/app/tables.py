@@ -7,9 +7,11 @@ remedy. Otherwise, every column that was ignored or encoded is named in the note
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
 import tempfile
+import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,9 +25,10 @@ import pandas as pd
 from .._messages import counted, listed, note, quoted, shown
 from .._validation import is_missing, known_labels, merged_labels
 from ..datasets import load
-from ..evaluation import CLASSIFICATION, REGRESSION, Categories, many_categories
+from ..evaluation import CLASSIFICATION, REGRESSION, Categories, are_left_out, many_categories
 from ..tables import (
     MARKS_OF_MISSING,
+    MOST_UNREAD,
     DateColumn,
     RejectColumn,
     Rules,
@@ -33,11 +36,11 @@ from ..tables import (
     Text,
     filled_note,
     no_classes,
-    read_number,
     target_numbers,
 )
 from ..tables.cells import DIFFERS
-from .csv_file import CsvFile
+from .arrow_file import FeatherFile, JsonFile
+from .csv_file import CsvFile, opened_bytes
 from .npz_file import NpzFile
 from .parquet_file import ParquetFile
 from .places import FILES, STANDARD_INPUT, is_bundled, missing_file
@@ -56,27 +59,31 @@ from .readers import (
     require_length,
 )
 from .suspects import Suspects, find_suspects
+from .workbook_file import WorkbookFile
 
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 FORMATS: dict[str, type[Reader]] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".gz"), CsvFile),
+    **dict.fromkeys((".csv", ".tsv", ".txt", *COMPRESSED), CsvFile),
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), WorkbookFile),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), JsonFile),
+    **dict.fromkeys((".feather", ".arrow"), FeatherFile),
     ".parquet": ParquetFile,
     ".npz": NpzFile,
 }
+# How files begin, whatever they are called; most formats of today are ZIP archives.
+ZIP = b"PK\3\4"
+MARKS: dict[bytes, type[Reader]] = {
+    b"PAR1": ParquetFile,
+    b"ARROW1": FeatherFile,
+    b"FEA1": FeatherFile,
+    b"\xd0\xcf\x11\xe0": WorkbookFile,
+}
+JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*\"")
 # Other formats of tables, and how to convert them.
 REMEDIES = {
-    **dict.fromkeys(
-        (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"), "save the sheet as CSV"
-    ),
-    **dict.fromkeys(
-        (".json", ".jsonl", ".ndjson"),
-        "write it as CSV, e.g. with pandas.read_json(...).to_csv(...)",
-    ),
-    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z"), "unpack it, and give the file in it"),
-    **dict.fromkeys(
-        (".bz2", ".xz", ".zst"),
-        "unpack it, e.g. with bzcat, xzcat or zstdcat, and give - for its output",
-    ),
-    **dict.fromkeys((".feather", ".arrow", ".orc"), "write it as Parquet, e.g. with pandas"),
+    ".numbers": "save the sheet as CSV",
+    **dict.fromkeys((".tar", ".tgz", ".7z"), "unpack it, and give the file in it"),
+    ".orc": "write it as Parquet, e.g. with pandas",
 }
 
 
@@ -151,14 +158,14 @@ def _saved_input(folder: Path) -> Path:
         raise TableError(
             f"standard input: {why}: free some space, or set TMPDIR to another folder."
         ) from error
-    with path.open("rb") as file:
-        start = file.read(4)
-    suffix = {b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv")
-    return path.rename(path.with_suffix(suffix))
+    return path
 
 
 def _format(path: Path) -> type[Reader]:
-    """Return the reader for an existing file, or for a bundled data set."""
+    """Return the reader for an existing file, or for a bundled data set.
+
+    The name of a text table is not trusted: anything may be called .csv or .xls, or nothing.
+    """
     if is_bundled(str(path)):
         return BundledSet
     if path.is_dir():
@@ -168,18 +175,34 @@ def _format(path: Path) -> type[Reader]:
     if missing := missing_file(str(path)):
         raise TableError(missing)
     suffix = path.suffix.lower()
-    if suffix not in FORMATS:
-        remedy = REMEDIES.get(suffix, "save it as one of them")
-        raise TableError(
-            f"{path}: only text tables (.csv, .tsv, .txt), .parquet and .npz files are read: "
-            f"{remedy}."
-        )
-    return FORMATS[suffix]
+    if suffix in REMEDIES:
+        raise TableError(f"{path}: such files are not read: {REMEDIES[suffix]}.")
+    named = FORMATS.get(suffix, CsvFile)
+    if named not in (CsvFile, WorkbookFile):
+        return named
+    with path.open("rb") as file:
+        start = file.read(6)
+    marked = [kind for mark, kind in MARKS.items() if start.startswith(mark)]
+    if marked:
+        return marked[0]
+    if start.startswith(ZIP):
+        with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            if any(name.endswith(".npy") for name in names):
+                return NpzFile
+            if {"[Content_Types].xml", "mimetype"} & {*names}:
+                return WorkbookFile
+        return named
+    # its reader will report what is damaged
+    with suppress(Exception), opened_bytes(path) as (file, _):
+        if JSON.match(file.read(100)):
+            return JsonFile
+    return CsvFile
 
 
 def table_name(path: Path) -> str:
     """Return the name of a table: that of its file, without suffixes."""
-    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
+    return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem
 
 
 def reading(options: argparse.Namespace) -> Reading:
@@ -187,7 +210,8 @@ def reading(options: argparse.Namespace) -> Reading:
     missing = getattr(options, "missing", None)
     refuse = getattr(options, "refuse_missing", False)
     strict = getattr(options, "strict", True)  # of vectors
-    return Reading(options.sep, options.decimal, missing and tuple(missing), refuse, strict=strict)
+    missing = missing and tuple(missing)
+    return Reading(options.sep, options.decimal, missing, refuse, strict=strict)
 
 
 @dataclass(frozen=True)
@@ -199,9 +223,8 @@ class Table:
     X : ndarray or csr_array of shape (n, p)
         Features, NaN for missing numbers; float64, or float32 if an NPZ file contains that.
     y : ndarray of shape (n,)
-        Classes (strings, integers or booleans), each at least twice unless `classes_only`; for a
-        regression float64. With unlabelled rows, objects with None in their place; for a regression
-        NaN.
+        Classes (strings, integers or booleans); for a regression float64. With unlabelled rows,
+        objects with None in their place; for a regression NaN.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
     group_name : str
@@ -278,7 +301,7 @@ def read_table(
     Parameters
     ----------
     source : str
-        Path of a .csv, .parquet or .npz file; "-" for standard input; or, if no such file exists,
+        Path of a file; "-" for standard input; or, if no such file exists,
         one of `nearkin.datasets.BUNDLED`.
     target : str, optional
         Column of the classes or numbers. Required for CSV and Parquet files. In an NPZ file it is a
@@ -465,15 +488,15 @@ def read_target(
             f"{file.path} has {counted(len(rows), 'row')}{with_label}: too few rows, give at least "
             f"{MIN_ROWS}."
         )
-    known, no_label = known_labels(y, rows), None
+    known = known_labels(y, rows)
     if task == REGRESSION.name:
-        known, remarks = _as_numbers(file, known, target, rows)
-        no_label = np.nan
-    else:
-        known = _as_classes(file, known, target, classes_only)
+        numbers = np.full(len(y), np.nan)
+        numbers[rows], remarks = _as_numbers(file, known, target, rows)
+        return numbers, remarks
+    known = _as_classes(file, known, target, classes_only)
     if len(rows) == len(y):
         return known, remarks
-    y = np.full(len(y), no_label)
+    y = np.full(len(y), None)
     y[rows] = known
     return y, remarks
 
@@ -521,18 +544,21 @@ def _as_numbers(
 ) -> tuple[np.ndarray, list[str]]:
     """Return the target of some rows as float64.
 
-    Text such as "12.3%", "€12.30", "1,234.5" and "72.1 kg" is read as numbers. Other text raises an
-    error, and so do targets that cannot be evaluated on held-out rows.
+    Text such as "12.3%", "€12.30", "1,234.5" and "72.1 kg" is read as numbers. A few cells of other
+    text are missing (see `target_numbers`); more raise an error, and so do targets that cannot be
+    evaluated on held-out rows.
     """
     remarks = list[str]()
     if y.dtype.kind not in "iuf":
+        rules = Rules(file.reading.missing, decimal=file.decimal)
         try:
-            y, remarks = target_numbers(target, y, file.decimal)
-        except RejectColumn:
+            most_unread = 0.0 if file.reading.strict else MOST_UNREAD
+            y, remarks = target_numbers(target, y, rules, most_unread)
+        except RejectColumn as error:
             texts = y.astype(str).tolist()
             _refuse_dates(file, target, texts, DAYS_COUNTED)
-            odd = [read_number(text, file.decimal) is None for text in texts]
-            row = int(np.argmax(odd))
+            odd = {*error.args} or {*map(str.strip, texts)}
+            row = next(row for row, text in enumerate(texts) if text.strip() in odd)
             cell = f"{shown(y.tolist()[row])} {file.place(int(rows[row]))}"
             raise TableError(
                 f"{file.path}: {shown(target)} holds {cell}, which is not a number: correct it, or "
@@ -558,7 +584,7 @@ def _refuse_dates(file: Reader, target: str, texts: list[str], or_else: str) -> 
 def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) -> np.ndarray:
     """Return the classes; raise an error for dates.
 
-    So do classes of a single row, or with `classes_only` numbers that are not classes.
+    So do too many classes of a single row, or with `classes_only` numbers that are not classes.
     """
     if classes_only and (why := no_classes(y)):
         _refuse_dates(file, target, y.astype(str).tolist(), "")
@@ -568,7 +594,7 @@ def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) ->
     if classes.dtype.kind == "U":
         _refuse_dates(file, target, classes.tolist(), "" if classes_only else DAYS_COUNTED)
     alone = classes[sizes == 1].tolist()
-    if alone and not classes_only:
+    if alone and not (classes_only or (are_left_out(sizes) and not file.reading.strict)):
         found, it = f"{shown(target)} has a single row of the class", "it"
         if len(alone) > 1:
             found, it = f"{shown(target)} has single rows of the classes", "them"

@@ -566,6 +566,7 @@ class Summary:
             yield (
                 "-1 was taken as a class: if it marks rows without a label, give --unlabelled -1."
             )
+        yield from protocol.remarks
         taken = {
             "n_splits": (len(first_repeat(comparison.folds)), " folds"),
             "n_neighbors": (comparison.n_neighbors, "-NN"),

@@ -28,7 +28,7 @@ from .embeddings import (
 )
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
 from .migration import MigrationVerdict, evaluate_migration
-from .protocol import RARE, Categories, few_decide, first_repeat
+from .protocol import RARE, Categories, are_left_out, few_decide, first_repeat
 from .results import Comparison, Doubt, MethodResult, RankingRow, difference_test, leader, ranked
 from .scores import (
     CLASSIFICATION,
@@ -89,6 +89,7 @@ __all__ = [
     "Way",
     "WayResult",
     "all_methods",
+    "are_left_out",
     "better_by_another_score",
     "chosen_predictor",
     "compare",

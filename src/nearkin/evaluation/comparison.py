@@ -209,11 +209,14 @@ def compare(
         pyarrow) may contain text and dates. If it does, or if y is a name, it is encoded by a
         `TableEncoder`.
     y : array of shape (n,), or str
-        The target, or the name of its column in X: class labels, each at least twice, or real
-        numbers with `task="regression"`. Unlabelled rows have None or NaN; -1 is a class like any
-        other, but see `unlabelled`. The labels of a named column are stripped of spaces, and "1.0"
-        is "1"; the numbers of a named column may be text that `TableEncoder` reads as numbers, such
-        as "12 kg".
+        The target, or the name of its column in X: class labels, or real numbers with
+        `task="regression"`. Unlabelled rows have None or NaN; -1 is a class like any other, but see
+        `unlabelled`. Classes of a single row are left out with a remark (an error, if they have
+        more than half of the rows, or fewer than two classes remain), and so are classes with fewer
+        rows than folds if they have at most 5 % of the rows. The labels of a named column are
+        stripped of spaces, and "1.0" is "1"; the numbers of a named column may be text that
+        `TableEncoder` reads as numbers, such as "12 kg". Up to 5 % of its cells may be other text:
+        they are missing, with a remark.
     task : {"classification", "regression"}, default="classification"
         What is predicted: classes by the vote of the nearest rows, on stratified folds, or real
         numbers by their mean.
@@ -352,6 +355,7 @@ def compare(
         weights=weights,
         score=score,
         in_folds=n_splits is not None or n_repeats is not None,
+        n_splits=n_splits,
         votes=VOTES if n_neighbors is None else (Vote(n_neighbors),),
         scale=scale,
         keep_twins=keep_twins,
@@ -397,7 +401,7 @@ def compare(
             reduced=reduced,
             protocol=protocol,
             encoder=encoder,
-            remarks=table.remarks,
+            remarks=(*table.remarks, *protocol.remarks),
             doubts=tuple(_doubts(protocol)),
         )
         comparison = comparison.with_found([*complete.values()], contestants)

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .._blocks import filled, missing_cells
-from .._messages import counted
+from .._messages import counted, note, shown
 from .._validation import (
     as_rows,
     check_consistent_length,
@@ -57,6 +57,7 @@ SPLIT_ROWS = 20_000  # labelled rows above which there is a single split, with m
 SPLIT_HELD_OUT = 5000
 CHOICE_ROWS, CHOICE_ENTRIES, FEWEST_CHOICE_ROWS = 2000, 2**18, 700
 INNER_SPLITS = 3
+MOST_RARE = 0.05  # share of the rows in classes that are too rare for the folds
 FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in a sample to learn from
 NO_ROWS = np.arange(0)
 
@@ -124,6 +125,8 @@ class Protocol:
     n_chained : int
         Number of rows in tight groups of more than ten, which folds split if no groups were given;
         see `chained_rows`.
+    remarks : tuple of str
+        On the classes that are left out; their rows have the code -1, but are not unlabelled.
     """
 
     X: Any
@@ -144,6 +147,7 @@ class Protocol:
     weights: np.ndarray | None = None
     n_twins: int = 0
     n_chained: int = 0
+    remarks: tuple[str, ...] = ()
 
     @cached_property
     def labelled(self) -> np.ndarray:
@@ -522,6 +526,7 @@ def make_protocol(
     weights: np.ndarray | None,
     score: str | None,
     in_folds: bool,
+    n_splits: int | None,
     scale: bool,
     keep_twins: bool,
     features: Sequence[Feature] | None,
@@ -540,12 +545,15 @@ def make_protocol(
                 "value that it holds."
             )
         y = np.where(marked, None, y.astype(object))
-    y, classes = task.check_target(y), np.array([])
+    y, classes, remarks = task.check_target(y), np.array([]), list[str]()
     missing = is_missing(y)
     labelled = np.flatnonzero(~missing)
     if task == CLASSIFICATION:
         labels, y = known_labels(y, labelled), np.full(len(y), -1)
-        classes, y[labelled] = encode_labels(labels)
+        classes, codes = encode_labels(labels)
+        fewest = 2 if groups is not None else n_splits or N_SPLITS
+        classes, y[labelled], remarks = _without_rare(classes, codes, fewest)
+        labelled = np.flatnonzero(y >= 0)
     if groups is not None:
         groups = encode_groups(groups)
         n_groups = len(np.unique(groups[labelled]))
@@ -582,8 +590,46 @@ def make_protocol(
         n_twins=n_with_twin(twins),
         n_chained=chained_rows(complete, y, scale=scale) if groups is None else 0,
         features=features,
+        remarks=tuple(remarks),
         **rules,
     )
+
+
+def are_left_out(sizes: np.ndarray) -> bool:
+    """Return whether classes of a single row are left out: if others have at least half the rows.
+
+    At least two classes must remain.
+    """
+    several = sizes[sizes > 1]
+    return len(several) > 1 and bool(2 * several.sum() >= sizes.sum())
+
+
+def _without_rare(
+    classes: np.ndarray, codes: np.ndarray, fewest: int
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Return the classes without rare ones, the codes, -1 for these, and a remark.
+
+    A class of a single row cannot be both learned from and held out. Classes of fewer than `fewest`
+    rows would take folds from all; they are left out if they have at most 5 % of the rows.
+    """
+    sizes = np.bincount(codes, minlength=len(classes))
+    rare = sizes < fewest
+    if sizes[rare].sum() > MOST_RARE * len(codes) or (~rare).sum() < 2:
+        rare, fewest = sizes == 1, 2
+    if not rare.any():
+        return classes, codes, []
+    if fewest == 2 and not are_left_out(sizes):
+        raise ValueError(
+            f"class {classes[sizes.argmin()]!s} has a single row with a label, which cannot be "
+            "both learned from and held out: merge it with another class, drop it, or predict "
+            "numbers by task='regression'."
+        )
+    named = [
+        f"{shown(one)} ({counted(size, 'row')})"
+        for one, size in zip(classes[rare].tolist(), sizes[rare].tolist(), strict=True)
+    ]
+    left = f"left out, classes of fewer than {fewest} rows"
+    return classes[~rare], np.where(rare, -1, np.cumsum(~rare) - 1)[codes], note(left, named)
 
 
 def without_own_shares(

@@ -46,17 +46,10 @@ class Task:
 def _check_classes(y: Any) -> np.ndarray:
     """Return the labels, None or NaN where missing.
 
-    Real numbers, and classes of a single row, raise a ValueError.
+    Real numbers raise a ValueError.
     """
     y = column_or_1d(y)
-    classes, codes = encode_labels(y[~is_missing(y)])
-    sizes = np.bincount(codes)
-    if sizes.min() < 2:
-        raise ValueError(
-            f"class {classes[sizes.argmin()]!s} has a single row with a label, which cannot be "
-            "both learned from and held out: merge it with another class, drop it, or predict "
-            "numbers by task='regression'."
-        )
+    encode_labels(y[~is_missing(y)])
     return y
 
 

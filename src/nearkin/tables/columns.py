@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from .._messages import counted, quoted, shown
+from .._messages import counted, note, quoted, shown
 from .cells import (
     CONSTANT,
     EMPTY,
@@ -136,6 +136,8 @@ class Rules:
         return text if kept == list(text.values) else text.replaced(kept)
 
 
+DEFAULT_RULES = Rules()
+MOST_UNREAD = 0.05  # share of the cells of a target that need not be numbers
 Given = np.ndarray | Text  # the cells from which a column is written
 
 
@@ -895,18 +897,27 @@ def _with_words(learned: Learned, text: Text, rules: Rules) -> Learned:
     return replace(learned, column=column, notes=[*learned.notes, *((what, one) for one in items)])
 
 
-def target_numbers(name: str, y: np.ndarray, decimal: str = ".") -> tuple[np.ndarray, list[str]]:
+def target_numbers(
+    name: str, y: np.ndarray, rules: Rules = DEFAULT_RULES, most_unread: float = MOST_UNREAD
+) -> tuple[np.ndarray, list[str]]:
     """Return a text target as numbers, read like feature columns, and remarks on how it was read.
 
-    Dates, truth values, and other text raise a `RejectColumn`.
+    Marks of missing cells, and up to a share `most_unread` of other cells that are no numbers, or
+    that have another unit than most, become NaN. More of these, dates and truth values raise a
+    `RejectColumn` with such cells.
     """
     texts, codes = np.unique(y.astype(str), return_inverse=True)
-    rules = Rules((), decimal=decimal, strict=True)
-    learned = learn_numeric(name, Text(texts.tolist(), codes), rules)
+    text = rules.cleaned(Text(texts.tolist(), codes), numeric=True)
+    learned = learn_numeric(name, text, rules)
     column = learned.column
-    if not isinstance(column, NumberColumn) or column.unit == TRUTH_UNIT:
+    if not isinstance(column, NumberColumn) or column.unit == TRUTH_UNIT or column.form == UNITS:
         raise RejectColumn
-    return learned.numbers, [f"{name}: {what} ({learned.how})" for what, _ in learned.notes]
+    rows = Counter(text.values[at] for at in text.codes[np.isnan(learned.numbers)] if at >= 0)
+    if rows.total() > most_unread * text.counts.sum():
+        raise RejectColumn(*rows)
+    odd = [f"{shown(value)} ({counted(count, 'row')})" for value, count in rows.most_common()]
+    remarks = [f"{name}: {what} ({learned.how})" for what, _ in learned.notes if learned.how]
+    return learned.numbers, [*remarks, *note(f"{name}: no numbers, taken as missing", odd)]
 
 
 def learn_column(name: str, text: Text, rules: Rules) -> Learned:
