@@ -382,7 +382,7 @@ def read_rows(
         names = [group] if group in file.names else []
         apart = [column for column in names if column not in kinds]
         # categories are text even if all of them are numbers
-        text = [name for name, kind in kinds.items() if kind in ("category", "frequency")]
+        text = [column.name for column in encoder.columns_ if not column.ordered]
         numbers = [name for name, kind in kinds.items() if kind == "number"]
         columns = file.read([*kinds, *apart], apart, [*text, *apart], numbers, ids)
         if not isinstance(file, Source):

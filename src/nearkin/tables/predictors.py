@@ -421,7 +421,6 @@ class TablePredictor(
             features,
             weights / weights.mean(),
             self._held_out_folds,
-            len(self._rows),
         )
 
     @abstractmethod
@@ -458,9 +457,8 @@ class TablePredictor(
         Notes
         -----
         Among rows exchangeable with the training rows, a share of about a (or less, if distances
-        are equal) has a value of at most a. As for a new row, the scales of the columns, and the
-        frequency of a category's value, do not count the held-out row itself: what it alone has
-        does not make it isolated. A missing number counts as the mean. Columns that did not vary in
+        are equal) has a value of at most a. As for a new row, the scales of the columns do not count
+        the held-out row itself: what it alone has does not make it isolated. A missing number counts as the mean. Columns that did not vary in
         training are ignored.
 
         Cost: O(n n_held_out p), with n_held_out at most about 2,000.
@@ -660,13 +658,14 @@ class TablePredictor(
         -------
         dict of str to Curve or Levels
             By the names of the columns ("x0", "x1", ... for an array). A date becomes several
-            numbers, such as "day (days since 1970)" and "day (week, sin)", and a category of many
-            values becomes one, "town (frequency)". Each entry has the index of its `column`. A
-            number has `edges` (T + 1,), which span the numbers of `fit`; `values` (m, T + 1), 0 at
+            numbers, such as "day (days since 1970)" and "day (week, sin)", and a list becomes one
+            for each item, "extras has garage". Each entry has the index of its `column`. A number
+            has `edges` (T + 1,), which span the numbers of `fit`; `values` (m, T + 1), 0 at
             the first edge; and `missing` (m,), the position of a missing value, if there were any.
             A category has the `names` of its L values, including "(missing)" if there were missing
-            cells, and `values` (m, L), centred at their mean over the training rows. The dict is
-            empty for sparse X.
+            cells, and `values` (m, L), centred at their mean over the training rows. Of a text
+            these are its most frequent values; its words have no entry. The dict is empty for
+            sparse X.
         """
         check_is_fitted(self, "components_")
         return self.encoder_.curves(self.components_)
@@ -896,7 +895,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         sample_weight : array of shape (n,), default=None
             Nonnegative weights of the rows, relative to each other, in the likelihood and in the
             vote; multiplied by `class_weight`. Rows of weight 0 are left out. The encoding ignores
-            weights, except that the frequency of a category with many values is weighted.
+            weights, except in the words of a text.
 
         Returns
         -------
