@@ -1,9 +1,9 @@
 """Raw data frames as input; numeric rows or predictions as output.
 
 `cells` reads a table as numbers and text. `numbers`, `text` and `columns` decide what each column
-becomes, `gaps` handles missing cells, and `encoder` combines these into numeric rows. `bins` makes features
-that let a linear map bend, `members` learns such maps, `votes` predicts from mapped rows, and
-`predictors` combines all of this. `held_out` quantifies how far predictions can be trusted, and
+becomes, `gaps` handles missing cells, and `encoder` combines these into numeric rows. `bins` makes
+features that let a linear map bend, `members` learns such maps, `votes` predicts from mapped rows,
+and `predictors` combines all of this. `held_out` quantifies how far predictions can be trusted, and
 `issues` finds suspicious rows.
 """
 

@@ -447,8 +447,8 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
     A number becomes its position in each of its bins (`PiecewiseLinearEncoder`) and, unless there
     is only one bin, itself, standardized and clipped at 4; missing numbers have a feature of their
     own. A category becomes an indicator of each value, or a single indicator if it has two values.
-    A linear map of the features can thus bend along every column. The numbers of a text's words stay
-    as they are. Each feature is scaled to the variance 1 / sqrt(k), where k is the number of
+    A linear map of the features can thus bend along every column. The numbers of a text's words
+    stay as they are. Each feature is scaled to the variance 1 / sqrt(k), where k is the number of
     features of its column, so that many bins or values neither outweigh a single feature nor count
     as little as one; words have this variance on average, with one scale for all of a text.
 
@@ -516,8 +516,8 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             sums, squares = sums + raw.sum(axis=0), squares + np.sum(raw * raw, axis=0)
         self._mean = sums / n
         deviation = np.sqrt(np.maximum(squares / n - self._mean**2, 0))
-        for block in self._texts:  # the first of its numbers vary most
-            deviation[block.places] = np.sqrt(np.mean(deviation[block.places] ** 2))
+        for text in self._texts:  # the first of its numbers vary most
+            deviation[text.places] = np.sqrt(np.mean(deviation[text.places] ** 2))
         width = np.bincount(self.groups_)[self.groups_] ** 0.25
         self._scale = np.zeros(n_out)
         np.divide(1.0, deviation * width, out=self._scale, where=deviation > SMALLEST)
@@ -552,9 +552,8 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         self._blocks: list[Any] = [*numbers, *categories.values(), *self._texts]
         owners: list[Any] = [block for block in numbers for _ in range(block.bins.width)]
         owners += self._standardized
-        owners += [
-            block for block in (*categories.values(), *texts.values()) for _ in range(block.width)
-        ]
+        owners += [block for block in categories.values() for _ in range(block.width)]
+        owners += [text for text in self._texts for _ in range(text.width)]
         for place, block in enumerate(owners):
             block.places.append(place)
         self.groups_ = np.array([block.column for block in owners], dtype=int)

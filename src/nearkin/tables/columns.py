@@ -199,8 +199,10 @@ class Feature(NamedTuple):
     def column_name(self) -> str:
         """Return the name of the column if the feature stands for it, else that of the feature.
 
-        A category, its frequency, and the days of a date stand for their column.
+        A category, words, and the days of a date stand for their column.
         """
+        if self.is_word:
+            return self.name.rpartition(" (")[0]
         if self.is_level:
             return self.name.removesuffix(f"={self.level}")
         return self.name.removesuffix(f" ({FREQUENCY})").removesuffix(f" ({DAYS})")
@@ -890,11 +892,11 @@ KINDS: dict[str, type[Column]] = {
 
 def column_from(state: dict[str, Any]) -> Column:
     """Return a column from the result of `to_dict`."""
-    given = {
+    given: dict[str, Any] = {
         name: tuple(value) if type(value) is list else value
         for name, value in state.items()
         if name != "kind"
     }
     if given.get("words"):
         given["words"] = Words.from_dict(given["words"])
-    return KINDS[state["kind"]](**given)  # type: ignore[arg-type]
+    return KINDS[state["kind"]](**given)

@@ -193,8 +193,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : data frame (pandas, polars or pyarrow) or array of shape (n, p)
         y : ignored
         sample_weight : array of shape (n,), default=None
-            At least 0. In the medians and in the decomposition of words, a row of weight 2 counts as
-            two equal rows and a row of weight 0 is left out; only the ratios matter. The kind of
+            At least 0. In the medians and in the decomposition of words, a row of weight 2 counts
+            as two equal rows and a row of weight 0 is left out; only the ratios matter. The kind of
             each column, and which values, items and missing cells have an indicator, depend on the
             number of rows, whatever their weights.
 

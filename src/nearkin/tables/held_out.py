@@ -8,7 +8,7 @@ label or number, and its distances to the other held-out rows. The functions bel
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -238,7 +238,8 @@ class Drift:
         The p-value of each column, the smallest first. A date is also tested for its position in
         the year, the week and the day, such as "visit (week, sin)". A number is tested for its
         known values and its share of missing cells; a category for the shares of its values or, if
-        it has many values, for how frequent they were in training; the words of a text are not.
+        it has many values, for how frequent they were in training; a text also for the
+        share of rows with known words.
     moved : list of str
         The columns with a p-value of at most 0.025.
     """
@@ -286,9 +287,9 @@ def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
     """Return the p-value of a test that new rows have values as frequent as those of training rows.
 
     The number c of training rows with a value is random, and includes each row itself, while new
-    rows may have no known value. (If it is less than two, it may be given as 0.) The Kolmogorov-Smirnov tests therefore compare the counts of new
-    rows with c + sqrt(c) + 1 for larger ones, and with c - sqrt(c) - 1 for smaller ones: a margin
-    of one row and one standard deviation of c.
+    rows may have no known value. (A number below two may be given as 0.) The Kolmogorov-Smirnov
+    tests therefore compare the counts of new rows with c + sqrt(c) + 1 for larger ones, and with
+    c - sqrt(c) - 1 for smaller ones: a margin of one row and one standard deviation of c.
 
     Parameters
     ----------
@@ -301,6 +302,17 @@ def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
     return min(1.0, 2 * min(larger, smaller))
 
 
+def places_by_column(
+    features: Sequence[Feature], chosen: Callable[[Feature], bool]
+) -> list[list[int]]:
+    """Return the places of some features, those of each column together."""
+    places: dict[int, list[int]] = defaultdict(list)
+    for at, feature in enumerate(features):
+        if chosen(feature):
+            places[feature.column].append(at)
+    return list(places.values())
+
+
 class ColumnTest(NamedTuple):
     """The p-value of a test of a column."""
 
@@ -311,9 +323,10 @@ class ColumnTest(NamedTuple):
 def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterator[ColumnTest]:
     """Yield tests of the columns of encoded rows.
 
-    There is one test for each category, and one or, if cells are missing, two for each number.
-    `before` are training rows, `after` are new rows. Words are not tested: they were learned from
-    the training rows, to which they thus fit better than to new rows.
+    There is one test for each category, and one or, if cells are missing, two for each number. Of
+    the words of a text, the share of rows that have any is tested: the words were learned from the
+    training rows, to which they fit better than to new rows. `before` are training rows, `after`
+    are new rows.
     """
     if issparse(before):
         before, after = before.tocsc(), after.tocsc()
@@ -321,12 +334,8 @@ def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterat
     def column(X: Any, at: int) -> np.ndarray:
         return X[:, [at]].toarray()[:, 0] if issparse(X) else X[:, at]
 
-    levels: dict[int, list[int]] = defaultdict(list)
     for at, feature in enumerate(features):
-        if feature.level is not None:
-            levels[feature.column].append(at)
-            continue
-        if feature.is_word:
+        if not feature.is_number:
             continue
         x, y = column(before, at), column(after, at)
         gaps = [np.isnan(x), np.isnan(y)]
@@ -334,7 +343,7 @@ def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterat
         if any(missing.any() for missing in gaps):
             counts = np.array([[missing.sum(), (~missing).sum()] for missing in gaps])
             yield ColumnTest(feature.column_name, same_shares(counts))
-    for places in levels.values():
+    for places in places_by_column(features, lambda feature: feature.is_level):
         name = features[places[0]].column_name
         counts = np.array([X[:, places].sum(axis=0) for X in (before, after)]).round().astype(int)
         # rows whose value was not seen in `fit` have none of the levels
@@ -344,6 +353,10 @@ def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterat
             yield ColumnTest(name, same_frequencies(*frequencies))
         else:
             yield ColumnTest(name, same_shares(counts, others))
+    for places in places_by_column(features, lambda feature: feature.is_word):
+        known = [X[:, places].any(axis=1) for X in (before, after)]
+        counts = np.array([[rows.sum(), (~rows).sum()] for rows in known])
+        yield ColumnTest(features[places[0]].column_name, same_shares(counts))
 
 
 # All of this, for the held-out rows of one predictor.
@@ -462,25 +475,29 @@ class HeldOutRows:
     @cached_property
     def _of_many(self) -> list[tuple[list[int], np.ndarray]]:
         """Return, for each category of many values, their places and numbers of held-out rows."""
-        places = defaultdict[int, list[int]](list)
-        for at, feature in enumerate(self.features):
-            if feature.of_many:
-                places[feature.column].append(at)
-        return [(own, self.cells[:, own].sum(axis=0)) for own in places.values()]
+        places = places_by_column(self.features, lambda feature: feature.of_many)
+        return [(own, self.cells[:, own].sum(axis=0)) for own in places]
+
+    @cached_property
+    def _of_words(self) -> list[list[int]]:
+        """Return the places of the words of each text."""
+        return places_by_column(self.features, lambda feature: feature.is_word)
 
     def _condensed(self, cells: Any, *, as_new: bool = False) -> Any:
-        """Return cells in which a category of many values is a number instead of indicators.
+        """Return cells in which text is one or two numbers.
 
-        It is the number of held-out rows with the value, `as_new` without the row itself. A value
-        of two training rows would have no indicator without one of them.
+        They are the number of held-out rows with the same value, `as_new` without the row itself,
+        and whether it has known words. The words themselves were learned from the held-out rows,
+        which are thus farther from each other than new rows are from them.
         """
-        if not self._of_many:
+        if not self._of_many and not self._of_words:
             return cells
-        frequencies = np.column_stack([cells[:, own] @ counts for own, counts in self._of_many])
-        if as_new:
-            frequencies = np.where(frequencies > REPEATED, frequencies - 1, 0)
-        kept = [at for at, feature in enumerate(self.features) if not feature.of_many]
-        return np.hstack([cells[:, kept], frequencies])
+        frequencies = [cells[:, own] @ counts for own, counts in self._of_many]
+        if as_new:  # a value of two training rows would have no indicator without one of them
+            frequencies = [np.where(count > REPEATED, count - 1, 0) for count in frequencies]
+        known = [cells[:, own].any(axis=1) for own in self._of_words]
+        kept = [at for at, f in enumerate(self.features) if not (f.of_many or f.is_word)]
+        return np.column_stack([cells[:, kept], *frequencies, *known])
 
     @cached_property
     def _scaler(self) -> CellScaler:

@@ -457,9 +457,11 @@ class TablePredictor(
         Notes
         -----
         Among rows exchangeable with the training rows, a share of about a (or less, if distances
-        are equal) has a value of at most a. As for a new row, the scales of the columns do not count
-        the held-out row itself: what it alone has does not make it isolated. A missing number counts as the mean. Columns that did not vary in
-        training are ignored.
+        are equal) has a value of at most a. As for a new row, the scales of the columns, and the
+        frequency of the value of a text, do not count the held-out row itself: what it alone has
+        does not make it isolated. A missing number counts as the mean. Columns that did not vary in
+        training are ignored, and of text it counts only how many held-out rows have the same value,
+        and whether it has known words.
 
         Cost: O(n n_held_out p), with n_held_out at most about 2,000.
         """
@@ -488,8 +490,8 @@ class TablePredictor(
         missing cells. For a category, a chi-squared test (Fisher's for two values) compares the
         shares of the values, with rare and new values pooled. For a category of more than 100
         values, one-sided Kolmogorov-Smirnov tests check whether the values of new rows were more
-        frequent in training, or less, than chance explains; a name or an identifier that is unique
-        to nearly every row carries no information. Familiarities are compared by a one-sided test,
+        frequent in training, or less, than chance explains; for text, Fisher's exact test compares
+        the share of rows with known words. Familiarities are compared by a one-sided test,
         too: rows more familiar than new ones should be, such as the training rows themselves, are
         not drift. Row weights are ignored. The tests do not use the targets and do not show whether
         predictions suffer. With many rows, small changes are significant.
