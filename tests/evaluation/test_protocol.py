@@ -314,19 +314,6 @@ class TestHeldOutOfMany:
         assert one.member_folds(np.arange(3000)) == []
 
 
-def test_a_town_of_one_group_tells_nothing_of_new_groups(self):
-    """Large towns are of one class: of a new group the town is new, and so are its rows."""
-    pd = pytest.importorskip("pandas")
-    rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(120), rng.integers(1, 8, 120))
-    frame = pd.DataFrame({"town": [f"t{group}" for group in groups], "group": groups})
-    frame["x"] = rng.normal(size=len(groups))
-    y = np.bincount(groups)[groups] > 5
-    assert quick(frame[["town", "x"]], y, ()).raw.score.mean() > 0.95
-    comparison = quick(frame, y, (), groups="group")
-    assert comparison.raw.score.mean() < 0.65
-
-
 class TestSample:
     def test_classes_keep_their_shares_and_small_ones_three_rows(self):
         y = np.repeat([0, 1, 2], [7000, 2980, 20])

@@ -288,11 +288,13 @@ def has(value: Any, name: str) -> bool:
 
 NAMED: dict[str, Declaration] = {"kind": TEXT, "name": TEXT}
 CATEGORY = NAMED | {"values": Items(TEXT, ".values", 1, ascending=True), "missing": flag}
-WORDS = {
-    "terms": Items(TEXT, ".terms", 1, ascending=True),
-    "idf": Items(Number(0, MOST_WEIGHT), ".terms"),
-    "components": Items(Items(Number(-1, 1), ".width", 1), ".terms"),
-}
+WORDS = Fields(
+    {
+        "terms": Items(TEXT, ".terms", 1, ascending=True),
+        "idf": Items(Number(0, MOST_WEIGHT), ".terms"),
+        "components": Items(Items(Number(-1, 1), ".width", 1), ".terms"),
+    }
+)
 COLUMNS = {
     "number": Fields(
         NAMED | {"decimal": Text((*DECIMAL_MARKS, EITHER)), "unit": TEXT, "plain": flag},
@@ -300,9 +302,7 @@ COLUMNS = {
     ),
     "date": Fields(NAMED | {"layout": Text(LAYOUTS), "cycles": Items(Text(CYCLES))}),
     "category": Fields(CATEGORY),
-    "text": Fields(
-        CATEGORY | {"values": Items(TEXT, ascending=True), "words": OrNull(Fields(WORDS))}
-    ),
+    "text": Fields(CATEGORY | {"values": Items(TEXT, ascending=True), "words": OrNull(WORDS)}),
     "list": Fields(
         NAMED | {"items": Items(TEXT, least=1, ascending=True), "separator": Text(SEPARATORS)}
     ),
