@@ -325,6 +325,11 @@ def read_table(
         suspects = find_suspects(encoder, columns, y, task, hints)
         row_names: Any = range(len(y)) if file.row_numbers is None else file.row_numbers.tolist()
         differing = [name for name, why in encoder.dropped_.items() if why == DIFFERS]
+        differing += [
+            column.name
+            for column in encoder.columns_
+            if column.kind == "text" and len(columns.text[column.name].values) == len(y)
+        ]
         if differing:
             text = columns.text[differing[0]]
             row_names = np.array(text.values, dtype=object)[text.codes]

@@ -447,10 +447,10 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
     A number becomes its position in each of its bins (`PiecewiseLinearEncoder`) and, unless there
     is only one bin, itself, standardized and clipped at 4; missing numbers have a feature of their
     own. A category becomes an indicator of each value, or a single indicator if it has two values.
-    A linear map of the features can thus bend along every column. The numbers of a text's words
-    stay as they are. Each feature is scaled to the variance 1 / sqrt(k), where k is the number of
-    features of its column, so that many bins or values neither outweigh a single feature nor count
-    as little as one; words have this variance on average, with one scale for all of a text.
+    A linear map of the features can thus bend along every column. Each feature is scaled to the
+    variance 1 / sqrt(k), where k is the number of features of its column, so that many bins or
+    values neither outweigh a single feature nor count as little as one. The words of a text, which
+    are numbers of one unit, have one scale, with which their variances sum to 1.
 
     Parameters
     ----------
@@ -516,9 +516,12 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             sums, squares = sums + raw.sum(axis=0), squares + np.sum(raw * raw, axis=0)
         self._mean = sums / n
         deviation = np.sqrt(np.maximum(squares / n - self._mean**2, 0))
-        for text in self._texts:  # the first of its numbers vary most
-            deviation[text.places] = np.sqrt(np.mean(deviation[text.places] ** 2))
         width = np.bincount(self.groups_)[self.groups_] ** 0.25
+        # with the variances of other columns, words outweigh numbers: the errors of prices of flats
+        # and homes were larger in four splits of four
+        for text in self._texts:
+            deviation[text.places] = np.sqrt(np.sum(deviation[text.places] ** 2))
+            width[text.places] = 1.0
         self._scale = np.zeros(n_out)
         np.divide(1.0, deviation * width, out=self._scale, where=deviation > SMALLEST)
         if not self._scale.any():

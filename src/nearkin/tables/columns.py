@@ -69,7 +69,10 @@ MOSTLY_LIMITS = (
 )
 MARKS_KEPT = f"marks of missing cells, kept as words (if they mean gaps, {BY_MISSING})"
 FEW = 100  # values of a column, each of which gets an indicator
-REPEATED = 2  # rows in which one of many values occurs, to get an indicator
+# Rows in which one of many values occurs, to get an indicator. With 150, 300 and 900 drawn stores
+# in 1,500 rows, each with an effect, the log loss of NCA is .354, .389, .548; with 3 rows .354,
+# .409, .619; with cross-fitted target statistics instead of indicators .361, .408, .531.
+REPEATED = 2
 MOST_INDICATORS = 2**27  # cells of the indicators of one column
 DAY_NUMBERS = "may be day numbers of a spreadsheet (write them as dates)"
 READ_AS = {

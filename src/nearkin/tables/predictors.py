@@ -703,10 +703,10 @@ COMPARED = {"own_vote": True, "nested": False, "most_rows": 100_000}
 class NCAClassifier(ClassifierMixin, TablePredictor):
     """Neighbourhood Components Analysis for tables: nearest neighbours that classify data frames.
 
-    Columns of numbers, categories and dates, which may have missing values, become groups of
-    features in which a linear map can bend [2]_: bins of a number, indicators of a category
-    (`nearkin.tables.BinnedEncoder`). The map A maximizes NCA's log-likelihood [1]_, in which every
-    row is classified by all others,
+    Columns of numbers, categories, dates and text, which may have missing values, become groups of
+    features in which a linear map can bend [2]_: bins of a number, indicators of a category, the
+    words of a text (`TableEncoder`, `nearkin.tables.BinnedEncoder`). The map A maximizes NCA's
+    log-likelihood [1]_, in which every row is classified by all others,
 
         1/n sum_i log q_i,    q_i = sum_(j in C_i) p_ij,    p_ij ~ exp(-||A x_i - A x_j||^2) (eq. 6)
 

@@ -20,7 +20,7 @@ from .._blocks import row_blocks
 # Latent semantic analysis (Deerwester et al., "Indexing by latent semantic analysis", 1990) of
 # character n-grams, which similar words share.
 
-N_WORDS = 30  # features of a text
+N_WORDS = 30  # features of a text; 10 were worse for flats to let and homes for sale
 NGRAMS = (3, 4)  # characters, also those at the ends of a word
 MAX_TERMS = 2000  # the most frequent n-grams
 LEAST_TEXTS = 3  # in which an n-gram occurs
