@@ -33,6 +33,7 @@ MODELS = {
     "graph": ("TDL", "dense table.npz", None, "classification"),
     "sparse graph": ("TDL", "sparse table.npz", None, "classification"),
     "columns": ("raw k-NN", "columns.csv", "kind", "classification"),
+    "texts": ("raw k-NN", "texts.csv", "kind", "classification"),
     "all vote": ("NCA tables", "gaps table.csv", "kind", "classification"),
     "all vote for numbers": ("NCA tables", "words table.csv", "width", "regression"),
     "all sparse rows vote": ("NCA tables", "sparse table.npz", None, "classification"),
@@ -45,8 +46,14 @@ def sound(tmp_path_factory):
     """The file of every model and adapter, as bytes."""
     folder, files = tmp_path_factory.mktemp("hostile"), {}
     write_tables(folder)
-    lines = [f"{i % 3} kg,town {i % 101},{1 + i % 28}.5.2024,{i % 2 == 0}\n" for i in range(250)]
+    lines = [f"{i % 3} kg,town {i % 9},{1 + i % 28}.5.2024,{i % 2 == 0}\n" for i in range(250)]
     (folder / "columns.csv").write_text("mass,town,day,kind\n" + "".join(lines))
+    lines = [
+        f"{('fox', 'owl', 'hen')[i % 3]} {i},{'hay; ' * (i % 2)}{'oats; ' * (i % 3)}corn,"
+        f"{i % 2 == 0}\n"
+        for i in range(60)
+    ]
+    (folder / "texts.csv").write_text("title,food,kind\n" + "".join(lines))
     regression = {method.name: method for method in all_methods("regression")}
     path = folder / "m.safetensors"
     for kind, (name, table, target, task) in MODELS.items():
@@ -231,6 +238,7 @@ def test_forgeries_are_of_every_field(sound):
         declared += [declare(arrays), declare(arrays).required["arrays"]]
     names = {name.rpartition("/")[2] for one in declared for name in (*one.required, *one.optional)}
     of_other_versions_or_options = {"vote", "lines", "class_weights", "groups"}
+    of_other_versions_or_options |= {"shares", "missing_share"}
     by_their_parts = {"arrays", "voters", "graph.rows", "held_out_cells"}
     assert names <= found | of_other_versions_or_options | by_their_parts
 

@@ -24,10 +24,12 @@ from nearkin.app.model import (
 )
 from nearkin.app.readers import Reading
 from nearkin.app.report import learned_columns
+from nearkin.app.saved_fields import ENCODER, Sizes
 from nearkin.app.saved_file import saved_parts, write_parts
 from nearkin.app.tables import read_rows, read_table
 from nearkin.evaluation import RAW, Vote, all_methods, compare
 from nearkin.plotting import ColumnsDisplay
+from nearkin.tables import TableEncoder
 from nearkin.tables.votes import Expert, LocalLines, Mixture, SoftVote
 
 from .winners import FOR_SPARSE_ROWS, HARD, METHODS, N_ROWS, SOFT, fitted, winner, write_tables
@@ -355,6 +357,33 @@ def test_safetensors_alone_can_open_it(table, tmp_path):
         "missing": False,
     }
     assert header["columns"]["columns"] == [colour]
+
+
+def test_text_and_lists(tmp_path, again):
+    """Words, repeated values and items of the table are found again in new rows."""
+    rng = np.random.default_rng(0)
+    animals, food = ["fox", "owl", "hen"], ["hay", "corn", "oats"]
+    kinds, eaten = rng.integers(3, size=90), rng.integers(2, size=(90, 3)).astype(bool)
+    rows = [
+        f'{animals[kind]} number {i},"{", ".join(np.array(food)[own])}",{kind}'
+        for i, (kind, own) in enumerate(zip(kinds, eaten, strict=True))
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["title,food,kind", *rows]))
+    loaded = again(winner("NCA tables", read_table(str(tmp_path / "t.csv"), "kind")))
+    assert {"title (words 1)", "food has hay"} < set(loaded.feature_names)
+    (tmp_path / "new.csv").write_text("title,food\nfoxes,corn\nan owl,hay\nthe hens,barley\n")
+    new, _, _ = read_rows(str(tmp_path / "new.csv"), loaded.encoder)
+    assert predict(loaded, new)["label"].tolist() == [0, 1, 2]
+
+
+def test_the_frequency_of_a_category_is_read_from_old_models(table):
+    """Up to version 0.3, a category of many values was the share of rows with its value."""
+    state = json.loads(json.dumps(winner("LDA", table("words")).columns))
+    (colour,) = state["columns"]
+    frequency = colour | {"kind": "frequency", "shares": [0.2, 0.3, 0.5], "missing_share": 0.0}
+    old = ENCODER(state | {"columns": [frequency]}, "columns", Sizes())
+    names = TableEncoder.from_dict(old).get_feature_names_out()
+    assert names[-1] == "colour (frequency)"
 
 
 def test_a_file_whose_name_is_no_text(again):

@@ -356,7 +356,7 @@ def test_a_wide_text_column_of_groups_is_a_hint(tmp_path):
     kind = np.array(["a", "b", "c"] * 400)
     table = read(tmp_path, kind, patient=[f"p{i // 2 if i > 4 else 0}" for i in range(1200)])
     assert table.suspects.group_hints == [("patient", 599)]
-    assert table.feature_names[-1] == "patient (frequency)"
+    assert table.feature_names[-1] == "patient=p99"
 
 
 # No false alarms

@@ -13,9 +13,7 @@ from nearkin.evaluation.protocol import (
     HELD_OUT_ROWS,
     SPLIT_HELD_OUT,
     sample,
-    without_own_shares,
 )
-from nearkin.tables import Feature
 
 from .tables import hidden, noise, protocol_of, quick
 
@@ -314,40 +312,6 @@ class TestHeldOutOfMany:
         one = protocol_of(*table(3000), groups=np.zeros(3000, int))
         assert not len(one.held_out(np.arange(3000)))
         assert one.member_folds(np.arange(3000)) == []
-
-
-class TestSharesOfACategory:
-    """`TableEncoder` encodes many categories as the share of the rows that have them."""
-
-    @pytest.mark.parametrize("weighted", [False, True])
-    def test_without_the_rows_of_the_own_group(self, weighted):
-        rng = np.random.default_rng(0)
-        towns, groups = np.repeat(np.arange(20), np.arange(20)), rng.integers(0, 12, 190)
-        weights = rng.uniform(0.5, 2, 190) if weighted else np.ones(190)
-        shares = np.bincount(towns, weights)[towns] / weights.sum()
-        X = np.column_stack([rng.normal(size=190), shares])
-        features = [Feature("x"), Feature("town (frequency)", 1, is_share=True)]
-        found = without_own_shares(X, features, groups, weights if weighted else None)
-        for i in range(190):
-            others = groups != groups[i]
-            expected = weights[others & (towns == towns[i])].sum() / weights[others].sum()
-            assert found[i, 1] == pytest.approx(expected, abs=1e-6)
-        np.testing.assert_array_equal(found[:, 0], X[:, 0])
-        assert without_own_shares(X, None, groups, None) is X
-
-    def test_a_town_of_one_group_tells_nothing_of_new_groups(self):
-        """Large towns are of one class: of a new group the town is new, and so are its rows."""
-        pd = pytest.importorskip("pandas")
-        rng = np.random.default_rng(0)
-        groups = np.repeat(np.arange(120), rng.integers(1, 8, 120))
-        frame = pd.DataFrame({"town": [f"t{group}" for group in groups], "group": groups})
-        frame["x"] = rng.normal(size=len(groups))
-        y = np.bincount(groups)[groups] > 5
-        assert quick(frame[["town", "x"]], y, ()).raw.score.mean() > 0.95
-        comparison = quick(frame, y, (), groups="group")
-        assert comparison.raw.score.mean() < 0.65
-        new = comparison.encoder.transform(frame[["town", "x"]].assign(town="new"))
-        np.testing.assert_array_equal(comparison.protocol.X, new)
 
 
 class TestSample:

@@ -6,6 +6,7 @@ from scipy.sparse import csr_array, issparse, random_array
 
 from nearkin.tables import (
     BinnedEncoder,
+    Feature,
     PiecewiseLinearEncoder,
     SparseEncoder,
     TableEncoder,
@@ -174,3 +175,20 @@ def test_sparse_rows():
 )
 def test_is_table(X, expected):
     assert is_table(X) is expected
+
+
+def test_words_have_one_scale_and_together_the_variance_1():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4)) * [1, 5, 3, 1]
+    X[:, 0] = X[:, 0] > 0
+    features = [Feature("t=a", 0, "a", of_many=True)]
+    features += [Feature(f"t (words {at})", 0, is_word=True) for at in (1, 2, 3)]
+    encoder = BinnedEncoder().fit(X, features=features)
+    Z = encoder.transform(X)
+    assert encoder.groups_.tolist() == [0] * 4
+    assert Z[:, 1:].var(axis=0).sum() == pytest.approx(1, rel=1e-5)
+    ratio = Z[:, 1:].std(axis=0) / X[:, 1:].std(axis=0)
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-5)
+    again = BinnedEncoder.from_dict(encoder.to_dict(), features)
+    np.testing.assert_array_equal(again.transform(X), Z)
+    assert [*encoder.curves(np.ones((1, 4)))] == ["t"]  # of its value

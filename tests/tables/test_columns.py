@@ -9,10 +9,10 @@ from nearkin.tables import Text
 from nearkin.tables.columns import (
     CategoryColumn,
     DateColumn,
-    FrequencyColumn,
     NumberColumn,
     RejectColumn,
     Rules,
+    TextColumn,
     column_from,
     learn_column,
     learn_numeric,
@@ -66,10 +66,21 @@ def test_categories_accept_any_text():
     assert out.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
 
 
-def test_too_many_categories_become_shares():
+def test_of_too_many_categories_those_of_two_rows_are_kept():
     learned = CategoryColumn.learn("x", text("b", "a", "b", "c"), Rules(max_categories=2))
-    assert learned.column == FrequencyColumn("x", ("a", "b", "c"), False, (0.25, 0.5, 0.25), 0.0)
-    assert column_from(learned.column.to_dict()) == learned.column
+    assert learned.column == TextColumn("x", ("b",))
+    out = np.zeros((3, 1))
+    assert learned.column.write(out, text("a", "b", "new")) == ("", False)
+    assert out.tolist() == [[0], [1], [0]]
+
+
+def test_the_frequency_of_a_category_in_an_old_model():
+    state = {"kind": "frequency", "name": "x", "values": ["a", "b"], "missing": False}
+    column = column_from(state | {"shares": [0.25, 0.75], "missing_share": 0.0})
+    out = np.zeros((3, 1))
+    column.write(out, text("b", "new", "a"))
+    assert out.tolist() == [[0.75], [0], [0.25]]
+    assert column.names == ["x (frequency)"]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,6 @@ def held_out(cells, targets=None, votes=None, Z=None, weights=None, features=Non
         features or [Feature(f"x{j}", j) for j in range(cells.shape[1])],
         np.ones(n) if weights is None else weights / weights.mean(),
         np.zeros(n, dtype=int) if folds is None else folds,
-        n,
     )
 
 

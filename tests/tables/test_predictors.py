@@ -487,15 +487,6 @@ class TestClassifier:
                 found, expected if expected.dtype.kind == "f" else rows[expected], rtol=1e-4
             )
 
-    def test_shares_of_categories_are_weighted(self):
-        pd = pytest.importorskip("pandas")
-        cities = [f"city {i * i % 401}" for i in range(300)]  # 201 ones
-        frame, y = pd.DataFrame({"city": cities, "x": np.arange(300) % 7}), np.arange(300) % 2
-        weights = 1 + np.arange(300) % 3
-        model = NCAClassifier(alpha=1.5).fit(frame, y, sample_weight=weights)
-        shares = pd.Series(weights).groupby(cities).sum() / weights.sum()
-        np.testing.assert_allclose(model._table.transform(frame)[:, 1], shares[cities])
-
     def test_weights_of_rows_and_classes_are_multiplied(self):
         X, y = load_iris(return_X_y=True)
         both = NCAClassifier(alpha=1.5, class_weight={0: 1, 1: 2, 2: 3}).fit(

@@ -191,7 +191,7 @@ WORDS = {
 @pytest.mark.parametrize("case", WORDS)
 def test_what_may_be_something_else_is_no_number(case):
     kept = column_of(fitted(WORDS[case], drop_identifiers=False))
-    assert kept is None or kept.kind in ("category", "frequency")
+    assert kept is None or kept.kind in ("category", "text")
 
 
 @pytest.mark.parametrize(
@@ -273,11 +273,25 @@ LISTS = [[item for at, item in enumerate(ITEMS) if number >> at & 1] for number 
 
 
 @pytest.mark.parametrize("separator", [", ", ",", ";", " | "])
-def test_lists_are_named(separator):
+def test_items_of_lists_are_features(separator):
     cells = [separator.join(items) for items in LISTS]
-    said = f"x looks like lists, such as '{cells[2]}' (give each item a column of yes and no)"
-    assert said in remark(fitted(cells * 2))
-    assert said in remark(fitted(cells))  # also where it differs in every row, and is left out
+    encoder = fitted(cells * 2)
+    assert "read as lists: x (6 items)" in remark(encoder)
+    names = encoder.get_feature_names_out().tolist()
+    assert names[-6:] == [f"x has {item}" for item in ITEMS]
+    expected = [[float(item in own) for item in ITEMS] for own in LISTS]
+    np.testing.assert_array_equal(encoder.transform(frame_of(cells))[:, -6:], expected)
+    # in any order; others are unknown
+    given = [f"pool{separator}sauna{separator}lift", "sauna", None]
+    out = encoder.transform(frame_of(given))[:, -6:]
+    np.testing.assert_array_equal(out, [[0, 0, 0, 0, 1, 1], [0] * 6, [0] * 6])
+    assert "lists" in remark(fitted(cells))  # also where it differs in every row
+
+
+def test_items_of_few_rows_are_no_features():
+    cells = [separator.join(items) for separator in (",",) for items in LISTS] * 2
+    names = fitted([*cells, *["pool,sauna"] * 4, *["lift,bar"] * 5]).get_feature_names_out()
+    assert names[-7:].tolist() == [f"x has {item}" for item in ["balcony", "bar", *ITEMS[1:]]]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from ..tables import (
     FORMS,
     LAYOUTS,
     PLAIN,
+    SEPARATORS,
     TableEncoder,
     features_of,
 )
@@ -35,6 +36,7 @@ from ..vectors import QUANTIZERS, SIDES
 Sizes = dict[str, int]
 MOST = {False: np.finfo(np.float64).max.item(), True: np.iinfo(np.int64).max}  # whole numbers: True
 MOST_EDGES = 1024  # of the bins of a column
+MOST_WEIGHT = 100  # of an n-gram: 1 plus the logarithm of a number of texts
 # The square of a larger number overflows. In double precision: arrays may be float32.
 SQUARED = np.float64(1e150)
 ROUNDING = 1e-6
@@ -287,6 +289,13 @@ def has(value: Any, name: str) -> bool:
 NAMED: dict[str, Declaration] = {"kind": TEXT, "name": TEXT}
 CATEGORY = NAMED | {"values": Items(TEXT, ".values", 1, ascending=True), "missing": flag}
 WORDS: dict[str, Declaration] = {"words": Items(TEXT, least=1, ascending=True)}
+N_GRAMS = Fields(
+    {
+        "terms": Items(TEXT, ".terms", 1, ascending=True),
+        "idf": Items(Number(0, MOST_WEIGHT), ".terms"),
+        "components": Items(Items(Number(-1, 1), ".width", 1), ".terms"),
+    }
+)
 COLUMNS = {
     "number": Fields(
         NAMED | {"decimal": Text((*DECIMAL_MARKS, EITHER)), "unit": TEXT, "plain": flag},
@@ -294,6 +303,10 @@ COLUMNS = {
     ),
     "date": Fields(NAMED | {"layout": Text(LAYOUTS), "cycles": Items(Text(CYCLES))}, WORDS),
     "category": Fields(CATEGORY),
+    "text": Fields(CATEGORY | {"values": Items(TEXT, ascending=True), "words": OrNull(N_GRAMS)}),
+    "list": Fields(
+        NAMED | {"items": Items(TEXT, least=1, ascending=True), "separator": Text(SEPARATORS)}
+    ),
     "frequency": Fields(
         CATEGORY | {"shares": Items(Number(0, 1), ".values"), "missing_share": Number(0, 1)}
     ),
@@ -317,7 +330,7 @@ class Encoder(Fields):
         encoder = TableEncoder.from_dict(state)
         features = features_of(encoder)
         sizes["columns"], sizes["features"] = len(encoder.columns_), len(features)
-        sizes["numbers"] = sum(not feature.is_level for feature in features)
+        sizes["numbers"] = sum(feature.is_number for feature in features)
         return state
 
 

@@ -354,6 +354,11 @@ def read_table(
         suspects = find_suspects(encoder, columns, y, task, hints)
         row_names: Any = range(len(y)) if file.row_numbers is None else file.row_numbers.tolist()
         differing = [name for name, why in encoder.dropped_.items() if why == DIFFERS]
+        differing += [
+            column.name
+            for column in encoder.columns_
+            if column.kind == "text" and len(columns.text[column.name].values) == len(y)
+        ]
         if differing:
             text = columns.text[differing[0]]
             row_names = np.array(text.values, dtype=object)[text.codes]
@@ -418,7 +423,7 @@ def read_rows(
         names = [group] if group in file.names else []
         apart = [column for column in names if column not in kinds]
         # categories are text even if all of them are numbers
-        text = [name for name, kind in kinds.items() if kind in ("category", "frequency")]
+        text = [column.name for column in encoder.columns_ if not column.ordered]
         numbers = [name for name, kind in kinds.items() if kind == "number"]
         needed = list[str]()  # an NPZ file has its names in an array
         if isinstance(file, Source):  # of which some may be lacking, but not all

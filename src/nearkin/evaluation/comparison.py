@@ -99,9 +99,7 @@ def from_frame(
     elif all(_is_numeric(dtype) for dtype in features.dtypes):
         return EncodedTable(features if named else X, **labels)
     # The encoder sees the rows of all folds, but no target. What it learns of them is harmless: a
-    # value that only held-out rows have is constant in the training rows, and the share of the rows
-    # with a value counts the held-out row itself, as for training rows. Only of new groups this
-    # would be untrue: see `without_own_shares`.
+    # value that only held-out rows have is constant in the training rows.
     encoder = TableEncoder(missing="keep")
     Z, _ = encoder.fit(features, sample_weight=weights).encode(features)
     filled = filled_note(Z, encoder.get_feature_names_out())

@@ -572,7 +572,6 @@ def make_protocol(
     units = np.arange(len(y)) if keep_twins else twins
     if groups is not None:
         units = joined_groups(units, groups)
-        X = without_own_shares(X, features, units, weights)
     return Protocol(
         X=X,
         y=y,
@@ -630,29 +629,6 @@ def _without_rare(
     ]
     left = f"left out, classes of fewer than {fewest} rows"
     return classes[~rare], np.where(rare, -1, np.cumsum(~rare) - 1)[codes], note(left, named)
-
-
-def without_own_shares(
-    X: Any, features: Sequence[Feature] | None, units: np.ndarray, weights: np.ndarray | None
-) -> Any:
-    """Return rows whose shares of a category do not count the rows of their own unit.
-
-    A category that only one group has is thus as unknown to a held-out row of this group as it is
-    to a row of a new group, where `TableEncoder.transform` returns 0. Different categories that
-    are equally frequent are counted as one.
-    """
-    shares = [at for at, feature in enumerate(features or []) if feature.is_share]
-    if not shares:
-        return X
-    X, weights = X.copy(), np.ones(len(X)) if weights is None else weights / weights.mean()
-    others = weights.sum() - np.bincount(units, weights)[units]
-    for at in shares:
-        _, own = np.unique(np.column_stack([units, X[:, at]]), axis=0, return_inverse=True)
-        own = own.ravel()  # not flat in NumPy 2.0
-        counts = X[:, at] * weights.sum() - np.bincount(own, weights)[own]
-        X[:, at] = np.maximum(counts.round(6), 0) / np.where(others > 0, others, 1.0)
-    check_spread(filled(X))
-    return X
 
 
 def _ranking_score(

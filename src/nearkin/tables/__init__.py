@@ -1,9 +1,9 @@
 """Raw data frames as input; numeric rows or predictions as output.
 
-`cells` reads a table as numbers and text. `numbers` and `columns` decide what each column becomes,
-`gaps` handles missing cells, and `encoder` combines these into numeric rows. `bins` makes features
-that let a linear map bend, `members` learns such maps, `votes` predicts from mapped rows, and
-`predictors` combines all of this. `held_out` quantifies how far predictions can be trusted, and
+`cells` reads a table as numbers and text. `numbers`, `text` and `columns` decide what each column
+becomes, `gaps` handles missing cells, and `encoder` combines these into numeric rows. `bins` makes
+features that let a linear map bend, `members` learns such maps, `votes` predicts from mapped rows,
+and `predictors` combines all of this. `held_out` quantifies how far predictions can be trusted, and
 `issues` finds suspicious rows.
 """
 
@@ -41,6 +41,7 @@ from .held_out import Drift, HeldOutRows
 from .issues import FarRows, LabelIssues, label_issues, no_classes
 from .numbers import DECIMAL_MARKS, EITHER, FORMS, PLAIN, read_number
 from .predictors import NCAClassifier, NCARegressor
+from .text import SEPARATORS
 
 __all__ = [
     "CYCLES",
@@ -54,6 +55,7 @@ __all__ = [
     "MOST_UNREAD",
     "PLAIN",
     "ROWS_PER_INDICATOR",
+    "SEPARATORS",
     "BinnedEncoder",
     "CategoryColumn",
     "Cells",

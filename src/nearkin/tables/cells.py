@@ -324,7 +324,7 @@ DIFFERS = "text that differs in every row"
 NEARLY_DIFFERS = "text that differs in nearly every row"
 UNREAD = "text that differs, and looks like numbers"
 LONG = f"text of more than {MAX_TEXT} characters"
-EVEN = "every value occurs as often as the others"
+EVEN = "text without words, whose values all differ"
 # in the order in which they are reported
 REASONS = (COUNTER, CONSTANT, EMPTY, NAMED, DIFFERS, NEARLY_DIFFERS, UNREAD, LONG, EVEN)
 

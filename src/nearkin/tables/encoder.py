@@ -59,14 +59,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       "mileage=Unknown". Beside words there must be at least 3 different numbers; fewer, as in
       "0", "1" and "unknown", are categories.
     - Other text, and columns of a categorical type, become one column of zeros and ones per value,
-      stripped of surrounding spaces; a value not seen in `fit` is all zeros. With more than
-      `max_categories` values they become one column: the share of the rows of `fit` that have the
-      value, 0 for a new value.
-    - Constant and empty columns are left out, as are columns with a text of more than 500
-      characters, and columns of more than `max_categories` values that all occur equally often.
-      Unless `drop_identifiers` is False, so are columns that number the rows, columns of whole
-      numbers that are named as identifiers ("customer_id") and differ in nearly all rows, and text
-      that differs in nearly all rows.
+      stripped of surrounding spaces; a value not seen in `fit` is all zeros. Text of more than 100
+      values, a category of more than `max_categories`, and text that differs in nearly all rows,
+      such as names, titles and addresses, have such a column only for the values that at least two
+      rows share. If the text has words, columns such as "title (words 1)" follow, at most 30: a
+      truncated singular value decomposition of the TF-IDF of its n-grams of 3 and 4 characters,
+      which is similar for texts that share parts of their words [1]_. At most 500 characters of a
+      text are read, and at most 2,000 n-grams are learned.
+    - Lists, "balcony, garage" (also with ";" or "|"), become one column of zeros and ones for each
+      item that occurs in at least 5 rows, such as "extras has garage".
+    - Constant and empty columns are left out, as is text of many values without words that all
+      differ, or with more than 500 characters. Unless `drop_identifiers` is False, so are columns
+      that number the rows, columns of whole numbers that are named as identifiers ("customer_id")
+      and differ in nearly all rows, and text without words that differs in nearly all rows, such as
+      keys and links.
 
     A missing category is a category of its own if `fit` has seen one. A missing date is at the
     centre of its circles.
@@ -85,8 +91,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n/a, NaN, null, None, <NA>, ?, -, ., #N/A, #DIV/0!, #VALUE!, #REF! and the like, also k.A.,
         n.v., n.d. and s/d. In a column of categories, where "None" and "NA" may well be values,
         only empty cells are missing by default.
-    max_categories : int, default=100
-        Maximum number of values of a column that become columns of their own.
+    max_categories : int, default=1000
+        Maximum number of values of a column that become columns of their own, the most frequent
+        ones. Of more than 134,000 rows there are fewer, so that they take at most a gigabyte, but
+        at least 100.
     decimal : {".", ","}, default="."
         The decimal mark of text. The other mark is used for a column that cannot be read with this
         one.
@@ -99,7 +107,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     columns_ : list of Column
-        The kept columns: name, kind ("number", "date", "category" or "frequency") and encoding.
+        The kept columns: name, kind ("number", "date", "category", "text" or "list") and encoding.
         Columns of numbers come first, then the others, both in the order of the table.
     dropped_ : dict of str to str
         The columns that are left out, each with the reason.
@@ -127,15 +135,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     data frame whose names occur twice are numbered as by pandas.read_csv, "a" and "a.1"; lists in
     cells become text, "a, b".
 
-    Cost: O(n p); a text that occurs often is parsed once. Labels are not used, but medians and
-    shares depend on the rows of `fit`: fit the encoder inside the folds, in a pipeline, or keep
-    missing numbers and impute them there.
+    Cost: O(n p), with p the number of features; a text that occurs often is parsed once. Labels are
+    not used, but medians and words depend on the rows of `fit`: fit the encoder inside the folds,
+    in a pipeline, or keep missing numbers and impute them there.
 
     References
     ----------
-    .. [1] Patricio Cerda and Gaël Varoquaux, "Encoding high-cardinality string categorical
-       variables", IEEE Transactions on Knowledge and Data Engineering 34(3), 2022 (on why many
-       categories should not become as many columns).
+    .. [1] Scott Deerwester, Susan T. Dumais, George W. Furnas, Thomas K. Landauer and Richard
+       Harshman, "Indexing by latent semantic analysis", Journal of the American Society for
+       Information Science 41(6), 1990.
 
     Examples
     --------
@@ -165,7 +173,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self,
         missing: str = "impute",
         missing_values: Any = None,
-        max_categories: int = 100,
+        max_categories: int = 1000,
         decimal: str = ".",
         drop_identifiers: bool = True,
         strict: bool = False,
@@ -199,10 +207,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X : data frame (pandas, polars or pyarrow) or array of shape (n, p)
         y : ignored
         sample_weight : array of shape (n,), default=None
-            At least 0. In the medians and in the shares of values, a row of weight 2 counts as two
-            equal rows and a row of weight 0 is left out; only the ratios matter. The kind of each
-            column, and which features have an indicator of missing cells, depend on the number of
-            rows, whatever their weights.
+            At least 0. In the medians and in the decomposition of words, a row of weight 2 counts
+            as two equal rows and a row of weight 0 is left out; only the ratios matter. The kind of
+            each column, and which values, items and missing cells have an indicator, depend on the
+            number of rows, whatever their weights.
 
         Returns
         -------

@@ -8,7 +8,7 @@ label or number, and its distances to the other held-out rows. The functions bel
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from .._blocks import row_blocks
 from .._statistics import holm
 from .._validation import check_number
-from .columns import Feature
+from .columns import REPEATED, Feature
 
 # Split-conformal prediction (Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World",
 # 2005): what holds for a share of the held-out rows holds for about that share of new rows.
@@ -238,7 +238,8 @@ class Drift:
         The p-value of each column, the smallest first. A date is also tested for its position in
         the year, the week and the day, such as "visit (week, sin)". A number is tested for its
         known values and its share of missing cells; a category for the shares of its values or, if
-        it has many values, for how frequent they were in training.
+        it has many values, for how frequent they were in training; a text also for the
+        share of rows with known words.
     moved : list of str
         The columns with a p-value of at most 0.025.
     """
@@ -286,9 +287,9 @@ def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
     """Return the p-value of a test that new rows have values as frequent as those of training rows.
 
     The number c of training rows with a value is random, and includes each row itself, while new
-    rows may have no known value. The Kolmogorov-Smirnov tests therefore compare the counts of new
-    rows with c + sqrt(c) + 1 for larger ones, and with c - sqrt(c) - 1 for smaller ones: a margin
-    of one row and one standard deviation of c.
+    rows may have no known value. (A number below two may be given as 0.) The Kolmogorov-Smirnov
+    tests therefore compare the counts of new rows with c + sqrt(c) + 1 for larger ones, and with
+    c - sqrt(c) - 1 for smaller ones: a margin of one row and one standard deviation of c.
 
     Parameters
     ----------
@@ -301,6 +302,17 @@ def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
     return min(1.0, 2 * min(larger, smaller))
 
 
+def places_by_column(
+    features: Sequence[Feature], chosen: Callable[[Feature], bool]
+) -> list[list[int]]:
+    """Return the places of some features, those of each column together."""
+    places: dict[int, list[int]] = defaultdict(list)
+    for at, feature in enumerate(features):
+        if chosen(feature):
+            places[feature.column].append(at)
+    return list(places.values())
+
+
 class ColumnTest(NamedTuple):
     """The p-value of a test of a column."""
 
@@ -308,13 +320,13 @@ class ColumnTest(NamedTuple):
     p_value: float
 
 
-def column_tests(
-    before: Any, after: Any, features: Sequence[Feature], n_rows: int
-) -> Iterator[ColumnTest]:
+def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterator[ColumnTest]:
     """Yield tests of the columns of encoded rows.
 
-    There is one test for each category, and one or, if cells are missing, two for each number.
-    `before` are some of the `n_rows` training rows, `after` are new rows.
+    There is one test for each category, and one or, if cells are missing, two for each number. Of
+    the words of a text, the share of rows that have any is tested: the words were learned from the
+    training rows, to which they fit better than to new rows. `before` are training rows, `after`
+    are new rows.
     """
     if issparse(before):
         before, after = before.tocsc(), after.tocsc()
@@ -322,26 +334,29 @@ def column_tests(
     def column(X: Any, at: int) -> np.ndarray:
         return X[:, [at]].toarray()[:, 0] if issparse(X) else X[:, at]
 
-    levels: dict[int, list[int]] = defaultdict(list)
     for at, feature in enumerate(features):
-        if feature.level is not None:
-            levels[feature.column].append(at)
+        if not feature.is_number:
             continue
         x, y = column(before, at), column(after, at)
-        if feature.is_share:
-            p_value = same_frequencies(*((n_rows * shares).round(6) for shares in (x, y)))
-            yield ColumnTest(feature.column_name, p_value)
-            continue
         gaps = [np.isnan(x), np.isnan(y)]
         yield ColumnTest(feature.column_name, same_distribution(x[~gaps[0]], y[~gaps[1]]))
         if any(missing.any() for missing in gaps):
             counts = np.array([[missing.sum(), (~missing).sum()] for missing in gaps])
             yield ColumnTest(feature.column_name, same_shares(counts))
-    for places in levels.values():
+    for places in places_by_column(features, lambda feature: feature.is_level):
+        name = features[places[0]].column_name
         counts = np.array([X[:, places].sum(axis=0) for X in (before, after)]).round().astype(int)
         # rows whose value was not seen in `fit` have none of the levels
         others = np.array([before.shape[0], after.shape[0]]) - counts.sum(axis=1)
-        yield ColumnTest(features[places[0]].column_name, same_shares(counts, others))
+        if features[places[0]].of_many:  # values that were frequent in training are rarer later
+            frequencies = (X[:, places] @ counts[0] for X in (before, after))
+            yield ColumnTest(name, same_frequencies(*frequencies))
+        else:
+            yield ColumnTest(name, same_shares(counts, others))
+    for places in places_by_column(features, lambda feature: feature.is_word):
+        known = [X[:, places].any(axis=1) for X in (before, after)]
+        counts = np.array([[rows.sum(), (~rows).sum()] for rows in known])
+        yield ColumnTest(features[places[0]].column_name, same_shares(counts))
 
 
 # All of this, for the held-out rows of one predictor.
@@ -368,8 +383,6 @@ class HeldOutRows:
         The weights of the rows, of mean 1.
     folds : ndarray of int of shape (n_h,)
         Equal for rows that were held out together, counted from 0.
-    n_rows : int
-        Number of training rows.
     """
 
     places: np.ndarray
@@ -380,7 +393,6 @@ class HeldOutRows:
     features: Sequence[Feature]
     weights: np.ndarray
     folds: np.ndarray
-    n_rows: int
 
     def rows_of_folds(self) -> list[np.ndarray]:
         """Return, for each fold, the indices of its held-out rows among the voting rows."""
@@ -461,22 +473,39 @@ class HeldOutRows:
         return weighted_quantiles(local_weights(D2, self.weights, n_neighbors), self._errors, q)
 
     @cached_property
+    def _of_many(self) -> list[tuple[list[int], np.ndarray]]:
+        """Return, for each category of many values, their places and numbers of held-out rows."""
+        places = places_by_column(self.features, lambda feature: feature.of_many)
+        return [(own, self.cells[:, own].sum(axis=0)) for own in places]
+
+    @cached_property
+    def _of_words(self) -> list[list[int]]:
+        """Return the places of the words of each text."""
+        return places_by_column(self.features, lambda feature: feature.is_word)
+
+    def _condensed(self, cells: Any, *, as_new: bool = False) -> Any:
+        """Return cells in which text is one or two numbers.
+
+        They are the number of held-out rows with the same value, `as_new` without the row itself,
+        and whether it has known words. The words themselves were learned from the held-out rows,
+        which are thus farther from each other than new rows are from them.
+        """
+        if not self._of_many and not self._of_words:
+            return cells
+        frequencies = [cells[:, own] @ counts for own, counts in self._of_many]
+        if as_new:  # a value of two training rows would have no indicator without one of them
+            frequencies = [np.where(count > REPEATED, count - 1, 0) for count in frequencies]
+        known = [cells[:, own].any(axis=1) for own in self._of_words]
+        kept = [at for at, f in enumerate(self.features) if not (f.of_many or f.is_word)]
+        return np.column_stack([cells[:, kept], *frequencies, *known])
+
+    @cached_property
     def _scaler(self) -> CellScaler:
-        return CellScaler.learn(self.cells)
+        return CellScaler.learn(self._condensed(self.cells))
 
     @cached_property
     def _scaled(self) -> Any:
-        return self._scaler.transform(self.cells)
-
-    @property
-    def _as_new(self) -> Any:
-        """Return the cells with shares as if the rows were new: without the row itself."""
-        shares = [at for at, feature in enumerate(self.features) if feature.is_share]
-        if not shares or issparse(self.cells):  # a TableEncoder makes dense rows
-            return self.cells
-        cells = self.cells.copy()
-        cells[:, shares] = np.maximum(cells[:, shares] - 1 / self.n_rows, 0)
-        return cells
+        return self._scaler.transform(self._condensed(self.cells))
 
     @cached_property
     def _own_distances(self) -> np.ndarray:
@@ -485,12 +514,13 @@ class HeldOutRows:
         As for a new row, the others alone define the scale of a column. Without a row that alone
         has a value, for example, the indicator of this value does not vary.
         """
-        Q, Z = self._scaler.transform(self._as_new), self._scaled
+        Z, cells = self._scaled, self._condensed(self.cells, as_new=True)
+        Q = self._scaler.transform(cells)
         mean, squares = Z.mean(axis=0), Z * Z
         if issparse(Z):  # what is 0 hardly changes the scale of its column
             z, mean, n = Z.data, mean[Z.indices], Z.shape[0]
         else:
-            z, n = Z, np.maximum(np.sum(~np.isnan(self.cells), axis=0), 2)
+            z, n = Z, np.maximum(np.sum(~np.isnan(cells), axis=0), 2)
         # A scaled column has variance 1; the squares of the others about their mean sum to n times
         # this. Divided by n rather than n - 1, a value has the same scale as for a new row if it
         # occurs as often among the others as among all held-out rows.
@@ -509,7 +539,7 @@ class HeldOutRows:
     def _distances(self, cells: Any) -> np.ndarray:
         """Return the distance of encoded rows to the nearest held-out rows, shape (n,)."""
         blocks = row_blocks(cells.shape[0], len(self.places))
-        scaled = self._scaler.transform(cells)
+        scaled = self._scaler.transform(self._condensed(cells))
         return np.concatenate(
             [mean_nearest(euclidean_distances(scaled[rows], self._scaled)) for rows in blocks]
         )
@@ -553,7 +583,7 @@ class HeldOutRows:
 
     def drift(self, cells: Any) -> Drift:
         """Return whether encoded rows (n, p) look like the held-out rows, weights ignored."""
-        tests = list(column_tests(self.cells, cells, self.features, self.n_rows))
+        tests = list(column_tests(self.cells, cells, self.features))
         # one-sided: training rows given as new rows find themselves as neighbours; this is no drift
         of_rows = same_distribution(self._own_distances, self._distances(cells), "greater")
         adjusted = holm([of_rows, *(test.p_value for test in tests)])
@@ -607,5 +637,4 @@ class HeldOutRows:
             features,
             arrays["held_out_weights"],
             folds,
-            len(voters),
         )

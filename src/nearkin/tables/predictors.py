@@ -421,7 +421,6 @@ class TablePredictor(
             features,
             weights / weights.mean(),
             self._held_out_folds,
-            len(self._rows),
         )
 
     @abstractmethod
@@ -459,9 +458,10 @@ class TablePredictor(
         -----
         Among rows exchangeable with the training rows, a share of about a (or less, if distances
         are equal) has a value of at most a. As for a new row, the scales of the columns, and the
-        frequency of a category's value, do not count the held-out row itself: what it alone has
+        frequency of the value of a text, do not count the held-out row itself: what it alone has
         does not make it isolated. A missing number counts as the mean. Columns that did not vary in
-        training are ignored.
+        training are ignored, and of text it counts only how many held-out rows have the same value,
+        and whether it has known words.
 
         Cost: O(n n_held_out p), with n_held_out at most about 2,000.
         """
@@ -490,8 +490,8 @@ class TablePredictor(
         missing cells. For a category, a chi-squared test (Fisher's for two values) compares the
         shares of the values, with rare and new values pooled. For a category of more than 100
         values, one-sided Kolmogorov-Smirnov tests check whether the values of new rows were more
-        frequent in training, or less, than chance explains; a name or an identifier that is unique
-        to nearly every row carries no information. Familiarities are compared by a one-sided test,
+        frequent in training, or less, than chance explains; for text, Fisher's exact test compares
+        the share of rows with known words. Familiarities are compared by a one-sided test,
         too: rows more familiar than new ones should be, such as the training rows themselves, are
         not drift. Row weights are ignored. The tests do not use the targets and do not show whether
         predictions suffer. With many rows, small changes are significant.
@@ -664,14 +664,15 @@ class TablePredictor(
         -------
         dict of str to Curve or Levels
             By the names of the columns ("x0", "x1", ... for an array). A date becomes several
-            numbers, such as "day (days since 1970)" and "day (week, sin)", and a category of many
-            values becomes one, "town (frequency)". Words beside numbers are a category of their
-            own, "age (words)", whose last value is "(no word)". Each entry has the index of its
+            numbers, such as "day (days since 1970)" and "day (week, sin)", and a list becomes one
+            for each item, "extras has garage". Words beside numbers are a category of their own,
+            "age (words)", whose last value is "(no word)". Each entry has the index of its
             `column`. A number has `edges` (T + 1,), which span the numbers of `fit`; `values`
             (m, T + 1), 0 at the first edge; and `missing` (m,), the position of a missing value, if
             there were any. A category has the `names` of its L values, including "(missing)" if
             there were missing cells, and `values` (m, L), centred at their mean over the training
-            rows. The dict is empty for sparse X.
+            rows. Of a text these are its most frequent values; its words have no entry. The dict is
+            empty for sparse X.
         """
         check_is_fitted(self, "components_")
         return self.encoder_.curves(self.components_)
@@ -707,10 +708,10 @@ COMPARED = {"own_vote": True, "nested": False, "most_rows": 100_000}
 class NCAClassifier(ClassifierMixin, TablePredictor):
     """Neighbourhood Components Analysis for tables: nearest neighbours that classify data frames.
 
-    Columns of numbers, categories and dates, which may have missing values, become groups of
-    features in which a linear map can bend [2]_: bins of a number, indicators of a category
-    (`nearkin.tables.BinnedEncoder`). The map A maximizes NCA's log-likelihood [1]_, in which every
-    row is classified by all others,
+    Columns of numbers, categories, dates and text, which may have missing values, become groups of
+    features in which a linear map can bend [2]_: bins of a number, indicators of a category, the
+    words of a text (`TableEncoder`, `nearkin.tables.BinnedEncoder`). The map A maximizes NCA's
+    log-likelihood [1]_, in which every row is classified by all others,
 
         1/n sum_i log q_i,    q_i = sum_(j in C_i) p_ij,    p_ij ~ exp(-||A x_i - A x_j||^2) (eq. 6)
 
@@ -901,7 +902,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         sample_weight : array of shape (n,), default=None
             Nonnegative weights of the rows, relative to each other, in the likelihood and in the
             vote; multiplied by `class_weight`. Rows of weight 0 are left out. The encoding ignores
-            weights, except that the frequency of a category with many values is weighted.
+            weights, except in the words of a text.
 
         Returns
         -------
