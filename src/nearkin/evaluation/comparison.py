@@ -104,7 +104,7 @@ def from_frame(
     Z, _ = encoder.fit(features, sample_weight=weights).encode(features)
     filled = filled_note(Z, encoder.get_feature_names_out())
     remarks = [*encoder.remarks_, *filled, *remarks]
-    categories = many_categories(encoder, read_cells(features)[0])
+    categories = many_categories(encoder, read_cells(features, strict=False)[0])
     return EncodedTable(Z, **labels, encoder=encoder, categories=categories, remarks=tuple(remarks))
 
 
