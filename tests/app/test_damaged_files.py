@@ -211,16 +211,23 @@ def test_lines_of_rows_in_errors_count_those_that_are_left_out(folder):
 
 
 def test_options_below_the_header_name_columns_without_names(folder):
-    header = "id,Which do you use?,,,Where?,kind"
-    below = ",Bus,Train,Other (please specify),Response,Response"
+    header = "id,Which do you use?,,,Where?,When?,kind"
+    below = ",Bus,Train,Other (please specify),Response,Response,Response"
     rows = [
-        f"{at},{'Bus' * (at % 2)},{'Train' * (at % 3 == 0)},,{'NS'[at % 2]},{'ab'[at % 2]}"
+        f"{at},{'Bus' * (at % 2)},{'Train' * (at % 3 == 0)},,{'NS'[at % 2]},{'am pm'[at % 2 :: 3]},{'ab'[at % 2]}"
         for at in range(30)
     ]
     (folder / "t.csv").write_text(lines(below, at=0, header=header, rows=rows))
     table = read_table("t.csv", "kind")
     names = table.encoder.feature_names_in_.tolist()
-    assert names == ["id", "Which do you use?", "Train", "Other (please specify)", "Where?"]
+    assert names == [
+        "id",
+        "Which do you use?",
+        "Train",
+        "Other (please specify)",
+        "Where?",
+        "When?",
+    ]
     assert len(table.y) == 30
 
 

@@ -257,13 +257,13 @@ MENDED = {
     ),
     "UTF-8 with a broken byte": (
         labelled("ä", "ö").encode() + b"1,\xff\n",
-        "byte 0xFF on line 26 is not UTF-8, but other letters are",
+        "byte 0xFF on line 26 is not UTF-8, but others are",
         25,
         "1 byte read as Windows-1252, because byte 0xFF on line 26 is not UTF-8",
     ),
     "UTF-8 that is cut in a letter": (
         labelled("ä", "ö").encode()[:-2],
-        "it may be damaged",
+        "is damaged (byte 0xC3 on line 25",
         24,
         "1 byte read as Windows-1252",
     ),
@@ -287,9 +287,9 @@ MENDED = {
     ),
     "UTF-16 cut in a letter": (
         PLAIN.encode("utf-16")[:-1],
-        "is not UTF-16",
+        "some bytes are not UTF-16",
         24,
-        "bytes that are not UTF-16",
+        "some bytes are not UTF-16",
     ),
     "a comment above the header": (
         "# a, comment\n" + PLAIN,

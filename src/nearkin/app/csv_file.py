@@ -102,38 +102,34 @@ class CsvFile(Records):
             raise TableError(f"{self.path} is not a text file: save the table as CSV, in UTF-8.")
         try:
             found = self._counts()
-        except UnicodeDecodeError as error:
-            name = "UTF-8" if self._encoding.startswith("utf-8") else "UTF-16"
-            self._errors = "surrogateescape" if name == "UTF-8" else "replace"
-            found = self._counts()
-            why = f"byte 0x{found['byte']:02X} on line {found['line'] + 1} is not {name}"
-            is_utf_8 = 10 * found["letters"] > found["bytes"] or found["undefined"]
-            if name == "UTF-8" and not is_utf_8:
-                self._encoding, self._errors = "cp1252", "strict"
-                self.remarks.append(f"read as Windows-1252, because {why}")
+        except UnicodeDecodeError:
+            if self._encoding.startswith("utf-16"):
+                self._errors, why = "replace", "some bytes are not UTF-16"
+                found, remark = self._counts(), f"{why}: they are read as \ufffd"
             else:
-                if self.reading.strict:
-                    raise TableError(
-                        f"{self.path}: {why}, but other letters are: it may be damaged; save it "
-                        "again in UTF-8."
-                    ) from error
-                self.is_regular = False
-                if name == "UTF-8":
-                    self.remarks.append(
-                        f"{counted(found['bytes'], 'byte')} read as Windows-1252, because {why}"
-                    )
+                self._errors = "surrogateescape"
+                found = self._counts()
+                why = f"byte 0x{found['byte']:02X} on line {found['line'] + 1} is not UTF-8"
+                remark = f"read as Windows-1252, because {why}"
+                if 10 * found["letters"] <= found["bytes"] and not found["undefined"]:
+                    self._encoding, self._errors = "cp1252", "strict"
                 else:
-                    self.remarks.append("bytes that are not UTF-16 are read as \ufffd")
+                    remark = f"{counted(found['bytes'], 'byte')} {remark}"
+            if self._errors != "strict":
+                self._require_repair(f"{why}, but others are")
+            self.remarks.append(remark)
         self._has_zeros = found["zeros"] > 0
         if self._has_zeros:
-            if self.reading.strict:
-                raise TableError(
-                    f"{self.path} holds NUL characters: it may be damaged; save it again in UTF-8."
-                )
-            self.is_regular = False
+            self._require_repair("it holds NUL characters")
             self.remarks.append(f"ignored, NUL characters: {found['zeros']:,}")
         if found["quotes"] % 2 and not self.reading.strict:
             self.is_regular = False
+
+    def _require_repair(self, why: str) -> None:
+        """Let the csv module read the file, or refuse it if reading is strict."""
+        if self.reading.strict:
+            raise TableError(f"{self.path} is damaged ({why}): save it again in UTF-8.")
+        self.is_regular = False
 
     def _counts(self) -> Counter[str]:
         """Return what the file holds that needs care, by numbers; keep its last characters."""

@@ -298,9 +298,9 @@ def _is_second_header(record: Fields, rows: list[Fields]) -> bool:
     """Return whether the record below the header is not one of the rows.
 
     It has no numbers, and none of its words occurs elsewhere in its column, unless nothing else
-    does (the option of a question). Some of these words stand where the other cells are numbers,
-    or one stands in half of the filled fields, or there is some other sign in a longer table: one
-    stands in several, or in at least three the other cells repeat.
+    does (the option of a question). And some words stand where the other cells are numbers, or
+    one stands in at least three columns, half of the filled ones, or in a longer table there are
+    at least three with a word that recurs, or with words where the other cells repeat.
     """
     words = {place: cell.strip() for place, cell in enumerate(record) if cell.strip()}
     if not words or len(rows) < FEWEST_ROWS or any(map(_is_value, words.values())):
@@ -309,10 +309,10 @@ def _is_second_header(record: Fields, rows: list[Fields]) -> bool:
     new = [place for place, word in words.items() if word not in columns[place]]
     if any({*columns[place]} != {word} for place, word in words.items() if place not in new):
         return False
-    usual, is_long = _usual_word(record), len(rows) >= FEWEST_OF_WORDS
-    if usual and usual.lower() not in MARKS_OF_MISSING:
-        of_usual = [place for place in new if words[place] == usual]
-        if 2 * len(of_usual) >= len(words) or (is_long and len(of_usual) > 1):
+    usual, is_long = _usual_word(record) or "", len(rows) >= FEWEST_OF_WORDS
+    if usual.lower() not in MARKS_OF_MISSING and not any(map(str.isdigit, usual)):
+        n_usual = sum(words[place] == usual for place in new)
+        if n_usual == len(words) or (n_usual > 2 and (is_long or 2 * n_usual >= len(words))):
             return True
     of_numbers = [
         place
