@@ -56,7 +56,7 @@ def test_what_is_found_is_printed_and_written(here, capsys, frame):
     assert (
         "equal in all features but not in kind: 2 rows in 1 group: 8 (rye) and 90 (barley)" in out
     )
-    assert re.search(r"Far from all others: row 20 \([\d.]+ times .*, above all in height\)", out)
+    assert re.search(r"Far from all others \(.*\): 20 \([\d.]+, height\)", out)
     assert "Report: grain.html\nJSON: grain.json\n" in out
     assert re.fullmatch(r"checked: \d fits in [\d.]+ s\n", err)
     assert (here / "grain.csv").read_bytes() == before

@@ -48,7 +48,8 @@ def test_columns_of_many_values_with_their_indicators():
     assert len(np.unique(found.codes)) == 61
     same = frame["store"].eq(frame["store"].iloc[0]).to_numpy()
     assert len({*found.codes[same, 0]}) == 1
-    few = frame[["kind", "size"]]
+    few = frame[["kind", "size"]].assign(name=[f"text {at}" for at in range(600)] * 2)
+    few.loc[0, "name"] = "another"
     assert many_categories(TableEncoder().fit(few), read_cells(few)[0]) is None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from .._messages import counted, listed, note
+from .._messages import counted, listed, note, shortened
 from .._validation import check_spread
 from ..tables import LabelIssues, features_of, label_issues
 from . import console
@@ -27,7 +27,7 @@ from .tables import Table, read_table, reading
 
 FORMAT = 1
 MAX_LISTED = 50  # groups of twins, far rows and columns
-SAID_TWINS, SAID_FAR = 5, 5  # on the console
+SAID_TWINS, SAID_FAR = 5, 3  # on the console
 MOST_NEAREST = 3  # rows named on the console
 # A class is named as rare if at least so many labels are probably wrong, at least this share of
 # them are of this class, and at most this share of the rows are.
@@ -215,15 +215,13 @@ class Check:
                 + f"; and {counted(more, 'group')} more" * (more > 0)
             )
         far = [
-            f"{one['row']:,} ({one['ratio']:.3g} times as far as usual, above all in "
-            f"{one['column']})"
-            for one in self.far
+            f"{one['row']:,} ({one['ratio']:.2g}, {shortened(one['column'])})"
+            for one in self.far[:SAID_FAR]
         ]
-        more = len(issues.far.rows) - SAID_FAR
+        more = len(issues.far.rows) - len(far)
         if far:
             found.append(
-                f"Far from all others: row{'s' * (len(far) > 1)} "
-                + ", ".join(far[:SAID_FAR])
+                f"Far from all others (times the usual distance, main column): {', '.join(far)}"
                 + f" and {more:,} more" * (more > 0)
             )
         alone = [f"{one['row']:,} ({one['label']})" for one in self.alone]

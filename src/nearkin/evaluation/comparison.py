@@ -48,7 +48,9 @@ from .results import Comparison, Doubt
 from .scores import BY_CLASS, CLASSIFICATION, VOTES, Task, Vote, named_task
 from .work import Findings, Job, Progress, Run, progress_bar
 
-MANY = 50  # categories, in 2,000 rows; see `default_references`
+# Categories, above which boosting is better with target statistics than with indicators, of 1,500
+# rows; see `default_references`
+MANY = 50
 
 # From a data frame with text, dates and gaps, and possibly a named target, to arrays.
 
@@ -109,10 +111,9 @@ def from_frame(
 
 
 def many_categories(encoder: TableEncoder, cells: Cells) -> Categories | None:
-    """Return the columns of many categories, with more values than 50 or than indicators, or None.
+    """Return the columns of many categories, or None.
 
-    In a column of so many values boosted trees hardly find a split on an indicator that leaves
-    enough rows on either side.
+    These have more than 50 values, but not half as many as rows: those of text mostly differ.
     """
     codes, indicators, first = list[np.ndarray](), list[int](), 0
     for column in encoder.columns_:
@@ -120,9 +121,9 @@ def many_categories(encoder: TableEncoder, cells: Cells) -> Categories | None:
         if not column.ordered:
             of_column = column.scalars(encoder.given(cells, column))
             values, of_column = np.unique(of_column, return_inverse=True)  # NaN is a value, too
-            levels = [first + at for at, feature in enumerate(features) if feature.is_level]
-            if len(values) > min(len(levels), MANY):
+            if MANY < len(values) <= len(of_column) / 2:
                 codes.append(of_column)
+                levels = (at for at, feature in enumerate(features, first) if feature.is_level)
                 indicators += levels
         first += len(features)
     return Categories(np.column_stack(codes), np.array(indicators, int)) if codes else None

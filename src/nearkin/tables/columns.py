@@ -1015,8 +1015,8 @@ def target_numbers(
     rows = Counter(text.values[at] for at in text.codes[np.isnan(learned.numbers)] if at >= 0)
     if rows.total() > most_unread * text.counts.sum():
         raise RejectColumn(*rows)
-    odd = sorted(rows.items(), key=lambda item: (-item[1], item[0]))
-    odd = [f"{shown(value)} ({counted(count, 'row')})" for value, count in odd]
+    ranked = sorted(rows.items(), key=lambda item: (-item[1], item[0]))
+    odd = [f"{shown(value)} ({counted(count, 'row')})" for value, count in ranked]
     remarks = [f"{name}: {READ_AS[column.form]} ({learned.how})"] * bool(learned.how)
     return learned.numbers, [*remarks, *note(f"{name}: no numbers, taken as missing", odd)]
 

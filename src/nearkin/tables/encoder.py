@@ -28,6 +28,8 @@ from .columns import (
 from .gaps import indicated_features, median_known
 from .numbers import DECIMAL_MARKS
 
+MAX_UNKNOWN = 80  # characters of the values of a column in a remark, with their count
+
 
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a raw table, with text, dates and missing cells, as rows of numbers.
@@ -360,8 +362,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             start = stop
             if len(written.unread):
                 faults.append(self._unread(cells, column, values, written.unread, strict))
-            found = written.unknown
-            unknown += [found.replace(column.name, shortened(column.name))] * bool(found)
+            found = written.unknown.replace(column.name, shortened(column.name))
+            unknown += [shortened(found, MAX_UNKNOWN)] * bool(found)
             new += [shortened(column.name)] * written.all_new
         for block in row_blocks(*out.shape) if self.missing == "impute" else []:
             features = out[block, :n_names]
