@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import fields, replace
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from scipy.sparse import issparse
 from nearkin.app import commands, console
 from nearkin.app.model import (
     embed,
+    far_features,
     learned_model,
     load_model,
     predict,
@@ -374,6 +376,18 @@ def test_text_and_lists(tmp_path, again):
     (tmp_path / "new.csv").write_text("title,food\nfoxes,corn\nan owl,hay\nthe hens,barley\n")
     new, _, _ = read_rows(str(tmp_path / "new.csv"), loaded.encoder)
     assert predict(loaded, new)["label"].tolist() == [0, 1, 2]
+
+
+def test_a_rare_value_is_not_in_another_unit():
+    """Its indicator is many standard deviations from the mean, as the size 500 is."""
+    frame = pd.DataFrame({"store": [f"s{min(i // 2, 9)}" for i in range(4000)]})
+    frame["size"] = np.arange(4000) % 7
+    encoder = TableEncoder().fit(frame)
+    X = encoder.transform(frame)
+    arrays = {"mean": X.mean(axis=0), "scale": X.std(axis=0)}
+    new = encoder.transform(pd.DataFrame({"store": ["s0", "s1"], "size": [3, 500]}))
+    model = SimpleNamespace(arrays=arrays, encoder=encoder)
+    assert far_features(model, new) == ["size (1 row)"]
 
 
 def test_the_frequency_of_a_category_is_read_from_old_models(table):

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from nearkin import NCAClassifier, NCARegressor, TableEncoder
+from nearkin.neighbors import n_with_twin, twin_groups
+from nearkin.tables import features_of, text_as_one_number
 from nearkin.tables.text import N_WORDS, Words, has_words, items_of, rounded, separator_of
 
 pd = pytest.importorskip("pandas")
@@ -187,3 +189,18 @@ class TestPredictors:
         model = NCAClassifier(alpha=0.5, n_bins=1, n_members=2).fit(X[:700], X["v"][:700] > 0)
         assert not model.drift(X[700:]).has_drifted
         assert model.drift(X[700:].assign(store="s1")).moved[0] == "store"
+
+
+def test_rows_of_one_value_are_no_twins():
+    """Each store has few rows, and the indicators of rare values are far apart."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"store": [f"s{i // 4}" for i in range(480)]})
+    frame[["v", "w", "z"]] = rng.normal(size=(480, 3))
+    frame.loc[479] = frame.loc[478]
+    encoder = TableEncoder().fit(frame)
+    X, features = encoder.transform(frame), features_of(encoder)
+    alike, scale = text_as_one_number(X, features, scale=True)
+    assert n_with_twin(twin_groups(alike, scale=scale)) == 2
+    assert n_with_twin(twin_groups(X)) > 100
+    numbers = frame[["v", "w", "z"]].to_numpy()
+    assert text_as_one_number(numbers, None, scale=True)[0] is numbers

@@ -284,6 +284,8 @@ def far_features(model: Model, X: Any) -> list[str]:
         return []
     p = X.shape[1]
     far = np.abs(X - model.arrays["mean"][:p]) > FAR * model.arrays["scale"][:p]
+    # a value of few rows is far from the mean, too
+    far &= [column.ordered for column in model.encoder.columns_ for _ in column.names]
     names = model.encoder.get_feature_names_out()
     return [
         f"{names[at]} ({counted(int(far[:, at].sum()), 'row')})"

@@ -34,7 +34,7 @@ from .._validation import (
 from ..estimators import SharedRows
 from ..graphs import joined_groups
 from ..neighbors import chained_rows, n_with_twin, twin_groups
-from ..tables import Feature
+from ..tables import Feature, text_as_one_number
 from ..tables.gaps import Imputer
 from .scores import (
     CLASSIFICATION,
@@ -265,7 +265,8 @@ class Protocol:
         own = np.isin(self.units[rows], self.units[test])
         # of so many rows `make_protocol` has not searched the near-twins
         if len(self.labelled) > SPLIT_ROWS and not (self.grouped or self.keep_twins):
-            near = twin_groups(self.X, scale=self.scale, queries=test)
+            X, scale = text_as_one_number(filled(self.X), self.features, self.scale)
+            near = twin_groups(X, scale=scale, queries=test)
             own |= np.isin(near[rows], near[test])
         return rows[~own]
 
@@ -568,7 +569,8 @@ def make_protocol(
     queries = None if len(y) <= TWIN_QUERIES else labelled
     if len(labelled) > SPLIT_ROWS and groups is None and not in_folds:
         queries = NO_ROWS  # `Protocol.one_split` searches the near-twins of the held-out rows
-    twins = twin_groups(complete, scale=scale, queries=queries)
+    alike, scaled = text_as_one_number(complete, features, scale)
+    twins = twin_groups(alike, scale=scaled, queries=queries)
     units = np.arange(len(y)) if keep_twins else twins
     if groups is not None:
         units = joined_groups(units, groups)
@@ -587,7 +589,7 @@ def make_protocol(
         scale=scale,
         unlabelled=np.flatnonzero(missing),
         n_twins=n_with_twin(twins),
-        n_chained=chained_rows(complete, y, scale=scale) if groups is None else 0,
+        n_chained=chained_rows(alike, y, scale=scaled) if groups is None else 0,
         features=features,
         remarks=tuple(remarks),
         **rules,

@@ -16,6 +16,7 @@ from .bins import (
     SparseEncoder,
     features_of,
     is_table,
+    text_as_one_number,
     with_seasons,
 )
 from .cells import Cells, Text
@@ -87,5 +88,6 @@ __all__ = [
     "no_classes",
     "read_number",
     "target_numbers",
+    "text_as_one_number",
     "with_seasons",
 ]

@@ -32,7 +32,7 @@ from .._validation import (
     shape_of,
     validated,
 )
-from .columns import CYCLES, MISSING, MONTHS, WORDS, Feature, circular
+from .columns import CYCLES, MISSING, MONTHS, WORDS, Feature, circular, of_text, places_by_column
 from .encoder import TableEncoder
 
 # Piecewise linear encoding of numbers (Gorishniy, Rubachev and Babenko, NeurIPS 2022).
@@ -338,6 +338,24 @@ def features_of(encoder: TableEncoder) -> list[Feature]:
     ]
     missing = zip(encoder.indicated_, encoder.get_feature_names_out()[len(found) :], strict=True)
     return [*found, *(Feature(name, found[at].column) for at, name in missing)]
+
+
+def text_as_one_number(
+    X: np.ndarray, features: Sequence[Feature] | None, scale: bool
+) -> tuple[np.ndarray, bool]:
+    """Return rows, and whether they are to be scaled, in which a text counts like a number.
+
+    With `scale`, features have variance 1, and those of each text the sum 1: in a search of twins,
+    the hundreds of features of a text would else make all other differences small. Features beyond
+    the given ones are those of missing cells. Without text, nothing changes.
+    """
+    texts = places_by_column(features or (), of_text)
+    if not (scale and texts):
+        return X, scale
+    X = StandardScaler().fit_transform(X)
+    for places in texts:
+        X[:, places] /= len(places) ** 0.5
+    return X, False
 
 
 # A block encodes one column, before standardization. It reads the columns `at` of the encoded

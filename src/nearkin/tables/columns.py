@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -239,6 +239,22 @@ class Feature(NamedTuple):
         if self.is_level:
             return self.name.removesuffix(f"={self.level}")
         return self.name.removesuffix(f" ({FREQUENCY})").removesuffix(f" ({DAYS})")
+
+
+def places_by_column(
+    features: Sequence[Feature], chosen: Callable[[Feature], bool]
+) -> list[list[int]]:
+    """Return the places of some features, those of each column together."""
+    places = defaultdict[int, list[int]](list)
+    for at, feature in enumerate(features):
+        if chosen(feature):
+            places[feature.column].append(at)
+    return list(places.values())
+
+
+def of_text(feature: Feature) -> bool:
+    """Return whether a feature is one of many of a text."""
+    return feature.is_word or feature.of_many
 
 
 @dataclass(frozen=True)

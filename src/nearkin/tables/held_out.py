@@ -7,8 +7,7 @@ label or number, and its distances to the other held-out rows. The functions bel
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from .._blocks import row_blocks
 from .._statistics import holm
 from .._validation import check_number
-from .columns import REPEATED, Feature
+from .columns import REPEATED, Feature, of_text, places_by_column
 
 # Split-conformal prediction (Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World",
 # 2005): what holds for a share of the held-out rows holds for about that share of new rows.
@@ -302,17 +301,6 @@ def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
     return min(1.0, 2 * min(larger, smaller))
 
 
-def places_by_column(
-    features: Sequence[Feature], chosen: Callable[[Feature], bool]
-) -> list[list[int]]:
-    """Return the places of some features, those of each column together."""
-    places: dict[int, list[int]] = defaultdict(list)
-    for at, feature in enumerate(features):
-        if chosen(feature):
-            places[feature.column].append(at)
-    return list(places.values())
-
-
 class ColumnTest(NamedTuple):
     """The p-value of a test of a column."""
 
@@ -496,7 +484,7 @@ class HeldOutRows:
         if as_new:  # a value of two training rows would have no indicator without one of them
             frequencies = [np.where(count > REPEATED, count - 1, 0) for count in frequencies]
         known = [cells[:, own].any(axis=1) for own in self._of_words]
-        kept = [at for at, f in enumerate(self.features) if not (f.of_many or f.is_word)]
+        kept = [at for at, f in enumerate(self.features) if not of_text(f)]
         return np.column_stack([cells[:, kept], *frequencies, *known])
 
     @cached_property

@@ -27,7 +27,7 @@ from .._validation import (
 from ..estimators.base import MAX_ROWS
 from ..graphs import joined_groups
 from ..neighbors import identical_rows, nearest, twin_groups
-from .bins import features_of, is_table
+from .bins import features_of, is_table, text_as_one_number
 from .columns import Feature
 from .encoder import TableEncoder
 from .predictors import NCAClassifier, TrainTest
@@ -257,7 +257,8 @@ def label_issues(
         f"A vote of every row for each of {n_classes:,} classes in y",
         "merge or leave out rare classes",
     )
-    twins = twin_groups(X[labelled])
+    complete, scale = text_as_one_number(filled(X[labelled]), features, scale=True)
+    twins = twin_groups(complete, scale=scale)
     if twins.max() + 1 < FEWEST_DISTINCT:
         twins = np.arange(n)
     units = twins
