@@ -924,11 +924,13 @@ def _marks_kept(text: Text, rules: Rules) -> list[str]:
 
 
 Learn = Callable[[str, Text, Rules], Learned]
+OF_SEVERAL_UNITS: Learn = partial(NumberColumn.learn, learn=learn_units)
 # in the order in which they are preferred
 READINGS: tuple[Learn, ...] = (
     NumberColumn.learn,
     DateColumn.learn,
     *(partial(NumberColumn.learn, learn=learn) for learn in QUANTITIES),
+    OF_SEVERAL_UNITS,
 )
 
 
@@ -952,12 +954,10 @@ def learn_numeric(name: str, text: Text, rules: Rules) -> Learned:
         )
     found = list[tuple[float, Learned | None]]()
     for learn in tried:
-        found.append(_reading(name, text, rules, learn))
-        if found[-1][0] == 1:
+        done = any(share >= (NEARLY_ALL if learn is OF_SEVERAL_UNITS else 1) for share, _ in found)
+        if done or (learn is OF_SEVERAL_UNITS and is_strict):
             break
-    if not is_strict and all(share < NEARLY_ALL for share, _ in found):
-        of_units = partial(NumberColumn.learn, learn=learn_units)
-        found.append(_reading(name, text, rules, of_units))
+        found.append(_reading(name, text, rules, learn))
     share, best = max(found, key=itemgetter(0), default=(0.0, None))
     if best is None or share < least:
         raise RejectColumn

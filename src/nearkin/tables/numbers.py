@@ -114,11 +114,17 @@ def learn_numbers(values: Sequence[str], decimal: str, counts: np.ndarray) -> Nu
     units = _most_common((found and found[1] for found in read), counts)
     if not units or (units[0] and "" in units and not _is_unit_of_all(read, counts)):
         return None
-    numbers = read_numbers(values, PLAIN, mark, units[0])
+    unit = units[0]
+    numbers = np.array(
+        [
+            found[0] if found and found[1] == unit else _read_plain(value, mark, unit)
+            for value, found in zip(values, read, strict=True)
+        ]
+    )
     fitting = [value for value, x in zip(values, numbers.tolist(), strict=True) if x == x]
     styled = next((value for value in fitting if not _BARE.fullmatch(value)), "")
     how = f"{shown(styled)}{_mark_note(fitting, mark)}" if styled else ""
-    return Numbers(numbers, PLAIN, mark, units[0], how)
+    return Numbers(numbers, PLAIN, mark, unit, how)
 
 
 def _by_one_mark(
@@ -404,6 +410,8 @@ def limits_note(values: Sequence[str], counts: np.ndarray, decimal: str) -> str 
 
     Return None if limits are not the reason.
     """
+    if not any(value.startswith(LIMITS) for value in values):
+        return None
     cells, _ = _by_one_mark(values, decimal, counts, _read_cell)
     # if all are limits, such as "<50" and ">=50", they are categories
     if all(cell.limit in LIMITS for cell in cells if cell) or not _mostly_limits(cells, counts):
