@@ -228,7 +228,7 @@ class TestLocalLines:
         y = Z[:, :1] if straight else (Z == 10.0) * 1.0
         held_out = HeldOut([(Z[:50], Z[50:], y[50:], None)], y[:50], squared_error)
         found = experts(held_out, "auto", 1.0)
-        _, (shares,) = mixed([found], held_out)
+        (shares,) = mixed([found], [held_out], [1.0]).shares
         of_lines = sum(
             share
             for one, share in zip(found, shares, strict=True)
