@@ -285,6 +285,8 @@ class PredictorWithVote:
         """
         protocol, predictor = fold.protocol, clone(self.method.estimator)
         predictor.set_params(random_state=protocol.random_state)
+        if protocol.score.name == "mae" and "loss" in predictor.get_params():
+            predictor.set_params(loss="absolute_error")
         folds = protocol.member_folds(fold.rows, predictor.n_members)
         held = protocol.held_out(fold.rows)
         some = np.concatenate([held, *(part for one in folds for part in one)])

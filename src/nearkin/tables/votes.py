@@ -225,30 +225,33 @@ def lines_at_once(
     """Return the predictions of several local lines in one space, (n_lines, n_queries, q)."""
     apart = (Z - Z.mean(axis=0)).astype(np.float64)
     V = eigh(apart.T @ apart)[1][:, -DIRECTIONS:]
-    ZV = Z @ V
+    middle, d = Y.mean(axis=0), V.shape[1]
+    terms = np.hstack([np.ones((len(Z), 1)), apart @ V, Y - middle])
+    # the search in single precision takes half the time
+    from_origin, apart = queries - Z.mean(axis=0), apart.astype(np.float32)
+    to_search = from_origin.astype(np.float32)
     out = np.empty((len(lines), len(queries), Y.shape[1]))
 
     def add_lines(rows: slice) -> None:
-        squares, near = squares_to_nearest(queries[rows], Z, min(NEAREST, len(Z)))
+        squares, near = squares_to_nearest(to_search[rows], apart, min(NEAREST, len(Z)))
         excess = squares - squares.min(axis=1, keepdims=True)
-        along = ZV[near] - (queries[rows] @ V)[:, None]
+        of_near = terms[near]
+        of_near[:, :, 1 : d + 1] -= (from_origin[rows] @ V)[:, None]  # 0 at the query
         for spread, same in groupby(zip(lines, out, strict=True), lambda one: one[0].spread):
-            p = np.exp(-excess / spread)[:, :, None]
+            p = np.exp(-excess / spread)
             if weights is not None:
-                p *= weights[near][:, :, None]
+                p *= weights[near]
             p /= p.sum(axis=1, keepdims=True)
-            # ridge regressions of Y on B, both centred at their weighted means; `along` is 0 at the
-            # query
-            origin = np.sum(p * along, axis=1, keepdims=True)
-            centre = np.sum(p * Y[near], axis=1, keepdims=True)
-            B = along - origin
-            weighted = np.swapaxes(p * B, 1, 2)
-            H, to_targets = weighted @ B, weighted @ (Y[near] - centre)
-            unit = np.trace(H, axis1=1, axis2=2)[:, None, None] / H.shape[1]
+            # weighted moments of (1, directions, Y), then covariances
+            moments = (np.swapaxes(of_near, 1, 2) * p[:, None]) @ of_near
+            mean = moments[:, :1, 1:]
+            moments = moments[:, 1:, 1:] - np.swapaxes(mean, 1, 2) * mean
+            H, to_targets = moments[:, :d, :d], moments[:, :d, d:]
+            unit = np.trace(H, axis1=1, axis2=2)[:, None, None] / d
             for line, predicted in same:
-                least = (line.ridge * unit + 1e-9) * np.eye(H.shape[1])
+                least = (line.ridge * unit + 1e-9) * np.eye(d)
                 slope = np.linalg.solve(H + least, to_targets)
-                predicted[rows] = (centre - origin @ slope)[:, 0]
+                predicted[rows] = middle + (mean[:, :, d:] - mean[:, :, :d] @ slope)[:, 0]
 
     parallel_map(add_lines, row_blocks(len(queries), SEARCHED_AT_ONCE), len(queries) * len(Z))
     return np.clip(out, Y.min(axis=0), Y.max(axis=0))
