@@ -169,9 +169,12 @@ class TablePredictor(
         if folds is not None and len(codes) > MAX_ROWS:
             check_split(split, folds)
         learned, final, status = self._learn_maps(X, codes, folds, split, task)
-        self._set_maps(final, X)._set_held_out(final)
-        by_members = final if folds is None else learned
-        self.member_rows_, self.member_votes_ = self._unseen(by_members)
+        self._set_maps(final, X)
+        if folds is None:
+            unseen = self.held_out_rows_, self.held_out_votes_
+        else:
+            unseen = self._unseen(learned, mixture_of(learned))
+        self.member_rows_, self.member_votes_ = unseen
         self._keep_held_out(X, features)
         if status is Status.INTERRUPTED:
             raise KeyboardInterrupt
@@ -201,7 +204,7 @@ class TablePredictor(
         def report(found: Callable[[], LearnedMap]) -> bool:
             def attributes() -> dict[str, Any]:
                 maps = final or [self._with_numbers(found())]
-                return dict(vars(copy(self)._set_maps(maps, X)._set_held_out(maps)))
+                return dict(vars(copy(self)._set_maps(maps, X)))
 
             return task.iteration(attributes)
 
@@ -369,7 +372,7 @@ class TablePredictor(
         return found
 
     def _set_maps(self, learned: Sequence[LearnedMap], X: Any) -> Self:
-        """Set the learned encodings, and the mixture of the votes in their spaces."""
+        """Set the learned encodings, the mixture in their spaces, and held-out rows."""
         dtype = np.float64 if len(self._Y) <= FLOAT64_ROWS else np.float32
         found = mixture_of(learned)
         spaces = [
@@ -388,6 +391,9 @@ class TablePredictor(
         self.temperature_ = self.vote_.largest.temperature
         self.alpha_, self.alpha_scores_ = learned[0].alpha, learned[0].scores
         self.feature_effects_ = self._effects(X)
+        self.held_out_rows_, self.held_out_votes_ = self._unseen(learned, found)
+        sizes = [len(test) for _, test in learned[0].folds]
+        self._held_out_folds = np.repeat(np.arange(len(sizes)), sizes)
         return self
 
     def _effects(self, X: Any) -> np.ndarray:
@@ -416,17 +422,12 @@ class TablePredictor(
             shares[expert.axes] += expert.share
         return dict(zip(self.encoder_.names, shares.values(), strict=True))
 
-    def _unseen(self, maps: Sequence[LearnedMap]) -> tuple[np.ndarray, np.ndarray]:
+    def _unseen(
+        self, maps: Sequence[LearnedMap], mixture: FoundMixture
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows that the maps of the encodings have not seen, and the votes for them."""
         rows = np.concatenate([test for _, test in maps[0].folds])
-        return self._rows[rows], self._decode_votes(mixture_of(maps).values)
-
-    def _set_held_out(self, final: Sequence[LearnedMap]) -> Self:
-        """Set the votes for the rows that the final maps of the encodings have not seen."""
-        self.held_out_rows_, self.held_out_votes_ = self._unseen(final)
-        sizes = [len(test) for _, test in final[0].folds]
-        self._held_out_folds = np.repeat(np.arange(len(sizes)), sizes)
-        return self
+        return self._rows[rows], self._decode_votes(mixture.values)
 
     def _keep_held_out(self, cells: Any, features: Sequence[Feature] | None) -> None:
         """Store the held-out rows; `cells` are all rows as numbers.
