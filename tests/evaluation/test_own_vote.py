@@ -23,6 +23,7 @@ from nearkin.evaluation import (
 )
 from nearkin.evaluation.contestants import PredictorWithVote
 from nearkin.evaluation.protocol import Fold
+from nearkin.evaluation.scores import REGRESSION, SCORES
 from nearkin.tables import features_of, members, predictors
 
 from .tables import hidden, protocol_of
@@ -97,6 +98,16 @@ def test_a_fold_is_what_the_predictor_says_of_the_frame(comparison):
     )
     np.testing.assert_array_equal(result.predictions[0], model.predict(X[test]))
     assert sorted(model.held_out_rows_) == list(range(len(train)))
+
+
+@pytest.mark.parametrize(("score", "loss"), [("r2", "squared_error"), ("mae", "absolute_error")])
+def test_the_score_decides_the_loss(score, loss):
+    X, _ = hidden(60, p=2)
+    options = {"task": REGRESSION, "score": SCORES["regression"][score]}
+    protocol = protocol_of(X, X[:, 0], **options)
+    method = Method("tables", NCARegressor(n_bins=4, alpha=4.5), own_vote=True)
+    predictor, _ = PredictorWithVote(method).fit(Fold(protocol, np.arange(60)))
+    assert predictor.loss == loss
 
 
 def test_rows_that_an_encoder_has_encoded(comparison):

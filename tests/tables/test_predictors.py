@@ -228,7 +228,7 @@ class TestLocalLines:
         y = Z[:, :1] if straight else (Z == 10.0) * 1.0
         held_out = HeldOut([(Z[:50], Z[50:], y[50:], None)], y[:50], squared_error)
         found = experts(held_out, "auto", 1.0)
-        _, (shares,) = mixed([found], held_out)
+        (shares,) = mixed([found], [held_out], [1.0]).shares
         of_lines = sum(
             share
             for one, share in zip(found, shares, strict=True)
@@ -574,6 +574,51 @@ class TestRegressor:
         y = np.where(second, np.sin(X[:, 0]), 10.0)
         model = NCARegressor(alpha=0.5).fit(X, y, sample_weight=np.where(second, 1.0, 1e-6))
         np.testing.assert_allclose(model.predict(x[10:-10, None]), np.sin(x[10:-10]), atol=0.1)
+
+    def test_the_loss_is_what_is_minimized(self):
+        """The noise is skewed: a prediction of medians has the smaller absolute error."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 2))
+        y = np.exp(X[:, 0] + 1.5 * rng.normal(size=300))
+        errors = {}
+        for loss in ("squared_error", "absolute_error"):
+            model = NCARegressor(alpha=1.5, n_bins=4, loss=loss).fit(X[:200], y[:200])
+            held_out = y[model.held_out_rows_] - model.held_out_votes_
+            errors[loss] = np.mean(held_out**2), np.abs(held_out).mean()
+        assert errors["absolute_error"][1] < 0.95 * errors["squared_error"][1]
+        assert errors["absolute_error"][0] > errors["squared_error"][0]
+        with pytest.raises(ValueError, match=r"loss must be .*, got 'mae'"):
+            NCARegressor(loss="mae").fit(X, y)
+
+    def test_the_second_map_follows_no_huge_number(self):
+        """It is learned from ranks, so one number may be as large as it likes."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(60, 2))
+        y = X[:, 0].copy()
+        found = []
+        for largest in (10.0, 1e4):
+            y[y.argmax()] = largest
+            model = NCARegressor(alpha=1.5)
+            model._Y, model._weights = ((y - y.mean()) / y.std())[:, None], None
+            found.append(model._targets_of_map(1))
+            np.testing.assert_array_equal(model._targets_of_map(0), model._Y)
+        np.testing.assert_allclose(*found)
+
+    def test_equal_rows(self):
+        """Where equal rows have equal numbers, they are the prediction, unless folds keep them
+        together.
+        """
+        rng = np.random.default_rng(0)
+        at = np.arange(160) % 80
+        X, y = rng.normal(size=(80, 2))[at], rng.normal(size=80)[at]
+        shuffled = rng.permutation(160)
+        X, y, at = X[shuffled], y[shuffled], at[shuffled]
+        model = NCARegressor(alpha=1.5, n_bins=4, n_members=2).fit(X, y)
+        assert model.vote_.prior == 0.1
+        assert model.score(X, y) > 0.95
+        folds = [(np.flatnonzero(at % 2 != k), np.flatnonzero(at % 2 == k)) for k in (0, 1)]
+        apart = NCARegressor(alpha=1.5, n_bins=4).fit_encoded(X, y, folds=folds)
+        assert apart.vote_.prior is None
 
     @pytest.mark.parametrize(
         ("y", "message"),

@@ -2,11 +2,26 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.metrics import pairwise_distances
 
 from nearkin.neighbors import squares_to_nearest
+from nearkin.objectives.kernel_regression import squared_error
 from nearkin.tables import votes
-from nearkin.tables.votes import LocalLines, SoftVote, lines_at_once
+from nearkin.tables.votes import (
+    Expert,
+    HeldOut,
+    LocalLines,
+    Mixture,
+    NormalScores,
+    Prediction,
+    SoftVote,
+    absolute_error,
+    lines_at_once,
+    mixed,
+    mixture_shares,
+    of_equal_rows,
+)
 
 LINES = [LocalLines(spread, ridge) for spread in (1.0, 2.0) for ridge in (0.1, 1.0)]
 
@@ -55,3 +70,91 @@ def test_lines_through_equal_rows():
     Y = drawn(20)[1]
     found = lines_at_once(LINES, np.ones((3, 4)), np.ones((20, 4)), Y)
     np.testing.assert_allclose(found, Y.mean())
+
+
+class TestNormalScores:
+    Y = np.array([[3.0], [0.0], [0.0], [7.0]])
+
+    def test_definition(self):
+        """The share of smaller numbers plus half the share of equal ones is a probability."""
+        found = NormalScores.of(self.Y).transform(self.Y)
+        np.testing.assert_allclose(norm.cdf(found), [[0.625], [0.25], [0.25], [0.875]])
+
+    def test_the_inverse(self):
+        scale = NormalScores.of(self.Y)
+        between = np.linspace(0, 7, 20)
+        np.testing.assert_allclose(scale.inverse(scale.transform(between)), between, atol=1e-12)
+        np.testing.assert_array_equal(scale.inverse([-9.0, 9.0]), [0, 7])
+
+    def test_weights_are_copies(self):
+        again = NormalScores.of(np.repeat(self.Y, [2, 1, 1, 3], axis=0))
+        found = NormalScores.of(self.Y, np.array([2.0, 1.0, 1.0, 3.0]))
+        np.testing.assert_allclose(found.scores, again.scores)
+
+    def test_another_unit_does_not_matter(self):
+        """Predictions of scores follow any increasing function of the numbers at known numbers."""
+        scale, other = NormalScores.of(self.Y), NormalScores.of(np.exp(self.Y))
+        np.testing.assert_allclose(scale.scores, other.scores)
+
+
+@pytest.mark.parametrize("predictor", [SoftVote(0.3), LocalLines(0.5, 0.1)])
+def test_an_expert_of_scores(predictor):
+    Z, Y, weights = drawn(60)
+    queries, Y = drawn(5, seed=1)[0], np.exp(Y)
+    mixture = Mixture((Expert(predictor, (0, 6), 1.0, of_scores=True),))
+    scale = NormalScores.of(Y, weights)
+    expected = scale.inverse(predictor.predict(queries, Z, scale.transform(Y), weights))
+    np.testing.assert_allclose(mixture.predict(queries, Z, Y, weights), expected)
+
+
+class TestEqualRows:
+    Z, Y, weights = drawn(40)
+    equal = np.arange(40) % 10  # four rows each
+    queries = np.vstack([Z[[3, 5]], Z[:1] + 0.01])
+
+    def test_definition(self):
+        found = of_equal_rows(self.queries, self.Z[self.equal], self.Y, self.weights, 1.0)
+        rows = [np.flatnonzero(self.equal == at) for at in (3, 5)]
+        expected = [[self.weights[at].sum(), self.weights[at] @ self.Y[at, 0]] for at in rows]
+        np.testing.assert_allclose(found, [*expected, [0, 0]])
+
+    def test_limits(self):
+        """With much weight of the mixture it is the mixture, with little the mean of equal rows."""
+        expert, Z = Expert(SoftVote(2.0), (0, 6), 1.0), self.Z[self.equal]
+        plain = Mixture((expert,)).predict(self.queries, Z, self.Y)
+        much = Mixture((expert,), 1e9).predict(self.queries, Z, self.Y)
+        little = Mixture((expert,), 1e-9).predict(self.queries, Z, self.Y)
+        np.testing.assert_allclose(much, plain, rtol=1e-6)
+        means = [self.Y[self.equal == at].mean() for at in (3, 5)]
+        np.testing.assert_allclose(little[:2, 0], means, rtol=1e-6)
+        np.testing.assert_allclose(little[2], plain[2])
+
+    @pytest.mark.parametrize("repeats", [False, True])
+    def test_they_count_where_held_out_rows_say_so(self, repeats):
+        """Here the target is noise for all that a vote sees, but the same for equal rows."""
+        Z = self.Z[self.equal]
+        y = self.Y[self.equal] if repeats else self.Y
+        vote = SoftVote(100.0)
+        held_out = HeldOut([(Z[:20], Z[20:], y[20:], None)], y[:20], squared_error)
+        expert = Prediction(vote, vote.predict(Z[:20], Z[20:], y[20:]))
+        found = mixed([[expert]], [held_out], [1.0])
+        assert (found.prior == 0.1) is repeats
+        if repeats:
+            assert np.abs(found.values - y[:20]).max() < 0.1 * np.ptp(y)
+
+
+def test_shares_that_minimize_the_absolute_error(monkeypatch):
+    monkeypatch.setattr(votes, "SMALLEST_SHARE", 0.0)
+    rng = np.random.default_rng(0)
+    y = np.exp(rng.normal(size=(300, 1)))
+    predicted = np.array([y + rng.normal(size=y.shape) * scale for scale in (0.3, 0.5, 2.0)])
+    weights = rng.uniform(0.5, 2, 300)
+    shares = mixture_shares(predicted, HeldOut([], y, absolute_error, weights))
+
+    def loss(s):
+        return weights @ np.abs(np.tensordot(s, predicted, axes=1) - y)[:, 0]
+
+    assert shares.sum() == pytest.approx(1)
+    for _ in range(50):
+        other = np.maximum(shares + 0.05 * rng.normal(size=3), 0)
+        assert loss(shares) <= loss(other / other.sum()) * (1 + 1e-6)

@@ -377,6 +377,20 @@ def predictor(value: Any, name: str, sizes: Sizes) -> dict[str, Any]:
     return (LINES if is_line else VOTE)(value, name, sizes)
 
 
+def of_scores(value: Any, name: str, sizes: Sizes) -> bool:
+    """Return whether normal scores are predicted; those of classes are not."""
+    if flag(value, name, sizes) and "classes" in sizes:
+        refuse(name, value, "false for classes")
+    return value
+
+
+def prior(value: Any, name: str, sizes: Sizes) -> float | None:
+    """Return the weight of a mixture against equal rows, which classes do not have."""
+    if value is not None and "classes" in sizes:
+        refuse(name, value, "null for classes")
+    return OrNull(Number(positive=True))(value, name, sizes)
+
+
 # up to version 0.2 there was one map, with a vote and perhaps lines
 ONE_MAP = Fields({"vote": VOTE, "lines": LINES, "share": Number(0, 1)})
 EXPERT = Fields(
@@ -384,9 +398,10 @@ EXPERT = Fields(
         "predictor": predictor,
         "axes": Items(Whole(0, "coordinates"), "2", ascending=True),
         "share": Number(high=1 + ROUNDING, positive=True),
-    }
+    },
+    {"of_scores": of_scores},
 )
-EXPERTS = Fields({"experts": Items(EXPERT, least=1)})
+EXPERTS = Fields({"experts": Items(EXPERT, least=1)}, {"prior": prior})
 BINS = Fields(
     {
         "edges": Items(Items(Number(), most=MOST_EDGES, ascending=True), "numbers"),

@@ -280,11 +280,13 @@ class PredictorWithVote:
     def fit(self, fold: Fold) -> tuple[Any, np.ndarray]:
         """Return the predictor, and the positions of the training rows from which it learned.
 
-        Its members are learned on the inner folds. These, and the rows that it holds out of many,
-        keep groups and twins together.
+        It minimizes the absolute error if that is the score. Its members are learned on the inner
+        folds. These, and the rows that it holds out of many, keep groups and twins together.
         """
         protocol, predictor = fold.protocol, clone(self.method.estimator)
         predictor.set_params(random_state=protocol.random_state)
+        if protocol.score.name == "mae" and "loss" in predictor.get_params():
+            predictor.set_params(loss="absolute_error")
         folds = protocol.member_folds(fold.rows, predictor.n_members)
         held = protocol.held_out(fold.rows)
         some = np.concatenate([held, *(part for one in folds for part in one)])

@@ -401,18 +401,19 @@ class VotingSpace:
         share of the votes in a prediction, so that their sums over several such spaces, side by
         side, are means weighted by share.
         """
-        kept = [(one.predictor, s) for one, s in zip(found.experts, shares, strict=True) if s > 0]
+        kept = [(one, s) for one, s in zip(found.experts, shares, strict=True) if s > 0]
         total = sum(share for _, share in kept)
         # The held-out rows had fewer voters. The more voters, the nearer are those that count.
         nearer = (found.n_voters / X.shape[0]) ** 0.5
         experts, logs = [], 0.0
-        for predictor, share in kept:
+        for one, share in kept:
+            predictor = one.predictor
             if isinstance(predictor, SoftVote):
                 predictor = predictor.rescaled(1 / nearer)
                 logs += share * np.log(predictor.temperature)
             else:
                 logs += share * np.log(found.temperature)
-            experts.append((predictor, share))
+            experts.append(Expert(predictor, (0, 0), float(share), one.of_scores))
         T = np.exp(logs / total) / total
         A = found.components / np.float32(T**0.5)
         blocks = row_blocks(X.shape[0], len(encoder.groups_))
@@ -425,7 +426,7 @@ class VotingSpace:
             encoder,
             signs * A,
             Z @ (signs * axes).T,
-            [Expert(one.rescaled(T), (0, m), float(share)) for one, share in experts],
+            [replace(one, predictor=one.predictor.rescaled(T), axes=(0, m)) for one in experts],
         )
 
 

@@ -1,25 +1,27 @@
 """Prediction from embedded rows: votes of all at some temperature and, for numbers, local lines.
 
-Held-out rows determine how these are mixed.
+Numbers are predicted as they are and by their normal scores. Held-out rows determine how all of
+these are mixed.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.optimize import nnls
-from scipy.sparse import csr_array
+from scipy.optimize import linprog, nnls
+from scipy.sparse import csr_array, eye_array, hstack, vstack
+from scipy.spatial import KDTree
+from scipy.special import ndtri
 
 from .._blocks import parallel_map, row_blocks
 from .._validation import check_choice, check_positive
 from ..linalg import eigh
 from ..neighbors import squares_to_nearest
-from ..objectives.kernel_regression import LEAST, MANY_CLASSES, Loss, squared_error
+from ..objectives.kernel_regression import LEAST, MANY_CLASSES, Loss, log_loss, squared_error
 from ..objectives.stochastic import TILE_ROWS, exponentiate
 
 TEMPERATURES = (0.016, 0.025, 0.04, 0.063, 0.1, 0.16, 0.25, 0.4, 0.63, 1.0, 1.6)
@@ -34,9 +36,49 @@ WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
 # for a mixture: temperatures of its votes, steps of the search for shares, smallest share kept
 MIXED_TEMPERATURES = (0.025, 0.1, 0.4, 1.6)
 EM_STEPS, SMALLEST_SHARE = 100, 0.04
+# for equal rows: the distance up to which rows count as equal, relative to the unit of the votes,
+# and weights of the mixture relative to one of them
+EQUAL, PRIORS = 1e-3, (0.1, 0.3, 1.0, 3.0)
 
 # The arguments of `predict`: queries, voting rows Z, their targets Y, and their weights, if any.
 Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def absolute_error(predicted: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return |y_i - y^_i| for every row, and its derivative with respect to y^_i; q is 1."""
+    error = predicted - Y
+    return np.abs(error[:, 0]), np.sign(error)
+
+
+class NormalScores(NamedTuple):
+    """The scale on which some numbers are normally distributed.
+
+    The score of a number is Phi^-1(r), where r is the share of smaller numbers plus half the share
+    of equal ones. Between two numbers the scale is linear.
+
+    Attributes
+    ----------
+    values, scores : ndarray
+        The distinct numbers and their scores, ascending.
+    """
+
+    values: np.ndarray
+    scores: np.ndarray
+
+    @classmethod
+    def of(cls, Y: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Return the scale of numbers (n, 1)."""
+        values, places = np.unique(Y[:, 0], return_inverse=True)
+        mass = np.bincount(places, weights)
+        return cls(values, ndtri((np.cumsum(mass) - mass / 2) / mass.sum()))
+
+    def transform(self, Y: np.ndarray) -> np.ndarray:
+        """Return the scores of numbers."""
+        return np.interp(Y, self.values, self.scores)
+
+    def inverse(self, scores: np.ndarray) -> np.ndarray:
+        """Return the numbers of scores."""
+        return np.interp(scores, self.scores, self.values)
 
 
 @dataclass(frozen=True)
@@ -165,7 +207,7 @@ class LocalLines:
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the lines at the queries, (n_queries, 1), within the range of the numbers Y."""
+        """Return the lines at the queries, (n_queries, q), within the range of the numbers Y."""
         return lines_at_once([self], queries, Z, Y, weights)[0]
 
     def rescaled(self, temperature: float) -> LocalLines:
@@ -180,36 +222,78 @@ def lines_at_once(
     Y: np.ndarray,
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the predictions of several local lines in one space, (n_lines, n_queries, 1)."""
+    """Return the predictions of several local lines in one space, (n_lines, n_queries, q)."""
     apart = (Z - Z.mean(axis=0)).astype(np.float64)
     V = eigh(apart.T @ apart)[1][:, -DIRECTIONS:]
-    ZV = Z @ V
-    out = np.empty((len(lines), len(queries), 1))
+    middle, d = Y.mean(axis=0), V.shape[1]
+    terms = np.hstack([np.ones((len(Z), 1)), apart @ V, Y - middle])
+    # the search in single precision takes half the time
+    from_origin, apart = queries - Z.mean(axis=0), apart.astype(np.float32)
+    to_search = from_origin.astype(np.float32)
+    out = np.empty((len(lines), len(queries), Y.shape[1]))
 
     def add_lines(rows: slice) -> None:
-        squares, near = squares_to_nearest(queries[rows], Z, min(NEAREST, len(Z)))
+        squares, near = squares_to_nearest(to_search[rows], apart, min(NEAREST, len(Z)))
         excess = squares - squares.min(axis=1, keepdims=True)
-        along = ZV[near] - (queries[rows] @ V)[:, None]
+        of_near = terms[near]
+        of_near[:, :, 1 : d + 1] -= (from_origin[rows] @ V)[:, None]  # 0 at the query
         for spread, same in groupby(zip(lines, out, strict=True), lambda one: one[0].spread):
-            p = np.exp(-excess / spread)[:, :, None]
+            p = np.exp(-excess / spread)
             if weights is not None:
-                p *= weights[near][:, :, None]
+                p *= weights[near]
             p /= p.sum(axis=1, keepdims=True)
-            # ridge regressions of Y on B, both centred at their weighted means; `along` is 0 at the
-            # query
-            origin = np.sum(p * along, axis=1, keepdims=True)
-            centre = np.sum(p * Y[near], axis=1, keepdims=True)
-            B = along - origin
-            weighted = np.swapaxes(p * B, 1, 2)
-            H, to_targets = weighted @ B, weighted @ (Y[near] - centre)
-            unit = np.trace(H, axis1=1, axis2=2)[:, None, None] / H.shape[1]
+            # weighted moments of (1, directions, Y), then covariances
+            moments = (np.swapaxes(of_near, 1, 2) * p[:, None]) @ of_near
+            mean = moments[:, :1, 1:]
+            moments = moments[:, 1:, 1:] - np.swapaxes(mean, 1, 2) * mean
+            H, to_targets = moments[:, :d, :d], moments[:, :d, d:]
+            unit = np.trace(H, axis1=1, axis2=2)[:, None, None] / d
             for line, predicted in same:
-                least = (line.ridge * unit + 1e-9) * np.eye(H.shape[1])
+                least = (line.ridge * unit + 1e-9) * np.eye(d)
                 slope = np.linalg.solve(H + least, to_targets)
-                predicted[rows] = (centre - origin @ slope)[:, 0]
+                predicted[rows] = middle + (mean[:, :, d:] - mean[:, :, :d] @ slope)[:, 0]
 
     parallel_map(add_lines, row_blocks(len(queries), SEARCHED_AT_ONCE), len(queries) * len(Z))
-    return np.clip(out, Y.min(), Y.max())
+    return np.clip(out, Y.min(axis=0), Y.max(axis=0))
+
+
+def predict_at_once(
+    predictors: Sequence[SoftVote | LocalLines],
+    queries: np.ndarray,
+    Z: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    with_scores: bool,
+) -> np.ndarray:
+    """Return the predictions of several votes, or of several local lines, in one space.
+
+    The result has shape (n_predictors, n_queries, q). With scores, for numbers, as many follow that
+    predict the normal scores of the numbers, and are given in the unit of the numbers.
+    """
+    at_once: Any = lines_at_once if isinstance(predictors[0], LocalLines) else vote_at_once
+    if not with_scores:
+        return at_once(predictors, queries, Z, Y, weights)
+    scale = NormalScores.of(Y, weights)
+    both = at_once(predictors, queries, Z, np.hstack([Y, scale.transform(Y)]), weights)
+    return np.concatenate([both[..., :1], scale.inverse(both[..., 1:])])
+
+
+def of_equal_rows(
+    queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, unit: float
+) -> np.ndarray:
+    """Return the number of rows equal to each query, and the sum of their numbers, (n_queries, 2).
+
+    Rows count as equal up to a distance of 0.001 units. Row weights are taken into account.
+    """
+    tree, most = KDTree(Z), EQUAL * unit
+    # of equal rows, the search always finds the same one
+    _, group = tree.query(Z, distance_upper_bound=most)
+    _, at = tree.query(queries, distance_upper_bound=most)
+    w = np.ones(len(Z)) if weights is None else weights
+    sums = [np.bincount(group, values, len(Z)) for values in (w, w * Y[:, 0])]
+    # the index of none is len(Z)
+    return np.array([np.append(total, 0.0)[np.append(group, len(Z))[at]] for total in sums]).T
 
 
 @dataclass(frozen=True)
@@ -223,56 +307,92 @@ class Expert:
         The first axis, and one past the last.
     share : float
         The share of the expert in a prediction.
+    of_scores : bool
+        Whether normal scores of the numbers are predicted, and then the numbers that have them.
     """
 
     predictor: SoftVote | LocalLines
     axes: tuple[int, int]
     share: float
+    of_scores: bool = False
 
     def __post_init__(self) -> None:
         check_positive(self.share, "share")
 
-    def predict(
-        self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return the prediction along the axes of the expert."""
-        own = slice(*self.axes)
-        return self.predictor.predict(queries[:, own], Z[:, own], Y, weights)
+
+def towards_equal_rows(predicted: np.ndarray, equal: np.ndarray, prior: float) -> np.ndarray:
+    """Return the means of predictions (n, 1), of weight `prior`, and the numbers of equal rows.
+
+    `equal` is the result of `of_equal_rows`.
+    """
+    return (prior * predicted + equal[:, 1:]) / (prior + equal[:, :1])
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """A mixture of experts: `sum_k s_k f_k(z)`, with shares s_k that sum to 1."""
+    """A mixture of experts: `f(z) = sum_k s_k f_k(z)`, with shares s_k that sum to 1.
+
+    Attributes
+    ----------
+    experts : tuple of Expert
+    prior : float or None
+        If training rows are equal to z, with the numbers y_1, ..., y_k, the prediction is the mean
+        of these numbers and of f(z), which has this weight. None: it is always f(z).
+    """
 
     experts: tuple[Expert, ...]
+    prior: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.prior is not None:
+            check_positive(self.prior, "prior")
 
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the experts' predictions, weighted by their shares, (n_queries, q)."""
+        """Return the predictions, (n_queries, q)."""
         total = np.zeros((len(queries), Y.shape[1]))
-        votes = defaultdict[tuple[int, int], dict[SoftVote, float]](dict)
-        for expert in self.experts:
-            if isinstance(expert.predictor, SoftVote):
-                votes[expert.axes][expert.predictor] = expert.share
-            else:
-                total += expert.share * expert.predict(queries, Z, Y, weights)
-        for axes, shares in votes.items():
+        for axes in dict.fromkeys(one.axes for one in self.experts):
             own = slice(*axes)
-            predicted = vote_at_once(list(shares), queries[:, own], Z[:, own], Y, weights)
-            total += np.tensordot(list(shares.values()), predicted, axes=1)
-        return total
+            for kind in (SoftVote, LocalLines):
+                some = [
+                    one
+                    for one in self.experts
+                    if one.axes == axes and isinstance(one.predictor, kind)
+                ]
+                if not some:
+                    continue
+                predictors = list(dict.fromkeys(one.predictor for one in some))
+                found = predict_at_once(
+                    predictors,
+                    queries[:, own],
+                    Z[:, own],
+                    Y,
+                    weights,
+                    with_scores=any(one.of_scores for one in some),
+                )
+                at = [predictors.index(x.predictor) + len(predictors) * x.of_scores for x in some]
+                total += np.tensordot([one.share for one in some], found[at], axes=1)
+        if self.prior is None:
+            return total
+        own = slice(*self.experts[0].axes)
+        return towards_equal_rows(
+            total, of_equal_rows(queries[:, own], Z[:, own], Y, weights, 1.0), self.prior
+        )
 
     @classmethod
-    def of(cls, spaces: Sequence[Sequence[Expert]]) -> Self:
-        """Return the mixture of experts whose spaces are placed side by side."""
+    def of(cls, spaces: Sequence[Sequence[Expert]], prior: float | None = None) -> Self:
+        """Return the mixture of experts whose spaces are placed side by side.
+
+        Rows are equal, for the prior, if they are in the first space.
+        """
         experts, first = list[Expert](), 0
         for own in spaces:
             for expert in own:
                 start, end = expert.axes
                 experts.append(replace(expert, axes=(first + start, first + end)))
             first += own[0].axes[1]
-        return cls(tuple(experts))
+        return cls(tuple(experts), prior)
 
     @property
     def largest(self) -> SoftVote:
@@ -294,7 +414,8 @@ def mixture_from(state: dict[str, Any], n_axes: int) -> Mixture:
     Up to version 0.2 there was one map, with a vote and possibly local lines along all `n_axes`.
     """
     if "experts" in state:
-        return Mixture(tuple(_expert(**expert) for expert in state["experts"]))
+        experts = tuple(_expert(**expert) for expert in state["experts"])
+        return Mixture(experts, state.get("prior"))
     if "share" in state:  # a single map: its vote and its lines, along all axes
         vote, lines, share = SoftVote(**state["vote"]), LocalLines(**state["lines"]), state["share"]
         shares = ((vote, 1 - share), (lines, share))
@@ -302,10 +423,11 @@ def mixture_from(state: dict[str, Any], n_axes: int) -> Mixture:
     return Mixture((Expert(SoftVote(**state), (0, n_axes), 1.0),))
 
 
-def _expert(predictor: dict[str, Any], axes: Sequence[int], share: float) -> Expert:
-    kind = LocalLines if "ridge" in predictor else SoftVote
+def _expert(predictor: dict[str, Any], axes: Sequence[int], **others: Any) -> Expert:
     first, end = axes
-    return Expert(kind(**predictor), (first, end), share)
+    is_line = "ridge" in predictor
+    found = LocalLines(**predictor) if is_line else SoftVote(**predictor)
+    return Expert(found, (first, end), **others)
 
 
 # The choice of the vote by held-out rows.
@@ -321,7 +443,7 @@ class HeldOut:
         Some of the held-out rows, and the rows that vote for them: the arguments of `predict`.
     Y : ndarray of shape (n_held_out, q)
         The targets of all held-out rows.
-    loss : squared_error or log_loss
+    loss : squared_error, absolute_error or log_loss
     weights : ndarray of shape (n_held_out,) or None
         The weights of their losses.
     """
@@ -361,42 +483,87 @@ class HeldOut:
 
 
 class Prediction(NamedTuple):
-    """The prediction of an expert for the held-out rows, (n_held_out, q)."""
+    """The prediction of an expert for the held-out rows, (n_held_out, q).
+
+    See `Expert` for `of_scores`.
+    """
 
     predictor: SoftVote | LocalLines
     values: np.ndarray
+    of_scores: bool = False
 
 
 def experts(held_out: HeldOut, distance: str, temperature: float) -> list[Prediction]:
     """Return the experts that may be mixed, with their predictions for the held-out rows.
 
     These are votes at some temperatures, by the given distance or both, and for numbers the best
-    local lines, with spreads relative to `temperature`.
+    local lines, with spreads relative to `temperature`; all of these for numbers and their scores.
     """
+    is_real = held_out.loss is not log_loss
+
+    def predictions(predictors: Any) -> list[Prediction]:
+        parts = [predict_at_once(predictors, *p, with_scores=is_real) for p in held_out.parts]
+        values = np.concatenate(parts, axis=1)
+        scales = [False, True] if is_real else [False]
+        kinds = [(one, of_scores) for of_scores in scales for one in predictors]
+        return [Prediction(one, v, scale) for (one, scale), v in zip(kinds, values, strict=True)]
+
     tried = DISTANCES[1:] if distance == "auto" else (distance,)
-    votes = [SoftVote(T, name) for name in tried for T in MIXED_TEMPERATURES]
-    parts = [vote_at_once(votes, *part) for part in held_out.parts]
-    found = list(map(Prediction, votes, np.concatenate(parts, axis=1)))
-    if held_out.loss is squared_error:
+    found = predictions([SoftVote(T, name) for name in tried for T in MIXED_TEMPERATURES])
+    if is_real:
         lines = [LocalLines(temperature * width, ridge) for width in WIDTHS for ridge in RIDGES]
-        parts = [lines_at_once(lines, *part) for part in held_out.parts]
-        of_lines = map(Prediction, lines, np.concatenate(parts, axis=1))
-        found.append(min(of_lines, key=lambda one: held_out.losses(one.values).mean()))
+        half = len(lines)
+        of_lines = predictions(lines)
+        for some in (of_lines[:half], of_lines[half:]):
+            found.append(min(some, key=lambda one: held_out.losses(one.values).mean()))
     return found
 
 
+class FoundMixture(NamedTuple):
+    """A mixture of experts in the spaces of some maps.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_held_out, q)
+        Its predictions for the held-out rows.
+    shares : list of ndarray
+        The shares of the experts of each map.
+    prior : float or None
+        See `Mixture`.
+    """
+
+    values: np.ndarray
+    shares: list[np.ndarray]
+    prior: float | None
+
+
 def mixed(
-    of_maps: Sequence[Sequence[Prediction]], held_out: HeldOut
-) -> tuple[np.ndarray, list[np.ndarray]]:
+    of_maps: Sequence[Sequence[Prediction]], held_out: Sequence[HeldOut], units: Sequence[float]
+) -> FoundMixture:
     """Return the best mixture of experts in the spaces of some maps.
 
-    It is given by its prediction for the held-out rows, (n_held_out, q), and by the shares of the
-    experts of each map.
+    Parameters
+    ----------
+    of_maps : sequence of sequence of Prediction
+        The experts in the space of each map.
+    held_out : sequence of HeldOut
+        The same held-out rows in each space.
+    units : sequence of float
+        The unit of each space: the distance at which the best vote has fallen to 1 / e.
     """
     predicted = np.array([expert.values for experts in of_maps for expert in experts])
-    shares = mixture_shares(predicted, held_out)
     ends = np.cumsum([len(experts) for experts in of_maps])
-    return np.tensordot(shares, predicted, axes=1), np.split(shares, ends[:-1])
+    shares = mixture_shares(predicted, held_out[0])
+    values = np.tensordot(shares, predicted, axes=1)
+    by_map = np.split(shares, ends[:-1])
+    if held_out[0].loss is log_loss:
+        return FoundMixture(values, by_map, None)
+    first = max(range(len(by_map)), key=lambda at: by_map[at].sum())
+    own = held_out[first]
+    equal = np.concatenate([of_equal_rows(*part, units[first]) for part in own.parts])
+    tried = {None: values} | {p: towards_equal_rows(values, equal, p) for p in PRIORS}
+    prior = min(tried, key=lambda one: own.losses(tried[one]).mean())
+    return FoundMixture(tried[prior], by_map, prior)
 
 
 def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
@@ -404,7 +571,8 @@ def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
 
     They are nonnegative, and sum to 1; shares below 0.04 are set to 0. For classes, expectation
     maximization of the likelihood is stopped after 100 steps from equal shares, which overfits less
-    than the maximum. For numbers, this is a least-squares problem.
+    than the maximum. For numbers, this is a least-squares problem, or a linear program if the loss
+    is the absolute error.
 
     Parameters
     ----------
@@ -421,6 +589,21 @@ def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
         firm = np.linalg.norm(errors) or 1.0
         system = np.vstack([errors.T, np.full(len(errors), firm)])
         shares = nnls(system, np.append(np.zeros(errors.shape[1]), firm))[0]
+    elif held_out.loss is absolute_error:
+        # predicted' s + above - below = y, and sum(s) = 1
+        n = len(weights)
+        one = np.append(np.ones(len(predicted)), np.zeros(2 * n))
+        found = linprog(
+            np.concatenate([np.zeros(len(predicted)), weights, weights]),
+            A_eq=vstack(
+                [
+                    hstack([csr_array(predicted[:, :, 0].T), eye_array(n), -eye_array(n)]),
+                    csr_array(one[None]),
+                ]
+            ),
+            b_eq=np.append(held_out.Y[:, 0], 1.0),
+        )
+        shares = found.x[: len(predicted)]
     else:
         probabilities = np.einsum("kic,ic->ki", predicted, held_out.Y) + LEAST
         shares = np.full(len(predicted), 1 / len(predicted))
