@@ -5,7 +5,14 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from nearkin import MLKR, SoftNeighborsRegressor
 from nearkin.evaluation import all_methods
-from nearkin.objectives.kernel_regression import prediction_loss, squared_error
+from nearkin.objectives.kernel_regression import (
+    FAINT,
+    among_pairs,
+    log_loss,
+    of_anchors,
+    prediction_loss,
+    squared_error,
+)
 from nearkin.testing import check_gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
@@ -77,6 +84,24 @@ def test_tiles_add_up(monkeypatch):
     value, gradient = prediction_loss(np.eye(6), X, y[:, None], squared_error)
     assert value == pytest.approx(expected[0])
     np.testing.assert_allclose(gradient, expected[1])
+
+
+@pytest.mark.parametrize(("scale", "isolated"), [(1.0, "none"), (3.0, "some"), (30.0, "all")])
+@pytest.mark.parametrize("height", [7, 256])
+@pytest.mark.parametrize(("loss", "q"), [(squared_error, 1), (log_loss, 3)])
+def test_pairs_computed_once_give_the_sum_over_anchors(
+    loss, q, height, scale, isolated, monkeypatch
+):
+    monkeypatch.setattr("nearkin.objectives.stochastic.TILE_ROWS", height)
+    rng = np.random.default_rng(0)
+    Z, weights = scale * rng.normal(size=(30, 3)), rng.uniform(0.5, 2, size=(30, 1))
+    Y = rng.normal(size=(30, 1)) if q == 1 else np.eye(q)[rng.integers(q, size=30)]
+    faint = np.exp(-np.sum((Z[:, None] - Z) ** 2, axis=2)) @ weights - weights < FAINT
+    assert isolated == ("all" if faint.all() else "some" if faint.any() else "none")
+    value, gradient = among_pairs(Z, Y, loss, weights)
+    expected, slope = of_anchors(Z, Y, loss, weights, np.arange(30))
+    assert value == pytest.approx(expected)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-7, atol=1e-7 * np.abs(slope).max())
 
 
 def test_far_rows_do_not_underflow():

@@ -156,9 +156,10 @@ def target_bandwidth(targets: np.ndarray) -> float:
     return float(third - first) / NORMAL_IQR / 4
 
 
-# A tile fits into the cache of a core.
-TILE_ENTRIES = 2**22
-TILE_ROWS = 256
+# Two tiles fit into the L2 cache of a core, unless they have so many columns that products of a few
+# rows would be slow.
+TILE_ENTRIES = 2**17
+FEWEST_TILE_ROWS, TILE_ROWS = 32, 256
 
 Value = tuple[float, np.ndarray]
 Terms = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -190,7 +191,7 @@ def weighted_terms(terms: Terms, log_q: np.ndarray, weights: np.ndarray | None) 
 
 def tile_height(entries_per_row: int) -> int:
     """Return the number of rows of a tile."""
-    return max(1, min(TILE_ROWS, TILE_ENTRIES // entries_per_row))
+    return min(TILE_ROWS, max(FEWEST_TILE_ROWS, TILE_ENTRIES // entries_per_row))
 
 
 def among_all(
@@ -278,7 +279,8 @@ def exponentiate(logits: np.ndarray) -> np.ndarray:
     """
     top = logits.max(axis=1, keepdims=True)
     np.subtract(logits, np.where(np.isfinite(top), top, 0.0), out=logits)
-    np.maximum(logits, -60.0, out=logits)
+    least = np.full(logits.shape[1], -60, logits.dtype)  # NumPy is half as fast with a scalar
+    np.maximum(logits, least, out=logits)
     np.exp(logits, out=logits)
     return top
 

@@ -226,8 +226,9 @@ class TablePredictor(
                     return learned, final, last.status
                 if last is not found and report(lambda: final[0]):
                     return learned, final, Status.STOPPED
-                # the other encodings need about the same penalty
-                alphas = [alpha for alpha in alphas if alpha <= BEFORE * found.alpha]
+                # the other encodings need about the same penalty, and one before it to start with
+                first = (learned or [found])[0].alpha
+                alphas = [alpha for alpha in alphas if first <= alpha <= BEFORE * first]
         except KeyboardInterrupt:
             if not final:
                 raise
@@ -774,7 +775,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     alpha : float or "auto", default="auto"
         Weight of the penalty. "auto" starts with 4.5 and continues with 1.5, 0.5, 0.17, ..., 0.006,
         each descent starting from the previous map, until the held-out loss exceeds 1.02 times the
-        lowest one, whose weight is taken. The other encodings start one step before that weight.
+        lowest one, whose weight is taken. The other encodings try the step before that weight, too.
     n_members : int, default=3
         Number of folds, at least 2, for up to 2,000 rows; with more rows there is one member. The
         cost grows with this number.
@@ -855,8 +856,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     the other rows. Stochastic gradient (Adam with one scale for all entries) continues with all n
     of these other rows, in up to 5 rounds: with the penalty of the first map, then a third of it,
     and so on, until the held-out loss rises. With a given `alpha`, and for encodings after the
-    first, there is one round. A round has 300 max(1, n / 10000)^(1/4) steps, each of which draws
-    max(4096, sqrt(250 n)) rows and predicts 256 of them from the rest. Finally the held-out rows
+    first, there is one round. A round has 150 max(1, n / 10000)^(1/4) steps, each of which draws
+    max(2048, sqrt(250 n)) rows and predicts 256 of them from the rest. Finally the held-out rows
     determine the shares, half a round of steps uses all rows, and all rows vote.
 
     Cost: O(s^2 m + s r m) for an iteration of each member, with s rows, at most 2,000, and r
