@@ -70,7 +70,8 @@ def test_of_too_many_categories_those_of_two_rows_are_kept():
     learned = CategoryColumn.learn("x", text("b", "a", "b", "c"), Rules(max_categories=2))
     assert learned.column == TextColumn("x", ("b",))
     out = np.zeros((3, 1))
-    assert learned.column.write(out, text("a", "b", "new")) == ("", False)
+    written = learned.column.write(out, text("a", "b", "new"))
+    assert (written.unknown, written.all_new) == ("", False)
     assert out.tolist() == [[0], [1], [0]]
 
 
