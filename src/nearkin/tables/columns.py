@@ -66,7 +66,7 @@ SENTINEL = f"may mark missing cells (if so, {BY_MISSING})"
 MOSTLY_LIMITS = (
     "read as text because more than half of the filled cells are limits (write numbers alone)"
 )
-MARKS_KEPT = f"marks of missing cells, kept as words (if gaps, {BY_MISSING})"
+MARKS_KEPT = f"marks of missing cells, kept as words (if they mean gaps, {BY_MISSING})"
 LISTS = 1000  # values by which lists are recognized
 DAY_NUMBERS = "may be day numbers of a spreadsheet (write them as dates)"
 READ_AS = {
