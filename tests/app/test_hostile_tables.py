@@ -354,7 +354,7 @@ REFUSED = {
     "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "is not a text file"),
     "a ZIP archive": (
         b"PK\3\4" + RNG.bytes(2000),
-        "is not a readable CSV file (File is not a zip file)",
+        "is not a readable ZIP archive (File is not a zip file)",
     ),
     "a workbook of old": (
         b"\xd0\xcf\x11\xe0" + RNG.bytes(2000),

@@ -173,8 +173,8 @@ def test_standard_input_is_any_format(folder, monkeypatch, suffix):
         (b"", "standard input is empty"),
         (b"size,kinds\n1,a\n", "standard input has no 'kind'"),
         (b"PAR1" * 10, "standard input is not a readable Parquet file"),
-        (b"PK\3\4" * 10, "standard input is not a readable"),
-        (b"\x81", "standard input has no 'kind'"),
+        (b"PK\3\4" * 10, "standard input is not a readable ZIP archive"),
+        (bytes(4), "standard input is not a text file"),
     ],
 )
 def test_errors_name_standard_input(monkeypatch, content, says):

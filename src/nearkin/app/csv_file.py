@@ -361,8 +361,14 @@ def opened_bytes(path: Path) -> Iterator[tuple[Any, Any]]:
     with path.open("rb") as file:
         start = file.read(4)
         file.seek(0)
-        if start == b"PK":
-            with zipfile.ZipFile(file) as archive, archive.open(only_member(archive)) as member:
+        if start == b"PK\3\4":
+            try:
+                archive = zipfile.ZipFile(file)
+            except zipfile.BadZipFile as error:
+                raise TableError(
+                    f"{path} is not a readable ZIP archive ({error}): write it again."
+                ) from error
+            with archive, archive.open(only_member(archive)) as member:
                 yield member, file
         elif start == ZSTANDARD:
             yield pa.CompressedInputStream(file, "zstd"), file

@@ -146,7 +146,8 @@ class Records(Source):
         ]
 
     def _is_header(self, fields: Fields) -> bool:
-        return fields == self._header and len(fields) > 1 and not self.is_regular
+        is_lenient = not (self.is_regular or self.reading.strict)
+        return is_lenient and fields == self._header and len(fields) > 1
 
     def _is_sum(self, last: Fields) -> bool:
         """Return whether the last row holds the sums of some columns, and nothing else."""

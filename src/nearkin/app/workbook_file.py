@@ -34,7 +34,9 @@ class WorkbookFile(Records):
         others = [shown(name) for name in sheets if name != sheet]
         self.remarks = [f"read the sheet {shown(sheet)}, not {listed(others, 3)}"] if others else []
         first = [fields for _, fields in self.records()][:MOST_RECORDS]
-        self.remarks += [*self.learn_header(first), *self.survey()]
+        self.remarks += self.learn_header(first)
+        if not self.reading.strict:
+            self.remarks += self.survey()
 
     def records(self) -> Iterator[tuple[int, Fields]]:
         """Yield every row of the sheet that is not blank, and its number."""
