@@ -89,6 +89,7 @@ class TestWords:
         ("hash", lambda i: hashlib.md5(str(i).encode()).hexdigest()),
         ("number", lambda i: f"ORD-2024-{i * 7919 % 100_000:05d}"),
         ("link", lambda i: f"https://homes.example.com/details?home={i * 7919}"),
+        ("key", lambda i: f"{i * 7919 % 10000:04}-QX{chr(65 + i % 26)}{i}"),
         ("plate", lambda i: f"{chr(65 + i % 26)}{chr(65 + i // 26 % 26)} {i * 7919 % 1000} XY"),
     ],
 )
