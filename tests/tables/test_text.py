@@ -75,7 +75,7 @@ class TestWords:
         encoder = TableEncoder().fit(frame)
         again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
         assert again.columns_ == encoder.columns_
-        assert again.columns_[-1].words == words
+        assert again.columns_[-1].ngrams == words
         np.testing.assert_array_equal(again.transform(frame), encoder.transform(frame))
 
     def test_few_texts_have_no_words(self):

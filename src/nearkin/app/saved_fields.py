@@ -288,7 +288,7 @@ def has(value: Any, name: str) -> bool:
 
 NAMED: dict[str, Declaration] = {"kind": TEXT, "name": TEXT}
 CATEGORY = NAMED | {"values": Items(TEXT, ".values", 1, ascending=True), "missing": flag}
-WORDS = Fields(
+NGRAMS = Fields(
     {
         "terms": Items(TEXT, ".terms", 1, ascending=True),
         "idf": Items(Number(0, MOST_WEIGHT), ".terms"),
@@ -302,7 +302,7 @@ COLUMNS = {
     ),
     "date": Fields(NAMED | {"layout": Text(LAYOUTS), "cycles": Items(Text(CYCLES))}),
     "category": Fields(CATEGORY),
-    "text": Fields(CATEGORY | {"values": Items(TEXT, ascending=True), "words": OrNull(WORDS)}),
+    "text": Fields(CATEGORY | {"values": Items(TEXT, ascending=True), "ngrams": OrNull(NGRAMS)}),
     "list": Fields(
         NAMED | {"items": Items(TEXT, least=1, ascending=True), "separator": Text(SEPARATORS)}
     ),
