@@ -286,7 +286,7 @@ def test_places_in_sparse_arrays(sound, path, kind, capsys):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"format": 10}, "was written by a newer nearkin (format 10): install"),
+        ({"format": 11}, "was written by a newer nearkin (format 11): install"),
         ({"format": 4}, "has a format that nearkin no longer reads (4): make it again"),
         ({"format": np.nan}, "its header has no format"),
         ({"more": 1}, "more is not a field of such a file"),

@@ -75,7 +75,7 @@ class TestWords:
         encoder = TableEncoder().fit(frame)
         again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
         assert again.columns_ == encoder.columns_
-        assert again.columns_[-1].words == words
+        assert again.columns_[-1].ngrams == words
         np.testing.assert_array_equal(again.transform(frame), encoder.transform(frame))
 
     def test_few_texts_have_no_words(self):
@@ -89,6 +89,7 @@ class TestWords:
         ("hash", lambda i: hashlib.md5(str(i).encode()).hexdigest()),
         ("number", lambda i: f"ORD-2024-{i * 7919 % 100_000:05d}"),
         ("link", lambda i: f"https://homes.example.com/details?home={i * 7919}"),
+        ("key", lambda i: f"{i * 7919 % 10000:04}-QX{chr(65 + i % 26)}{i}"),
         ("plate", lambda i: f"{chr(65 + i % 26)}{chr(65 + i // 26 % 26)} {i * 7919 % 1000} XY"),
     ],
 )

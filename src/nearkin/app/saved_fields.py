@@ -289,7 +289,7 @@ def has(value: Any, name: str) -> bool:
 NAMED: dict[str, Declaration] = {"kind": TEXT, "name": TEXT}
 CATEGORY = NAMED | {"values": Items(TEXT, ".values", 1, ascending=True), "missing": flag}
 WORDS: dict[str, Declaration] = {"words": Items(TEXT, least=1, ascending=True)}
-N_GRAMS = Fields(
+NGRAMS = Fields(
     {
         "terms": Items(TEXT, ".terms", 1, ascending=True),
         "idf": Items(Number(0, MOST_WEIGHT), ".terms"),
@@ -303,7 +303,7 @@ COLUMNS = {
     ),
     "date": Fields(NAMED | {"layout": Text(LAYOUTS), "cycles": Items(Text(CYCLES))}, WORDS),
     "category": Fields(CATEGORY),
-    "text": Fields(CATEGORY | {"values": Items(TEXT, ascending=True), "words": OrNull(N_GRAMS)}),
+    "text": Fields(CATEGORY | {"values": Items(TEXT, ascending=True), "ngrams": OrNull(NGRAMS)}),
     "list": Fields(
         NAMED | {"items": Items(TEXT, least=1, ascending=True), "separator": Text(SEPARATORS)}
     ),

@@ -762,12 +762,12 @@ class TextColumn(CategoryColumn):
     """
 
     kind = "text"
-    words: Words | None = None
+    ngrams: Words | None = None
 
     @property
     def features(self) -> list[Feature]:
         """Return e.g. "title=Mr", "title (words 1)"."""
-        width = 0 if self.words is None else self.words.width
+        width = 0 if self.ngrams is None else self.ngrams.width
         numbers = (f"{self.name} (words {number})" for number in range(1, width + 1))
         return [
             *(feature._replace(of_many=True) for feature in super().features),
@@ -778,10 +778,10 @@ class TextColumn(CategoryColumn):
         """Write the indicators and the words."""
         n_levels = len(self.values) + self.missing
         super().write(out[:, :n_levels], given)
-        if self.words is not None:
+        if self.ngrams is not None:
             text = self.text(given)
-            numbers = self.words.transform(text.values)
-            out[:, n_levels:] = np.vstack([numbers, np.zeros(self.words.width)])[text.codes]
+            numbers = self.ngrams.transform(text.values)
+            out[:, n_levels:] = np.vstack([numbers, np.zeros(self.ngrams.width)])[text.codes]
         return Written()
 
 
@@ -1123,6 +1123,6 @@ def column_from(state: dict[str, Any]) -> Column:
         for name, value in state.items()
         if name != "kind"
     }
-    if isinstance(given.get("words"), dict):
-        given["words"] = Words.from_dict(given["words"])
+    if given.get("ngrams"):
+        given["ngrams"] = Words.from_dict(given["ngrams"])
     return KINDS[state["kind"]](**given)

@@ -27,7 +27,7 @@ LEAST_TEXTS = 3  # in which an n-gram occurs
 MOST_TEXTS = 10_000  # from which n-grams are learned
 MAX_READ = 500  # characters of a text
 DIGITS = 4  # significant, of what is learned
-LETTERS = re.compile(r"[^\W\d_]{3,}")
+LETTERS = re.compile(r"(?<![^\W_])[^\W\d_]{3,}(?![^\W_])")  # without digits beside them
 ROWS_PER_BLOCK = 2**14
 
 
