@@ -173,6 +173,7 @@ STAY = {
     "flats": ["Apto 12", "Apto 7", "Casa 3"],
     "codes": ["A3", "B12", "A17"],
     "letters after numbers": ["3A", "12B", "7C", "9A", "4B"],
+    "mostly the same letter": ["3A", "12B", "7A", "9A"],
     "ordinals": ["1st class", "2nd class", "3rd class"],
     "half a percent or a half": ["0.5", "12%", "7"],
 }
