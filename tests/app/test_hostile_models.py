@@ -46,7 +46,10 @@ def sound(tmp_path_factory):
     """The file of every model and adapter, as bytes."""
     folder, files = tmp_path_factory.mktemp("hostile"), {}
     write_tables(folder)
-    lines = [f"{i % 3} kg,town {i % 9},{1 + i % 28}.5.2024,{i % 2 == 0}\n" for i in range(250)]
+    masses = ["unknown" if i % 7 == 0 else f"{i % 4} kg" for i in range(250)]
+    lines = [
+        f"{mass},town {i % 9},{1 + i % 28}.5.2024,{i % 2 == 0}\n" for i, mass in enumerate(masses)
+    ]
     (folder / "columns.csv").write_text("mass,town,day,kind\n" + "".join(lines))
     lines = [
         f"{('fox', 'owl', 'hen')[i % 3]} {i},{'hay; ' * (i % 2)}{'oats; ' * (i % 3)}corn,"

@@ -55,6 +55,13 @@ def test_two_words_among_thousands_of_numbers():
     ]
 
 
+def test_three_words_among_ages_are_no_58_categories():
+    ages = RNG.integers(20, 78, 309).astype(str).tolist()
+    features, _ = encoded(fitted([*ages, "Unknown", "Unknown", "Unknown"]), ["33", "Unknown"])
+    assert list(features) == ["x"]
+    np.testing.assert_array_equal(features["x"], [33, np.nan])
+
+
 def test_a_single_decimal_comma_turns_no_separators_into_commas():
     numbers = [cell for cell in mileage(500)]
     features, _ = encoded(fitted([*numbers, "2,00"]), numbers)
@@ -166,6 +173,7 @@ STAY = {
     "flats": ["Apto 12", "Apto 7", "Casa 3"],
     "codes": ["A3", "B12", "A17"],
     "letters after numbers": ["3A", "12B", "7C", "9A", "4B"],
+    "mostly the same letter": ["3A", "12B", "7A", "9A"],
     "ordinals": ["1st class", "2nd class", "3rd class"],
     "half a percent or a half": ["0.5", "12%", "7"],
 }

@@ -112,8 +112,10 @@ def learn_numbers(values: Sequence[str], decimal: str, counts: np.ndarray) -> Nu
         return Numbers(truths, PLAIN, decimal, TRUTH_UNIT, shown(values[0]))
     read, mark = _by_one_mark(values, decimal, counts, read_number)
     units = _most_common((found and found[1] for found in read), counts)
-    if not units or (units[0] and "" in units and not _is_unit_of_all(read, counts)):
-        return None
+    n_read = counts[[found is not None for found in read]].sum()
+    n_named = counts[[bool(found and found[1]) for found in read]].sum()
+    if not units or (units[0] and n_named < NEARLY_ALL * n_read):
+        return None  # whether the others have this unit is unclear
     unit = units[0]
     numbers = np.array(
         [
@@ -154,19 +156,10 @@ def _by_one_mark(
     return either, EITHER
 
 
-def _is_unit_of_all(read: Sequence[Any], counts: np.ndarray) -> bool:
-    """Return whether at least 90 % of the numbers that were read have a unit."""
-    n_rows = [0, 0]
-    for found, count in zip(read, counts.tolist(), strict=True):
-        if found is not None:
-            n_rows[bool(found[1])] += count
-    return n_rows[True] >= NEARLY_ALL * sum(n_rows)
-
-
 def _most_common(items: Iterable[Any], counts: np.ndarray) -> list[Any]:
     """Return the different items but None, in descending order of their rows."""
     rows = Counter[Any]()
-    for item, count in zip(items, counts.tolist(), strict=False):
+    for item, count in zip(items, counts.tolist(), strict=True):
         if item is not None:
             rows[item] += count
     return [item for item, _ in rows.most_common()]
@@ -297,9 +290,10 @@ def _learn_measured(values: Sequence[str], decimal: str, counts: np.ndarray) -> 
 def _usual_unit(cells: Sequence[_Cell | None], counts: np.ndarray) -> str | None:
     """Return the unit that reads most rows ("" for none), or None if there is none.
 
-    At most 10 % of the numbers without a unit have that of the others, and with at most 10 % of
-    others these are no numbers of the column: "1560 cc" among numbers from 1.0 to 3.5. If there are
-    more of both, the unit is a category, see `learn_units`.
+    If at most 10 % of the numbers have no unit, they have that of the others. If at most 10 % have
+    one, these are no numbers of the column: "1560 cc" among numbers from 1.0 to 3.5. Between, the
+    unit is a category, see `learn_units`. Several letters behind whole numbers, as in "3A" and
+    "3B", are codes.
     """
     if _mostly_limits(cells, counts):
         return None
@@ -319,7 +313,10 @@ def _usual_unit(cells: Sequence[_Cell | None], counts: np.ndarray) -> str | None
         own = [(cell, n) for cell, n in read if cell.currency == currency and cell.unit in group]
         if (n_rows := sum(n for _, n in own)) > most:
             best, most = own, n_rows
-    return _one_unit([cell for cell, _ in best], np.array([n for _, n in best])) if best else None
+    codes = len(best) < len(read) and _coded([cell for cell, _ in read if cell.unit])
+    if codes or not best:
+        return None
+    return _one_unit([cell for cell, _ in best], np.array([n for _, n in best]))
 
 
 def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
@@ -342,7 +339,7 @@ def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
 
 def _coded(cells: Sequence[_Cell]) -> bool:
     """Return whether all cells are whole numbers with letters, such as "1017K" or "3A"."""
-    return all(
+    return bool(cells) and all(
         cell.unit.isalpha()
         and (len(cell.unit) == 1 or cell.unit.isupper())
         and cell.glued
