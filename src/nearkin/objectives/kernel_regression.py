@@ -38,6 +38,7 @@ LEAST = 1e-7
 # `exponentiate`, which is negligible beside this sum, even for a class whose share of it is 1e-7.
 FAINT, LEAST_LOGIT = 1e-10, -60.0
 PAIRED_ROWS = 4096  # up to so many rows, the kernels of all pairs are kept: n^2 / 2 numbers
+PAIRED_AT_ONCE = 128  # rows of a tile of pairs, whose columns are these rows and all later ones
 MANY_CLASSES = 50  # with fewer, products with indicators are faster than comparing class codes
 
 
@@ -119,7 +120,7 @@ def among_pairs(Z: np.ndarray, Y: np.ndarray, loss: Loss, weights: np.ndarray) -
     least = np.full(n, LEAST_LOGIT, dtype)
     # K for some rows, and for the columns from the first of them on; one array, because many would
     # be returned to the system after each call
-    blocks = row_blocks(n, 1, tile_height(n))
+    blocks = row_blocks(n, 1, PAIRED_AT_ONCE)
     sizes = [(rows.stop - rows.start) * (n - rows.start) for rows in blocks]
     parts = np.split(np.empty(sum(sizes), dtype), np.cumsum(sizes)[:-1])
     tiles = [(rows, K.reshape(-1, n - rows.start)) for rows, K in zip(blocks, parts, strict=True)]
@@ -139,7 +140,7 @@ def among_pairs(Z: np.ndarray, Y: np.ndarray, loss: Loss, weights: np.ndarray) -
             add_products(votes, K, rows, V)
         return votes
 
-    votes = sum(parallel_map(add_votes, shares(tiles), n * n))
+    votes = sum(parallel_map(add_votes, shares(tiles), n * n), np.zeros(V.shape))
     total = votes[:, -1:]
     isolated = total[:, 0] < FAINT
     total[isolated] = 1
@@ -158,7 +159,7 @@ def among_pairs(Z: np.ndarray, Y: np.ndarray, loss: Loss, weights: np.ndarray) -
             add_products(products, K, rows, with_ones)
         return products
 
-    products = sum(parallel_map(add_gradient, shares(tiles), n * n))
+    products = sum(parallel_map(add_gradient, shares(tiles), n * n), np.zeros(with_ones.shape))
     gradient = 2 * (products[:, :-1] - products[:, -1:] * Z)
     if isolated.any():
         more, slope = of_anchors(Z, Y, loss, weights, np.flatnonzero(isolated))
