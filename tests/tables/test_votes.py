@@ -158,3 +158,13 @@ def test_shares_that_minimize_the_absolute_error(monkeypatch):
     for _ in range(50):
         other = np.maximum(shares + 0.05 * rng.normal(size=3), 0)
         assert loss(shares) <= loss(other / other.sum()) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("largest", [10.0, 1e5])
+def test_scores_are_left_out_where_a_few_numbers_are_huge(largest):
+    Z, Y, _ = drawn(100)
+    Y[[0, 60]] = largest
+    held_out = HeldOut([(Z[:50], Z[50:], Y[50:], None)], Y[:50], squared_error)
+    found = votes.experts(held_out, "auto", 1.0)
+    assert held_out.is_dominated is (largest > 100)
+    assert any(one.of_scores for one in found) is (largest < 100)

@@ -36,9 +36,10 @@ WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
 # for a mixture: temperatures of its votes, steps of the search for shares, smallest share kept
 MIXED_TEMPERATURES = (0.025, 0.1, 0.4, 1.6)
 EM_STEPS, SMALLEST_SHARE = 100, 0.04
+DOMINATED = 0.95  # see `HeldOut.is_dominated`
 # for equal rows: the distance up to which rows count as equal, relative to the unit of the votes,
 # and weights of the mixture relative to one of them
-EQUAL, PRIORS = 1e-3, (0.1, 0.3, 1.0, 3.0)
+EQUAL, PRIORS = 1e-4, (0.1, 0.3, 1.0, 3.0)
 
 # The arguments of `predict`: queries, voting rows Z, their targets Y, and their weights, if any.
 Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
@@ -284,7 +285,7 @@ def of_equal_rows(
 ) -> np.ndarray:
     """Return the number of rows equal to each query, and the sum of their numbers, (n_queries, 2).
 
-    Rows count as equal up to a distance of 0.001 units. Row weights are taken into account.
+    Rows count as equal up to a distance of 0.0001 units. Row weights are taken into account.
     """
     tree, most = KDTree(Z), EQUAL * unit
     # of equal rows, the search always finds the same one
@@ -462,6 +463,18 @@ class HeldOut:
         losses = self.loss(predicted, self.Y)[0]
         return losses if self.weights is None else losses * self.weights / self.weights.mean()
 
+    @property
+    def is_dominated(self) -> bool:
+        """Return whether very few numbers, which no prediction follows, make up the squared error.
+
+        A fiftieth of the numbers then contributes more than 95 % of the squares about the median,
+        as a few typing errors do.
+        """
+        if self.loss is not squared_error:
+            return False
+        squares = np.sort((self.Y - np.median(self.Y)) ** 2, axis=None)
+        return bool(squares[-max(1, len(squares) // 50) :].sum() > DOMINATED * squares.sum())
+
     def best_vote(self, guess: float = 0.4) -> tuple[float, SoftVote]:
         """Return the lowest mean loss of votes by squared distances, and the vote that has it.
 
@@ -497,14 +510,17 @@ def experts(held_out: HeldOut, distance: str, temperature: float) -> list[Predic
     """Return the experts that may be mixed, with their predictions for the held-out rows.
 
     These are votes at some temperatures, by the given distance or both, and for numbers the best
-    local lines, with spreads relative to `temperature`; all of these for numbers and their scores.
+    local lines, with spreads relative to `temperature`; all of these for numbers and, unless a few
+    numbers dominate the squared error, for their scores.
     """
     is_real = held_out.loss is not log_loss
+    # among a few huge numbers, a small difference of scores is a huge one of numbers
+    with_scores = is_real and not held_out.is_dominated
+    scales = [False, True] if with_scores else [False]
 
     def predictions(predictors: Any) -> list[Prediction]:
-        parts = [predict_at_once(predictors, *p, with_scores=is_real) for p in held_out.parts]
+        parts = [predict_at_once(predictors, *p, with_scores=with_scores) for p in held_out.parts]
         values = np.concatenate(parts, axis=1)
-        scales = [False, True] if is_real else [False]
         kinds = [(one, of_scores) for of_scores in scales for one in predictors]
         return [Prediction(one, v, scale) for (one, scale), v in zip(kinds, values, strict=True)]
 
@@ -512,9 +528,9 @@ def experts(held_out: HeldOut, distance: str, temperature: float) -> list[Predic
     found = predictions([SoftVote(T, name) for name in tried for T in MIXED_TEMPERATURES])
     if is_real:
         lines = [LocalLines(temperature * width, ridge) for width in WIDTHS for ridge in RIDGES]
-        half = len(lines)
         of_lines = predictions(lines)
-        for some in (of_lines[:half], of_lines[half:]):
+        for scale in scales:
+            some = [one for one in of_lines if one.of_scores is scale]
             found.append(min(some, key=lambda one: held_out.losses(one.values).mean()))
     return found
 
@@ -556,7 +572,7 @@ def mixed(
     shares = mixture_shares(predicted, held_out[0])
     values = np.tensordot(shares, predicted, axes=1)
     by_map = np.split(shares, ends[:-1])
-    if held_out[0].loss is log_loss:
+    if held_out[0].loss is log_loss or held_out[0].is_dominated:
         return FoundMixture(values, by_map, None)
     first = max(range(len(by_map)), key=lambda at: by_map[at].sum())
     own = held_out[first]
