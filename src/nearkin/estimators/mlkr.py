@@ -91,7 +91,7 @@ class MLKR(DescentEmbedding):
     standardize them unless they share a unit.
 
     Cost: an iteration takes O(n^2 (m + q) + n p m) time for q targets, and O(n (p + m)) memory;
-    up to 4,096 rows, half of the n x n kernel is kept, which takes a third of the time.
+    up to 4,096 rows, half of the n x n kernel is kept, which halves the time.
 
     References
     ----------

@@ -88,7 +88,7 @@ def prediction_loss(
     Notes
     -----
     O(a n (m + q) + n p m) time for a anchors, O(n m) memory and two tiles per thread. If all of up
-    to 4,096 rows are predicted, every pair is computed once, in a third of the time, with memory
+    to 4,096 rows are predicted, every pair is computed once, in half of the time, with memory
     for n^2 / 2 numbers. For the log loss of more than 50 classes, q does not count.
     """
     Z = embed(A, X)

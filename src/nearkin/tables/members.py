@@ -38,7 +38,7 @@ SHORT, SPARE, ADDED = 0.03, 6, 0.01
 MAX_ITER, TOL = 12, 1e-4  # few iterations: a map that is stopped early has overfitted less
 # For stochastic descent: steps per round, and the number of rows from which on there are more;
 # anchors and, at least, rows per step.
-STEPS, STEPS_UP_TO, ANCHORS, ROWS = 150, 10_000, 256, 2048
+STEPS, STEPS_UP_TO, ANCHORS, ROWS = 150, 2000, 256, 2048
 MOST_VOTERS = 10_000  # for the held-out rows, after each round of stochastic descent
 # total variance along dropped axes, in units in which a vote falls by a factor of e from 0 to 1
 FLAT = 1e-4
@@ -300,13 +300,13 @@ def refined(
 
     In each step, rows are drawn, of which the first 256 are predicted by the others. From n rows,
 
-        max(2048, sqrt(250 n))    are drawn in each of    150 max(1, n / 10000)^(1/4)    steps
+        max(2048, sqrt(250 n))    are drawn in each of    150 max(1, n / 2000)^(1/3)    steps
 
     of a round.
     """
     rest, held = split
     tested = rows.subset(held)
-    n_steps = int(STEPS * max(1.0, len(rest) / STEPS_UP_TO) ** 0.25)
+    n_steps = int(STEPS * max(1.0, len(rest) / STEPS_UP_TO) ** (1 / 3))
     some = rest[:: -(-len(rest) // MOST_VOTERS)]
 
     def in_space(A: np.ndarray, voters: np.ndarray) -> HeldOut:

@@ -856,7 +856,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     the other rows. Stochastic gradient (Adam with one scale for all entries) continues with all n
     of these other rows, in up to 5 rounds: with the penalty of the first map, then a third of it,
     and so on, until the held-out loss rises. With a given `alpha`, and for encodings after the
-    first, there is one round. A round has 150 max(1, n / 10000)^(1/4) steps, each of which draws
+    first, there is one round. A round has 150 max(1, n / 2000)^(1/3) steps, each of which draws
     max(2048, sqrt(250 n)) rows and predicts 256 of them from the rest. Finally the held-out rows
     determine the shares, half a round of steps uses all rows, and all rows vote.
 
