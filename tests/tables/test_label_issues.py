@@ -168,7 +168,7 @@ def test_the_order_of_rows_does_not_matter(flipped):
     order = np.random.default_rng(1).permutation(N)
     other = label_issues(X[order], wrong[order])
     assert sorted(order[other.rows[:6]].tolist()) == FLIPPED
-    assert other.flip_rate == pytest.approx(found.flip_rate, abs=0.03)  # a row of 45
+    assert other.flip_rate == pytest.approx(found.flip_rate, abs=0.05)  # two rows of 45
 
 
 def test_a_column_of_a_data_frame_holds_the_labels(flipped):

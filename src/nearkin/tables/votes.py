@@ -23,6 +23,7 @@ from ..linalg import eigh
 from ..neighbors import squares_to_nearest
 from ..objectives.kernel_regression import LEAST, MANY_CLASSES, Loss, log_loss, squared_error
 from ..objectives.stochastic import TILE_ROWS, exponentiate
+from .gaps import LEAST_ROWS
 
 TEMPERATURES = (0.016, 0.025, 0.04, 0.063, 0.1, 0.16, 0.25, 0.4, 0.63, 1.0, 1.6)
 DISTANCES = ("auto", "squared", "plain")
@@ -577,6 +578,8 @@ def mixed(
     first = max(range(len(by_map)), key=lambda at: by_map[at].sum())
     own = held_out[first]
     equal = np.concatenate([of_equal_rows(*part, units[first]) for part in own.parts])
+    if np.count_nonzero(equal[:, 0]) < LEAST_ROWS:  # too few equal rows show nothing
+        return FoundMixture(values, by_map, None)
     tried = {None: values} | {p: towards_equal_rows(values, equal, p) for p in PRIORS}
     prior = min(tried, key=lambda one: own.losses(tried[one]).mean())
     return FoundMixture(tried[prior], by_map, prior)
