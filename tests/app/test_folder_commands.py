@@ -558,7 +558,7 @@ COMPARE = ["compare", "many", "--target", "kind"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compare", "many", "--target", "kind"], "many is a folder: give a .csv, .parquet or .npz file, or"),
+        (["compare", "many", "--target", "kind"], "many is a folder: give a .csv, .xlsx, .json, .parquet or .npz file, or"),
         (["predict", "m.safetensors", "many"], "or a folder of Parquet files and --dask"),
         (["transform", "m.safetensors", "many", "-o", "x.csv"], "or a folder of Parquet files and --dask"),
         (["compare", "m.safetensors", "--target", "kind", "--dask"], "m.safetensors is not a folder, but --dask needs"),
