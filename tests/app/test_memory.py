@@ -113,7 +113,7 @@ GREEDY = {
     "10**8 columns.npz": (sparse(10**8), "(24, 100000000)"),
     "a long text among 20,000.csv": (
         csv(text=[f"{i}{LONG if i == 0 else ''}" for i in range(20_000)]),
-        "[20000, 1]",
+        "[20000, 2]",
     ),
     "a long value among 20,000.csv": (
         csv(text=[LONG if i < 2 else "a" for i in range(20_000)]),
@@ -128,7 +128,7 @@ GREEDY = {
         .rename(columns={0: LONG})
         .assign(kind=[0, 1, 0, 1])
         .to_csv(index=False),
-        "100000 characters",
+        "[4, 4]",
     ),
 }
 
