@@ -125,13 +125,14 @@ TABLES = {
 
 
 def as_number(cell: Any) -> float:
-    """Return the first number in a cell, NaN without one; a comma before two last digits is decimal."""
-    text = (
-        re.sub(r",(?=\d{1,2}\b)", "_", str(cell)).replace(".", "")
-        if re.search(r",\d{1,2}\b", str(cell))
-        else str(cell).replace(",", "")
-    )
-    found = re.search(r"-?\d+(?:[._]\d+)?", text)
+    """Return the first number in a cell, NaN without one.
+
+    A comma before two last digits, or one, is a decimal mark.
+    """
+    text = str(cell)
+    marked = re.sub(r",(?=\d{1,2}\b)", "_", text)
+    plain = text.replace(",", "") if marked == text else marked.replace(".", "")
+    found = re.search(r"-?\d+(?:[._]\d+)?", plain)
     return float(found[0].replace("_", ".")) if found else np.nan
 
 

@@ -23,6 +23,7 @@ from pyarrow import compute
 from .._blocks import require_memory
 from .._messages import MAX_NAME, counted, in_row, listed, note, quoted, shortened, shown, similar
 from ..tables import MARKS_OF_MISSING, Cells, Rules, Text
+from ..tables.cells import numbered_names
 
 # Checks shared by all tables, and the error for an unusable table.
 
@@ -166,15 +167,7 @@ def unique_names(
         raise TableError(
             f"{place} has {quoted(repeated)} more than once: give every column its own name."
         )
-    taken, found, counts = {*names}, list[str](), Counter[str]()
-    for name in names:
-        unique = name
-        while counts[name] and unique in taken:
-            unique = f"{name}.{counts[name]}"
-            counts[name] += 1
-        counts[name] = max(counts[name], 1)
-        taken.add(unique)
-        found.append(unique)
+    found = numbered_names(names)
     new = [shown(name) for name, given in zip(found, names, strict=True) if name != given]
     return found, note("names that occur more than once, numbered", new)
 

@@ -64,14 +64,6 @@ class Text:
         return (sums / self.weights.sum()).round(12)  # makes sums independent of their order
 
     @property
-    def missing_share(self) -> float:
-        """Return the (weighted) share of the rows whose cell is missing."""
-        if self.weights is None:
-            return self.n_missing / len(self.codes)
-        missing = self.weights[self.codes < 0].sum() / self.weights.sum()
-        return float(missing.round(12))
-
-    @property
     def n_missing(self) -> int:
         """Return the number of missing cells."""
         return len(self.codes) - int(self.counts.sum())
@@ -215,7 +207,7 @@ def _frame(X: Any, strict: bool) -> Cells:
             'Rows of text or other objects need pandas: pip install "nearkin[app]".'
         ) from error
     frame = X if hasattr(X, "iloc") else pd.DataFrame(X).rename(columns="x{}".format)
-    names = numbered_names(map(str, frame.columns))
+    names = numbered_names(list(map(str, frame.columns)))
     columns = {
         name: _column(frame.iloc[:, place], name, strict) for place, name in enumerate(names)
     }
@@ -227,9 +219,9 @@ def _frame(X: Any, strict: bool) -> Cells:
     return Cells(names, numbers, number_names, text)
 
 
-def numbered_names(names: Iterable[str]) -> list[str]:
+def numbered_names(names: Sequence[str]) -> list[str]:
     """Return names of columns, those that occur again with a number, as `pandas.read_csv` does."""
-    given, taken, found = Counter[str](), {*(names := list(names))}, list[str]()
+    given, taken, found = Counter[str](), {*names}, list[str]()
     for name in names:
         own = name
         while given[name] and own in taken:
