@@ -27,6 +27,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ from threadpoolctl import threadpool_limits
 
 from nearkin import NCAClassifier, NCARegressor
 
+RESULTS = Path("benchmarks", "results", "wild.jsonl")
 SMALLEST = 1e-4  # probability of the true class in the log loss, so that one row decides no table
 
 
@@ -242,6 +244,69 @@ def scores(model: Any, X: pd.DataFrame, y: np.ndarray, *, is_real: bool) -> tupl
     return np.mean(P.argmax(axis=1) == at), -np.log(np.maximum(of_truth, SMALLEST)).mean()
 
 
+def evaluate(name: str, method: str, *, cleaned: bool) -> dict[str, Any]:
+    """Return the scores of a method on the rows withheld from a table, and its seconds."""
+    X, y, X_new, y_new = withheld(name, cleaned=cleaned)
+    is_real, start = TABLES[name].is_real, time.process_time()
+    found: dict[str, Any] = {
+        "table": name,
+        "method": method,
+        "cleaned": cleaned,
+        "rows": len(y) + len(y_new),
+        "columns": X.shape[1],
+    }
+    try:
+        with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
+            model = METHODS[method](X, is_real=is_real).fit(X, y)
+            found["score"], found["loss"] = scores(model, X_new, y_new, is_real=is_real)
+    except Exception as error:
+        found["refused"] = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:150]}"
+    return found | {"seconds": time.process_time() - start}
+
+
+def scores_table(found: list[dict[str, Any]], *, is_real: bool) -> str:
+    """Return the scores of tables with all methods as Markdown, and mean ranks below them."""
+    of = {(one["table"], one["method"]): one for one in found}
+    names = [
+        name
+        for name in TABLES
+        if TABLES[name].is_real is is_real and all((name, method) in of for method in METHODS)
+    ]
+    kind = "R2 / MAE" if is_real else "accuracy / log loss"
+    lines = [[kind, "rows x columns", *METHODS], ["---"] * (2 + len(METHODS))]
+    for name in names:
+        size = of[name, "CatBoost"]
+        cells = [of[name, method] for method in METHODS]
+        lines.append([name, f"{size['rows']:,} x {size['columns']}"])
+        lines[-1] += [
+            f"{one['score']:.3f} / {one['loss']:.3f}" if "score" in one else "refused"
+            for one in cells
+        ]
+    score, loss = (
+        np.mean(
+            [
+                rankdata([sign * of[name, one].get(key, np.inf * sign) for one in RANKED])
+                for name in names
+            ],
+            axis=0,
+        )
+        for key, sign in (("score", -1), ("loss", 1))
+    )
+    ranks = [f"{one:.2f} / {other:.2f}" for one, other in zip(score, loss, strict=True)]
+    lines.append(["mean rank of these four", "", *ranks, ""])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def seconds_table(found: list[dict[str, Any]]) -> str:
+    """Return the processor seconds of fit and prediction as Markdown."""
+    of = {(one["table"], one["method"]): one["seconds"] for one in found}
+    lines = [["seconds", *METHODS], ["---"] * (1 + len(METHODS))]
+    for name in TABLES:
+        if all((name, method) in of for method in METHODS):
+            lines.append([name, *(f"{of[name, method]:.1f}" for method in METHODS)])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
 def parts(name: str, folder: Path) -> pd.DataFrame:
     """Write two thirds of the records of a file, and the others, as they are; return these as a frame."""
     table = TABLES[name]
@@ -338,45 +403,25 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.promises:
+        print("| table | promised | withheld rows | above | covered |\n|---|---|---|---|---|")
         for name in options.tables:
             print(f"| {name} | {promised(name)} |", flush=True)
         return
-    found = dict[tuple[str, str], tuple[float, float]]()
-    for name in options.tables:
-        X, y, X_new, y_new = withheld(name, cleaned=options.cleaned)
-        is_real = TABLES[name].is_real
-        for method in options.methods:
-            start = time.process_time()
-            try:
-                with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
-                    model = METHODS[method](X, is_real=is_real).fit(X, y)
-                    found[name, method] = scores(model, X_new, y_new, is_real=is_real)
-                said = f"{found[name, method][0]:.3f} | {found[name, method][1]:.3f}"
-            except Exception as error:
-                found[name, method] = -np.inf, np.inf
-                said = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:150]} |"
-            seconds = time.process_time() - start
-            print(
-                f"| {name} | {len(y):,} x {X.shape[1]} | {method} | {said} | {seconds:.1f} |",
-                flush=True,
-            )
-    for kind in (False, True):
-        names = [name for name in options.tables if TABLES[name].is_real is kind]
-        ranked = [method for method in RANKED if method in options.methods]
-        if not names:
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.touch()
+    found = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    found = [one for one in found if one["cleaned"] is options.cleaned]
+    done = {(one["table"], one["method"]) for one in found}
+    for name, method in product(options.tables, options.methods):
+        if (name, method) in done:
             continue
-        score, loss = (
-            np.array([[found[name, method][at] for method in ranked] for name in names])
-            for at in (0, 1)
-        )
-        print(f"\n{'numbers: R2, MAE' if kind else 'classes: accuracy, log loss'}")
-        for method, one, other in zip(
-            ranked,
-            rankdata(-score, axis=1).mean(axis=0),
-            rankdata(loss, axis=1).mean(axis=0),
-            strict=True,
-        ):
-            print(f"| {method} | {one:.2f} | {other:.2f} |")
+        found.append(evaluate(name, method, cleaned=options.cleaned))
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(found[-1]) + "\n")
+        print(found[-1], flush=True)
+    for is_real in (False, True):
+        print(f"\n{scores_table(found, is_real=is_real)}")
+    print(f"\n{seconds_table(found)}")
 
 
 if __name__ == "__main__":
