@@ -464,6 +464,7 @@ def number_encoder(names: list[str]) -> TableEncoder:
 # The columns of labels and groups, checked and converted to a plain type
 
 MIN_ROWS = 4
+FEW_CLASSES = 20  # more of them may be quantities, if they are numbers
 NUMBERS = "give --task regression to predict numbers"
 DAYS_COUNTED = ", or numbers, such as days, and --task regression"
 
@@ -499,6 +500,12 @@ def read_target(
         numbers[rows], remarks = _as_numbers(file, known, target, rows)
         return numbers, remarks
     known = _as_classes(file, known, target, classes_only)
+    n_classes = len(np.unique(known))
+    if n_classes > FEW_CLASSES and _numbers_in(file, known) is not None:
+        remarks.append(
+            f"{target}: {n_classes:,} different numbers, taken as classes (if they are quantities, "
+            f"{NUMBERS})"
+        )
     if len(rows) == len(y):
         return known, remarks
     y = np.full(len(y), None)
@@ -586,6 +593,15 @@ def _refuse_dates(file: Reader, target: str, texts: list[str], or_else: str) -> 
         )
 
 
+def _numbers_in(file: Reader, classes: np.ndarray) -> np.ndarray | None:
+    """Return classes as numbers, NaN for a few that are none; None if they are words."""
+    if classes.dtype.kind in "iu":
+        return classes.astype(float)
+    with suppress(RejectColumn):
+        return target_numbers("", classes, Rules(decimal=file.decimal))[0]
+    return None
+
+
 def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) -> np.ndarray:
     """Return the classes; raise an error for dates.
 
@@ -596,6 +612,13 @@ def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) ->
         raise TableError(f"{file.path}: {shown(target)} {why}")
     y = check_classes(file.path, target, y, "" if classes_only else f"{NUMBERS}, or ")
     classes, sizes = np.unique(y, return_counts=True)
+    numbers = _numbers_in(file, y) if len(classes) > FEW_CLASSES else None
+    if numbers is not None and (numbers % 1 > 0).any():
+        odd = y[np.argmax(numbers % 1 > 0)].item()
+        raise TableError(
+            f"{file.path}: {shown(target)} holds real numbers, such as {shown(odd)}, not classes: "
+            f"{'' if classes_only else f'{NUMBERS}, or '}cut them into classes."
+        )
     if classes.dtype.kind == "U":
         _refuse_dates(file, target, classes.tolist(), "" if classes_only else DAYS_COUNTED)
     alone = classes[sizes == 1].tolist()

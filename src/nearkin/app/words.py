@@ -387,11 +387,11 @@ class Summary:
         lines += self._against_references()
         if not self._no_better:
             lines += self._against_constant()
-        least, is_share = comparison.least_difference, self.wording.unit == "%"
-        if not comparison.n_chained and 0 < least < (1 if is_share else np.inf):
+        least, is_at_most_one = comparison.least_difference, comparison.score.sign > 0
+        if not comparison.n_chained and 0 < least < (1 if is_at_most_one else np.inf):
             size = f"{self.wording.factor * least:.2g}{self.wording.points}"
             enough = "This table is large enough to detect a true difference of about"
-            if is_share and least > LARGE_DIFFERENCE:
+            if is_at_most_one and least > LARGE_DIFFERENCE:
                 enough = "These folds only detect a true difference of at least about"
             lines.append(f"{enough} {size} with a power of 80%.")
         if not comparison.n_chained and comparison.of_fitted_models:

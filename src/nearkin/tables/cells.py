@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -86,7 +86,13 @@ class Cells:
         Returns where a row (counted from 0) is, for messages.
     infinite : list of str
         Remarks on infinite numbers, which became NaN.
+    decimal : str or None
+        The decimal mark of text, if known.
+    called : str
+        What the table is called in messages.
     """
+
+    called: ClassVar[str] = "X"
 
     names: list[str]
     numbers: Any
@@ -94,6 +100,7 @@ class Cells:
     text: dict[str, Text]
     place: Callable[[int], str] = in_row
     infinite: list[str] = field(default_factory=list, kw_only=True)
+    decimal: str | None = field(default=None, kw_only=True)
 
     @property
     def n_rows(self) -> int:

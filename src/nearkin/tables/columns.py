@@ -53,6 +53,7 @@ from .numbers import (
     UNITS,
     Numbers,
     day_number_note,
+    have_other_mark,
     is_number,
     learn_numbers,
     learn_units,
@@ -466,6 +467,12 @@ class NumberColumn(ReadColumn):
         elif self.form:
             what = f"{self.form}s"
         return what + " whose decimal mark is clear" * (self.decimal == EITHER)
+
+    def misses_mark_of(self, given: Given) -> bool:
+        """Return whether new cells have the other decimal mark."""
+        if not isinstance(given, Text) or self.decimal == EITHER:
+            return False
+        return have_other_mark(given.values, given.counts, self.form, self.decimal, self.unit)
 
     def _read(self, values: list[str]) -> np.ndarray:
         return read_numbers(values, self.form, self.decimal, self.unit)
@@ -1095,7 +1102,7 @@ def learn_columns(cells: Cells, rules: Rules) -> dict[str, Learned]:
                 notes.append((SENTINEL, f"{name} ({code})"))
             if day := day_number_note(name, *ends[at]):
                 notes.append((DAY_NUMBERS, f"{name} ({day})"))
-        learned[name] = Learned(NumberColumn(name, plain=True), numbers, notes=notes)
+        learned[name] = Learned(NumberColumn(name, rules.decimal, plain=True), numbers, notes=notes)
     return learned
 
 

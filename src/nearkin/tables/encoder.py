@@ -28,6 +28,7 @@ from .columns import (
 from .gaps import indicated_features, median_known
 from .numbers import DECIMAL_MARKS
 
+MARK_NAMES = {".": "points", ",": "commas"}
 MAX_UNKNOWN = 80  # characters of the values of a column in a remark, with their count
 
 
@@ -356,15 +357,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n_names = len(self._names)
         out = cells.in_place(plain[:n_plain], n_names + len(self.indicated_))
         unknown, new, start = list[str](), list[str](), n_plain
+        others = defaultdict[str, list[str]](list)  # columns with another decimal mark
         for column, values in zip(self.columns_[n_plain:], given, strict=True):
             stop = start + len(column.names)
-            written = column.write(out[:, start:stop], values)
+            own = out[:, start:stop]
             start = stop
+            if isinstance(column, NumberColumn) and column.decimal == self.decimal:
+                column = replace(column, decimal=cells.decimal or self.decimal)
+            written = column.write(own, values)
+            if len(written.unread) and not strict and isinstance(column, NumberColumn):
+                if column.misses_mark_of(values):
+                    column = replace(column, decimal=DECIMAL_MARKS[column.decimal])
+                    own[:] = 0
+                    written = column.write(own, values)
+                    others[column.decimal].append(shortened(column.name))
             if len(written.unread):
                 faults.append(self._unread(cells, column, values, written.unread, strict))
             found = written.unknown.replace(column.name, shortened(column.name))
             unknown += [shortened(found, MAX_UNKNOWN)] * bool(found)
             new += [shortened(column.name)] * written.all_new
+        for mark, names in others.items():
+            faults += note(f"read with decimal {MARK_NAMES[mark]}, unlike in training", names)
         for block in row_blocks(*out.shape) if self.missing == "impute" else []:
             features = out[block, :n_names]
             missing = np.isnan(features)
@@ -383,8 +396,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return []
         given = {*getattr(self, "feature_names_in_", ())}
         close = similar(names[0], [name for name in cells.names if name not in given])
-        what = f"X lacks {quoted(names, 5)}" + f" ({shown(names[0])} may be {close})" * bool(close)
-        what += ", which was learned from"
+        what = f"{cells.called} lacks {quoted(names, 5)}"
+        what += f" ({shown(names[0])} may be {close})" * bool(close)
+        what += f", which {'was' if len(names) == 1 else 'were'} learned from"
         if strict or 2 * effects[lacking].sum() > effects.sum():
             raise ValueError(f"{what}: add or rename columns.")
         return [f"{what}, taken as missing in every row: expect less of these predictions"]
@@ -489,7 +503,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         A column that is not among the names raises a ValueError.
         """
         encoder = cls(**state["parameters"])
-        plain = [NumberColumn(name, plain=True) for name in state["numbers"]]
+        plain = [NumberColumn(name, encoder.decimal, plain=True) for name in state["numbers"]]
         encoder.columns_ = [*plain, *map(column_from, state["columns"])]
         encoder._n_plain = len(plain)
         names = [column.name for column in encoder.columns_]
