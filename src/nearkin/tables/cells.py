@@ -247,7 +247,9 @@ def _column(series: Any, name: str, strict: bool) -> np.ndarray | Text:
 
     if isinstance(series.dtype, CategoricalDtype):
         categories = [
-            _as_text(value, name, strict) if isinstance(value, (str, *NUMBERS)) else str(value)
+            text_of(value, name, strict=strict)
+            if isinstance(value, (str, *NUMBERS))
+            else str(value)
             for value in series.cat.categories
         ]
         codes = series.cat.codes.to_numpy().astype(int)
@@ -268,7 +270,7 @@ def _column(series: Any, name: str, strict: bool) -> np.ndarray | Text:
         codes, values = np.where(known, np.cumsum(known) - 1, -1), series[known]
     if len(values) and all(isinstance(value, NUMBERS) for value in values):
         return Text([], codes).spread([_as_float(value) for value in values], np.nan)
-    texts = [_as_text(value, name, strict) for value in values]
+    texts = [text_of(value, name, strict=strict) for value in values]
     return Text(texts, codes).replaced(texts)
 
 
@@ -279,10 +281,10 @@ def _as_float(value: Any) -> float:
         return math.inf
 
 
-def _as_text(value: Any, name: str, strict: bool) -> str:
+def text_of(value: Any, name: str = "", *, strict: bool = False) -> str:
     """Return a cell as text; whole numbers of any type have no decimals.
 
-    Lists become "a, b". With `strict`, they and other objects raise an error.
+    Lists become "a, b". With `strict`, they and other objects in the column `name` raise an error.
     """
     if isinstance(value, str):
         return str(value)
@@ -299,7 +301,7 @@ def _as_text(value: Any, name: str, strict: bool) -> str:
         )
     if isinstance(value, set | frozenset):
         value = sorted(value, key=str)
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return ", ".join(map(text_of, value)) if isinstance(value, list | tuple) else str(value)
 
 
 # Columns that only identify rows, or carry no information.

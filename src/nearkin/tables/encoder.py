@@ -134,8 +134,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Notes
     -----
     New rows may have their columns in another order, and additional ones. Columns that they lack,
-    and cells that do not fit their column, are missing; `transform` then warns once. Columns of a
-    data frame whose names occur twice are numbered as by pandas.read_csv, "a" and "a.1"; lists in
+    and cells that do not fit their column, are missing; `transform` then warns once, as
+    it does of columns that it reads with the other decimal mark than in `fit`. Columns of a data
+    frame whose names occur twice are numbered as by pandas.read_csv, "a" and "a.1"; lists in
     cells become text, "a, b".
 
     Cost: O(n p), with p the number of features; a text that occurs often is parsed once. Labels are
@@ -307,7 +308,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Once, if cells of X do not fit their columns, or if X lacks columns: both count as
             missing.
         """
-        encoded, faults, _ = self.encode_apart(X)
+        return self.encode_and_warn(X)
+
+    def encode_and_warn(self, X: Any, effects: Any = None) -> Any:
+        """Return the result of `transform`, given how much each column matters.
+
+        See `encode_apart`.
+        """
+        encoded, faults, _ = self.encode_apart(X, effects)
         if faults:
             warn_user("\n".join(faults))
         return encoded
@@ -365,12 +373,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if isinstance(column, NumberColumn) and column.decimal == self.decimal:
                 column = replace(column, decimal=cells.decimal or self.decimal)
             written = column.write(own, values)
-            if len(written.unread) and not strict and isinstance(column, NumberColumn):
-                if column.misses_mark_of(values):
-                    column = replace(column, decimal=DECIMAL_MARKS[column.decimal])
-                    own[:] = 0
-                    written = column.write(own, values)
-                    others[column.decimal].append(shortened(column.name))
+            is_odd = len(written.unread) > 0 and not strict
+            if is_odd and isinstance(column, NumberColumn) and column.misses_mark_of(values):
+                column = replace(column, decimal=DECIMAL_MARKS[column.decimal])
+                own[:] = 0
+                written = column.write(own, values)
+                others[column.decimal].append(shortened(column.name))
             if len(written.unread):
                 faults.append(self._unread(cells, column, values, written.unread, strict))
             found = written.unknown.replace(column.name, shortened(column.name))
