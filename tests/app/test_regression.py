@@ -326,7 +326,7 @@ def test_inspect(here, capsys):
     assert re.search(r"MLKR, learned from 120 rows of houses \(19 features, numbers from [\d.]+ to [\d.]+ of "
                      r"'price'\), saved by nearkin", out)  # fmt: skip
     assert re.search(r"Held out: the .*NN has an R² of 0\.\d{3} on held-out rows \(5 folds\), raw k-NN one of 0\.\d{3} "
-                     r"\(95% interval \+0\.\d{3} to \+0\.\d{3}, p ", out)  # fmt: skip
+                     r"\(95% interval of the difference \+0\.\d{3} to \+0\.\d{3}, p ", out)  # fmt: skip
     assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")
 
 

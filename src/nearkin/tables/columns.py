@@ -85,7 +85,7 @@ SENTINEL = f"may mark missing cells (if so, {BY_MISSING})"
 MOSTLY_LIMITS = (
     "read as text because more than half of the filled cells are limits (write numbers alone)"
 )
-MARKS_KEPT = f"marks of missing cells, kept as words (if they mean gaps, {BY_MISSING})"
+MARKS_KEPT = f"marks of missing cells, kept as words (for gaps, {BY_MISSING})"
 FEW = 100  # values of a column, each of which gets an indicator
 # Rows in which one of many values occurs, to get an indicator. With 150, 300 and 900 drawn stores
 # in 1,500 rows, each with an effect, the log loss of NCA is .354, .389, .548; with 3 rows .354,
