@@ -599,6 +599,7 @@ MEASURED = pd.DataFrame(
         "width": RNG.uniform(100, 200, 40).round(1),
         "price": [f"€{price:,.2f}" for price in RNG.uniform(500, 5000, 40)],
         "visits": [f"{visits:,} times" for visits in RNG.integers(1001, 9999, 40)],
+        "steps": [f"{steps:,}" for steps in RNG.integers(1001, 99_999, 40)],
         "kind": ["red", "blue"] * 20,
     }
 )
@@ -613,16 +614,24 @@ def with_commas(frame):
 @pytest.mark.parametrize("sep", [";", "\t", ","])
 @pytest.mark.parametrize("is_learned", [False, True])
 def test_decimal_commas_on_one_side_alone_change_no_number(sep, is_learned):
-    # commas separate the thousands of a file whose fields they separate, too
-    frame = MEASURED.drop(columns=["visits"] * (sep == "," and not is_learned))
-    with_commas(frame).to_csv("commas.csv", index=False, sep=";" if is_learned else sep)
-    frame.to_csv("points.csv", index=False, sep=sep if is_learned else ",")
+    with_commas(MEASURED).to_csv("commas.csv", index=False, sep=";" if is_learned else sep)
+    MEASURED.to_csv("points.csv", index=False, sep=sep if is_learned else ",")
     names = ["points.csv", "commas.csv"][:: -1 if is_learned else 1]
     learned = read_table(names[0], "kind")
-    assert learned.feature_names == [name for name in frame if name != "kind"]
+    assert set(learned.feature_names) == {*MEASURED} - {"kind"}
     X, notes, _ = read_rows(names[1], learned.encoder)
     np.testing.assert_allclose(X, learned.X)
     assert not any("missing" in note for note in notes)
+    said = [note for note in notes if "decimal" in note]
+    if sep == "," and not is_learned:
+        assert said == ["read with decimal commas (--decimal chooses another)"]
+        swapped = MEASURED.assign(
+            width=[f"{width:.1f}".replace(".", ",") for width in MEASURED.width]
+        )
+        swapped.to_csv("mixed.csv", index=False)
+        X, notes, _ = read_rows("mixed.csv", learned.encoder)  # points show the file's mark
+        np.testing.assert_allclose(X, learned.X)
+        assert "read with decimal commas, unlike in training: width" in notes
 
 
 @pytest.mark.parametrize("commas", [False, True])

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from ..tables import (
     target_numbers,
 )
 from ..tables.cells import DIFFERS
+from ..tables.numbers import DECIMAL_MARKS
 from .arrow_file import FeatherFile, JsonFile
 from .csv_file import CsvFile, opened_bytes
 from .npz_file import NpzFile
@@ -428,7 +430,15 @@ def read_rows(
         needed = list[str]()  # an NPZ file has its names in an array
         if isinstance(file, Source):  # of which some may be lacking, but not all
             needed = [name for name in kinds if name in file.names] or list(kinds)
-        columns = file.read([*needed, *apart], apart, [*text, *apart], numbers, ids)
+        read = partial(file.read, [*needed, *apart], apart, [*text, *apart], numbers, ids)
+        columns = read()
+        if isinstance(file, CsvFile) and not reading.decimal and encoder.misses_mark_of(columns):
+            # "13.255" beside "1,5" is no 13.255, unless "2.5" is there, too
+            file.decimal = DECIMAL_MARKS[file.decimal]
+            if not encoder.misses_mark_of(again := read()):
+                mark = "commas" if file.decimal == "," else "points"
+                columns = again
+                columns.notes.insert(0, f"read with decimal {mark} (--decimal chooses another)")
         if not isinstance(file, Source):
             require_length(file.path, columns.names, given_names(encoder), is_array=True)
         labels = columns.labels

@@ -370,8 +370,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             stop = start + len(column.names)
             own = out[:, start:stop]
             start = stop
-            if isinstance(column, NumberColumn) and column.decimal == self.decimal:
-                column = replace(column, decimal=cells.decimal or self.decimal)
+            column = self._by_mark_of(cells, column)
             written = column.write(own, values)
             is_odd = len(written.unread) > 0 and not strict
             if is_odd and isinstance(column, NumberColumn) and column.misses_mark_of(values):
@@ -394,6 +393,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         remarks = note("values not seen in training", unknown)
         expect = "expect less of these rows than of those held out before"
         return out, faults, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
+
+    def _by_mark_of(self, cells: Cells, column: Column) -> Column:
+        """Return a column, if it has the decimal mark of its table, with that of other cells."""
+        if isinstance(column, NumberColumn) and column.decimal == self.decimal:
+            return replace(column, decimal=cells.decimal or self.decimal)
+        return column
+
+    def misses_mark_of(self, cells: Cells) -> bool:
+        """Return whether some column of cells has another decimal mark than the table they are of.
+
+        Columns with another mark than their table in `fit` do not count.
+        """
+        plain = [self._by_mark_of(cells, one) for one in self.columns_ if one.name in cells.text]
+        return any(
+            isinstance(column, NumberColumn)
+            and column.decimal == cells.decimal
+            and column.misses_mark_of(self.given(cells, column))
+            for column in plain
+        )
 
     def _lacking(self, cells: Cells, effects: Any, strict: bool) -> list[str]:
         """Return a remark on columns that the cells lack; raise an error if they matter."""

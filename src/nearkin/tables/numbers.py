@@ -624,10 +624,12 @@ def have_other_mark(
     No value needs `decimal`, and the other is needed by all that depend on the mark, or by at least
     two cells and a tenth of them: "2,633" beside "0,561" is no thousand, one "2,00" is an error.
     """
-    first, second = (
-        read_numbers(values, form, mark, unit) for mark in (decimal, DECIMAL_MARKS[decimal])
-    )
-    is_first, is_second = ~np.isnan(first), ~np.isnan(second)
+    first = read_numbers(values, form, decimal, unit)
+    is_first = ~np.isnan(first)
+    if is_first.all():
+        return False
+    second = read_numbers(values, form, DECIMAL_MARKS[decimal], unit)
+    is_second = ~np.isnan(second)
     n_needed = counts[is_second & ~is_first].sum()
     n_differ = n_needed + counts[is_second & is_first & (first != second)].sum()
     needs_first = (is_first & ~is_second).any()
