@@ -480,8 +480,9 @@ class Summary:
         rank, most = "ranks", ""
         if len(ahead) > 1:
             rank, most = f"and {counted(len(ahead) - 1, 'other method')} rank", "at most "
+        name = capital(ahead[0]) if ahead[0] == self.raw.name else ahead[0]
         yield (
-            f"{ahead[0]} {rank} above the automatic choice, by {most}"
+            f"{name} {rank} above the automatic choice, by {most}"
             f"{words.number(gains[ahead[0]])}{words.points}. The choice is made on the training "
             f"rows, which did not show this. The best of {len(methods)} methods on the same "
             "held-out rows is also partly lucky: expect it to do worse on new rows."
