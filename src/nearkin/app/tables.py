@@ -28,6 +28,7 @@ from .._validation import is_missing, known_labels, merged_labels
 from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION, Categories, are_left_out, many_categories
 from ..tables import (
+    DECIMAL_MARKS,
     MARKS_OF_MISSING,
     MOST_UNREAD,
     DateColumn,
@@ -40,7 +41,6 @@ from ..tables import (
     target_numbers,
 )
 from ..tables.cells import DIFFERS
-from ..tables.numbers import DECIMAL_MARKS
 from .arrow_file import FeatherFile, JsonFile
 from .csv_file import CsvFile, opened_bytes
 from .npz_file import NpzFile
