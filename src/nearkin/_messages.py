@@ -41,12 +41,14 @@ def listed(items: Sequence[str], most: int = 10, room: int = MAX_LIST) -> str:
 
 
 def similar(name: str, names: Sequence[str]) -> str:
-    """Return the most similar of the names, in quotes, or "".
+    """Return the most similar of the names, whatever their case, in quotes, or "".
 
     Only the last thousand short names are searched, as the search is slow.
     """
-    short = [other for other in names if len(other) <= MAX_NAME]
-    return "".join(map(shown, difflib.get_close_matches(name, short[-1000:], n=1)))
+    short = [other for other in names if len(other) <= MAX_NAME][-1000:]
+    plain = {other.strip().casefold(): other for other in short}
+    close = difflib.get_close_matches(name.strip().casefold(), plain, n=1)
+    return "".join(shown(plain[one]) for one in close)
 
 
 def counted(number: int, noun: str) -> str:

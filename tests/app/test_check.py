@@ -132,7 +132,7 @@ def test_an_upper_bound_is_called_so(here, capsys):
     assert main(["check", "noise.csv", "--target", "kind", "-q", "--json", "n.json"]) == 0
     text = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert re.search(
-        r"At most about \d+ of 80 labels are wrong, and probably far fewer: even", text
+        r"At most about \d+ of 80 labels are wrong, and probably far fewer, as .*: even", text
     )
     assert "probably wrong" not in " ".join(json.loads((here / "n.json").read_text())["sentences"])
 
@@ -190,3 +190,14 @@ def test_a_column_that_predicts_the_target_is_named(here, capsys, frame):
     assert "suspicious: code" in capsys.readouterr().out
     found = json.loads((here / "leak.json").read_text())
     assert [one["column"] for one in found["table"]["suspicious"]] == ["code"]
+
+
+def test_where_classes_overlap_the_headline_is_an_upper_bound(here, capsys):
+    rng = np.random.default_rng(0)
+    kind = rng.integers(2, size=160)
+    rows = pd.DataFrame(rng.normal(size=(160, 3)) + kind[:, None] / 2, columns=[*"abc"])
+    rows.assign(kind=np.array(["x", "y"])[kind]).to_csv("overlap.csv", index=False)
+    assert main(["check", "overlap.csv", "--target", "kind", "-q"]) == 0
+    text = re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert re.search(r"At most about \d+ of 160 labels are wrong, and probably far fewer, as", text)
+    assert "are probably wrong" not in text

@@ -281,7 +281,7 @@ def test_standard_input(here, capsys, monkeypatch, undrawn):
     assert capsys.readouterr().out.startswith("stdin: 60 rows")
     given(b"height,colour\n1,red\n")
     assert main(["predict", "m.safetensors", "-"]) == 2
-    assert capsys.readouterr().err.startswith("nearkin: standard input: X lacks 'noise 0'")
+    assert capsys.readouterr().err.startswith("nearkin: standard input: the table lacks 'noise 0'")
 
 
 def test_inspect(here, capsys, monkeypatch, undrawn):

@@ -99,12 +99,14 @@ def test_columns_in_another_order_and_columns_that_lack(capsys):
     pd.testing.assert_frame_equal(moved, clean)
     assert "lacks" not in said
     found, said = predicted(new.drop(columns="colour"), capsys)
-    assert "X lacks 'colour', which was learned from, taken as missing in every row" in said
+    assert "the table lacks 'colour', which was learned from, taken as missing in every row" in said
     assert (found["label"] == clean["label"]).mean() > 0.9
     _, said = predicted(new.drop(columns="colour"), capsys, "--strict", code=2)
-    assert "X lacks 'colour'" in said
+    assert "the table lacks 'colour'" in said
     _, said = predicted(new[["colour", "economy"]], capsys, code=2)
-    assert "X lacks 'mileage', 'age', which was learned from: add or rename columns" in said
+    assert (
+        "the table lacks 'mileage', 'age', which were learned from: add or rename columns" in said
+    )
 
 
 def test_unread_cells_are_drift(capsys):

@@ -250,24 +250,26 @@ def refused(frame, encoder, suffix):
 def test_columns_that_lack_are_missing_unless_they_are_more_than_half(learned, suffix):
     line = refused(LEARNED[["id", "count"]], learned.encoder, suffix)
     assert line == (
-        f"t.{suffix}: X lacks 'width', 'wet', 'colour', which was learned from: add or rename "
-        "columns."
+        f"t.{suffix}: the table lacks 'width', 'wet', 'colour', which were learned from: add or "
+        "rename columns."
     )
     frame = LEARNED.rename(columns={"width": "Width "})
     X, notes, _ = read_rows(write(frame, suffix), learned.encoder)
     assert np.isnan(X[:, 0]).all()
     np.testing.assert_array_equal(X[:, 1:], learned.X[:, 1:])
-    assert notes[1] == (
-        "X lacks 'width' ('width' may be 'Width '), which was learned from, taken as missing in "
-        "every row: expect less of these predictions"
+    assert notes[-2] == (
+        "the table lacks 'width' ('width' may be 'Width '), which was learned from, taken as "
+        "missing in every row: expect less of these predictions"
     )
-    with pytest.raises(TableError, match="X lacks 'width'"):
+    with pytest.raises(TableError, match="the table lacks 'width'"):
         read_rows("t." + suffix, learned.encoder, reading=Reading(strict=True))
     effects = np.array([9, 1, 1, 1])  # how much each column matters
-    with pytest.raises(TableError, match="X lacks 'width'"):
+    with pytest.raises(TableError, match="the table lacks 'width'"):
         read_rows("t." + suffix, learned.encoder, effects=effects)
     line = refused(LEARNED[["id"]], learned.encoder, suffix)
-    assert line.startswith(f"t.{suffix} lacks 'width', 'count', 'wet', 'colour', which the model")
+    assert line.startswith(
+        f"t.{suffix} lacks 'width', 'count', 'wet', 'colour' (its columns are 'id'"
+    )
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -286,7 +288,8 @@ def test_gaps_in_new_rows_are_said(blocks, learned, suffix):
         write(LEARNED.assign(width=LEARNED["width"].where(INTEGERS != 6)), suffix), learned.encoder
     )
     assert np.argwhere(np.isnan(X)).tolist() == [[6, learned.feature_names.index("width")]]
-    assert notes[0] == "missing: empty (1 cell)"
+    assert notes[-1] == "missing values, filled by the median: width (1 row)"
+    assert not any("empty" in note for note in notes)
 
 
 def test_new_rows_have_the_marks_of_the_table_that_was_learned_from(blocks):
@@ -395,7 +398,7 @@ def test_npz_by_the_names_of_its_columns():
     assert notes == ["ignored, not learned from: more"]
     np.savez("t.npz", X=frame.to_numpy(float))
     with pytest.raises(
-        TableError, match=r"^t\.npz: X lacks 'width', 'count', which was learned from"
+        TableError, match=r"^t\.npz: the table lacks 'width', 'count', which were learned from"
     ):
         read_rows("t.npz", learned.encoder)
 
@@ -448,7 +451,7 @@ def test_bundled_sets():
     X, notes, _ = read_rows("digits", learned.encoder)
     np.testing.assert_array_equal(X, learned.X)
     assert notes == ["ignored, not learned from: pixel_0_0, pixel_4_0, pixel_4_7"]
-    with pytest.raises(TableError, match="iris: X lacks 'pixel_0_1'"):
+    with pytest.raises(TableError, match="iris: the table lacks 'pixel_0_1'"):
         read_rows("iris", learned.encoder)
 
 
@@ -586,3 +589,95 @@ def test_vectors_of_another_length_are_those_of_another_model(length, suffix):
     ) as refused:
         read_rows(path, learned.encoder)
     assert "lacks" not in str(refused.value) or suffix == "npz"
+
+
+# Files that are written otherwise than the one that was learned from
+
+MEASURED = pd.DataFrame(
+    {
+        "dose": RNG.uniform(0, 5, 40).round(3),
+        "width": RNG.uniform(100, 200, 40).round(1),
+        "price": [f"€{price:,.2f}" for price in RNG.uniform(500, 5000, 40)],
+        "visits": [f"{visits:,} times" for visits in RNG.integers(1001, 9999, 40)],
+        "steps": [f"{steps:,}" for steps in RNG.integers(1001, 99_999, 40)],
+        "kind": ["red", "blue"] * 20,
+    }
+)
+TO_COMMAS = str.maketrans(".,", ",.")
+
+
+def with_commas(frame):
+    """Return a frame with decimal commas, and points between thousands."""
+    return frame.astype(str).map(lambda cell: cell.translate(TO_COMMAS))
+
+
+@pytest.mark.parametrize("sep", [";", "\t", ","])
+@pytest.mark.parametrize("is_learned", [False, True])
+def test_decimal_commas_on_one_side_alone_change_no_number(sep, is_learned):
+    with_commas(MEASURED).to_csv("commas.csv", index=False, sep=";" if is_learned else sep)
+    MEASURED.to_csv("points.csv", index=False, sep=sep if is_learned else ",")
+    names = ["points.csv", "commas.csv"][:: -1 if is_learned else 1]
+    learned = read_table(names[0], "kind")
+    assert set(learned.feature_names) == {*MEASURED} - {"kind"}
+    X, notes, _ = read_rows(names[1], learned.encoder)
+    np.testing.assert_allclose(X, learned.X)
+    assert not any("missing" in note for note in notes)
+    said = [note for note in notes if "decimal" in note]
+    if sep == "," and not is_learned:
+        assert said == ["read with decimal commas (--decimal chooses another)"]
+        swapped = MEASURED.assign(
+            width=[f"{width:.1f}".replace(".", ",") for width in MEASURED.width]
+        )
+        swapped.to_csv("mixed.csv", index=False)
+        X, notes, _ = read_rows("mixed.csv", learned.encoder)  # points show the file's mark
+        np.testing.assert_allclose(X, learned.X)
+        assert "read with decimal commas, unlike in training: width" in notes
+
+
+@pytest.mark.parametrize("commas", [False, True])
+def test_a_word_in_a_column_of_plain_numbers_does_not_change_the_mark(commas):
+    frame = MEASURED[["dose", "width", "kind"]]
+    thousands = frame.assign(width=[f"{1000 + at:,}" for at in range(40)])
+    odd = thousands.astype(object)
+    odd.loc[3, ["dose", "width"]] = "lost"
+    for name, table in {"old.csv": frame, "new.csv": odd}.items():
+        (with_commas(table) if commas else table).to_csv(name, index=False, sep=";")
+    learned = read_table("old.csv", "kind")
+    X, _, _ = read_rows("new.csv", learned.encoder)
+    expected = np.column_stack([frame["dose"], 1000.0 + np.arange(40)])
+    expected[3] = np.nan
+    np.testing.assert_allclose(X, expected)
+
+
+def test_every_new_record_with_all_its_fields_is_a_row():
+    table = pd.DataFrame(
+        {"a": ["one", "two"] * 10, "b": np.arange(20.0), "kind": ["x", "y", "y", "x"] * 5}
+    )
+    encoder = read_table(write(table, "csv"), "kind").encoder
+    new = "a,b\n" + "one,1\ntwo,2\n" * 4
+    for last in ("a long text about all that is not known,", "Total,12", ",12", "two,", ","):
+        with open("t.csv", "w") as file:
+            file.write(f"{new}{last}\n")
+        X, notes, _ = read_rows("t.csv", encoder)
+        assert len(X) == 9, last
+        assert not any("left out" in note for note in notes)
+    for below in ("Source: the registry of all that is known", "Total"):
+        with open("t.csv", "w") as file:
+            file.write(f"{new}\n{below}\n")
+        X, notes, _ = read_rows("t.csv", encoder)
+        assert len(X) == 8
+        assert f"left out, below the rows: {below!r}" in notes
+    with open("t.csv", "w") as file:
+        file.write(f"{new}two\n")  # a row that was cut off
+    X, notes, _ = read_rows("t.csv", encoder)
+    assert len(X) == 9
+    assert any(note.startswith("rows with too few fields") for note in notes)
+
+
+def test_a_file_without_any_of_the_columns_shows_its_own():
+    encoder = read_table(write(LEARNED, "csv"), "kind").encoder
+    LEARNED.to_csv("t.csv", index=False, header=False)
+    with pytest.raises(TableError, match=r"\(its columns are 'row 0', .*\), which the model"):
+        read_rows("t.csv", encoder)
+    line = refused(LEARNED.rename(columns=str.upper), encoder, "csv")
+    assert "('width' may be 'WIDTH' here)" in line

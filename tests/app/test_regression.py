@@ -229,6 +229,26 @@ def test_bad_input_names_the_remedy(here, capsys, arguments, says):
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("form", ["{}", "€{:,}", "{} kg"])
+def test_many_numbers_that_are_taken_as_classes_are_said_to_be_numbers(here, form):
+    frame = pd.DataFrame({"size": np.arange(120) % 7, "price": np.arange(120) // 4 * 50 + 1000})
+    frame.assign(price=frame["price"].map(form.format)).to_csv("t.csv", index=False)
+    said = (
+        "price: 30 different numbers, taken as classes (if they are quantities, give --task "
+        "regression to predict numbers)"
+    )
+    assert said in read_table("t.csv", "price").notes
+    assert said not in read_table("t.csv", "price", task="regression").notes
+    frame.assign(price=frame["price"] % 900).to_csv("few.csv", index=False)  # 18 numbers
+    assert not any("taken as classes" in note for note in read_table("few.csv", "price").notes)
+    words = frame["price"].map("No. {} or so".format)
+    frame.assign(price=words).to_csv("words.csv", index=False)
+    assert not any("taken as classes" in note for note in read_table("words.csv", "price").notes)
+    frame.assign(price=(frame["price"] / 8).map("€{:.3f}".format)).to_csv("real.csv", index=False)
+    with pytest.raises(TableError, match=r"holds real numbers, such as '€.*, not classes: give"):
+        read_table("real.csv", "price")
+
+
 def test_an_unknown_task(capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["compare", "iris", "--task", "ranking"])
@@ -326,7 +346,7 @@ def test_inspect(here, capsys):
     assert re.search(r"MLKR, learned from 120 rows of houses \(19 features, numbers from [\d.]+ to [\d.]+ of "
                      r"'price'\), saved by nearkin", out)  # fmt: skip
     assert re.search(r"Held out: the .*NN has an R² of 0\.\d{3} on held-out rows \(5 folds\), raw k-NN one of 0\.\d{3} "
-                     r"\(95% interval \+0\.\d{3} to \+0\.\d{3}, p ", out)  # fmt: skip
+                     r"\(95% interval of the difference \+0\.\d{3} to \+0\.\d{3}, p ", out)  # fmt: skip
     assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")
 
 

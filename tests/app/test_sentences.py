@@ -123,6 +123,24 @@ def test_verdict_of_a_choice_that_is_better(won):
     )
 
 
+@pytest.mark.parametrize(
+    ("score", "least", "words"),
+    [
+        ("r2", 0.4, "This table is large enough to detect a true difference of about 0.4 with"),
+        ("r2", 0.83, "These folds only detect a true difference of at least about 0.83 with"),
+        ("mae", 83.0, "This table is large enough to detect a true difference of about 83 with"),
+        ("mae", 41123.0, "This table is large enough to detect a true difference of about 41,000 "),
+    ],
+)
+def test_only_a_table_that_detects_less_than_a_large_difference_is_large_enough(
+    score, least, words
+):
+    options = {"task": "regression", "score": score, "methods": [], "n_neighbors": 3, **ALONE}
+    found = replace(compare(X, TARGET, **options), least_difference=least)
+    assert words in Summary(found).verdict
+    assert "difference" not in Summary(replace(found, least_difference=np.inf)).verdict
+
+
 def test_of_several_the_interval_is_said_not_to_be_corrected():
     methods = [*ONE, Method("PCA", PCA(), nested=False)]
     found = Summary(compare(WIDE, MANY, methods=methods, **ALONE))
@@ -379,11 +397,12 @@ def test_notes_of_the_end_of_the_time_budget():
 def test_notes_of_twins():
     twice = np.append(np.arange(90), np.arange(30))
     stay = (
-        "twins stay on one side of every split (--keep-twins splits them like other rows); "
-        "expect better predictions of new rows that have a twin here."
+        "twins stay on one side of every split (but with --keep-twins), so expect more of new "
+        "rows with one here."
     )
     (line,) = Summary(compare(X[twice], Y[twice], methods=[], n_neighbors=3, **ALONE)).notes
-    assert line == f"50% of the rows have an identical or nearly identical twin: {stay}"
+    assert line == f"50% of the rows have a twin, identical or nearly so: {stay}"
+    assert len(line) < 160
     (line,) = Summary(
         compare(X[twice], Y[twice], methods=[], keep_twins=True, n_neighbors=3, **ALONE)
     ).notes

@@ -388,3 +388,19 @@ def test_groups_that_leave_nothing_to_learn_from(groups, message):
     X, y = blobs()
     with pytest.raises((TypeError, ValueError), match=message):
         label_issues(X, y, groups=groups)
+
+
+@pytest.mark.parametrize(("distance", "is_bound"), [(0.0, True), (1.0, True), (6.0, False)])
+def test_where_classes_overlap_the_number_is_an_upper_bound(distance, is_bound):
+    """And where they do not, labels that are wrong stand out."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=160)
+    X = rng.normal(size=(160, 3))
+    X[:, 0] += distance * y
+    wrong = np.arange(160) < 12 * (distance > 1)
+    found = label_issues(X, np.where(wrong, 1 - y, y))
+    assert found.is_bound is is_bound
+    assert (": at most about" in repr(found)) is is_bound
+    assert found.n_sure == np.count_nonzero(found.probabilities >= 0.9)
+    if not is_bound:
+        assert wrong[found.rows[: found.n_issues]].mean() > 0.8

@@ -362,3 +362,42 @@ def test_other_objects_are_text():
     ]
     with pytest.raises(TypeError, match="an argument must be a string, a number"):
         TableEncoder("keep", strict=True).fit(frame)
+
+
+# Decimal marks of new rows
+
+
+@pytest.mark.parametrize("form", ["{}", "€{}", "{} kg", "{}%"])
+@pytest.mark.parametrize(("own", "other", "name"), [(".", ",", "commas"), (",", ".", "points")])
+def test_new_rows_with_the_other_decimal_mark_are_the_same_numbers(form, own, other, name):
+    numbers = RNG.uniform(0, 5, 40).round(3)
+    old, new = (
+        [form.format(f"{one:.3f}".replace(".", mark)) for one in numbers] for mark in (own, other)
+    )
+    encoder = fitted(old, decimal=own)
+    expected, remarks = encoded(encoder, old)
+    assert remarks == []
+    found, remarks = encoded(encoder, new)
+    np.testing.assert_array_equal(found["x"], expected["x"])
+    assert remarks == [f"read with decimal {name}, unlike in training: x"]
+    with pytest.raises(ValueError, match="give numbers"):
+        encoder.encode(frame_of(new), strict=True)
+
+
+def test_new_text_in_a_column_of_floats_has_either_mark():
+    encoder = fitted(np.arange(9) / 2)
+    features, remarks = encoded(encoder, ["0,561", "2,633", "1,5", "no idea"])
+    np.testing.assert_array_equal(features["x"], [0.561, 2.633, 1.5, np.nan])
+    assert "read with decimal commas, unlike in training: x" in remarks
+    assert "x: 1 cell is no number with a decimal comma, taken as missing" in remarks[0]
+    features, remarks = encoded(encoder, ["1,234.5", "2,633", "0,561"])  # a point shows the mark
+    np.testing.assert_array_equal(features["x"], [1234.5, 2633, np.nan])
+    assert remarks[0].startswith("x: 1 cell is no number, taken as missing: '0,561'")
+
+
+def test_a_single_decimal_comma_among_new_rows_turns_no_separators_either():
+    numbers = mileage(30)
+    features, remarks = encoded(fitted(numbers), [*numbers, "2,00"])
+    assert np.nanmin(features["x"]) >= 2000
+    assert np.isnan(features["x"][-1])
+    assert "taken as missing: '2,00'" in remarks[0]

@@ -308,7 +308,7 @@ def test_what_has_commas_may_be_no_list(cells):
 
 def test_marks_that_are_kept_as_words_are_named_with_what_makes_them_missing():
     cells = ["SEPA", "invoice"] * 15 + ["NA"] * 3 + ["?", "?", "NULL", "k.A.", ""]
-    said = "marks of missing cells, kept as words (if they mean gaps, list all marks in --missing"
+    said = "marks of missing cells, kept as words (for gaps, list all marks in --missing"
     encoder = fitted(cells)
     assert said in remark(encoder)
     assert "x ('NA', '?', 'NULL' and 1 more)" in remark(encoder)

@@ -205,3 +205,31 @@ def test_rows_of_one_value_are_no_twins():
     assert n_with_twin(twin_groups(X)) > 100
     numbers = frame[["v", "w", "z"]].to_numpy()
     assert text_as_one_number(numbers, None, scale=True)[0] is numbers
+
+
+def test_tables_without_text_do_not_need_what_reads_it(monkeypatch):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=60),
+            "count": rng.integers(9, size=60),
+            "is new": rng.random(60) < 0.5,
+            "price": [f"€{price:,.2f}" for price in rng.gamma(2, 1000, 60)],
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(300, size=60), "D"),
+            "kind": pd.Categorical(rng.choice(["a", "b", "c"], 60)),
+        }
+    )
+    frame.loc[::7, ["size", "price"]] = None
+    encoder = TableEncoder("keep")
+    expected = encoder.fit_transform(frame)
+
+    def raises(*arguments, **options):
+        raise AssertionError("text was read")
+
+    for name in ("has_words", "separator_of", "items_of", "indicators"):
+        monkeypatch.setattr(f"nearkin.tables.text.{name}", raises)
+        monkeypatch.setattr(f"nearkin.tables.columns.{name}", raises, raising=False)
+    monkeypatch.setattr(Words, "learn", raises)
+    monkeypatch.setattr(Words, "transform", raises)
+    assert TableEncoder("keep").fit_transform(frame).tobytes() == expected.tobytes()
+    assert encoder.transform(frame).tobytes() == expected.tobytes()

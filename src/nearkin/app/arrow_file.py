@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import feather
 
+from ..tables.cells import text_of
 from .csv_file import opened_bytes
 from .parquet_file import ParquetFile, TableInMemory, kind_of
 from .readers import TEXT
@@ -67,9 +68,7 @@ def _array(cells: Sequence[Any]) -> Any:
 
 
 def _text(cell: Any) -> str | None:
-    """Return a cell as text; the items of a list are separated by commas."""
+    """Return a cell as text; None if it is missing."""
     if cell is None or cell != cell:
         return None
-    if isinstance(cell, list):
-        return ", ".join(str(_text(item)) for item in cell)
-    return json.dumps(cell) if isinstance(cell, dict) else str(cell)
+    return json.dumps(cell) if isinstance(cell, dict) else text_of(cell)

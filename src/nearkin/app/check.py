@@ -18,6 +18,7 @@ from .. import __version__
 from .._messages import counted, listed, note, shortened
 from .._validation import check_spread
 from ..tables import LabelIssues, features_of, label_issues
+from ..tables.issues import OVERLAP
 from . import console
 from .output import Outputs, check_outputs
 from .readers import one_line
@@ -32,7 +33,6 @@ MOST_NEAREST = 3  # rows named on the console
 # A class is named as rare if at least so many labels are probably wrong, at least this share of
 # them are of this class, and at most this share of the rows are.
 FEWEST_OF_RARE, NEARLY_ALL, MOST_RARE = 5, 0.9, 0.2
-OVERLAP = 0.3  # from this share of wrong labels on, classes more likely overlap
 
 
 def check(options: argparse.Namespace) -> int:
@@ -183,11 +183,13 @@ class Check:
         issues, target = self.issues, short_text(self.table.target)
         n, n_issues, expected = len(issues.rows), issues.n_issues, issues.expected
         found = [f"No label is probably wrong: expect {expected[-1]:.1f} wrong labels among {n:,}."]
-        if issues.flip_rate > OVERLAP:
+        if issues.is_bound:
+            look = f": look at the first {issues.n_sure:,}, which stand out" * (issues.n_sure > 0)
+            if issues.flip_rate > OVERLAP:
+                look = ": even the surest votes often contradict the label"
             found = [
-                f"At most about {n_issues:,} of {n:,} labels are wrong, and probably far fewer: "
-                "even the surest votes often contradict the label, so the classes overlap, or the "
-                "columns do not tell them apart."
+                f"At most about {n_issues:,} of {n:,} labels are wrong, and probably far fewer, as "
+                f"the classes overlap, or the columns do not tell them apart{look}."
             ]
         elif n_issues:
             are = "labels is" if n_issues == 1 else "labels are"

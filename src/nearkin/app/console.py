@@ -98,7 +98,7 @@ def describe(model: Model, path: Path) -> None:
     proof = []  # as far as it is known
     if {"low", "high"} <= held_out.keys():
         low, high = (words.signed(held_out[end]) for end in ("low", "high"))
-        proof.append(f"95% interval {low} to {high}{words.points}")
+        proof.append(f"95% interval of the difference {low} to {high}{words.points}")
     if "p_value" in held_out:
         proof.append(f"p {stated_p(held_out['p_value'])}")
     raw = words.other.format(words.figure(held_out["raw"]))
@@ -126,7 +126,7 @@ def describe(model: Model, path: Path) -> None:
         rows = counted(len(model.held_out_rows.places), "held-out row")
         say(f"It keeps {rows}: predict reports familiarity, and takes --coverage and --drift")
     if "spectrum" in model.arrays:
-        what = "Variances along the axes" if model.soft_vote else "Eigenvalues"
+        what = "Variances along the axes of each encoding" if model.soft_vote else "Eigenvalues"
         say(f"{what}: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")
     if model.graph:
         say("\nCoordinates follow a graph of the rows: no feature is stretched evenly everywhere.")

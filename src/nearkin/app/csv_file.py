@@ -193,7 +193,7 @@ class CsvFile(Records):
                 f"{self.path} is empty: it needs a header line that names the columns, and rows."
             )
         self.decimal = given.decimal or "."
-        if not given.decimal and self._separator != ",":
+        if not given.decimal and (self._separator != "," or given.usual_decimal == ","):
             self.decimal = _find_decimal(chain.from_iterable(records[1:]), given.usual_decimal)
         words = {mark: f"separated by {name}s" for name, mark in SEPARATORS.items()}
         written = []

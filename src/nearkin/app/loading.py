@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from .._messages import warn_user
 from .._validation import check_number
 from ..tables import Cells
 from ..vectors import EmbeddingAdapter
@@ -128,9 +127,7 @@ class SavedModel:
             X = Cells(names, csr_array(X, dtype=np.float64), names, {})
             if X.numbers.shape[1] != len(names):
                 raise ValueError(f"X has {X.numbers.shape[1]} features, not {len(names)}.")
-        rows, faults, _ = model.encoder.encode_apart(X, model.arrays.get("effects"))
-        if faults:
-            warn_user("\n".join(faults))
+        rows = model.encoder.encode_and_warn(X, model.arrays.get("effects"))
         if not model.takes_gaps and not issparse(rows) and np.isnan(rows).any():
             raise ValueError(
                 f"X has missing values, which this model of {self.method} cannot handle: fill them "

@@ -149,6 +149,8 @@ def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str])
     if missing:
         close = similar(missing[0], [name for name in names if name not in known])
         hint = f" ({shown(missing[0])} may be {close} here)" if close else ""
+        if not close and len(missing) == len(known):
+            hint = f" (its columns are {quoted(names, 5)})"
         raise TableError(
             f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename "
             "them."
@@ -186,9 +188,14 @@ def check_length(place: str, texts: Iterable[str]) -> None:
 
 
 def missing_note(met: Counter[str]) -> list[str]:
-    """Return a remark on the cells that counted as missing, by their contents; empty if none."""
-    most = sorted(met.items(), key=lambda item: (-item[1], item[0]))
-    return note("missing", [f"{mark} ({counted(count, 'cell')})" for mark, count in most if count])
+    """Return a remark on the cells that counted as missing, by their contents.
+
+    None on empty cells alone, whose columns are named elsewhere.
+    """
+    most = sorted((+met).items(), key=lambda item: (-item[1], item[0]))
+    if [mark for mark, _ in most] == ["empty"]:
+        return []
+    return note("missing", [f"{mark} ({counted(count, 'cell')})" for mark, count in most])
 
 
 # What is read of a table, and how
@@ -251,6 +258,7 @@ class Columns(Cells):
         Remarks on how the file was read.
     """
 
+    called = "the table"
     labels: dict[str, np.ndarray] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     ids: Any = None
@@ -428,7 +436,9 @@ class Source(Reader):
             mixed |= empty
         if mixed:  # only the file still has the text of the numbers
             return self.read(needed, labels, [*as_text, *mixed], as_numbers, ids)
-        found = Columns(list(self.names), numbers, number_names, {}, self.place)
+        found = Columns(
+            list(self.names), numbers, number_names, {}, self.place, decimal=self.decimal
+        )
         for name in filter(chunks.__contains__, names):
             # equal cells are held once, in the order of appearance
             column = pa.chunked_array(chunks.pop(name)).unify_dictionaries().combine_chunks()

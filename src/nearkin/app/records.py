@@ -122,9 +122,10 @@ class Records(Source):
                 short.append((row, line))
             elif any(fields[width:]):
                 long.append((row, line))
-        n_below = _n_below(list(last), width, n_totals)
+        is_learning = self.reading.drop_empty_rows
+        n_below = _n_below(list(last), width, n_totals, is_learning)
         self._n_rows = row + 1 - n_below
-        if n_below < len(last) and self._is_sum(last[-1 - n_below][1]):
+        if is_learning and n_below < len(last) and self._is_sum(last[-1 - n_below][1]):
             n_below += 1
             self._n_rows -= 1
         below = [fields for _, fields in list(last)[len(last) - n_below :] if any(fields)]
@@ -137,7 +138,7 @@ class Records(Source):
                 f"{self.path} is not a readable {self.kind} (more than half of its rows have more "
                 f"fields than its header): {self.remedy}."
             )
-        left_out = "left out" if self.reading.drop_empty_rows else "all cells missing"
+        left_out = "left out" if is_learning else "all cells missing"
         return [
             *note("left out, below the rows", [_quote(fields) for fields in below]),
             *on_lines("left out, the header once more", repeated),
@@ -349,13 +350,18 @@ def may_end(record: Fields, width: int) -> bool:
     return width > 1 and is_odd
 
 
-def _n_below(last: list[tuple[int, Fields]], width: int, n_totals: int) -> int:
-    """Return how many of the last records, with their lines, are no rows, but totals and notes."""
+def _n_below(last: list[tuple[int, Fields]], width: int, n_totals: int, is_learning: bool) -> int:
+    """Return how many of the last records, with their lines, are no rows, but totals and notes.
+
+    Unless rows are learned from, each one with all its fields has to get an answer, and is a row.
+    """
     lines = [line for line, _ in last]
     records = [[field.strip() for field in fields] for _, fields in last]
     are_totals = n_totals == sum(map(_says_total, records[-MOST_BELOW // 10 :]))
     end, gaps = len(records), np.diff(lines)
     for at in range(len(records) - 1, max(len(records) - MOST_BELOW, FEWEST_ROWS - 1), -1):
+        if not is_learning and len(records[at]) >= width:
+            break
         filled = [cell for cell in records[at] if cell]
         is_total = are_totals and _says_total(records[at])
         if is_total or _is_note(records[at], records[:at], width):
@@ -366,7 +372,7 @@ def _n_below(last: list[tuple[int, Fields]], width: int, n_totals: int) -> int:
         is_apart = gaps[at - 1] > np.median(gaps) or not any(records[at - 1])
         if filled and (is_apart or (are_totals and _says_total(records[at - 1]))):
             end = at
-    while 0 < end < len(records) and not any(records[end - 1]):  # blank lines above them
+    while is_learning and 0 < end < len(records) and not any(records[end - 1]):  # above them
         end -= 1
     return len(records) - end
 
@@ -381,9 +387,9 @@ def _is_note(record: Fields, before: list[Fields], width: int) -> bool:
     is_text = not any(_is_value(record[place]) for place in filled)
     if not filled or not is_text or (len(filled) > 1 and not does_not_fit):
         return False
-    if len(record) == 1 < width:
-        return True
     columns = {place: _column(place, before) for place in filled}
+    if len(record) == 1 < width:
+        return record[0] not in columns[0]  # else a row that was cut off
     note, cells = record[filled[0]], columns[filled[0]]
     is_longest = len(note.split()) >= 3 and len(note) > max(map(len, cells), default=0)
     return is_longest or any(

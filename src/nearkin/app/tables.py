@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from .._validation import is_missing, known_labels, merged_labels
 from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION, Categories, are_left_out, many_categories
 from ..tables import (
+    DECIMAL_MARKS,
     MARKS_OF_MISSING,
     MOST_UNREAD,
     DateColumn,
@@ -428,7 +430,15 @@ def read_rows(
         needed = list[str]()  # an NPZ file has its names in an array
         if isinstance(file, Source):  # of which some may be lacking, but not all
             needed = [name for name in kinds if name in file.names] or list(kinds)
-        columns = file.read([*needed, *apart], apart, [*text, *apart], numbers, ids)
+        read = partial(file.read, [*needed, *apart], apart, [*text, *apart], numbers, ids)
+        columns = read()
+        if isinstance(file, CsvFile) and not reading.decimal and encoder.misses_mark_of(columns):
+            # "13.255" beside "1,5" is no 13.255, unless "2.5" is there, too
+            file.decimal = DECIMAL_MARKS[file.decimal]
+            if not encoder.misses_mark_of(again := read()):
+                mark = "commas" if file.decimal == "," else "points"
+                columns = again
+                columns.notes.insert(0, f"read with decimal {mark} (--decimal chooses another)")
         if not isinstance(file, Source):
             require_length(file.path, columns.names, given_names(encoder), is_array=True)
         labels = columns.labels
@@ -464,6 +474,7 @@ def number_encoder(names: list[str]) -> TableEncoder:
 # The columns of labels and groups, checked and converted to a plain type
 
 MIN_ROWS = 4
+FEW_CLASSES = 20  # more of them may be quantities, if they are numbers
 NUMBERS = "give --task regression to predict numbers"
 DAYS_COUNTED = ", or numbers, such as days, and --task regression"
 
@@ -499,6 +510,12 @@ def read_target(
         numbers[rows], remarks = _as_numbers(file, known, target, rows)
         return numbers, remarks
     known = _as_classes(file, known, target, classes_only)
+    n_classes = len(np.unique(known))
+    if n_classes > FEW_CLASSES and _numbers_in(file, known) is not None:
+        remarks.append(
+            f"{target}: {n_classes:,} different numbers, taken as classes (if they are quantities, "
+            f"{NUMBERS})"
+        )
     if len(rows) == len(y):
         return known, remarks
     y = np.full(len(y), None)
@@ -586,6 +603,15 @@ def _refuse_dates(file: Reader, target: str, texts: list[str], or_else: str) -> 
         )
 
 
+def _numbers_in(file: Reader, classes: np.ndarray) -> np.ndarray | None:
+    """Return classes as numbers, NaN for a few that are none; None if they are words."""
+    if classes.dtype.kind in "iu":
+        return classes.astype(float)
+    with suppress(RejectColumn):
+        return target_numbers("", classes, Rules(decimal=file.decimal))[0]
+    return None
+
+
 def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) -> np.ndarray:
     """Return the classes; raise an error for dates.
 
@@ -596,6 +622,13 @@ def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) ->
         raise TableError(f"{file.path}: {shown(target)} {why}")
     y = check_classes(file.path, target, y, "" if classes_only else f"{NUMBERS}, or ")
     classes, sizes = np.unique(y, return_counts=True)
+    numbers = _numbers_in(file, y) if len(classes) > FEW_CLASSES else None
+    if numbers is not None and (numbers % 1 > 0).any():
+        odd = y[np.argmax(numbers % 1 > 0)].item()
+        raise TableError(
+            f"{file.path}: {shown(target)} holds real numbers, such as {shown(odd)}, not classes: "
+            f"{'' if classes_only else f'{NUMBERS}, or '}cut them into classes."
+        )
     if classes.dtype.kind == "U":
         _refuse_dates(file, target, classes.tolist(), "" if classes_only else DAYS_COUNTED)
     alone = classes[sizes == 1].tolist()

@@ -387,13 +387,14 @@ class Summary:
         lines += self._against_references()
         if not self._no_better:
             lines += self._against_constant()
-        least, is_share = comparison.least_difference, self.wording.unit == "%"
-        if not comparison.n_chained and 0 < least < (1 if is_share else np.inf):
-            size = f"{self.wording.factor * least:.2g}{self.wording.points}"
+        least, is_at_most_one = comparison.least_difference, comparison.score.sign > 0
+        if not comparison.n_chained and 0 < least < (1 if is_at_most_one else np.inf):
+            size = float(f"{self.wording.factor * least:.2g}")
             enough = "This table is large enough to detect a true difference of about"
-            if is_share and least > LARGE_DIFFERENCE:
+            if is_at_most_one and least > LARGE_DIFFERENCE:
                 enough = "These folds only detect a true difference of at least about"
-            lines.append(f"{enough} {size} with a power of 80%.")
+            shown_size = f"{size:{',.0f' if 100 <= size < 1e12 else 'g'}}{self.wording.points}"
+            lines.append(f"{enough} {shown_size} with a power of 80%.")
         if not comparison.n_chained and comparison.of_fitted_models:
             lines.append(
                 "One split tests these fitted models on new rows. It does not show how much the "
@@ -479,8 +480,9 @@ class Summary:
         rank, most = "ranks", ""
         if len(ahead) > 1:
             rank, most = f"and {counted(len(ahead) - 1, 'other method')} rank", "at most "
+        name = capital(ahead[0]) if ahead[0] == self.raw.name else ahead[0]
         yield (
-            f"{ahead[0]} {rank} above the automatic choice, by {most}"
+            f"{name} {rank} above the automatic choice, by {most}"
             f"{words.number(gains[ahead[0]])}{words.points}. The choice is made on the training "
             f"rows, which did not show this. The best of {len(methods)} methods on the same "
             "held-out rows is also partly lucky: expect it to do worse on new rows."
@@ -578,18 +580,16 @@ class Summary:
             share = np.bincount(protocol.y[protocol.labelled]).max() / n_labelled
             if share > RARE:
                 yield (
-                    f"The largest class has {share:.0%} of the rows, so methods are ranked by AUC, "
-                    "which evaluates the order of the rows. The predicted label is the most "
-                    "probable class; to find more rows of a rare class, set your own threshold on "
-                    "the probabilities that predict writes."
+                    f"The largest class has {share:.0%} of the rows, so methods are ranked by AUC; "
+                    "to find more of a rare class, set a threshold on the probabilities of predict."
                 )
         if protocol.task != CLASSIFICATION and few_decide(protocol.y[protocol.labelled]):
             by_mae = ", so methods are ranked by MAE" * (comparison.score.name == "mae")
             yield f"A few large numbers have most of the squares{by_mae}: R² depends on them alone."
         if n := protocol.n_twins:
             done = (
-                "twins stay on one side of every split (--keep-twins splits them like other rows); "
-                "expect better predictions of new rows that have a twin here"
+                "twins stay on one side of every split (but with --keep-twins), so expect more of "
+                "new rows with one here"
             )
             if protocol.keep_twins:
                 done = (
@@ -597,7 +597,7 @@ class Summary:
                     "their own twin"
                 )
             share = f"{n / n_rows:.0%} of the rows" if n >= n_rows / 100 else counted(n, "row")
-            yield f"{share} have an identical or nearly identical twin: {done}."
+            yield f"{share} have a twin, identical or nearly so: {done}."
         everyone = [
             result
             for result in (*comparison.results, *comparison.references)

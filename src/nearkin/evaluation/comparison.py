@@ -102,11 +102,12 @@ def from_frame(
         return EncodedTable(features if named else X, **labels)
     # The encoder sees the rows of all folds, but no target. What it learns of them is harmless: a
     # value that only held-out rows have is constant in the training rows.
-    encoder = TableEncoder(missing="keep")
-    Z, _ = encoder.fit(features, sample_weight=weights).encode(features)
+    encoder, (cells, _) = TableEncoder(missing="keep"), read_cells(features, strict=False)
+    encoder.fit(cells if weights is None else features, sample_weight=weights)
+    categories = many_categories(encoder, cells)
+    Z, _ = encoder.encode(cells)  # overwrites them
     filled = filled_note(Z, encoder.get_feature_names_out())
     remarks = [*encoder.remarks_, *filled, *remarks]
-    categories = many_categories(encoder, read_cells(features, strict=False)[0])
     return EncodedTable(Z, **labels, encoder=encoder, categories=categories, remarks=tuple(remarks))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -86,7 +86,13 @@ class Cells:
         Returns where a row (counted from 0) is, for messages.
     infinite : list of str
         Remarks on infinite numbers, which became NaN.
+    decimal : str or None
+        The decimal mark of text, if known.
+    called : str
+        What the table is called in messages.
     """
+
+    called: ClassVar[str] = "X"
 
     names: list[str]
     numbers: Any
@@ -94,6 +100,7 @@ class Cells:
     text: dict[str, Text]
     place: Callable[[int], str] = in_row
     infinite: list[str] = field(default_factory=list, kw_only=True)
+    decimal: str | None = field(default=None, kw_only=True)
 
     @property
     def n_rows(self) -> int:
@@ -240,7 +247,9 @@ def _column(series: Any, name: str, strict: bool) -> np.ndarray | Text:
 
     if isinstance(series.dtype, CategoricalDtype):
         categories = [
-            _as_text(value, name, strict) if isinstance(value, (str, *NUMBERS)) else str(value)
+            text_of(value, name, strict=strict)
+            if isinstance(value, (str, *NUMBERS))
+            else str(value)
             for value in series.cat.categories
         ]
         codes = series.cat.codes.to_numpy().astype(int)
@@ -261,7 +270,7 @@ def _column(series: Any, name: str, strict: bool) -> np.ndarray | Text:
         codes, values = np.where(known, np.cumsum(known) - 1, -1), series[known]
     if len(values) and all(isinstance(value, NUMBERS) for value in values):
         return Text([], codes).spread([_as_float(value) for value in values], np.nan)
-    texts = [_as_text(value, name, strict) for value in values]
+    texts = [text_of(value, name, strict=strict) for value in values]
     return Text(texts, codes).replaced(texts)
 
 
@@ -272,10 +281,10 @@ def _as_float(value: Any) -> float:
         return math.inf
 
 
-def _as_text(value: Any, name: str, strict: bool) -> str:
+def text_of(value: Any, name: str = "", *, strict: bool = False) -> str:
     """Return a cell as text; whole numbers of any type have no decimals.
 
-    Lists become "a, b". With `strict`, they and other objects raise an error.
+    Lists become "a, b". With `strict`, they and other objects in the column `name` raise an error.
     """
     if isinstance(value, str):
         return str(value)
@@ -292,7 +301,7 @@ def _as_text(value: Any, name: str, strict: bool) -> str:
         )
     if isinstance(value, set | frozenset):
         value = sorted(value, key=str)
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return ", ".join(map(text_of, value)) if isinstance(value, list | tuple) else str(value)
 
 
 # Columns that only identify rows, or carry no information.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
@@ -53,6 +53,7 @@ from .numbers import (
     UNITS,
     Numbers,
     day_number_note,
+    have_other_mark,
     is_number,
     learn_numbers,
     learn_units,
@@ -84,7 +85,7 @@ SENTINEL = f"may mark missing cells (if so, {BY_MISSING})"
 MOSTLY_LIMITS = (
     "read as text because more than half of the filled cells are limits (write numbers alone)"
 )
-MARKS_KEPT = f"marks of missing cells, kept as words (if they mean gaps, {BY_MISSING})"
+MARKS_KEPT = f"marks of missing cells, kept as words (for gaps, {BY_MISSING})"
 FEW = 100  # values of a column, each of which gets an indicator
 # Rows in which one of many values occurs, to get an indicator. With 150, 300 and 900 drawn stores
 # in 1,500 rows, each with an effect, the log loss of NCA is .354, .389, .548; with 3 rows .354,
@@ -467,6 +468,12 @@ class NumberColumn(ReadColumn):
             what = f"{self.form}s"
         return what + " whose decimal mark is clear" * (self.decimal == EITHER)
 
+    def misses_mark_of(self, given: Given) -> bool:
+        """Return whether new cells have the other decimal mark."""
+        if not isinstance(given, Text) or self.decimal == EITHER:
+            return False
+        return have_other_mark(given.values, given.counts, self.form, self.decimal, self.unit)
+
     def _read(self, values: list[str]) -> np.ndarray:
         return read_numbers(values, self.form, self.decimal, self.unit)
 
@@ -664,46 +671,30 @@ class CategoryColumn(Column):
         # numbers get here if they have a categorical type, or different units
         if all(read_number(value) is not None for value in text.values):
             text = text.replaced(map(without_decimals, text.values))
-        n_rows, n_values, n_missing = len(text.codes), len(text.values), text.n_missing
-        if n_values + (n_missing > 0) <= 1:
+        n_values, has_missing = len(text.values), text.n_missing > 0
+        if n_values + has_missing <= 1:
             return Learned(None, reason=CONSTANT if n_values else EMPTY)
-        notes, reason, is_numeric = list[tuple[str, str]](), None, False
+        notes, is_numeric = list[tuple[str, str]](), False
         if not text.is_category:
             notes, is_numeric = _misfit(name, rules.cleaned(text, numeric=True), rules.decimal)
             if not notes and (lists := ListColumn.learned(name, text, rules)):
                 return lists
-            reason = differs(n_values, n_rows - n_missing, n_rows)
         limit = rules.max_categories if text.is_category else min(FEW, rules.max_categories)
-        is_long = max(map(len, text.values)) > MAX_TEXT
-        words = None
-        if reason or is_long or n_values > limit:
-            words = Words.learn(text.values, text.shares)
-        if words is None and reason and rules.drop_identifiers:
-            return Learned(None, notes=notes, reason=UNREAD if is_numeric else reason)
-        if words is None and is_long:
-            return Learned(None, notes=notes, reason=LONG)
+        words, reason = _words_of(text, limit, is_numeric, rules.drop_identifiers)
         is_category = words is None and n_values <= limit
         values = text.values if is_category else _frequent(text, rules.max_categories)
-        if words is None and not values:
-            return Learned(None, notes=notes, reason=EVEN)
-        if len({value.lower() for value in text.values}) < n_values:
-            notes.append(("values that differ in case alone are kept apart", name))
-        if n_missing:
-            missing = f"{name} ({counted(n_missing, 'row')})"
-            notes.append(("missing values, a category of their own", missing))
-        if marks := _marks_kept(text, rules):
-            notes.append((MARKS_KEPT, f"{name} ({quoted(marks, 3)})"))
+        if reason or (words is None and not values):
+            return Learned(None, notes=notes, reason=reason or EVEN)
+        notes += _category_notes(name, text, rules)
         if is_category:
             notes.append(("one-hot encoded", f"{name} ({counted(n_values, 'value')})"))
-            column = CategoryColumn(name, tuple(sorted(values)), n_missing > 0)
-            return Learned(column, notes=notes)
+            return Learned(CategoryColumn(name, tuple(sorted(values)), has_missing), notes=notes)
         if words is not None:
             notes.append(("encoded by its words", f"{name} ({counted(words.width, 'number')})"))
         if values:
             of_all = f"{name} ({len(values):,} of {n_values:,} values)"
             notes.append(("one-hot encoded where several rows share a value", of_all))
-        column = TextColumn(name, tuple(sorted(values)), n_missing > 0, words)
-        return Learned(column, notes=notes)
+        return Learned(TextColumn(name, tuple(sorted(values)), has_missing, words), notes=notes)
 
     @property
     def features(self) -> list[Feature]:
@@ -740,6 +731,35 @@ class CategoryColumn(Column):
         if all(map(NUMBER.fullmatch, self.values)):
             return given.replaced(map(without_decimals, given.values))
         return given
+
+
+def _words_of(
+    text: Text, limit: int, is_numeric: bool, drops_identifiers: bool
+) -> tuple[Words | None, str]:
+    """Return the words of text that is no category of up to `limit` values, if it has any.
+
+    And return why the column is left out, "" if it is not.
+    """
+    n_rows, n_values = len(text.codes), len(text.values)
+    reason = None if text.is_category else differs(n_values, n_rows - text.n_missing, n_rows)
+    is_long = max(map(len, text.values)) > MAX_TEXT
+    if not (reason or is_long or n_values > limit):
+        return None, ""
+    words = Words.learn(text.values, text.shares)
+    if words is None and reason and drops_identifiers:
+        return None, UNREAD if is_numeric else reason
+    return words, LONG if words is None and is_long else ""
+
+
+def _category_notes(name: str, text: Text, rules: Rules) -> Iterator[tuple[str, str]]:
+    """Yield remarks on the values of categories or text."""
+    if len({value.lower() for value in text.values}) < len(text.values):
+        yield "values that differ in case alone are kept apart", name
+    if text.n_missing:
+        missing = f"{name} ({counted(text.n_missing, 'row')})"
+        yield "missing values, a category of their own", missing
+    if marks := _marks_kept(text, rules):
+        yield MARKS_KEPT, f"{name} ({quoted(marks, 3)})"
 
 
 def _frequent(text: Text, most: int) -> list[str]:
@@ -1095,7 +1115,7 @@ def learn_columns(cells: Cells, rules: Rules) -> dict[str, Learned]:
                 notes.append((SENTINEL, f"{name} ({code})"))
             if day := day_number_note(name, *ends[at]):
                 notes.append((DAY_NUMBERS, f"{name} ({day})"))
-        learned[name] = Learned(NumberColumn(name, plain=True), numbers, notes=notes)
+        learned[name] = Learned(NumberColumn(name, rules.decimal, plain=True), numbers, notes=notes)
     return learned
 
 

@@ -28,6 +28,7 @@ from .columns import (
 from .gaps import indicated_features, median_known
 from .numbers import DECIMAL_MARKS
 
+MARK_NAMES = {".": "points", ",": "commas"}
 MAX_UNKNOWN = 80  # characters of the values of a column in a remark, with their count
 
 
@@ -133,8 +134,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Notes
     -----
     New rows may have their columns in another order, and additional ones. Columns that they lack,
-    and cells that do not fit their column, are missing; `transform` then warns once. Columns of a
-    data frame whose names occur twice are numbered as by pandas.read_csv, "a" and "a.1"; lists in
+    and cells that do not fit their column, are missing; `transform` then warns once, as
+    it does of columns that it reads with the other decimal mark than in `fit`. Columns of a data
+    frame whose names occur twice are numbered as by pandas.read_csv, "a" and "a.1"; lists in
     cells become text, "a, b".
 
     Cost: O(n p), with p the number of features; a text that occurs often is parsed once. Labels are
@@ -306,7 +308,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Once, if cells of X do not fit their columns, or if X lacks columns: both count as
             missing.
         """
-        encoded, faults, _ = self.encode_apart(X)
+        return self.encode_and_warn(X)
+
+    def encode_and_warn(self, X: Any, effects: Any = None) -> Any:
+        """Return the result of `transform`, given how much each column matters.
+
+        See `encode_apart`.
+        """
+        encoded, faults, _ = self.encode_apart(X, effects)
         if faults:
             warn_user("\n".join(faults))
         return encoded
@@ -356,15 +365,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n_names = len(self._names)
         out = cells.in_place(plain[:n_plain], n_names + len(self.indicated_))
         unknown, new, start = list[str](), list[str](), n_plain
+        others = defaultdict[str, list[str]](list)  # columns with another decimal mark
         for column, values in zip(self.columns_[n_plain:], given, strict=True):
             stop = start + len(column.names)
-            written = column.write(out[:, start:stop], values)
+            own = out[:, start:stop]
             start = stop
+            column = self._by_mark_of(cells, column)
+            written = column.write(own, values)
+            is_odd = len(written.unread) > 0 and not strict
+            if is_odd and isinstance(column, NumberColumn) and column.misses_mark_of(values):
+                column = replace(column, decimal=DECIMAL_MARKS[column.decimal])
+                own[:] = 0
+                written = column.write(own, values)
+                others[column.decimal].append(shortened(column.name))
             if len(written.unread):
                 faults.append(self._unread(cells, column, values, written.unread, strict))
             found = written.unknown.replace(column.name, shortened(column.name))
             unknown += [shortened(found, MAX_UNKNOWN)] * bool(found)
             new += [shortened(column.name)] * written.all_new
+        for mark, names in others.items():
+            faults += note(f"read with decimal {MARK_NAMES[mark]}, unlike in training", names)
         for block in row_blocks(*out.shape) if self.missing == "impute" else []:
             features = out[block, :n_names]
             missing = np.isnan(features)
@@ -373,6 +393,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         remarks = note("values not seen in training", unknown)
         expect = "expect less of these rows than of those held out before"
         return out, faults, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
+
+    def _by_mark_of(self, cells: Cells, column: Column) -> Column:
+        """Return a column, if it has the decimal mark of its table, with that of other cells."""
+        if isinstance(column, NumberColumn) and column.decimal == self.decimal:
+            return replace(column, decimal=cells.decimal or self.decimal)
+        return column
+
+    def misses_mark_of(self, cells: Cells) -> bool:
+        """Return whether some column of cells has another decimal mark than the table they are of.
+
+        Columns with another mark than their table in `fit` do not count.
+        """
+        plain = [self._by_mark_of(cells, one) for one in self.columns_ if one.name in cells.text]
+        return any(
+            isinstance(column, NumberColumn)
+            and column.decimal == cells.decimal
+            and column.misses_mark_of(self.given(cells, column))
+            for column in plain
+        )
 
     def _lacking(self, cells: Cells, effects: Any, strict: bool) -> list[str]:
         """Return a remark on columns that the cells lack; raise an error if they matter."""
@@ -383,8 +422,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return []
         given = {*getattr(self, "feature_names_in_", ())}
         close = similar(names[0], [name for name in cells.names if name not in given])
-        what = f"X lacks {quoted(names, 5)}" + f" ({shown(names[0])} may be {close})" * bool(close)
-        what += ", which was learned from"
+        what = f"{cells.called} lacks {quoted(names, 5)}"
+        what += f" ({shown(names[0])} may be {close})" * bool(close)
+        what += f", which {'was' if len(names) == 1 else 'were'} learned from"
         if strict or 2 * effects[lacking].sum() > effects.sum():
             raise ValueError(f"{what}: add or rename columns.")
         return [f"{what}, taken as missing in every row: expect less of these predictions"]
@@ -489,7 +529,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         A column that is not among the names raises a ValueError.
         """
         encoder = cls(**state["parameters"])
-        plain = [NumberColumn(name, plain=True) for name in state["numbers"]]
+        plain = [NumberColumn(name, encoder.decimal, plain=True) for name in state["numbers"]]
         encoder.columns_ = [*plain, *map(column_from, state["columns"])]
         encoder._n_plain = len(plain)
         names = [column.name for column in encoder.columns_]

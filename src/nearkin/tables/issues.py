@@ -41,6 +41,8 @@ SURE_SHARE = 0.5  # share of the rows, with the surest votes, from which e is es
 FLOOR = 0.05  # lower bound of q, relative to e / (C - 1); see `label_issues`
 LEAST_WRONG = 0.1  # number of wrong labels, if no sure vote contradicts any
 MOST_RANDOM = 0.9  # upper bound of e, relative to the share that is wrong if labels are random
+# If so many labels are probably wrong, or fewer than half of these are surely so, classes overlap.
+OVERLAP, SURE = 0.3, 0.9
 MIN_LISTED, MAX_LISTED = 100, 1000  # rows for which neighbours are found
 FEW_CLASSES = 20  # so many distinct labels can always be classes
 MOST_ALONE = 0.25  # share of more than 20 distinct numbers that may occur in a single row
@@ -116,8 +118,10 @@ class LabelIssues:
     def __repr__(self) -> str:
         n, first = self.n_issues, ", ".join(map(str, self.rows[: min(self.n_issues, 5)]))
         rows = f" (rows {first}{', ...' * (n > 5)})" if n else ""
+        are = "are wrong" if self.is_bound else "are probably wrong"
         return (
-            f"<LabelIssues: about {n:,} of {len(self.rows):,} labels are probably wrong{rows}, "
+            f"<LabelIssues: {'at most ' * self.is_bound}about {n:,} of {len(self.rows):,} labels "
+            f"{are}{rows}, "
             f"{counted(len(self.twins), 'group')} of contradictory twins, "
             f"{counted(len(self.far.rows), 'far row')}, {len(self.alone):,} alone in their class>"
         )
@@ -131,6 +135,20 @@ class LabelIssues:
     def n_issues(self) -> int:
         """Return the expected number of wrong labels, i.e. how many of the first rows to check."""
         return round(float(self.probabilities.sum()))
+
+    @property
+    def n_sure(self) -> int:
+        """Return the number of labels that are wrong with a probability of at least 0.9."""
+        return int(np.count_nonzero(self.probabilities >= SURE))
+
+    @property
+    def is_bound(self) -> bool:
+        """Return whether `n_issues` is only an upper bound, because classes overlap.
+
+        Then even the surest votes often contradict the label, or most of the labels that count as
+        wrong are not surely so; errors stand out from the other rows.
+        """
+        return self.flip_rate > OVERLAP or 2 * self.n_sure < self.n_issues > 1
 
     def to_frame(self) -> Any:
         """Return the ranking as a pandas DataFrame.

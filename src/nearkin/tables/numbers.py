@@ -616,6 +616,26 @@ def read_numbers(values: Sequence[str], form: str, decimal: str, unit: str) -> n
     return np.array([READERS[form](value, decimal, unit) for value in values], dtype=float)
 
 
+def have_other_mark(
+    values: Sequence[str], counts: np.ndarray, form: str, decimal: str, unit: str
+) -> bool:
+    """Return whether new values of a column have not the decimal mark `decimal`, but the other one.
+
+    No value needs `decimal`, and the other is needed by all that depend on the mark, or by at least
+    two cells and a tenth of them: "2,633" beside "0,561" is no thousand, one "2,00" is an error.
+    """
+    first = read_numbers(values, form, decimal, unit)
+    is_first = ~np.isnan(first)
+    if is_first.all():
+        return False
+    second = read_numbers(values, form, DECIMAL_MARKS[decimal], unit)
+    is_second = ~np.isnan(second)
+    n_needed = counts[is_second & ~is_first].sum()
+    n_differ = n_needed + counts[is_second & is_first & (first != second)].sum()
+    needs_first = (is_first & ~is_second).any()
+    return not needs_first and n_needed >= max(1, min(n_differ, max(2, n_differ / 10)))
+
+
 # in the order in which they are preferred
 QUANTITIES = (_learn_measured, _learn_durations, _learn_ranges)
 

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import require_memory
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._messages import shown, warn_user
+from .._messages import shown
 from .._validation import (
     canonical_csr,
     check_choice,
@@ -595,10 +595,7 @@ class TablePredictor(
         if self._table is None:
             return self._numbers(X, sparse=self.encoder_.is_sparse, reset=False)
         columns = list(dict.fromkeys(feature.column for feature in features_of(self._table)))
-        encoded, faults, _ = self._table.encode_apart(X, self.feature_effects_[columns])
-        if faults:
-            warn_user("\n".join(faults))
-        return encoded
+        return self._table.encode_and_warn(X, self.feature_effects_[columns])
 
     def vote(self, Z: np.ndarray) -> np.ndarray:
         """Return the vote of all training rows for rows in the learned space, (n, m).
