@@ -128,8 +128,8 @@ class NearestSoFar:
 
 def smallest(A: np.ndarray, k: int) -> np.ndarray:
     """Return where the k smallest entries of every row of A are in `A.ravel()`, in any order."""
-    highest = np.partition(A, k - 1, axis=1)[:, k - 1 : k]
-    at = np.flatnonzero(A <= highest)  # `argpartition` takes twice as long
+    kth = np.partition(A, k - 1, axis=1)[:, k - 1 : k]
+    at = np.flatnonzero(kth >= A)  # `argpartition` takes twice as long
     if len(at) != k * len(A):  # of equal entries, any
         at = np.argpartition(A, k - 1, axis=1)[:, :k] + A.shape[1] * np.arange(len(A))[:, None]
     return at.reshape(-1, k)

@@ -169,8 +169,8 @@ def vote_at_once(
     Q = np.hstack([Q, np.ones_like(Q2), Q2])
     Z = np.hstack([-2 * Z, Z2, np.ones_like(Z2)]).T
     # indicators of many classes: a sum over the rows of each does not depend on their number
-    voted, least = with_ones.astype(np.float32), np.full(TILE_COLUMNS, LEAST_LOGIT, np.float32)
-    voted = csr_array(voted) if Y.shape[1] > MANY_CLASSES else voted
+    voted = csr_array(with_ones) if Y.shape[1] > MANY_CLASSES else with_ones
+    least = np.full(TILE_COLUMNS, LEAST_LOGIT, np.float32)
 
     def add_tiles(rows: slice) -> None:
         """Sum exp(logit) (y, 1) over tiles, relative to the largest term so far."""
