@@ -183,12 +183,12 @@ class TestVote:
         monkeypatch.setattr(votes, "TILE_COLUMNS", 7)
         monkeypatch.setattr(votes, "TILE_ROWS", 2)
         np.testing.assert_allclose(
-            SoftVote(0.3, distance).predict(Q, Z, Y, weights), whole, rtol=1e-9
+            SoftVote(0.3, distance).predict(Q, Z, Y, weights), whole, rtol=1e-6
         )
         p = weights * np.exp(
             -2 * np.abs(Q - Z.T) / 0.3**0.5 if distance == "plain" else -((Q - Z.T) ** 2) / 0.3
         )
-        np.testing.assert_allclose(whole, p @ Y / p.sum(axis=1, keepdims=True), rtol=1e-9)
+        np.testing.assert_allclose(whole, p @ Y / p.sum(axis=1, keepdims=True), rtol=1e-6)
 
 
 class TestLocalLines:

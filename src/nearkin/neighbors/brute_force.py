@@ -60,9 +60,9 @@ class NearestSoFar:
         if allowed is not None:
             squares[~allowed] = np.inf
         k = min(self.k, squares.shape[1])
-        at = np.argpartition(squares, k - 1, axis=1)[:, :k]
-        self._squares[queries, :k] = np.take_along_axis(squares, at, axis=1) + apart[:, None]
-        self._numbers[queries, :k] = candidates[0][at]
+        at = smallest(squares, k)
+        self._squares[queries, :k] = squares.ravel()[at] + apart[:, None]
+        self._numbers[queries, :k] = candidates[0][at % squares.shape[1]]
         self._counts[queries] = k
         if k == self.k:
             self.bound[queries] = self._squares[queries, :k].max(axis=1)
@@ -104,22 +104,35 @@ class NearestSoFar:
         self._numbers[query, place] = candidates[0][column]
         self._counts[queries] += n_nearer
 
-    def nearest(self) -> np.ndarray:
-        """Return the indices of the k nearest, (n_queries, k), in any order, padded with -1."""
+    def nearest(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of the k nearest and their squared distances, (n_queries, k).
+
+        They are in any order, padded with -1 and infinity.
+        """
         self._choose(np.flatnonzero(self._counts > self.k))
-        found = np.isfinite(self._squares[:, : self.k])
-        return np.where(found, self._numbers[:, : self.k], -1)
+        squares = self._squares[:, : self.k]
+        return np.where(np.isfinite(squares), self._numbers[:, : self.k], -1), squares
 
     def _choose(self, queries: np.ndarray) -> None:
         """Reduce the candidates collected for some queries to the k nearest."""
         k = self.k
         for block in row_blocks(len(queries), self._squares.shape[1], IN_CACHE):
             some = queries[block]
-            at = np.argpartition(self._squares[some], k - 1, axis=1)[:, :k]
-            squares = np.take_along_axis(self._squares[some], at, axis=1)
-            self._numbers[some, :k] = np.take_along_axis(self._numbers[some], at, axis=1)
+            collected = self._squares[some]
+            at = smallest(collected, k)
+            squares = collected.ravel()[at]
+            self._numbers[some, :k] = self._numbers[some].ravel()[at]
             self._squares[some, :k], self._squares[some, k:] = squares, np.inf
             self._counts[some], self.bound[some] = k, squares.max(axis=1)
+
+
+def smallest(A: np.ndarray, k: int) -> np.ndarray:
+    """Return where the k smallest entries of every row of A are in `A.ravel()`, in any order."""
+    kth = np.partition(A, k - 1, axis=1)[:, k - 1 : k]
+    at = np.flatnonzero(kth >= A)  # `argpartition` takes twice as long
+    if len(at) != k * len(A):  # of equal entries, any
+        at = np.argpartition(A, k - 1, axis=1)[:, :k] + A.shape[1] * np.arange(len(A))[:, None]
+    return at.reshape(-1, k)
 
 
 def _squares(Q: np.ndarray, Y: np.ndarray, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -138,8 +151,10 @@ def _squares(Q: np.ndarray, Y: np.ndarray, origin: np.ndarray) -> tuple[np.ndarr
         return with_ones @ operand.T, np.einsum("ij,ij->i", Q, Q)
 
 
-def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarray:
-    """Return the indices of the k nearest candidates of every query, in any order.
+def nearest_candidates(
+    Q: np.ndarray, tiles: Iterable[Tile], k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k nearest candidates of every query, in any order.
 
     Parameters
     ----------
@@ -155,6 +170,8 @@ def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarr
     -------
     numbers : integer array of shape (b, k)
         Padded with -1.
+    squares : array of shape (b, k)
+        The squared distances, padded with infinity.
 
     Notes
     -----
@@ -183,11 +200,10 @@ def squares_to_nearest(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.n
     Z is (n, d), k at most n. Both results have shape (n_queries, k), in any order. No index is
     needed, so a single query is fast, too.
     """
-    blocks = row_blocks(len(Z), 1, TILE)
     dtype = np.result_type(queries, Z)
+    blocks = row_blocks(len(Z), 1, TILE)
     tiles = (
         (np.arange(rows.start, rows.stop), Z[rows].astype(dtype, copy=False)) for rows in blocks
     )
-    near = nearest_candidates(queries.astype(dtype, copy=False), tiles, k)
-    apart = Z[near] - queries[:, None]
-    return np.einsum("ijm,ijm->ij", apart, apart), near
+    near, squares = nearest_candidates(queries.astype(dtype, copy=False), tiles, k)
+    return np.maximum(squares, 0), near

@@ -417,8 +417,7 @@ class VotingSpace:
             experts.append(Expert(predictor, (0, 0), float(share), one.of_scores))
         T = np.exp(logs / total) / total
         A = found.components / np.float32(T**0.5)
-        blocks = row_blocks(X.shape[0], len(encoder.groups_))
-        Z = np.concatenate([encoder.transform(X[rows]) @ A.T for rows in blocks])
+        Z = embedded(encoder, X, A)
         axes = along_principal_axes(Z)
         A = axes @ A
         signs = row_signs(A)
@@ -429,6 +428,12 @@ class VotingSpace:
             Z @ (signs * axes).T,
             [replace(one, predictor=one.predictor.rescaled(T), axes=(0, m)) for one in experts],
         )
+
+
+def embedded(encoder: Any, X: Any, A: np.ndarray) -> np.ndarray:
+    """Return the rows of a table, encoded and mapped by A, in blocks that fit into the cache."""
+    blocks = row_blocks(X.shape[0], len(encoder.groups_), 2**20)
+    return np.concatenate([encoder.transform(X[rows]) @ A.T for rows in blocks])
 
 
 def along_principal_axes(Z: np.ndarray) -> np.ndarray:

@@ -55,7 +55,15 @@ from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, 
 from .columns import Feature
 from .encoder import TableEncoder
 from .held_out import Drift, HeldOutRows, check_coverage, check_levels
-from .members import ALPHAS, LabelledRows, LearnedMap, VotingSpace, member_path, refined
+from .members import (
+    ALPHAS,
+    LabelledRows,
+    LearnedMap,
+    VotingSpace,
+    embedded,
+    member_path,
+    refined,
+)
 from .votes import (
     DISTANCES,
     MIXED_TEMPERATURES,
@@ -586,7 +594,7 @@ class TablePredictor(
             rows, the longest first; float64 for up to 2,000 training rows, else float32.
         """
         X = self._cells(X)
-        return self.encoder_.transform(X) @ self.components_.T
+        return embedded(self.encoder_, X, self.components_)
 
     def _cells(self, X: Any) -> Any:
         """Return rows as numbers, NaN for missing cells."""
@@ -863,7 +871,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     for the encoded rows. A prediction costs O(k n m) for each new row, with k experts, at most 25.
     Memory grows with the product of the numbers of classes and of held-out rows; `fit` refuses at
     once what would not fit into it.
-    Computations are in float32, the vote in float64 for up to 2,000 rows.
+    Computations are in float32, distances in the vote in float64 for up to 2,000 rows.
 
     References
     ----------

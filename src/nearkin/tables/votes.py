@@ -21,7 +21,14 @@ from .._blocks import parallel_map, row_blocks
 from .._validation import check_choice, check_positive
 from ..linalg import eigh
 from ..neighbors import squares_to_nearest
-from ..objectives.kernel_regression import LEAST, MANY_CLASSES, Loss, log_loss, squared_error
+from ..objectives.kernel_regression import (
+    LEAST,
+    LEAST_LOGIT,
+    MANY_CLASSES,
+    Loss,
+    log_loss,
+    squared_error,
+)
 from ..objectives.stochastic import TILE_ROWS, exponentiate
 from .gaps import LEAST_ROWS
 
@@ -163,6 +170,7 @@ def vote_at_once(
     Z = np.hstack([-2 * Z, Z2, np.ones_like(Z2)]).T
     # indicators of many classes: a sum over the rows of each does not depend on their number
     voted = csr_array(with_ones) if Y.shape[1] > MANY_CLASSES else with_ones
+    least = np.full(TILE_COLUMNS, LEAST_LOGIT, np.float32)
 
     def add_tiles(rows: slice) -> None:
         """Sum exp(logit) (y, 1) over tiles, relative to the largest term so far."""
@@ -173,7 +181,11 @@ def vote_at_once(
                 logits = vote.logits(squares)
                 if log_weights is not None:
                     logits += log_weights[columns]
-                of_tile = exponentiate(logits)
+                of_tile = logits.max(axis=1, keepdims=True)
+                # relative to the largest, single precision is enough, in a third of the time
+                logits = (logits - of_tile).astype(np.float32, copy=False)
+                np.maximum(logits, least[: logits.shape[1]], out=logits)
+                np.exp(logits, out=logits)
                 higher = np.maximum(top[k], of_tile)
                 sums[k] = sums[k] * np.exp(top[k] - higher, dtype=np.float64)
                 sums[k] = sums[k] + np.exp(of_tile - higher) * (logits @ voted[columns])
@@ -225,35 +237,41 @@ def lines_at_once(
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return the predictions of several local lines in one space, (n_lines, n_queries, q)."""
-    apart = (Z - Z.mean(axis=0)).astype(np.float64)
+    origin, middle = Z.mean(axis=0), Y.mean(axis=0)
+    from_origin, apart = queries - origin, (Z - origin).astype(np.float64)
     V = eigh(apart.T @ apart)[1][:, -DIRECTIONS:]
-    middle, d = Y.mean(axis=0), V.shape[1]
+    d, k = V.shape[1], min(NEAREST, len(Z))
+    # products of (1, directions) with (1, directions, Y), each once: their weighted sums are the
+    # moments
     terms = np.hstack([np.ones((len(Z), 1)), apart @ V, Y - middle])
+    left, right = np.triu_indices(d + 1, m=terms.shape[1])
+    products = terms[:, left] * terms[:, right]
+    places = np.empty((terms.shape[1],) * 2, dtype=int)
+    places[left, right] = places[right, left] = np.arange(len(left))
     # the search in single precision takes half the time
-    from_origin, apart = queries - Z.mean(axis=0), apart.astype(np.float32)
-    to_search = from_origin.astype(np.float32)
+    to_search, apart = from_origin.astype(np.float32), apart.astype(np.float32)
     out = np.empty((len(lines), len(queries), Y.shape[1]))
 
     def add_lines(rows: slice) -> None:
-        squares, near = squares_to_nearest(to_search[rows], apart, min(NEAREST, len(Z)))
-        excess = squares - squares.min(axis=1, keepdims=True)
-        of_near = terms[near]
-        of_near[:, :, 1 : d + 1] -= (from_origin[rows] @ V)[:, None]  # 0 at the query
+        squares, near = squares_to_nearest(to_search[rows], apart, k)
+        starts, at = k * np.arange(len(near) + 1), (from_origin[rows] @ V)[:, None]
         for spread, same in groupby(zip(lines, out, strict=True), lambda one: one[0].spread):
-            p = np.exp(-excess / spread)
+            p = SoftVote(spread).logits(squares)
+            exponentiate(p)
             if weights is not None:
                 p *= weights[near]
-            p /= p.sum(axis=1, keepdims=True)
+            p = csr_array((p.ravel(), near.ravel(), starts), shape=(len(near), len(Z)))
             # weighted moments of (1, directions, Y), then covariances
-            moments = (np.swapaxes(of_near, 1, 2) * p[:, None]) @ of_near
+            sums = p @ products
+            moments = (sums / sums[:, :1])[:, places[: d + 1]]
             mean = moments[:, :1, 1:]
-            moments = moments[:, 1:, 1:] - np.swapaxes(mean, 1, 2) * mean
-            H, to_targets = moments[:, :d, :d], moments[:, :d, d:]
+            moments = moments[:, 1:, 1:] - np.swapaxes(mean[:, :, :d], 1, 2) * mean
+            H, to_targets = moments[:, :, :d], moments[:, :, d:]
             unit = np.trace(H, axis1=1, axis2=2)[:, None, None] / d
             for line, predicted in same:
                 least = (line.ridge * unit + 1e-9) * np.eye(d)
                 slope = np.linalg.solve(H + least, to_targets)
-                predicted[rows] = middle + (mean[:, :, d:] - mean[:, :, :d] @ slope)[:, 0]
+                predicted[rows] = middle + (mean[:, :, d:] + (at - mean[:, :, :d]) @ slope)[:, 0]
 
     parallel_map(add_lines, row_blocks(len(queries), SEARCHED_AT_ONCE), len(queries) * len(Z))
     return np.clip(out, Y.min(axis=0), Y.max(axis=0))
