@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from reproductions.registry import PAPERS
-from tests.browser import find_chromium
 
+from .browser import find_chromium
 from .document import anchor, sections
 from .size import documented, files
 

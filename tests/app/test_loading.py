@@ -14,7 +14,7 @@ from nearkin.app.cli import main
 from nearkin.app.model import save_model
 from nearkin.app.tables import read_table
 
-from .test_hostile_models import adapter
+from .test_saved_file import adapter
 from .winners import winner, write_tables
 
 

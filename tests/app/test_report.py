@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
 
+from benchmarks.browser import Browser, find_chromium
 from nearkin import NCAClassifier, TableEncoder
 from nearkin.app import report
 from nearkin.app import report as documents
@@ -30,7 +31,6 @@ from nearkin.app.tables import Table, number_encoder
 from nearkin.evaluation import Method, all_methods, compare, default_references, score_by_dimension
 from tests.app.sample_document import SAMPLES, sample
 from tests.app.winners import fitted
-from tests.browser import Browser, find_chromium
 
 EVIL = (
     '"></script><script>pwned=1</script><img src=x '

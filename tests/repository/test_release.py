@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nearkin
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 HATCH = PYPROJECT["tool"]["hatch"]
 MINIMA = {"numpy": "2.0", "scipy": "1.13", "scikit-learn": "1.6", "threadpoolctl": "3.1"}

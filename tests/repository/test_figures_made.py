@@ -12,7 +12,7 @@ from benchmarks import figures
 from benchmarks.document import sections, with_tables
 from benchmarks.figures import Figure, digest, read_figures, read_record
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FIGURES = read_figures()
 PAGES = [page for page in (ROOT / "docs" / "measured").glob("*.md") if page.stem != "index"]
 PAGE = """\

@@ -15,7 +15,7 @@ from nearkin.app.tables import read_table
 from nearkin.evaluation import all_methods
 
 from .forgeries import parts
-from .test_model_file import assert_same
+from .test_model import assert_same
 from .winners import fitted, winner
 
 N = 300

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 from nearkin import DNE, LFDA
 
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "kernels.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "kernels.md"
 QUADRATIC = {"kernel": "poly", "degree": 2, "gamma": 1, "coef0": 1}
 GAUSSIAN = {"kernel": "rbf", "gamma": 1.5}
 A_NUMBER = re.compile(r"^(\w.*)  # ([\d.]+)$", re.MULTILINE)

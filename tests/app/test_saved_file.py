@@ -21,7 +21,7 @@ from nearkin.evaluation import all_methods
 from nearkin.vectors import EmbeddingAdapter, MatchRules
 
 from .forgeries import fields, forged_arrays, forgeries, parts
-from .test_model_file import assert_same
+from .test_model import assert_same
 from .winners import HARD, METHODS, SOFT, winner, write_tables
 
 MODELS = {

@@ -12,7 +12,7 @@ from nearkin.evaluation import compare
 
 from . import newcomer_tables
 from .battery import QUICK
-from .test_any_table import assert_same
+from .test_tables_libraries import assert_same
 
 NAMES = [make.__name__ for make in newcomer_tables.TABLES]
 

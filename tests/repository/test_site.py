@@ -14,10 +14,9 @@ from urllib.parse import unquote
 import pytest
 
 import nearkin
+from benchmarks.browser import Browser, find_chromium
 
-from .browser import Browser, find_chromium
-
-SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
+SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
 PAGES = sorted(SITE.rglob("*.html"))
 MODULES = [
     "evaluation",

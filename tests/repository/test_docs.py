@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.document import anchor
 from nearkin.app.cli import main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PATHS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in PATHS}
 BLOCKS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive"),

@@ -31,7 +31,7 @@ import pytest
 
 from benchmarks.document import anchor
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [
     ROOT / "README.md",
