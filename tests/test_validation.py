@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from nearkin._validation import merged_labels, require_two_classes
+from nearkin._validation import check_spread, merged_labels, require_two_classes
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,38 @@ def test_a_class_is_named_as_a_user_wrote_it():
         ValueError, match=r"y holds one class \('a'\): at least two classes are needed"
     ):
         require_two_classes(np.array(["a"]))
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([0, 1e300], "by 1.0e+300 in"),
+        ([-1e308, 1e308], "by more than 1.8e+308 in"),
+        ([0, 1e-120], "by 1.0e-120 in"),
+    ],
+)
+def test_the_feature_whose_square_is_lost_is_named(container, values, said):
+    X = container(np.array([[1e-130, value] for value in values]))
+    with pytest.raises(
+        ValueError,
+        match=rf"X varies {said} feature 1 \(counted from 0\), whose square is lost".replace(
+            "+", r"\+"
+        ),
+    ):
+        check_spread(X)
+    with pytest.raises(ValueError, match="in 'width', whose square"):
+        check_spread(X, ["height", "width"])
+
+
+def test_squares_are_lost_in_their_sum_over_features():
+    X = np.array([[0], [9e17]], np.float32)
+    check_spread(X)
+    with pytest.raises(ValueError, match="whose square is lost"):
+        check_spread(np.repeat(X, 100, axis=1))
+
+
+def test_gaps_do_not_vary():
+    check_spread(np.array([[np.nan, 1.0, np.nan], [np.nan, 2.0, 3.0]]))
+    with pytest.raises(ValueError, match="X does not vary"):
+        check_spread(np.full((3, 2), np.nan))

@@ -12,7 +12,6 @@ from nearkin import LDE, LFDA, MFA, NMMP, RCA
 from nearkin.estimators import Rows
 from nearkin.evaluation import all_methods, compare
 from nearkin.neighbors import EXACT
-from nearkin.spectral import shrunk
 from nearkin.testing import assert_same_subspace
 
 RATIO = partial(NMMP, criterion="ratio_trace")
@@ -34,14 +33,6 @@ def wide():
     return rng.normal(size=(40, 3)) @ rng.normal(size=(3, 90)) + 0.3 * rng.normal(
         size=(40, 90)
     ) + y[:, None], y
-
-
-def test_the_trace_and_the_eigenvectors_stay():
-    T = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 4)))[0]
-    S = (T * [4.0, 3, 2, 0]) @ T.T
-    np.testing.assert_allclose(
-        shrunk(S, T, 0.5), (T * [3.125, 2.625, 2.125, 1.125]) @ T.T, atol=1e-12
-    )
 
 
 class TestCompared:

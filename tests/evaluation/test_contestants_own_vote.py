@@ -49,11 +49,6 @@ def nca_tables(estimator=NCAClassifier):
     return [replace(method, estimator=estimator(alpha=0.17, n_members=2))]
 
 
-def test_default_methods():
-    (method,) = (method for method in all_methods("regression") if method.own_vote)
-    assert (method.name, type(method.estimator)) == ("NCA tables", NCARegressor)
-
-
 @pytest.fixture(scope="module")
 def comparison():
     return compare(table(), "kind", methods=nca_tables(), **FOLDS)

@@ -3,9 +3,17 @@ import pytest
 from scipy.stats import nct, t, ttest_1samp
 
 from nearkin import DNE
-from nearkin.evaluation import RAW, Method, compare, corrected_resampled_t_test, holm
+from nearkin.evaluation import (
+    RAW,
+    Method,
+    Way,
+    compare,
+    corrected_resampled_t_test,
+)
 from nearkin.evaluation.statistics import (
+    PairedTest,
     detectable_difference,
+    in_sequence,
     paired_test,
     paired_test_by_rows,
     ratio_interval,
@@ -55,12 +63,6 @@ def test_level_of_a_whole_comparison_of_noise():
         comparison = compare(X, np.arange(12) % 2, n_splits=2, n_repeats=1, **options)
         statuses += [result.status for result in comparison.results if result.name != RAW]
     assert sum(status != "unclear" for status in statuses) <= 3
-
-
-def test_holm_by_hand():
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
-    assert holm([]) == []
 
 
 def folds_of(rng, n=60, n_splits=5, n_repeats=1):
@@ -256,3 +258,10 @@ class TestRatio:
     def test_of_equal_scores_is_one(self):
         b = self.scores()[1]
         assert ratio_interval([b], [b], [np.arange(200)], 200) == pytest.approx((1, 1), abs=0.01)
+
+
+def test_a_sequence_of_tests_stops_where_one_fails():
+    ways = [Way(name, 1, 1) for name in "abcd"]
+    tests = [PairedTest(d, 1.0, 1000, 5) for d in (3.0, 5.0, 1.0, 9.0)]
+    p = list(in_sequence(dict(zip(ways, tests, strict=True))).values())
+    assert p[0] == p[1] == tests[0].p_value < 0.05 < p[2] == p[3]

@@ -19,14 +19,11 @@ from nearkin import DNE, ApproximateSearch
 from nearkin.neighbors import approximate as approximate_module
 from nearkin.neighbors import (
     choose_search,
-    inverted_lists,
     nearest,
     nearest_other_class,
     nearest_same_class,
     searcher,
 )
-from nearkin.neighbors.brute_force import nearest_candidates
-from nearkin.neighbors.inverted_lists import CoarseQuantizer, InvertedLists
 
 SEARCHES = {
     "all": lambda X, y, k, search: nearest(X, k, search),
@@ -184,117 +181,43 @@ class TestOneTable:
         assert np.mean(G.data <= exact.data + 1e-9) > 0.95
 
 
-class TestPieces:
-    @pytest.mark.parametrize("tile", [3, 40, 1000])
-    @pytest.mark.parametrize("k", [1, 7, 300])
-    def test_the_nearest_of_all_tiles(self, tile, k):
-        rng = np.random.default_rng(0)
-        Q, Y = (rng.normal(size=(n, 6)).astype(np.float32) for n in (20, 200))
-        numbers = rng.permutation(1000)[:200]
-        tiles = [
-            (numbers[start : start + tile], Y[start : start + tile])
-            for start in range(0, 200, tile)
-        ]
-        found = nearest_candidates(Q, tiles, k)
-        true = np.argsort(euclidean_distances(Q.astype(np.float64), Y.astype(np.float64)), axis=1)[
-            :, :k
-        ]
-        assert (found[:, true.shape[1] :] == -1).all()
-        found = found[:, : true.shape[1]]
-        np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(numbers[true], axis=1))
+@needs_faiss
+def test_a_query_so_far_that_distances_overflow():
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    index = searcher("approximate", 500).index(X, 4)
+    distances, numbers = index(np.array([[1e30, 0, 0], X[7]]), 4)
+    assert len(set(numbers[0])) == 4
+    np.testing.assert_allclose(distances[0], 1e30)
+    assert numbers[1, 0] == 7
 
-    def test_tiles_are_rounded_relative_to_the_mean_of_the_queries(self):
-        rng = np.random.default_rng(0)
-        Y = 1000 + rng.normal(size=(500, 4)).astype(np.float32)
-        found = nearest_candidates(Y, [(np.arange(500), Y)], 3)
-        D = euclidean_distances(Y.astype(np.float64) - 1000)
-        assert (
-            np.sort(np.take_along_axis(D, found, axis=1), axis=1)
-            <= np.sort(D, axis=1)[:, :3] + 1e-3
-        ).all()
 
-    @needs_faiss
-    @pytest.mark.parametrize("n_probes", [1, 6, 1000])
-    @pytest.mark.parametrize("start", [10, 100])
-    @pytest.mark.parametrize("of_other_classes", [False, True])
-    def test_the_nearest_of_the_lists(self, n_probes, start, of_other_classes, monkeypatch):
-        """All lists hold the true neighbours; one holds fewer than are wanted, and others are
-        searched.
-        """
-        monkeypatch.setattr(inverted_lists, "START", start)
-        monkeypatch.setattr(inverted_lists, "LONGEST", 20)
-        rng = np.random.default_rng(0)
-        Z, y = rng.normal(size=(400, 3)).astype(np.float32), rng.integers(3, size=400)
-        Z[:100] += 50 * (y[:100, None] == 2)  # deep inside a class
-        D = euclidean_distances(Z.astype(np.float64))
-        if of_other_classes:
-            D[y[:, None] == y] = np.inf
-        true = np.sort(D, axis=1)[:, :9]
-        quantizer = CoarseQuantizer.of(Z, [np.arange(400)], 30)
-        lists = InvertedLists(Z, quantizer, y if of_other_classes else None)
-        assert (lists.sizes <= 20).all()
-        places = np.flatnonzero(lists.rows % 2)
-        rows = lists.rows[places]
-        found = np.take_along_axis(D[rows], lists.nearest(places, 9, n_probes), axis=1)
-        found.sort(axis=1)
-        assert np.isfinite(found).all()
-        assert (found >= true[rows] - 1e-6).all()
-        if n_probes == 1000:
-            np.testing.assert_allclose(found, true[rows], atol=1e-5)
-
-    @needs_faiss
-    def test_fewer_rows_of_other_classes_than_wanted(self):
-        Z, y = np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32), np.arange(400) > 3
-        lists = InvertedLists(Z, CoarseQuantizer.of(Z, [np.arange(400)], 30), y)
-        found = lists.nearest(np.arange(400), 9, 2)
-        for row, near in zip(lists.rows, found, strict=True):
-            if row > 3:
-                assert set(near) == {0, 1, 2, 3, row}
-            else:
-                assert set(near) <= set(range(4, 400))
-
-    @needs_faiss
-    def test_a_query_so_far_that_distances_overflow(self):
-        X = np.random.default_rng(0).normal(size=(500, 3))
-        index = searcher("approximate", 500).index(X, 4)
-        distances, numbers = index(np.array([[1e30, 0, 0], X[7]]), 4)
-        assert len(set(numbers[0])) == 4
-        np.testing.assert_allclose(distances[0], 1e30)
-        assert numbers[1, 0] == 7
-
-    @needs_faiss
-    def test_auto_is_a_rule_of_n(self):
-        assert (choose_search(99_999), choose_search(100_000)) == ("exact", "approximate")
-        assert (searcher("auto", 99_999).name, searcher("auto", 100_000).name) == (
-            "exact",
-            "approximate",
-        )
-
-    @pytest.mark.filterwarnings("ignore:faiss was imported before")
-    def test_absent_faiss_is_named(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "faiss", None)
-        with pytest.raises(ImportError, match=r'pip install "nearkin\[ann\]"'):
-            DNE(search="approximate").fit(np.eye(4), [0, 0, 1, 1])
-
-    @pytest.mark.parametrize(
-        ("search", "message"),
-        [
-            ("near", "'exact', 'approximate', 'auto'"),
-            (3, "got 3"),
-            pytest.param(ApproximateSearch(n_probes=0), "n_probes must be", marks=needs_faiss),
-        ],
+@needs_faiss
+def test_auto_is_a_rule_of_n():
+    assert (choose_search(99_999), choose_search(100_000)) == ("exact", "approximate")
+    assert (searcher("auto", 99_999).name, searcher("auto", 100_000).name) == (
+        "exact",
+        "approximate",
     )
-    def test_what_is_no_search(self, search, message):
-        with pytest.raises(ValueError, match=message):
-            DNE(search=search).fit(np.eye(4), [0, 0, 1, 1])
 
-    @pytest.mark.parametrize(
-        ("distances", "message"),
-        [(np.eye(3), r"of shape \(4, 4\)"), (-np.eye(4), "not be negative")],
-    )
-    def test_what_are_no_distances(self, distances, message):
-        with pytest.raises(ValueError, match=message):
-            DNE().fit(np.eye(4), [0, 0, 1, 1], distances=distances)
+
+@pytest.mark.filterwarnings("ignore:faiss was imported before")
+def test_absent_faiss_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ImportError, match=r'pip install "nearkin\[ann\]"'):
+        DNE(search="approximate").fit(np.eye(4), [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        ("near", "'exact', 'approximate', 'auto'"),
+        (3, "got 3"),
+        pytest.param(ApproximateSearch(n_probes=0), "n_probes must be", marks=needs_faiss),
+    ],
+)
+def test_what_is_no_search(search, message):
+    with pytest.raises(ValueError, match=message):
+        DNE(search=search).fit(np.eye(4), [0, 0, 1, 1])
 
 
 class TestEstimators:

@@ -4,6 +4,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
+from nearkin import DNE
 from nearkin.neighbors import closest_pairs, nearest, nearest_other_class, nearest_same_class
 
 
@@ -187,3 +188,12 @@ class TestClosestPairs:
         ):
             closest_pairs(X, y, 30)
         closest_pairs(X, y, 2)
+
+
+@pytest.mark.parametrize(
+    ("distances", "message"),
+    [(np.eye(3), r"of shape \(4, 4\)"), (-np.eye(4), "not be negative")],
+)
+def test_what_are_no_distances(distances, message):
+    with pytest.raises(ValueError, match=message):
+        DNE().fit(np.eye(4), [0, 0, 1, 1], distances=distances)

@@ -4,12 +4,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
-from nearkin.estimators.descent_embedding import target_neighbors
 from nearkin.objectives import stochastic
-from nearkin.objectives.kernel_regression import log_loss, prediction_loss, squared_error
-from nearkin.objectives.lmnn import large_margin
 from nearkin.objectives.nca import nca_objective, pair_cost
 from nearkin.objectives.stochastic import (
     Candidates,
@@ -196,66 +192,3 @@ def test_far_rows_are_right_in_the_mean_over_draws():
     assert np.mean([value for value, _ in found]) == pytest.approx(exact, rel=1e-10)
     _, gradient = mass_among_candidates(Z, Candidates(none, np.arange(9), 9), weights)
     np.testing.assert_allclose(np.mean([G for _, G in found], axis=0), gradient, atol=1e-10)
-
-
-@pytest.mark.parametrize("loss", [squared_error, log_loss])
-def test_predictions_are_those_of_repeated_rows(loss):
-    X, A, counts, rng = problem()
-    Y = rng.normal(size=(N, 2)) if loss is squared_error else np.eye(3)[rng.integers(0, 3, N)]
-    origin = np.repeat(np.arange(N), counts)
-    P = np.exp(-squares(X[origin] @ A.T)) * (origin[:, None] != origin)
-    predicted = P @ Y[origin] / P.sum(axis=1, keepdims=True)
-    value, gradient = prediction_loss(A, X, Y, loss, weights=counts)
-    assert value == pytest.approx(loss(predicted, Y[origin])[0].sum(), rel=1e-10)
-    numeric = finite_differences(lambda A: prediction_loss(A, X, Y, loss, weights=counts), A)
-    np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
-
-
-def margin_of_repeated_rows(A, X, targets, codes, counts, mu):
-    """LMNN's loss, triple by triple, for rows that are repeated: copies of a target are targets,
-    and no copy of the row itself is.
-    """
-    origin = np.repeat(np.arange(N), counts)
-    d = squares(X @ A.T)[np.ix_(origin, origin)]
-    first = second = 0.0
-    for i, row in enumerate(origin):
-        for j in np.flatnonzero(np.isin(origin, targets[row]) & (origin != row)):
-            first += d[i, j]
-            second += np.maximum(0, 1 + d[i, j] - d[i, codes[origin] != codes[row]]).sum()
-    return (1 - mu) * first + mu * second
-
-
-@pytest.mark.parametrize("mu", [0.0, 0.5, 0.9])
-@pytest.mark.parametrize("shape", [(4, 4), (2, 4)])
-def test_margins_are_those_of_repeated_rows(shape, mu):
-    (X, A, counts, _), codes = problem(shape), np.random.default_rng(1).integers(0, 3, N)
-    codes[7] = 3  # alone in its class: without a target, but an impostor
-    targets, others = target_neighbors(X, codes, 3), csr_array(codes[:, None] != codes)
-
-    def margin(A, weights):
-        return large_margin(A, X, targets, others, mu, weights)
-
-    value, gradient = margin(A, counts)
-    expected = margin_of_repeated_rows(A, X, targets, codes, counts, mu)
-    assert value == pytest.approx(expected, rel=1e-10)
-    numeric = finite_differences(lambda A: margin(A, counts), A)
-    np.testing.assert_allclose(gradient, numeric, atol=1e-7 * np.abs(gradient).max())
-    ones, plain = margin(A, np.ones(N)), margin(A, None)
-    assert ones[0] == plain[0]
-    np.testing.assert_array_equal(ones[1], plain[1])
-
-
-def test_margins_without_the_rows_of_weight_0():
-    (X, A, _, rng), codes = problem(), np.random.default_rng(1).integers(0, 3, N)
-    weights = rng.uniform(0.5, 2, N) * (np.arange(N) % 4 > 0)
-    there = np.flatnonzero(weights)
-    targets = target_neighbors(X[there], codes[there], 3)
-    of_all = np.repeat(np.arange(N)[:, None], 3, axis=1)  # its own number: no target
-    of_all[there] = there[targets]
-    others = csr_array(codes[:, None] != codes)
-    value, gradient = large_margin(A, X, of_all, others, weights=weights)
-    absent, slope = large_margin(
-        A, X[there], targets, others[there][:, there], weights=weights[there]
-    )
-    assert value == pytest.approx(absent, rel=1e-12)
-    np.testing.assert_allclose(gradient, slope, rtol=1e-10, atol=1e-10)

@@ -16,6 +16,7 @@ from nearkin.spectral import (
     largest_scatter_first,
     range_basis,
     ratio_trace,
+    shrunk,
     trace_difference,
     trace_ratio,
     unit_within_scatter,
@@ -371,3 +372,11 @@ def test_range_basis():
     unit = np.logspace(-6, 6, 9)
     assert range_basis(S * np.outer(unit, unit)).shape == (9, 4)  # whatever the units
     assert spectral.ZERO == 1e-10
+
+
+def test_the_trace_and_the_eigenvectors_stay():
+    T = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 4)))[0]
+    S = (T * [4.0, 3, 2, 0]) @ T.T
+    np.testing.assert_allclose(
+        shrunk(S, T, 0.5), (T * [3.125, 2.625, 2.125, 1.125]) @ T.T, atol=1e-12
+    )

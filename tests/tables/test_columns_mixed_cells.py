@@ -9,7 +9,6 @@ import pytest
 from nearkin import NCAClassifier, NCARegressor, TableEncoder
 from nearkin.tables import features_of
 from nearkin.tables.bins import NO_WORD
-from nearkin.tables.cells import numbered_names
 
 pd = pytest.importorskip("pandas")
 
@@ -337,28 +336,3 @@ def test_fit_warns_of_nothing():
     frame.loc[30, "mileage"] = "once"
     with warnings.catch_warnings(action="error"):
         NCAClassifier(random_state=0).fit(frame, labels)
-
-
-# What a frame holds.
-
-
-def test_names_that_occur_twice_are_numbered_as_pandas_does():
-    assert numbered_names(["a", "b", "a", "a.1", "a"]) == ["a", "b", "a.2", "a.1", "a.3"]
-    frame = pd.DataFrame([[1.0, 5.0], [2.0, 7.0], [3.0, 6.0]], columns=["a", "a"])
-    assert TableEncoder(drop_identifiers=False).fit(frame).get_feature_names_out().tolist() == [
-        "a",
-        "a.1",
-    ]
-
-
-def test_other_objects_are_text():
-    frame = frame_of([["a", "b"], ["a"], {"k": 1}, None] * 5)
-    encoder = TableEncoder("keep").fit(frame)
-    assert [f.level for f in features_of(encoder) if f.is_level] == [
-        "a",
-        "a, b",
-        "{'k': 1}",
-        "(missing)",
-    ]
-    with pytest.raises(TypeError, match="an argument must be a string, a number"):
-        TableEncoder("keep", strict=True).fit(frame)

@@ -5,14 +5,11 @@ went through JSON.
 import datetime
 import decimal
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from nearkin import TableEncoder
-from nearkin.tables import Cells, Text
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -462,34 +459,6 @@ def test_a_single_column_is_no_table():
 def test_parameters_are_checked(options):
     with pytest.raises((ValueError, TypeError), match=next(iter(options))):
         TableEncoder(**options).fit(column([1, 2]))
-
-
-def test_numbers_stay_in_their_memory():
-    X = np.random.default_rng(0).normal(size=(50, 4))
-    names = list("abcd")
-    encoder = TableEncoder(missing="keep").fit(Cells(names, X, names, {}))
-    assert np.shares_memory(encoder.transform(Cells(names, X, names, {})), X)
-    words = {"w": Text(["u", "v"], np.arange(50) % 2)}
-    encoder = TableEncoder(missing="keep").fit(Cells([*names, "w"], X.copy(), names, words))
-    np.testing.assert_array_equal(
-        encoder.transform(Cells([*names, "w"], X.copy(), names, words)),
-        np.column_stack([X, np.arange(50) % 2 == 0, np.arange(50) % 2]),
-    )
-
-
-@pytest.mark.slow  # a process of its own
-def test_arrays_of_numbers_need_no_pandas():
-    code = (
-        "import sys; sys.modules['pandas'] = None; import numpy as np; from nearkin import "
-        "TableEncoder; "
-    )
-    code += "print(TableEncoder().fit_transform(np.eye(3)).sum())"
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout
-        == "3.0\n"
-    )
 
 
 @pytest.mark.parametrize(

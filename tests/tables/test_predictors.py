@@ -13,8 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from nearkin import NCAClassifier, NCARegressor
 from nearkin.estimators.descent_embedding import directions
-from nearkin.objectives import kernel_regression
-from nearkin.objectives.kernel_regression import log_loss, prediction_loss, squared_error
+from nearkin.objectives.kernel_regression import log_loss, squared_error
 from nearkin.tables import TableEncoder, features_of, members, predictors, votes
 from nearkin.tables.members import LabelledRows, member_path, merged
 from nearkin.tables.votes import (
@@ -28,7 +27,6 @@ from nearkin.tables.votes import (
     mixture_from,
     mixture_shares,
 )
-from nearkin.testing import check_gradient
 
 
 def mixed_table(n=200):
@@ -39,44 +37,6 @@ def mixed_table(n=200):
     frame = pd.DataFrame({"noise": rng.normal(size=n), "colour": colour, "size": size})
     frame.loc[::17, "noise"] = np.nan
     return frame, np.where((colour == "red") & (np.abs(size) > 0.6), "far", "near")
-
-
-class TestObjective:
-    X, Y = np.random.default_rng(0).normal(size=(12, 4)), np.eye(3)[np.arange(12) % 3]
-    A = np.random.default_rng(1).normal(size=(2, 4)) / 2
-
-    @pytest.fixture(autouse=True, params=["few classes", "many classes"])
-    def way(self, request, monkeypatch):
-        if request.param == "many classes":
-            monkeypatch.setattr(kernel_regression, "MANY_CLASSES", 2)
-
-    @pytest.mark.parametrize("loss", [squared_error, log_loss])
-    @pytest.mark.parametrize("n_anchors", [None, 5])
-    def test_gradient(self, loss, n_anchors):
-        check_gradient(lambda A: prediction_loss(A, self.X, self.Y, loss, n_anchors), self.A)
-
-    def test_weights(self):
-        weights = np.array([1, 2, 3] * 4)
-        check_gradient(
-            lambda A: prediction_loss(A, self.X, self.Y, log_loss, weights=weights), self.A
-        )
-        Z, expected = self.X @ self.A.T, 0.0
-        for i in range(12):
-            p = weights * np.exp(-np.sum((Z - Z[i]) ** 2, axis=1))
-            p[i] = 0
-            expected -= weights[i] * np.log(p @ self.Y[:, i % 3] / p.sum())
-        found = prediction_loss(self.A, self.X, self.Y, log_loss, weights=weights)[0]
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-    @pytest.mark.parametrize("n_anchors", [12, 5])
-    def test_definition(self, n_anchors):
-        Z, expected = self.X @ self.A.T, 0.0
-        for i in range(n_anchors):
-            weights = np.exp(-np.sum((Z - Z[i]) ** 2, axis=1))
-            weights[i] = 0
-            expected -= np.log(weights @ self.Y[:, i % 3] / weights.sum())
-        found = prediction_loss(self.A, self.X, self.Y, log_loss, n_anchors)[0]
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_votes_for_many_classes_are_those_for_few(monkeypatch):
