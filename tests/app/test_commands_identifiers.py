@@ -14,7 +14,6 @@ from nearkin.app.adapter_file import SavedAdapter, save_adapter
 from nearkin.app.cli import main
 from nearkin.app.model import save_model
 from nearkin.app.tables import read_table
-from nearkin.app.vectors import same_names
 from nearkin.vectors import EmbeddingAdapter
 
 from .winners import winner
@@ -135,18 +134,3 @@ def test_items_are_matched_by_value(capsys, kind, ending):
         table.to_pandas().to_csv(f"{name}.csv", index=False)
     assert main(["migrate", f"old.{ending}", f"new.{ending}", "--id", "id"]) == 0
     assert f"{N} rows embedded by both models" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [
-        ([[7, 8], [7.0, 8.0]], [["7", "8"], ["7", "8"]]),
-        ([["7.0", "8"]], [["7", "8"]]),
-        ([["1.0", "1.1"]], [["1.0", "1.1"]]),  # versions
-        ([["007", "7"]], [["007", "7"]]),
-        ([[BIG + 1], [f"{BIG + 1}"]], [[f"{BIG + 1}"]] * 2),
-        ([[1e300, np.inf, np.nan]], [[str(int(1e300)), "inf", "nan"]]),
-    ],
-)
-def test_names_are_the_same_for_equal_values(columns, expected):
-    assert same_names(*columns) == expected

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from nearkin.app import cli, endings, places
+from nearkin.app import endings
 from nearkin.app.cli import main
 from nearkin.app.output import BLOCK
-from nearkin.datasets import BUNDLED
-from nearkin.evaluation import TASKS
 
 pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals and shells"),
@@ -24,8 +22,6 @@ NEARKIN = [sys.executable, "-m", "nearkin"]
 QUICK = ["compare", "iris", "--repeats", "1", "--folds", "2", "--methods", "PCA", "--no-references"]
 USAGE = "usage: nearkin [-h] [--version] COMMAND ...\n"
 FILES = ["--save", "m.safetensors", "--report", "r.html", "--json", "j.json", "--picture", "p.png"]
-
-
 WORDS = {signal.Signals(number).name: words for number, words in endings.SIGNALS.items()}
 
 
@@ -55,11 +51,6 @@ def python(code):
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def test_what_is_known_before_anything_is_loaded():
-    assert places.BUNDLED == BUNDLED
-    assert list(TASKS) == list(cli.TASKS)
 
 
 # Files that cannot be written

@@ -1,7 +1,6 @@
 """Files as people write them: each is a clean table and something more, and is read like the clean one."""
 
 import bz2
-import csv
 import gzip
 import io
 import json
@@ -17,8 +16,6 @@ from pyarrow import feather
 
 from nearkin.app.readers import Reading, TableError
 from nearkin.app.tables import read_rows, read_table
-from nearkin.estimators import NMMP
-from nearkin.evaluation import Method, compare
 from nearkin.tables import Rules, target_numbers
 
 N = 60
@@ -156,17 +153,6 @@ DAMAGED = {
 }  # fmt: skip
 
 
-OF_TEXT = (
-    "a note with commas",
-    "a row with too many fields",
-    "a quote that is never closed",
-    "a quote that a later one closes",
-    "NUL characters",
-    "row names that the header lacks",
-    "semicolons, a title and a total",
-)
-
-
 def assert_same(table, expected):
     assert table.feature_names == expected.feature_names
     np.testing.assert_array_equal(table.X, expected.X)
@@ -180,28 +166,6 @@ def test_what_is_no_row_is_left_out_with_a_remark(folder, expected, case):
     table = read_table("t.csv", "kind")
     assert_same(table, expected)
     assert remark in "\n".join(table.notes)
-
-
-@pytest.mark.parametrize("case", DAMAGED)
-def test_the_same_in_a_sheet(folder, expected, case):
-    text, _ = DAMAGED[case]
-    if case in OF_TEXT or isinstance(text, bytes):
-        pytest.skip("not in a sheet")
-    pytest.importorskip("openpyxl")
-    records = list(csv.reader(text.splitlines()))
-    width = max(map(len, records))
-    cells = [
-        [number(cell) for cell in record] + [None] * (width - len(record)) for record in records
-    ]
-    pd.DataFrame(cells).to_excel("t.xlsx", header=False, index=False)
-    assert_same(read_table("t.xlsx", "kind"), expected)
-
-
-def number(cell):
-    try:
-        return float(cell)
-    except ValueError:
-        return cell or None
 
 
 def test_lines_of_rows_in_errors_count_those_that_are_left_out(folder):
@@ -323,37 +287,6 @@ def test_formats(folder, expected, content, monkeypatch):
     assert_same(read_table("-", "kind"), expected)
 
 
-def test_a_workbook_of_several_sheets(folder, expected):
-    pytest.importorskip("openpyxl")
-    with pd.ExcelWriter("t.xlsx", engine="openpyxl") as book:
-        pd.DataFrame().to_excel(book, sheet_name="Cover", index=False)
-        DATED.to_excel(book, sheet_name="Data", index=False, startrow=2, startcol=1)
-        TABLE.to_excel(book, sheet_name="Old", index=False)
-    table = read_table("t.xlsx", "kind")
-    assert_same(table, expected)
-    assert "read the sheet 'Data', not 'Cover', 'Old'" in table.notes
-    with pytest.raises(TableError, match="first in row 4 of the sheet"):
-        read_table("t.xlsx", "kind", reading=Reading(missing=("Bonn",), refuse_missing=True))
-
-
-def test_records_in_records_and_columns_of_several_types(folder):
-    records = [
-        {
-            "pet": {"kind": "cat", "age": at},
-            "code": at if at % 2 else f"x{at % 4}",
-            "tags": ["a", "b"][: 1 + at % 2],
-            "vector": [at, at**2],
-            "y": "ab"[at % 2],
-        }
-        for at in range(24)
-    ]
-    del records[3]["code"]
-    (folder / "t.jsonl").write_text("\n".join(map(json.dumps, records)))
-    table = read_table("t.jsonl", "y")
-    names = table.encoder.feature_names_in_.tolist()
-    assert names == ["code", "tags", "vector[0]", "vector[1]", "pet.kind", "pet.age"]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -426,25 +359,3 @@ def test_the_unit_of_most_cells_is_that_of_a_target():
     np.testing.assert_array_equal(numbers, [*range(90), np.nan, 17, *[np.nan] * 30])
     assert remarks[-1] == "price: no numbers, taken as missing: '230 USD' (1 row)"
     assert np.isnan(target_numbers("price", cells, Rules(missing_values=("17",)), 1.0)[0][91])
-
-
-def test_rare_classes_are_left_out_of_the_comparison():
-    X = RNG.normal(size=(100, 3))
-    y = np.array(["a", "b"] * 48 + ["c"] * 3 + ["d"])
-    methods = [Method("NMMP", NMMP(2))]
-    found = compare(X, y, methods=methods, references=[], refit=False, n_repeats=1)
-    remark = "left out, classes of fewer than 5 rows: 'c' (3 rows), 'd' (1 row)"
-    assert found.remarks == (remark,)
-    assert not found.reduced
-    assert found.protocol.labelled.tolist() == list(range(96))
-    assert len(found.protocol.unlabelled) == 0
-    alone = compare(X[:96], y[:96], methods=methods, references=[], refit=False, n_repeats=1)
-    np.testing.assert_array_equal(found["NMMP"].score, alone["NMMP"].score)
-
-
-def test_classes_of_a_single_row_are_left_out_but_larger_ones_reduce_the_folds():
-    X = RNG.normal(size=(40, 3))
-    y = np.array(["a", "b"] * 15 + ["c"] * 4 + list("defghi"))
-    found = compare(X, y, methods=[], references=[], refit=False, n_repeats=1)
-    assert found.remarks[0].startswith("left out, classes of fewer than 2 rows: 'd' (1 row)")
-    assert found.reduced["n_splits"] == (5, "class c has 4 rows")

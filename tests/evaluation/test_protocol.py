@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nearkin.evaluation import REGRESSION, compare, first_repeat, twin_groups
+from nearkin.estimators import NMMP
+from nearkin.evaluation import REGRESSION, Method, compare, first_repeat, twin_groups
 from nearkin.evaluation.protocol import (
     CHOICE_ENTRIES,
     CHOICE_ROWS,
@@ -339,3 +340,28 @@ class TestSample:
         np.testing.assert_array_equal(
             sample(np.arange(3, 9), np.zeros(10, int), 6, 0), np.arange(3, 9)
         )
+
+
+RNG = np.random.default_rng(0)
+
+
+def test_rare_classes_are_left_out_of_the_comparison():
+    X = RNG.normal(size=(100, 3))
+    y = np.array(["a", "b"] * 48 + ["c"] * 3 + ["d"])
+    methods = [Method("NMMP", NMMP(2))]
+    found = compare(X, y, methods=methods, references=[], refit=False, n_repeats=1)
+    remark = "left out, classes of fewer than 5 rows: 'c' (3 rows), 'd' (1 row)"
+    assert found.remarks == (remark,)
+    assert not found.reduced
+    assert found.protocol.labelled.tolist() == list(range(96))
+    assert len(found.protocol.unlabelled) == 0
+    alone = compare(X[:96], y[:96], methods=methods, references=[], refit=False, n_repeats=1)
+    np.testing.assert_array_equal(found["NMMP"].score, alone["NMMP"].score)
+
+
+def test_classes_of_a_single_row_are_left_out_but_larger_ones_reduce_the_folds():
+    X = RNG.normal(size=(40, 3))
+    y = np.array(["a", "b"] * 15 + ["c"] * 4 + list("defghi"))
+    found = compare(X, y, methods=[], references=[], refit=False, n_repeats=1)
+    assert found.remarks[0].startswith("left out, classes of fewer than 2 rows: 'd' (1 row)")
+    assert found.reduced["n_splits"] == (5, "class c has 4 rows")
