@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
 
-from benchmarks.browser import Browser, find_chromium
+from benchmarks.tools.browser import Browser, find_chromium
 from nearkin import NCAClassifier, TableEncoder
 from nearkin.app import report
 from nearkin.app import report as documents

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pytest
 
 import nearkin
-from benchmarks.browser import Browser, find_chromium
+from benchmarks.tools.browser import Browser, find_chromium
 
 SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
 PAGES = sorted(SITE.rglob("*.html"))

@@ -1,6 +1,6 @@
 """Headless Chromium by its debugging pipe: open a page, look at it, ask it.
 
-By hand: `python -m benchmarks.browser PAGE.html PICTURE.png --width 390 --dark`.
+By hand: `python -m benchmarks.tools.browser PAGE.html PICTURE.png --width 390 --dark`.
 """
 
 import argparse
