@@ -17,10 +17,10 @@ from sklearn.svm import SVC
 
 from nearkin.estimators import TDL, LaplacianEigenmaps
 
-from .data import MissingDataError
-from .experiment import Experiment, Printed, Run, mean_std, paired, table, verdict
-from .pictures import panels
-from .splits import Split, codes_of, of_each_class, some_labels
+from ..data import MissingDataError
+from ..experiment import Experiment, Printed, Run, mean_std, paired, table, verdict
+from ..pictures import panels
+from ..splits import Split, codes_of, of_each_class, some_labels
 
 LAPLACIANS = ("unnormalized", "normalized")
 

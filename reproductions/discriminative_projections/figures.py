@@ -19,9 +19,9 @@ from nearkin.graphs import heat_kernel, union
 from nearkin.neighbors import nearest
 from nearkin.plotting import COLORS, MARKERS
 
-from .experiment import Experiment, Run, table
-from .pictures import blank, panels, solid_and_flat
-from .splits import of_each_class
+from ..experiment import Experiment, Run, table
+from ..pictures import blank, panels, solid_and_flat
+from ..splits import of_each_class
 
 SHOWN = (1, 2, 3, 5, 10)
 SAME = "rows with one of the same class among their K nearest, %"

@@ -19,10 +19,10 @@ from nearkin.estimators import LMNN, NMMP, Rows
 from nearkin.neighbors import EXACT
 from nearkin.spectral import trace_ratio
 
-from .data import Data, MissingDataError
-from .experiment import Experiment, Printed, Run, mean_std, table, verdict
-from .pictures import panels
-from .splits import Map, Split, UnitLDA, codes_of, of_each_class, without_null_space
+from ..data import Data, MissingDataError
+from ..experiment import Experiment, Printed, Run, mean_std, table, verdict
+from ..pictures import panels
+from ..splits import Map, Split, UnitLDA, codes_of, of_each_class, without_null_space
 
 K_WITHIN = (None, 3, 5, 10, 20)
 K_BETWEEN = (3, 5, 10, 20, 40)

@@ -10,8 +10,8 @@ from sklearn.utils import gen_batches
 
 from nearkin.graphs import binary, union
 from nearkin.neighbors import nearest
-from reproductions import tangent
-from reproductions.tangent import tangent_distances, tangent_graph
+from reproductions.tdl import tangent
+from reproductions.tdl.tangent import tangent_distances, tangent_graph
 
 SHAPE = (11, 9)
 

@@ -14,10 +14,10 @@ from nearkin.estimators import TDL
 from nearkin.estimators.tdl import label_costs, row_costs
 from nearkin.evaluation import corrected_resampled_t_test, holm
 
-from .data import MissingDataError
-from .experiment import Experiment, Run, mean_std, table
-from .splits import Split, codes_of, some_labels
-from .tdl import TABLE_1
+from ..data import MissingDataError
+from ..experiment import Experiment, Run, mean_std, table
+from ..splits import Split, codes_of, some_labels
+from .experiments import TABLE_1
 
 Slope = Callable[[np.ndarray], np.ndarray]
 

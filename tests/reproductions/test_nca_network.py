@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reproductions.neural_nca import FACE, NOISE, Poses, posed
+from reproductions.nca.network import FACE, NOISE, Poses, posed
 
 
 def test_a_face_is_turned_about_its_middle_and_scaled():

@@ -15,10 +15,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from nearkin.estimators import DNE, LDE, LPP, NCA
 from nearkin.plotting import COLORS
 
-from .data import MissingDataError
-from .experiment import Experiment, Run, mean_std, paired, table
-from .pictures import blank, scatter
-from .splits import Split, UnitLDA, of_each_class
+from ..data import MissingDataError
+from ..experiment import Experiment, Run, mean_std, paired, table
+from ..pictures import blank, scatter
+from ..splits import Split, UnitLDA, of_each_class
 
 THETA = 0.96
 K = 1

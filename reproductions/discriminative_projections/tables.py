@@ -26,11 +26,11 @@ from nearkin.estimators import (
 from nearkin.graphs import heat_kernel, union
 from nearkin.neighbors import nearest
 
-from .data import Data, MissingDataError
-from .discriminative_projections import GRAPH
-from .experiment import Experiment, Run, mean_std, paired, table
-from .nca_video import Frames
-from .splits import codes_of
+from ..data import Data, MissingDataError
+from ..experiment import Experiment, Run, mean_std, paired, table
+from ..nca.video import Frames
+from ..splits import codes_of
+from .figures import GRAPH
 
 # The paper's Table 1, for OHSUMED and mushroom; its header has a stray column, read so that section
 # 4.3 is true.

@@ -15,10 +15,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from nearkin.estimators import NCA, RCA, SoftNeighborsClassifier
 from nearkin.evaluation import corrected_resampled_t_test, holm
 
-from .data import MissingDataError
-from .experiment import Experiment, Run, mean_std, paired, table
-from .pictures import blank, legend, scatter
-from .splits import Split, UnitLDA, of_each_class
+from ..data import MissingDataError
+from ..experiment import Experiment, Run, mean_std, paired, table
+from ..pictures import blank, legend, scatter
+from ..splits import Split, UnitLDA, of_each_class
 
 ROWS = "rows"
 Draw = Callable[[np.ndarray, np.ndarray, np.random.Generator], Split]

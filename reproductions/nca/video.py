@@ -15,9 +15,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 from nearkin.estimators import NCA, PairNCA
 
-from .data import MissingDataError
-from .experiment import Experiment, Run, mean_std, paired, table
-from .splits import Split, codes_of, of_each_class
+from ..data import MissingDataError
+from ..experiment import Experiment, Run, mean_std, paired, table
+from ..splits import Split, codes_of, of_each_class
 
 M = 19  # dimensions, one fewer than there are people
 PAIRS = "PairNCA, next frames"

@@ -21,10 +21,10 @@ from nearkin.estimators import TDL, LaplacianEigenmaps
 from nearkin.graphs import binary, heat_kernel, union
 from nearkin.neighbors import nearest
 
-from .experiment import Experiment, Printed, Run, mean_std, paired, table, verdict
-from .splits import Split, some_labels
+from ..experiment import Experiment, Printed, Run, mean_std, paired, table, verdict
+from ..splits import Split, some_labels
+from .experiments import LAPLACIANS, accuracy
 from .tangent import tangent_graph
-from .tdl import LAPLACIANS, accuracy
 
 GRAPHS: dict[str, Callable[[csr_array], csr_array]] = {
     "union": lambda G: union(binary(G)),

@@ -16,8 +16,8 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from nearkin import NeuralNCA
 
-from .experiment import Experiment, Run, mean_std, table
-from .pictures import blank
+from ..experiment import Experiment, Run, mean_std, table
+from ..pictures import blank
 
 SIDE, FACE = 35, (28, 23)  # pixels of an input, and of a face
 ANGLES, HEIGHTS = (-45.0, 45.0), (25.0, 35.0)  # degrees, pixels
