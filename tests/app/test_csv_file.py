@@ -1,4 +1,4 @@
-"""Tables as they come: each is refused by one clear line, or read the same by one block as by many."""
+"""Text tables as they come: each is refused by one clear line, or read the same by one block as by many."""
 
 import gzip
 import re

@@ -44,6 +44,19 @@ ALLOWED = {
     "__init__": JOBS,
     "__main__": {"app"},
 }
+TESTS = PACKAGE.parents[1] / "tests"
+# Modules without tests of their name, and what tests them.
+TESTED_ELSEWHERE = {
+    "__main__": "app/test_endings.py starts it",
+    "preprocessing": "a former name, until version 0.5",
+    "app/adapter_file": "app/test_adapt.py, test_match.py and test_saved_file.py: commands write and read it",
+    "app/cluster": "app/test_folder_comparison.py and test_folder_rows.py run on it",
+    "app/saved_fields": "app/test_saved_file.py forges each of them",
+    "app/thresholds": "app/test_adapt.py reads what it prints",
+    "estimators/transductive": "estimators/test_tdl.py and test_lap_rls.py: what the two share",
+    "objectives/network": "estimators/test_neural_nca.py, the one file that loads torch",
+}
+OF_ALL_MODULES = {"dask/test_contract", "dask/test_faults"}
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +158,32 @@ def test_validators_are_those_that_name_argument_and_remedy():
     ]
     # of Dask's arrays only the names of features are checked
     assert taken == ["dask/spectral.py: validate_data"], "take it from nearkin._validation"
+
+
+def test_tests_stand_where_their_module_does():
+    modules = {path.relative_to(PACKAGE).with_suffix("") for path in files(PACKAGE)}
+    names = {
+        module.with_name(f"test_{module.name.lstrip('_')}").as_posix(): module.as_posix()
+        for module in modules
+        if module.name == "__main__" or not module.name.startswith("__")
+    }
+    tests = {path.relative_to(TESTS).with_suffix("").as_posix() for path in files(TESTS)}
+    lacking = {module for name, module in names.items() if name not in tests}
+    assert lacking == set(TESTED_ELSEWHERE)
+    homeless = [
+        test
+        for test in tests
+        if "/test_" in f"/{test}"
+        and not test.startswith(("repository/", "reproductions/"))
+        and not any(test == name or test.startswith(f"{name}_") for name in names)
+    ]
+    assert set(homeless) == OF_ALL_MODULES, "name it test_<module>.py or test_<module>_<subject>.py"
+
+
+def test_benchmarks_take_nothing_from_tests():
+    taking = re.compile(r"^\s*(?:from|import) tests\b", re.MULTILINE)
+    scripts = files(TESTS.parent / "benchmarks")
+    assert [path.name for path in scripts if taking.search(path.read_text())] == []
 
 
 def test_no_import_circle(graph):

@@ -168,7 +168,7 @@ def faults(passage):
         for figure in passage.figures:
             yield (
                 f"{passage.place}: no marker names the section of docs/measured that {figure} "
-                "comes from; see the head of tests/test_figures.py"
+                "comes from; see the head of tests/repository/test_figures.py"
             )
         return
     if not passage.figures:
