@@ -1,4 +1,4 @@
-"""How labels are read."""
+"""How labels are read, and rows whose squares are lost."""
 
 import numpy as np
 import pytest

@@ -22,6 +22,8 @@ NEARKIN = [sys.executable, "-m", "nearkin"]
 QUICK = ["compare", "iris", "--repeats", "1", "--folds", "2", "--methods", "PCA", "--no-references"]
 USAGE = "usage: nearkin [-h] [--version] COMMAND ...\n"
 FILES = ["--save", "m.safetensors", "--report", "r.html", "--json", "j.json", "--picture", "p.png"]
+
+
 WORDS = {signal.Signals(number).name: words for number, words in endings.SIGNALS.items()}
 
 

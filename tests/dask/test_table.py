@@ -1,4 +1,4 @@
-"""Tasks get the arguments that they were given."""
+"""Blocks of a table on a cluster, and tasks, which get the arguments that they were given."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""What notebooks show: a line of what was learned in the diagrams of estimators, and rankings with
-a picture.
-"""
+"""What notebooks show: a line of what was learned in the diagrams of estimators."""
 
 import inspect
 
@@ -23,14 +21,8 @@ from nearkin import (
 
 pytestmark = pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 FEW = {LMNN: {"max_iter": 3}, MLKR: {"max_iter": 3}, NCA: {"max_iter": 3}, PairNCA: {"max_iter": 3}}
-
-
 FEW |= {predictor: {"n_members": 2, "alpha": 0.01} for predictor in (NCAClassifier, NCARegressor)}
-
-
 FEW |= {TDL: {"reg": 1.0}, TDLClassifier: {"tdl": TDL(5, reg=1.0)}}
-
-
 ESTIMATORS = [
     estimator(**FEW.get(estimator, {}))
     for name, estimator in inspect.getmembers(nearkin, inspect.isclass)

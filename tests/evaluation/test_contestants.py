@@ -1,4 +1,4 @@
-"""The automatic choice among methods, twins, and how often noise is called a difference."""
+"""The automatic choice among methods, and when it takes the predictor for tables."""
 
 from dataclasses import replace
 

@@ -121,19 +121,11 @@ OF_PAIRS = dict.fromkeys(
 EXPECTED_FAILURES = dict.fromkeys(PARTLY_LABELLED, MINUS_1) | dict.fromkeys(
     (NCAClassifier, NCARegressor), COPIES
 )
-
-
 EXPECTED_FAILURES |= dict.fromkeys(
     (DMLMJ, DNE, ITML, LDE, LFDA, LMNN, LPP, MFA, NMMP, SDA), NEIGHBORS
 )
-
-
 EXPECTED_FAILURES |= dict.fromkeys((GMML, RCA), NO_PAIR)
-
-
 EXPECTED_FAILURES |= dict.fromkeys((MLKR, NCA, nearkin.PairNCA), VOTES)
-
-
 EXPECTED_FAILURES[Matcher] = OF_PAIRS
 EXPECTED_FAILURES[nearkin.EmbeddingAdapter] = COPIES
 # what others share with one of these, the long checks find here

@@ -1,4 +1,4 @@
-"""Scores of ranks, honest splits of labels and judgements, and the choice among vectors."""
+"""Scores of ranks."""
 
 import numpy as np
 from sklearn.metrics import ndcg_score
