@@ -205,6 +205,7 @@ class TestMatcher:
         with pytest.raises(ValueError, match=r"some as not \(-1\), got 1 for all 3"):
             Matcher().score(X[numbers[:3]], [1, 1, 1])
 
+    @pytest.mark.slow_after(2)
     @pytest.mark.parametrize(
         "learner", [*LEARNERS, adapter(), None], ids=lambda one: type(one).__name__
     )

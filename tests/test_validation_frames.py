@@ -121,6 +121,7 @@ def expected():
     return comparison["LPP"].score, score_by_dimension(comparison)["LPP"][2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("library", "kind"),
     [

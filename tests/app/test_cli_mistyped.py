@@ -10,17 +10,24 @@ RNG = np.random.default_rng(0)
 N = 40
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mistyped")
     kinds = ["a", "b"] * (N // 2)
-    pd.DataFrame({"size": RNG.standard_normal(N), "Kind": kinds}).to_csv("t.csv", index=False)
+    pd.DataFrame({"size": RNG.standard_normal(N), "Kind": kinds}).to_csv(
+        folder / "t.csv", index=False
+    )
     vectors = RNG.standard_normal((N, 1200)).astype(np.float32)
-    pd.DataFrame({"embedding": list(vectors), "intent": kinds}).to_parquet("v.parquet")
+    pd.DataFrame({"embedding": list(vectors), "intent": kinds}).to_parquet(folder / "v.parquet")
     wide = pd.DataFrame(vectors, columns=[f"x{j}" for j in range(1200)]).assign(intent=kinds)
-    wide.to_parquet("wide.parquet")
-    (tmp_path / "m.safetensors").write_text("")
-    return tmp_path
+    wide.to_parquet(folder / "wide.parquet")
+    (folder / "m.safetensors").write_text("")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +73,10 @@ def here(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_a_line_says_what_may_be_meant(here, capsys, arguments, said):
-    before = sorted(here.iterdir())
+def test_a_line_says_what_may_be_meant(folder, capsys, arguments, said):
+    before = sorted(folder.iterdir())
     assert main(arguments.split()) == 2
     out, err = capsys.readouterr()
     assert said in err
     assert (out, err.count("\n")) == ("", 1)
-    assert sorted(here.iterdir()) == before
+    assert sorted(folder.iterdir()) == before

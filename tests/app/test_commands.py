@@ -348,6 +348,7 @@ def test_indicators_of_missing_cells_are_counted_by_the_rule(here, capsys, undra
     )
 
 
+@pytest.mark.slow
 def test_page_and_json_hold_the_verdict(here, capsys, undrawn):
     files = ["--report", "r.html", "--json", "r.json"]
     assert main(["compare", "iris", *QUICK, *files]) == 0

@@ -49,6 +49,7 @@ def test_the_first_try(tables, monkeypatch, capsys, request, name):
     assert {*labels} <= {*table.frame[table.target]}
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_data_frames_give_the_same_features(tables, name):
     folder, table = tables[0], tables[1][name]

@@ -113,11 +113,13 @@ def test_python_says_the_same_as_the_command(here, capsys):
     assert Summary(comparison).verdict in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_groups_make_it_harder_and_are_no_feature(here, capsys):
     assert main(["compare", "houses.csv", *OPTIONS, "--groups", "city", *QUICK]) == 0
     assert "18 features" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_whole_numbers_and_npz_files(here, capsys):
     frame = pd.read_csv("houses.csv")
     np.savez("t.npz", X=frame.filter(like="room").to_numpy(), y=frame["price"].round().astype(int))
@@ -131,6 +133,7 @@ def test_whole_numbers_and_npz_files(here, capsys):
     np.testing.assert_array_equal(parquet.y, whole.y)
 
 
+@pytest.mark.slow
 def test_standard_input(here, capsys, monkeypatch):
     monkeypatch.setattr(
         "sys.stdin", SimpleNamespace(buffer=io.BytesIO((here / "houses.csv").read_bytes()))
@@ -186,6 +189,7 @@ def test_targets_of_npz_files_that_are_no_numbers(here, y, says):
         read_table("t.npz", task="regression")
 
 
+@pytest.mark.slow
 def test_a_word_after_thousands_of_numbers(here):
     # more than what a column's type is guessed from
     lines = [f"{i},{'x' * 400},{i / 7}" for i in range(6_000)]
@@ -254,6 +258,7 @@ def test_a_value_is_the_weighted_mean_of_its_nearest_rows(here, capsys):
     assert np.corrcoef(out["value"], table.y)[0, 1] > 0.97
 
 
+@pytest.mark.slow
 def test_the_model_says_what_the_winner_says(here, tmp_path):
     table = read_table("houses.csv", "price", task="regression")
     methods = [method for method in all_methods("regression") if method.name in ("PCA", "MLKR")]

@@ -48,6 +48,7 @@ def predicted(capsys, *arguments):
     return pd.read_csv(io.StringIO(capsys.readouterr().out))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("method", ["LFDA", "NCA tables", "raw k-NN"])
 def test_every_row_is_predicted_under_its_number(capsys, method):
     save_model(winner(method, read_table("full.csv", "kind")), Path("m.safetensors"))
@@ -100,6 +101,7 @@ def test_a_model_that_knows_no_missing_cells_leaves_empty_rows_empty(capsys, suf
     assert "fill them first" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_voters_have_the_numbers_of_the_training_file():
     table, full = read_table("gaps.csv", "kind"), read_table("full.csv", "kind")
     assert "ignored, empty rows: 3" in table.notes

@@ -207,6 +207,7 @@ def test_the_model_holds_the_training_rows_and_their_labels(made, here, capsys, 
     assert model.held_out["score"] > model.held_out["raw"]
 
 
+@pytest.mark.slow
 def test_the_model_works_like_any_other(made, here, capsys):
     assert main(["predict", "m.safetensors", "many/part-1.parquet", "-o", "labels.csv"]) == 0
     assert (pd.read_csv("labels.csv")["label"] == made[1]["kind"][300:650].to_numpy()).mean() > 0.9

@@ -87,6 +87,7 @@ def refused(capsys, *words):
     return err
 
 
+@pytest.mark.slow
 def test_rows_of_two_files_are_linked_by_name(capsys):
     assert run("a.safetensors", "a.parquet", "b.parquet", "--id", "name") == 0
     out, err = capsys.readouterr()

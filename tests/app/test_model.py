@@ -142,6 +142,7 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
     np.testing.assert_array_equal(found["nearest"], predict(model, rows)["nearest"])
 
 
+@pytest.mark.slow
 def test_a_vote_of_all_rows(folder, gaps, again, capsys):
     """Columns, gaps and the vote of all rows are in the file: new rows are predicted as by the
     fitted predictor.
@@ -226,6 +227,7 @@ def test_features_that_say_what_is_missing_have_names(folder, again, capsys):
     assert "width (missing)" in capsys.readouterr().out
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "vote", [Vote(1), Vote(4), Vote(40), Vote(1, soft=True), SOFT, Vote(40, soft=True)], ids=str
 )
@@ -404,6 +406,7 @@ def test_a_file_whose_name_is_no_text(again):
     assert again(winner("PCA", replace(read_table("iris"), name="caf\udce9"))).table == "caf?"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shown"),
     [

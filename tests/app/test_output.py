@@ -203,6 +203,7 @@ def test_the_picture_that_is_drawn_unasked_is_no_input(here, capsys, command, pi
     assert f"{picture} is {source}" in refused(command.split(), capsys, here)
 
 
+@pytest.mark.slow
 def test_the_picture_that_is_drawn_unasked_has_the_name_that_is_checked(here, undrawn):
     arguments = [*COMPARE.split(), "--quick", "--methods", "PCA", "--no-references"]
     assert main(arguments) == main(["inspect", "m.safetensors"]) == 0
@@ -341,6 +342,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(here, monkeypatch, ca
     assert list(here.glob("*.part")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [[*COMPARE.split(), "--quick", "--methods", "PCA"], ["inspect", "m.safetensors"]]
 )
@@ -360,6 +362,7 @@ def test_a_picture_that_nobody_asked_for_is_left_out_of_a_read_only_folder(
     assert "choose another place with --picture" in line
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "darwin", reason="its file names are UTF-8")
 def test_a_file_name_that_is_not_utf_8(here, capsys):
     source = os.fsdecode(b"t\xff.csv")

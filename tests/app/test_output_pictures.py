@@ -46,10 +46,12 @@ def installed(tmp_path, monkeypatch):
     return install
 
 
+@pytest.mark.slow
 def test_letters_without_a_font_are_one_remark(tmp_path):
     assert draw_displays("t", displays(), tmp_path / "p.png") == [SQUARES]
 
 
+@pytest.mark.slow
 def test_letters_are_drawn_in_the_fonts_that_have_them(tmp_path, installed):
     before = list(rcParams["font.family"])
     draw_displays("t", displays(), tmp_path / "squares.png")
@@ -60,12 +62,14 @@ def test_letters_are_drawn_in_the_fonts_that_have_them(tmp_path, installed):
     assert rcParams["font.family"] == before
 
 
+@pytest.mark.slow
 def test_a_font_that_was_removed_is_none(tmp_path, installed):
     installed("Trees", "🐘木材")
     (tmp_path / "Trees.ttf").unlink()
     assert draw_displays("t", displays(), tmp_path / "p.png") == [SQUARES]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
 def test_a_comparison_of_names_without_a_font(tmp_path, monkeypatch, capsys, quiet):
     monkeypatch.chdir(tmp_path)

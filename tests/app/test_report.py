@@ -119,6 +119,7 @@ def documented_keys():
     return sections
 
 
+@pytest.mark.slow
 def test_every_key_is_documented(classes, numbers):
     # of NCA tables alone
     expected = {name: keys for name, keys in documented_keys().items() if name != "columns"}

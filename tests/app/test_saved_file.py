@@ -167,6 +167,7 @@ def is_same(path, data):
     assert_same(model, same)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*MODELS][:7])
 def test_flipped_bits(sound, path, kind):
     data, chance = sound[kind], random.Random(f"flips of {kind}")
@@ -261,6 +262,7 @@ def n_refused(path, kind, forgeries):
     return refusals
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("kind", [*MODELS, *ADAPTERS])
 def test_some_forgeries(sound, path, kind, capsys):
     some = random.Random(kind).sample(list(forgeries(sound[kind])), 20)
@@ -273,6 +275,7 @@ def test_every_forgery(sound, path, kind, capsys):
     assert n_refused(path, kind, forgeries(sound[kind])) > 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sparse", "sparse graph", "all sparse rows vote"])
 def test_places_in_sparse_arrays(sound, path, kind, capsys):
     """SciPy trusts them, and ends the process by reading beyond its memory."""

@@ -49,6 +49,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_doubt_stands_wherever_the_figure_does(kind, tmp_path, monkeypatch, capsys):
@@ -259,6 +260,7 @@ def test_who_ends_before_the_choice_is_named_with_the_reason():
 # New rows of nothing that is known
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("given", [True, False])
 def test_rows_of_new_groups_alone_are_remarked(given, tmp_path, monkeypatch, capsys):
@@ -282,6 +284,7 @@ def test_rows_of_new_groups_alone_are_remarked(given, tmp_path, monkeypatch, cap
     assert "is new" not in said["mixed.csv"] + said["t.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_numbers_of_groups_are_known_however_they_are_written(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -301,6 +304,7 @@ def test_numbers_of_groups_are_known_however_they_are_written(tmp_path, monkeypa
 # Probabilities
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("methods", "score", "names"),
@@ -360,6 +364,7 @@ def test_votes_are_called_votes_and_probabilities_are_of_all_classes(
         np.testing.assert_array_equal(found["probability"], np.where(labels, P[:, 0], P[:, 1]))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_an_interrupt_of_the_methods_that_follow_leaves_the_first_answer(
     tmp_path, monkeypatch, capsys

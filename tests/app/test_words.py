@@ -105,6 +105,7 @@ def test_scores():
 # The verdict
 
 
+@pytest.mark.slow
 def test_verdict_of_a_choice_that_is_better(won):
     finding, references, power = Summary(won).verdict.split("\n")
     choice, raw = won.choice.score.mean(), won.raw.score.mean()
@@ -123,6 +124,7 @@ def test_verdict_of_a_choice_that_is_better(won):
     )
 
 
+@pytest.mark.slow
 def test_of_several_the_interval_is_said_not_to_be_corrected():
     methods = [*ONE, Method("PCA", PCA(), nested=False)]
     found = Summary(compare(WIDE, MANY, methods=methods, **ALONE))
@@ -132,6 +134,7 @@ def test_of_several_the_interval_is_said_not_to_be_corrected():
     assert found.caption.endswith("; p after Holm over 2 methods")
 
 
+@pytest.mark.slow
 def test_a_choice_that_is_raw_k_nn_in_every_fold_is_no_test(noise):
     params = tuple({"method": RAW} for _ in noise.folds)
     choice = replace(noise.raw, name=CHOICE, kind="choice", params=params)
@@ -142,6 +145,7 @@ def test_a_choice_that_is_raw_k_nn_in_every_fold_is_no_test(noise):
     assert p_values["one"] == alone.p_value
 
 
+@pytest.mark.slow
 def test_references_stand_on_the_same_folds():
     comparison = compare(X, Y, methods=ONE, references=LINEAR, n_splits=3, n_repeats=2)
     assert {len(reference.score) for reference in comparison.references} == {6}
@@ -229,6 +233,7 @@ def hopeless():
     return compare(X, y, task="regression", methods=methods, n_neighbors=3, **ALONE)
 
 
+@pytest.mark.slow
 def test_what_does_not_beat_a_constant_is_not_called_better(hopeless):
     one = hopeless["constant"]
     assert (one.difference > 0, one.p_value < 0.05) == (True, True)
@@ -246,6 +251,7 @@ def test_what_does_not_beat_a_constant_is_not_called_better(hopeless):
     assert "better" not in {line["verdict"] for line in found.lines}
 
 
+@pytest.mark.slow
 def test_what_is_ahead_of_a_constant_by_luck_is_not_called_better_either(hopeless):
     luck = replace(hopeless.choice.over_constant, difference=1e-3, standard_error=1e-3)
     found = Summary(changed(hopeless, automatic={"over_constant": luck}))
@@ -400,6 +406,7 @@ def test_notes_of_samples():
     assert re.fullmatch("Learned from 5[01] of 72 training rows: (PCA, DNE|DNE, PCA).", line)
 
 
+@pytest.mark.slow
 def test_notes_of_a_class_minus_1():
     doubt = "-1 was taken as a class: if it marks rows without a label, give --unlabelled -1."
     assert list(Summary(compare(X, Y - 1, methods=[], **ALONE)).notes) == [doubt]

@@ -49,6 +49,7 @@ def test_meanings_begin_as_warnings_of_the_library_do():
         assert source.count(f'"{start}') >= 2, start  # here, and where it is warned
 
 
+@pytest.mark.slow
 def test_of_features_that_repeat_others_nothing_is_said():
     """A sum beside its parts, up to the last digits: the map does without it, and there is nothing
     to do.
@@ -66,6 +67,7 @@ def test_of_features_that_repeat_others_nothing_is_said():
     assert [line for line in Summary(found).notes if "direction" in line] == []
 
 
+@pytest.mark.slow
 def test_warnings_of_settings_that_were_not_taken_are_not_counted():
     """One map a fold is scored; what the inner folds try and leave does not matter to the ranking."""
     X = np.random.default_rng(0).normal(size=(150, 2))
@@ -76,6 +78,7 @@ def test_warnings_of_settings_that_were_not_taken_are_not_counted():
     assert sum(found["DNE"].warnings.values()) <= 3
 
 
+@pytest.mark.slow
 def test_lines_of_a_comparison():
     """Two classes far apart: no row has a neighbour of the other class that differs in a tried
     direction.

@@ -50,6 +50,7 @@ def small():
     return X, y
 
 
+@pytest.mark.slow_after(7)
 @pytest.mark.parametrize("few", [0, 64], ids=["complement", "all"])
 @pytest.mark.parametrize(
     ("question", "arguments"),
@@ -142,6 +143,7 @@ class TestMethods:
         assert_same_subspace(components, method.fit(X, y).components_)
         assert not components[:, -1].any()
 
+    @pytest.mark.slow_after(2)
     def test_small_and_large_classes(self, method, data):
         y = np.where(data[1] < 2, data[1], 2 + np.arange(300) // 9)
         y[5] = 1000
@@ -187,6 +189,7 @@ def test_a_feature_that_differs_along_no_edge_is_exactly_zero():
 # a worker, all blocks four times that of all workers, which keep some on disk.
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("sizes", "memory"), [((150, 150), [2_400_000] * 2), ((20,) * 15, [313_000])]
 )

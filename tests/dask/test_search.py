@@ -27,6 +27,7 @@ def test_the_nearest_rows_of_all_blocks_vote(client, data, sizes):
     assert seen[-1] == (300, 300)
 
 
+@pytest.mark.slow
 def test_results_of_blocks_are_merged_as_they_come(client, data):
     """Else the cluster holds the nearest of all blocks until the last has reported its own."""
     X, y = data

@@ -75,6 +75,7 @@ def rows():
     return X.astype(np.float32), y
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("relation", ["all", "same", "other"])
 @pytest.mark.parametrize("n_components", ["auto", None])
 def test_recall(relation, n_components, rows):
@@ -116,6 +117,7 @@ def test_the_map_is_near_the_exact_one(method):
     assert subspace_angles(method.fit(X, y).components_.T, components.T).max() < 0.05
 
 
+@pytest.mark.slow
 def test_on_a_cluster(client, data):
     model = DaskDNE(3, n_neighbors=5, search="approximate").fit(*blocks(*data))
     assert (model.search_, model.search_recall_) == ("approximate", None)

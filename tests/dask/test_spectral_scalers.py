@@ -10,6 +10,7 @@ from nearkin.dask import DaskPCA, DaskStandardScaler
 from .conftest import blocks, da
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "how", [{}, {"with_std": False}, {"with_mean": False, "with_std": False}], ids=str
 )

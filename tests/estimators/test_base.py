@@ -90,6 +90,7 @@ def _few_numbers(monkeypatch):
 @pytest.mark.parametrize("estimator", [DNE(0.9), LPP(3)])
 @pytest.mark.usefixtures("_few_numbers")
 class TestAuto:
+    @pytest.mark.slow
     def test_is_the_number_that_the_folds_choose(self, estimator):
         X, y = (part[::2] for part in wine())
         auto = clone(estimator).set_params(n_neighbors="auto").fit(X, y)
@@ -106,6 +107,7 @@ class TestAuto:
         assert explicit.n_neighbors_ == auto.n_neighbors_
         assert explicit.n_neighbors_scores_ is None
 
+    @pytest.mark.slow
     def test_does_not_depend_on_order_or_names(self, estimator):
         X, y = (part[::2] for part in wine())
         auto = clone(estimator).set_params(n_neighbors="auto")
@@ -114,6 +116,7 @@ class TestAuto:
         assert clone(auto).fit(X[order], np.array(["c", "a", "b"])[y[order]]).n_neighbors_ == k
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_few_numbers")
 def test_parameters_that_are_auto_have_one_value():
     X, y = (part[::4] for part in wine())

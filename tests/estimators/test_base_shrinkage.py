@@ -62,6 +62,7 @@ class TestCompared:
             assert halves == papers
             assert len(halves) + len(papers) == len(settings)
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize(("n", "n_noise", "expected"), [(600, 1, None), (40, 25, 0.5)])
     def test_the_rows_choose(self, n, n_noise, expected):
         """Two features differ by little, and only where they are the same do classes mix: many rows

@@ -52,6 +52,7 @@ def outcome(model, X, y, weights=None):
 
 @every_model
 class TestEveryModel:
+    @pytest.mark.slow_after(2)
     def test_a_row_of_weight_0_is_absent(self, model):
         X, y, weights = wine()
         weights[::3] = 0
@@ -62,18 +63,21 @@ class TestEveryModel:
             outcome(model, X, y, weights), outcome(model, X_there[kept], y[kept], weights[kept])
         )
 
+    @pytest.mark.slow_after(5)
     def test_equal_weights_are_none(self, model):
         X, y, _ = wine()
         np.testing.assert_array_equal(
             outcome(model, X, y, np.full(len(X), 0.3)), outcome(model, X, y)
         )
 
+    @pytest.mark.slow_after(2)
     def test_only_their_ratios_matter_and_they_do_matter(self, model):
         X, y, weights = wine()
         found = outcome(model, X, y, weights)
         np.testing.assert_array_equal(outcome(model, X, y, weights * 2.0**900), found)
         assert np.abs(outcome(model, X, y) - found).max() > 1e-3 * np.abs(found).max()
 
+    @pytest.mark.slow_after(2)
     def test_single_precision(self, model):
         X, y, weights = wine()
         found = outcome(model, X.astype(np.float32), y, weights.astype(np.float32))
@@ -87,6 +91,7 @@ class TestEveryModel:
             clone(model).fit(X, y, weights[:-1])
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     "model",
     [m for m in MODELS if not isinstance(m, PairNCA) and getattr(m, "solver", "") != "sgd"],
@@ -119,6 +124,7 @@ class TestNCA:
         slope = -gradient / total + 2 * penalty * A
         assert np.abs(slope).max() < 1e-4 * np.abs(gradient / total).max()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "parameters",
         [
@@ -305,6 +311,7 @@ class TestSoftNeighbors:
         entropy = -np.sum(P * np.log(np.where(P > 0, P, 1)), axis=1)
         np.testing.assert_allclose(model.local_k(), np.exp(entropy), rtol=1e-8)
 
+    @pytest.mark.slow
     def test_are_what_nca_maximizes(self):
         """Each row is predicted by the others, with their weights."""
         X, y, weights = wine()

@@ -110,6 +110,7 @@ class TestTheFit:
             total += np.exp(-np.sum(p * np.log(np.maximum(p, 1e-300))))
         assert nca.perplexity_ == pytest.approx(total / len(Z), rel=1e-6)
 
+    @pytest.mark.slow
     def test_restarts_keep_the_best(self):
         X, y = wine()
         alone = NCA(2, init="random", random_state=0).fit(X, y)
@@ -217,6 +218,7 @@ class TestCandidates:
             random_state=0,
         )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "objective", ["expected_accuracy", pytest.param("log_likelihood", marks=pytest.mark.slow)]
     )
@@ -251,6 +253,7 @@ class TestCandidates:
         auto, exact = NCA(3, tol=1e-2), NCA(3, n_candidates=None, tol=1e-2)
         np.testing.assert_array_equal(auto.fit(X, y).components_, exact.fit(X, y).components_)
 
+    @pytest.mark.slow
     def test_more_candidates_than_rows_are_all_rows(self):
         X, y = wine()
         exact, all_rows = NCA(2).fit(X, y), NCA(2, n_candidates=10_000).fit(X, y)
@@ -267,12 +270,14 @@ class TestContinuousTargets:
         a = NCA(1, target="continuous").fit(X, y).components_[0]
         assert abs(a @ direction) / np.linalg.norm(a) / np.linalg.norm(direction) > 0.97
 
+    @pytest.mark.slow
     def test_unit_and_origin_of_the_target_do_not_matter(self):
         X, y = load_diabetes(return_X_y=True)
         plain = NCA(3, target="continuous").fit(X, y)
         other = NCA(3, target="continuous").fit(X, 1000 * y - 5)
         np.testing.assert_allclose(other.components_, plain.components_, rtol=1e-3)
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("objective", ["expected_accuracy", "log_likelihood"])
     def test_an_outlier_changes_little(self, objective):
         X, y = load_diabetes(return_X_y=True)

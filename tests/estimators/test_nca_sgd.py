@@ -58,6 +58,7 @@ def quick(monkeypatch):
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.usefixtures("quick")
 class TestTheFit:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("objective", "structure"),
         [
@@ -73,6 +74,7 @@ class TestTheFit:
         start, end = exact.loss_curve_[[0, -1]]
         assert model.loss_curve_[-1] - end < 0.02 * (start - end)
 
+    @pytest.mark.slow
     def test_reaches_it_by_lists_and_few_rows_a_step(self):
         X, y = clusters()
         few, exact = sgd(5, batch_size=50).fit(X, y), NCA(5, n_candidates=None).fit(X, y)
@@ -96,6 +98,7 @@ class TestTheFit:
         ]
         assert scores[0] > scores[1] - 0.015
 
+    @pytest.mark.slow
     def test_every_row_a_candidate(self):
         X, y = wine()
         assert sgd(2, n_candidates=None).fit(X, y).objective_ == pytest.approx(
@@ -109,6 +112,7 @@ class TestTheFit:
         start, end = exact.loss_curve_[[0, -1]]
         assert model.loss_curve_[-1] - end < 0.1 * (start - end)  # the optima are many
 
+    @pytest.mark.slow
     def test_equal_seeds_and_rows_make_equal_maps(self):
         X, y = clusters(150)
         one, same, other = (
@@ -255,6 +259,7 @@ class TestGoingOn:
         X = scale(X)
         return (X[::2], y[::2]), (X[1::2], y[1::2])
 
+    @pytest.mark.slow
     def test_new_rows_improve_the_map(self):
         (X, y), test = self.stream()
         model, scores = sgd(10), []
@@ -275,6 +280,7 @@ class TestGoingOn:
             model.partial_fit(X, y)
         assert model.objective_ > sgd(2).fit(X, y).objective_ - 0.03
 
+    @pytest.mark.slow_after(2)
     @every_structure
     @pytest.mark.parametrize("target", ["classes", "continuous"])
     def test_of_every_kind(self, structure, target):
@@ -294,6 +300,7 @@ class TestGoingOn:
             models[1].partial_fit(X[part], np.array([f"{start}: {label}" for label in y[part]]))
         np.testing.assert_array_equal(models[0].components_, models[1].components_)
 
+    @pytest.mark.slow
     def test_after_a_fit_the_map_stays_near(self):
         X, y = (part[:150] for part in self.stream()[0])
         model = sgd(5).fit(X, y)
@@ -340,6 +347,7 @@ class TestGoingOn:
         with pytest.raises(ValueError, match="n_components must be between 1 and 6, got 8"):
             sgd(8).partial_fit(X[::30], y[::30])
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
     @every_structure
     def test_warm_start(self, solver, structure):
@@ -410,6 +418,7 @@ def test_defaults_are_what_the_documentation_says():
         assert 500 <= n_batches * n_epochs < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("structure", ["full", "diagonal"])
 def test_a_feature_that_is_constant_in_the_rows_of_the_init_is_learned(structure, monkeypatch):

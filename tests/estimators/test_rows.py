@@ -29,6 +29,7 @@ def table(kind):
     return X.astype(np.float32 if kind == "float32" else np.float64), y
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "kind",
     [

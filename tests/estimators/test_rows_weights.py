@@ -167,6 +167,7 @@ def assert_same_metric(found, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
+@pytest.mark.slow_after(9)
 @pytest.mark.parametrize("p", [4, 40])
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 @pytest.mark.filterwarnings("ignore:Rows of one label do not vary:UserWarning")

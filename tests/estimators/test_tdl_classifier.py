@@ -20,6 +20,7 @@ FEW = np.where(np.arange(300) % 4, -1, Y)
 GIVEN = TDL(20, n_neighbors=10, bandwidth=np.inf, laplacian="normalized", reg=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"kernel": "rbf", "laplacian": "normalized"}])
 def test_labels_of_all_rows_and_of_new_ones(settings):
     tdl = TDLClassifier(TDL(20, **settings)).fit(X, FEW)

@@ -88,6 +88,7 @@ class TestAdapt:
         found = compare_vectors(Labels(known.X, y, known.groups), sizes=(4,))
         assert found.chosen is found.raw
 
+    @pytest.mark.slow
     def test_judged_documents_and_queries_alone(self):
         found = compare_vectors(judged(), sizes=(3,))
         assert found.score == "nDCG@10"
@@ -95,6 +96,7 @@ class TestAdapt:
         query = compare_vectors(judged(), side="query")
         assert [one.way.name for one in query.results] == ["raw", "query adapter 10"]
 
+    @pytest.mark.slow
     def test_pairs_do_not_find_themselves(self):
         known = labelled(100)
         order = np.argsort(known.y, kind="stable")
@@ -103,6 +105,7 @@ class TestAdapt:
         )
         assert 0 < found.raw.scores["queries"]["precision@1"] < 1
 
+    @pytest.mark.slow
     def test_the_seed_decides(self):
         one, again = (compare_vectors(labelled(60), sizes=(4,)) for _ in range(2))
         assert [r.scores for r in one.results] == [r.scores for r in again.results]
@@ -114,6 +117,7 @@ class TestAdapt:
 
 @pytest.mark.usefixtures("few_fits")
 class TestHonesty:
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("factor", [1, 5])
     def test_copies_of_a_direction_prove_nothing(self, factor):
         """Labels are noise, but each row has a copy of its label, maybe of another length."""
@@ -153,6 +157,7 @@ class TestHonesty:
                 ]
             ).all()
 
+    @pytest.mark.slow
     def test_scores_differ_by_the_difference(self):
         found = compare_vectors(labelled(240, n_classes=9), sizes=(4,))
         for one in found.results:

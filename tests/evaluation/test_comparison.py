@@ -104,6 +104,7 @@ class TestProtocol:
         assert (len(folds), comparison.n_repeats, comparison.n_neighbors) == (8, 2, 3)
         assert {str(vote) for vote in comparison.raw.votes} == {"3-NN"}
 
+    @pytest.mark.slow
     def test_same_seed_same_answer(self):
         X, y = hidden(n=60, p=4)
         first, second = (
@@ -116,6 +117,7 @@ class TestProtocol:
                 second[name].votes,
             )
 
+    @pytest.mark.slow
     def test_choices_are_made_without_the_held_out_rows(self):
         X, y = hidden()
         train, test = protocol_of(X, y).folds(5, 1)[0][0]
@@ -195,6 +197,7 @@ class TestProtocol:
         # all rows vote
         np.testing.assert_array_equal(comparison["spy"].score, comparison.raw.score)
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("container", [csr_array, np.float32])
     def test_rows_of_another_kind(self, container):
         X, y = hidden(60)
@@ -205,6 +208,7 @@ class TestProtocol:
             == comparison.winner.predict(X).tolist()
         )
 
+    @pytest.mark.slow
     def test_more_features_than_rows(self):
         X, y = hidden(n=40, p=60)
         comparison = quick(X, y, [FIXED, Method("NMMP", NMMP(2), nested=False)])
@@ -285,6 +289,7 @@ class TestProtocol:
         with pytest.raises(TypeError, match="neested"):
             all_methods()
 
+    @pytest.mark.slow
     def test_a_method_of_ones_own(self):
         mine = Method(
             "two settings", NMMP(), lambda p: [{"n_components": m} for m in (1, 2)], nested=False
@@ -292,6 +297,7 @@ class TestProtocol:
         comparison = quick(*hidden(), [mine])
         assert set(comparison["two settings"].dimension) <= {1, 2}
 
+    @pytest.mark.slow
     def test_what_rows_shared_by_methods_cannot_serve_is_fitted_as_it_is(self):
         """A number of neighbours to be chosen, a search and an encoding of labels of its own."""
 
@@ -314,6 +320,7 @@ class TestProtocol:
 
 
 class TestScores:
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("score", SCORES["classification"])
     def test_each_ranks_and_chooses(self, score):
         X, y = hidden()
@@ -425,6 +432,7 @@ class TestFailures:
         with pytest.raises(ValueError, match="no neighbours"):
             quick(*hidden())
 
+    @pytest.mark.slow
     def test_warnings_of_a_method_are_counted(self):
         X = np.random.default_rng(0).normal(size=(150, 2))
         comparison = quick(X, np.arange(150) % 5, [Method("DNE", DNE(), nested=False)])
@@ -434,6 +442,7 @@ class TestFailures:
 
 
 class TestReferences:
+    @pytest.mark.slow
     def test_they_are_ranked_apart_untested_on_the_same_folds(self, alone, comparison):
         assert [reference.name for reference in comparison.references] == [
             "logistic regression",
@@ -454,6 +463,7 @@ class TestReferences:
         ]
         assert [reference.name for reference in alone.references] == ["majority"]
 
+    @pytest.mark.slow
     def test_they_learn_from_so_many_rows(self):
         class Counts(type(default_references()[0].estimator)):
             seen: ClassVar = []

@@ -45,6 +45,7 @@ def comparison():
 class TestExtend:
     """Further methods on the same folds."""
 
+    @pytest.mark.slow
     def test_it_finds_what_a_comparison_of_all_finds(self):
         X, y = hidden(60, p=10)
         few, other = SEVERAL[:1], SEVERAL[1:]
@@ -119,6 +120,7 @@ class TestWinner:
         assert {name: model[name] for name in chosen.params} == chosen.params
         assert set(winner.predict(hidden(60, p=10)[0])) == {"no", "yes"}
 
+    @pytest.mark.slow
     def test_it_does_not_depend_on_the_outer_folds(self, comparison):
         X, y = hidden(60, p=10)
         other = compare(X, y, methods=SEVERAL, **FEW | {"refit": True, "n_splits": 3})
@@ -173,6 +175,7 @@ class TestTwins:
             for inner_train, inner_test in comparison.protocol.inner_folds(train):
                 assert not set(original[inner_train]) & set(original[inner_test])
 
+    @pytest.mark.slow
     def test_kept_they_are_the_trap(self, jitter):
         X, y, _ = with_twins(jitter)
         comparison = quick(X, y, [TRAP], keep_twins=True, n_splits=5)

@@ -43,6 +43,7 @@ def visits():
     )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_named_target(library):
     frame = visits()
@@ -65,6 +66,7 @@ def test_a_named_target(library):
         assert remark in shown
 
 
+@pytest.mark.slow
 def test_it_is_the_comparison_of_the_encoded_rows():
     frame = visits()
     features = frame.drop(columns="kind")
@@ -100,6 +102,7 @@ def test_numbers_to_predict_as_text():
         quick(frame, "colour", [], task="regression")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_frame_of_numbers_is_an_array_where_no_target_is_named(library):
     X, y = hidden()

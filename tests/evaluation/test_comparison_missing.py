@@ -125,6 +125,7 @@ class TestComparison:
         nmmp = Method("NMMP", NMMP(1), nested=False)
         assert quick(X, y, [nmmp], keep_twins=True)["NMMP"].score.mean() > 0.99
 
+    @pytest.mark.slow
     def test_the_winner_takes_rows_with_gaps(self):
         X, y = with_gaps()
         comparison = quick(X, y, [DNE_METHOD], refit=True)
@@ -144,6 +145,7 @@ class TestComparison:
             moved = Fold(protocol_of(X[order], y[order]), place[train], place[test]).prepared[1]
             np.testing.assert_allclose(moved, found, atol=1e-12)
 
+    @pytest.mark.slow
     def test_the_order_and_the_unit_of_features_mean_nothing(self):
         X, y = with_gaps()
         order = np.random.default_rng(1).permutation(6)
@@ -155,6 +157,7 @@ class TestComparison:
             moved.protocol.missing_cells, found.protocol.missing_cells[order]
         )
 
+    @pytest.mark.slow
     def test_rows_without_any_value(self):
         X, y = with_gaps()
         X[::10] = np.nan
@@ -162,6 +165,7 @@ class TestComparison:
         assert comparison.n_twins == 15  # alike, and so on one side of every split
         assert comparison["DNE"].score.mean() > 0.8
 
+    @pytest.mark.slow
     def test_views(self):
         X, y = with_gaps()
         comparison = quick(X, y, [DNE_METHOD])

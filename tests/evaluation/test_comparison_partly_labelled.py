@@ -49,6 +49,7 @@ def spied():
     return run
 
 
+@pytest.mark.slow
 def test_the_rest_is_ranked_as_if_unlabelled_rows_were_not_there():
     methods = [method for method in METHODS if method.name in ("PCA", "LDA")]
     constant = {"references": default_references()[:2]}
@@ -72,6 +73,7 @@ def test_the_rest_is_ranked_as_if_unlabelled_rows_were_not_there():
         )
 
 
+@pytest.mark.slow
 def test_semi_supervised_methods_join():
     added = {method.name for method in METHODS} - {method.name for method in all_methods()}
     assert added == {"DP", "SDA", "TDL"}
@@ -106,6 +108,7 @@ def test_rows_of_a_held_out_group_are_not_learned_from_though_they_have_no_label
         assert any(set(rows) == {*train, *beside} for rows, _ in seen)
 
 
+@pytest.mark.slow
 def test_the_order_of_unlabelled_rows_does_not_matter():
     order = np.arange(N)
     order[~KNOWN] = RNG.permutation(order[~KNOWN])
@@ -113,6 +116,7 @@ def test_the_order_of_unlabelled_rows_does_not_matter():
     np.testing.assert_array_equal(first["TDL"].score, second["TDL"].score)
 
 
+@pytest.mark.slow
 def test_tdl_is_scored_as_its_definition_says():
     method = Method("TDL", TDL(5, reg=1.0), nested=False, unlabelled=True)
     comparison = compare(X, Y, methods=[method], **QUICK | {"n_neighbors": 1})
@@ -125,6 +129,7 @@ def test_tdl_is_scored_as_its_definition_says():
     assert comparison["TDL"].score[0] == np.mean(CLASSES[train][nearest] == CLASSES[test])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "y",
     [
@@ -142,6 +147,7 @@ def test_labels_of_every_kind(y):
     assert set(comparison["TDL"].predictions[0]) <= set(y[KNOWN])
 
 
+@pytest.mark.slow
 def test_closer_looks():
     settings = {
         "settings": lambda p: [{"n_components": m} for m in (2, 20)],
@@ -177,6 +183,7 @@ def test_numbers():
     assert any(method.unlabelled for method in all_methods("regression", semi_supervised=True))
 
 
+@pytest.mark.slow
 def test_a_mark_for_no_label():
     y, marked = CLASSES.astype(object), np.where(KNOWN, CLASSES, -1)
     dne = Method("DNE", DNE(), nested=False)

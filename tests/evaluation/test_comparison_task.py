@@ -86,6 +86,7 @@ class TestKnownAnswers:
         np.testing.assert_allclose(comparison.raw.scores["mae"], -errors, rtol=1e-12)
         assert (len(comparison.folds), comparison.n_repeats, comparison.score.name) == (8, 2, "r2")
 
+    @pytest.mark.slow
     def test_a_better_method_wins_and_is_fitted(self):
         X, y = hidden()
         comparison = quick(X, y, n_splits=5, refit=True)
@@ -119,6 +120,7 @@ class TestKnownAnswers:
                 1000 * first[name].scores["mae"], second[name].scores["mae"], rtol=1e-9
             )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("score", SCORES["regression"])
     def test_each_score_ranks_and_chooses(self, score):
         worse = Method("last", LastFeature(), nested=False)
@@ -193,6 +195,7 @@ class TestProtocol:
                 predictions.append(fold.predictions(found.Z, found.queries, votes))
             np.testing.assert_allclose(*predictions, rtol=1e-9)
 
+    @pytest.mark.slow
     def test_same_seed_same_answer(self):
         first, second = (
             quick(*hidden(n=60, p=6), n_neighbors=None, random_state=3) for _ in range(2)
@@ -264,6 +267,7 @@ class TestResolution:
 
 
 class TestViews:
+    @pytest.mark.slow
     def test_score_by_dimension(self):
         X, y = hidden(p=8)
         comparison = quick(X, y, n_repeats=2)
@@ -339,6 +343,7 @@ def test_too_few_rows():
         compare(X[:3], Y[:3], task="regression")
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("kind", [np.int8, np.uint64, np.float16, np.float32, object])
 def test_numbers_of_any_type(kind):
     y = np.arange(20).astype(kind)

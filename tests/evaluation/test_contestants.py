@@ -47,6 +47,7 @@ def comparison():
 
 
 class TestAutomaticChoice:
+    @pytest.mark.slow
     def test_its_outcome_is_that_of_the_method_which_the_fold_chose(self, comparison):
         choice = comparison.choice
         assert (choice.name, choice.kind, choice.method) == (CHOICE, "choice", None)
@@ -63,6 +64,7 @@ class TestAutomaticChoice:
             np.testing.assert_array_equal(choice.predictions[fold], chosen.predictions[fold])
             np.testing.assert_array_equal(choice.contributions[fold], chosen.contributions[fold])
 
+    @pytest.mark.slow
     def test_it_chooses_the_best_on_inner_folds_and_of_equals_the_first(self):
         protocol = protocol_of(*hidden(60, p=10))
         for train, test in protocol.folds(3, 1)[0]:
@@ -76,6 +78,7 @@ class TestAutomaticChoice:
         comparison = quick(*hidden(), [FIXED, copy])
         assert {params["method"] for params in comparison.choice.params} <= {RAW, "DNE"}
 
+    @pytest.mark.slow
     def test_it_does_not_see_the_held_out_rows(self):
         X, y = hidden(60, p=10)
         first = quick(X, y, SEVERAL)

@@ -54,6 +54,7 @@ def comparison():
     return compare(table(), "kind", methods=nca_tables(), **FOLDS)
 
 
+@pytest.mark.slow
 def test_it_is_ranked_and_chosen(comparison):
     result = comparison["NCA tables"]
     assert result.kind == "method"
@@ -105,6 +106,7 @@ def test_the_score_decides_the_loss(score, loss):
     assert predictor.loss == loss
 
 
+@pytest.mark.slow
 def test_rows_that_an_encoder_has_encoded(comparison):
     frame = table()
     encoder = TableEncoder(missing="keep").fit(frame.drop(columns="kind"))
@@ -128,6 +130,7 @@ def test_views(comparison):
     assert chosen_predictor(replace(comparison, winner=comparison.winner[:1])) is None
 
 
+@pytest.mark.slow
 def test_the_picture_is_of_the_space_that_the_method_learned(comparison):
     result, (train, test) = comparison["NCA tables"], comparison.folds[0]
     seen = first_picture(comparison, result)
@@ -141,6 +144,7 @@ def test_the_picture_is_of_the_space_that_the_method_learned(comparison):
     assert all(of_fold["NCA tables"].space is None for of_fold in comparison.found[1:])
 
 
+@pytest.mark.slow
 def test_a_space_that_was_not_kept_is_learned_again(comparison):
     seen = first_picture(comparison, comparison["NCA tables"])
     lost = [
@@ -151,6 +155,7 @@ def test_a_space_that_was_not_kept_is_learned_again(comparison):
     np.testing.assert_allclose(again.embedding, seen.embedding, atol=0.1)
 
 
+@pytest.mark.slow
 def test_groups_unlabelled_rows_and_numbers():
     """Rows without a label are left out, and rows of a group stay together, as for any method."""
     frame = table()
@@ -194,6 +199,7 @@ def copies(n=120, seed=0):
 
 
 class TestManyRows:
+    @pytest.mark.slow
     @pytest.mark.parametrize("grouped", [True, False])
     def test_held_out_rows_share_no_unit_with_rows_learned_from(
         self, few_are_many, monkeypatch, grouped
@@ -223,6 +229,7 @@ class TestManyRows:
         )
         assert (again.alpha_, again.temperature_) == (model.alpha_, model.temperature_)
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("n_copies", [1, 2])
     def test_what_is_saved_is_what_was_evaluated(self, few_are_many, n_copies):
         X, y = hidden(480 // n_copies, p=3)

@@ -24,6 +24,7 @@ def stores(n_stores, n=1200, seed=0):
     return frame, 2 * effect[store] + size + 0.3 * rng.normal(size=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_they_see_every_value_of_a_column(task):
     X, y = stores(60)
@@ -53,6 +54,7 @@ def test_columns_of_many_values_with_their_indicators():
     assert many_categories(TableEncoder().fit(few), read_cells(few, strict=False)[0]) is None
 
 
+@pytest.mark.slow
 def test_rare_classes_values_and_weights():
     X, y = stores(150, n=300)
     labels = np.array(["few", "some", "many"])[np.digitize(y, np.quantile(y, [0.015, 0.3]))]

@@ -27,6 +27,7 @@ def comparison():
 
 
 class TestRanking:
+    @pytest.mark.slow
     def test_one_row_a_contestant_with_the_references_last(self, comparison):
         rows = comparison.ranking()
         every = [*comparison.results, *comparison.references]
@@ -57,6 +58,7 @@ class TestRanking:
         others = [row for row in rows if row.kind != "method"]
         assert leader(others).kind == "baseline"
 
+    @pytest.mark.slow
     def test_settings_are_counted(self):
         ranking = quick(*hidden(), methods=[DNE_METHOD]).ranking()
         (row,) = (row for row in ranking if row.name == "DNE")

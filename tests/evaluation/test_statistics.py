@@ -138,6 +138,7 @@ def test_one_split_is_of_the_fitted_models(n_splits, of_fitted_models):
     assert test.of_fitted_models == of_fitted_models
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("n_splits", [2, 3, 4, 5])
 def test_level_of_methods_whose_folds_are_luck(n_splits):
     """Two lotteries: in every fold each is good or bad by chance, far beyond what its rows vary."""
@@ -229,6 +230,7 @@ class TestRatio:
             test = paired_test_by_rows([a], [k * b], rows, 300, units)
             assert test.p_value == pytest.approx(0.05, abs=1e-6)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kept", [0.5, 0.95])
     def test_has_the_true_ratio_in_its_share_of_draws(self, kept):
         rows, inside, of_known = [np.arange(60)], [], []

@@ -94,6 +94,7 @@ def test_ordinary_rows_are_no_twins(table):
     assert n_with_twin(groups) - n_with_twin(identical_rows(X)) <= 0.01 * len(X)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("n", [10, 20, 50])
 @pytest.mark.parametrize("p", [1, 2, 5])
 def test_small_ordinary_tables_have_hardly_a_twin(n, p):
@@ -237,6 +238,7 @@ def test_neither_order_nor_units_nor_the_container_matter_to_groups():
     assert chained_rows(X.astype(np.float32), y) == n
 
 
+@pytest.mark.slow_after(7)
 @pytest.mark.parametrize("table", ORDINARY)
 def test_ordinary_rows_form_no_groups_whatever_their_labels(table):
     X = ORDINARY[table](np.random.default_rng(0))

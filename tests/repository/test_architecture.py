@@ -7,6 +7,7 @@ import pickle
 import re
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -65,6 +66,11 @@ def graph():
     return imports(PACKAGE)
 
 
+@cache
+def tree(path):
+    return ast.parse(path.read_text())
+
+
 def layer(module):
     return [*module.split("."), "__init__"][1]
 
@@ -95,7 +101,7 @@ def test_guests_use_what_is_there_for_guests(guest):
     pytest.importorskip("distributed")
     public, strange = documented_modules(), []
     for path in files(PACKAGE / guest):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree(path)):
             if not (isinstance(node, ast.ImportFrom) and node.level == 2):
                 continue
             module = f"nearkin.{node.module}" if node.module else "nearkin"
@@ -129,7 +135,7 @@ def test_import_needs_no_private_name_of_others():
     found = [
         f"{path.name}: {node.module}.{alias.name}"
         for path in files(PACKAGE)
-        for node in ast.parse(path.read_text()).body
+        for node in tree(path).body
         if isinstance(node, ast.ImportFrom) and node.level == 0
         for alias in node.names
         if private.search(f"{node.module}.{alias.name}")
@@ -151,7 +157,7 @@ def test_validators_are_those_that_name_argument_and_remedy():
         f"{path.relative_to(PACKAGE)}: {alias.name}"
         for path in files(PACKAGE)
         if path.name != "_validation.py"
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn")
         for alias in node.names
         if alias.name in names

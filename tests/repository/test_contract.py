@@ -139,6 +139,14 @@ LONG = re.compile(
 )
 
 
+def slow_but_families(estimators):
+    """Return the parameters of a test of all these, which is slow but for one of a family."""
+    return [
+        pytest.param(one, id=repr(one), marks=() if isinstance(one, FAMILIES) else pytest.mark.slow)
+        for one in estimators
+    ]
+
+
 def contract():
     """Yield each estimator with each of scikit-learn's checks; the long ones are slow but for one
     of a family.
@@ -210,7 +218,8 @@ def test_linear_embedding(estimator, check):
 
 
 @pytest.mark.parametrize(
-    "estimator", [model for model in LINEAR if isinstance(model, SpectralEmbedding)], ids=repr
+    "estimator",
+    slow_but_families(model for model in LINEAR if isinstance(model, SpectralEmbedding)),
 )
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 def test_weights_of_rows(estimator, container):
@@ -287,7 +296,7 @@ def test_fewer_directions_than_requested_warn(estimator):
 
 
 @pytest.mark.parametrize("fitted", [np.float64, np.float32])
-@pytest.mark.parametrize("estimator", CHEAP, ids=repr)
+@pytest.mark.parametrize("estimator", slow_but_families(CHEAP))
 def test_new_rows_may_have_another_precision(estimator, fitted):
     X, y = make_classification(45, 8, n_informative=5, n_classes=3, random_state=0)
     y = y + 0.1 * X[:, 0] if is_regressor(estimator) or isinstance(estimator, MLKR) else y
@@ -422,7 +431,7 @@ def test_single_precision_whose_squares_are_lost_is_refused(unit):
 
 X_Y = make_classification(60, 8, n_informative=5, n_classes=3, random_state=0)
 TRANSFORMERS = [model for model in CHEAP if hasattr(model, "transform")]
-every_transformer = pytest.mark.parametrize("estimator", TRANSFORMERS, ids=repr)
+every_transformer = pytest.mark.parametrize("estimator", slow_but_families(TRANSFORMERS))
 
 
 @every_transformer
@@ -530,7 +539,7 @@ ROUTERS = {
 
 
 @pytest.mark.parametrize("router", ROUTERS)
-@pytest.mark.parametrize("estimator", WEIGHTED, ids=repr)
+@pytest.mark.parametrize("estimator", slow_but_families(WEIGHTED))
 def test_every_row_keeps_its_weight_on_the_way(estimator, router, routing, monkeypatch):
     X, y = X_Y
     weights = 1.0 + (X[:, 0] > 0)
@@ -554,7 +563,7 @@ def answers(estimator, X, y, weights):
     return getattr(model, "transform", getattr(model, "predict", None))(X_Y[0])
 
 
-@pytest.mark.parametrize("estimator", WEIGHTED, ids=repr)
+@pytest.mark.parametrize("estimator", slow_but_families(WEIGHTED))
 def test_a_row_of_weight_0_is_absent_whatever_it_holds(estimator):
     X, y = X_Y
     y = y.astype(float) if is_regressor(estimator) else y
@@ -597,7 +606,7 @@ def test_labels_in_arrays_of_pandas_may_have_weights(dtype):
 # Match or no match, from any metric.
 
 
-@pytest.mark.parametrize("estimator", LINEAR, ids=repr)
+@pytest.mark.parametrize("estimator", slow_but_families(LINEAR))
 def test_a_matcher_decides_about_pairs_by_any_metric(estimator):
     X, y = X_Y
     rng = np.random.default_rng(0)

@@ -147,6 +147,7 @@ def uneven(n, decades):
     return csr_array(W.multiply(s[:, None]).multiply(s[None, :]))
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     "W",
     [

@@ -15,6 +15,7 @@ def learned(start, n_days):
     return model, with_seasons(model.curves())
 
 
+@pytest.mark.slow
 def test_weekdays_lie_where_the_map_puts_them():
     model, curves = learned("2021-01-01", 800)
     assert list(curves) == ["since (days since 1970)", "since (month)", "since (day of the week)"]

@@ -268,6 +268,7 @@ def cars(n=120):
     return frame, np.where(miles / 9 + age > 11, "cheap", "dear"), 20 - miles / 9 - age
 
 
+@pytest.mark.slow
 def test_new_rows_are_answered_with_one_warning():
     frame, labels, prices = cars()
     for model, y in (
@@ -297,6 +298,7 @@ def test_new_rows_are_answered_with_one_warning():
         assert curves["mileage (words)"].column == curves["mileage"].column == 0
 
 
+@pytest.mark.slow
 def test_lacking_columns_are_missing_unless_they_are_more_than_half_of_the_effect():
     frame, labels, _ = cars()
     model = NCAClassifier(random_state=0).fit(frame, labels)
@@ -316,6 +318,7 @@ def test_lacking_columns_are_missing_unless_they_are_more_than_half_of_the_effec
         encoder.transform(frame[["age"]])
 
 
+@pytest.mark.slow
 def test_unread_cells_count_as_drift():
     frame, labels, _ = cars(400)
     model = NCAClassifier(random_state=0).fit(frame, labels)

@@ -45,6 +45,7 @@ def test_flipped_labels_come_first(flipped):
     np.testing.assert_allclose(found.expected, np.cumsum(found.probabilities))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["twice", "joined", "nearly", "often", "by folds"])
 def test_copies_do_not_confirm_each_other(flipped, monkeypatch, way):
     """Of the whole table, or of the wrong rows alone, as a join makes them."""
@@ -63,6 +64,7 @@ def test_copies_do_not_confirm_each_other(flipped, monkeypatch, way):
     assert (origin[found.neighbors] != origin[found.rows[: len(found.neighbors)], None]).all()
 
 
+@pytest.mark.slow
 def test_equal_rows_of_a_small_crosstab_are_cases():
     """Of four distinct rows, each of which has a majority."""
     X = np.repeat([[0.0, 0], [0, 1], [1, 0], [1, 1]], 10, axis=0)
@@ -91,6 +93,7 @@ def test_folds_keep_units_together_and_differ():
     assert not np.array_equal(draws[0][0][1], draws[1][0][1])
 
 
+@pytest.mark.slow
 def test_each_round_holds_out_other_groups(monkeypatch):
     X, y = blobs()
     groups = np.random.default_rng(0).integers(0, 20, N)
@@ -151,6 +154,7 @@ def test_numbers_of_many_classes_are_classes():
     assert no_classes(np.arange(20) / 2) is None
 
 
+@pytest.mark.slow
 def test_names_of_classes_do_not_matter(flipped):
     X, wrong, _, found = flipped
     names = np.array(["rye", "barley", "wheat"], dtype=object)  # in another order
@@ -163,6 +167,7 @@ def test_names_of_classes_do_not_matter(flipped):
     )
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_does_not_matter(flipped):
     X, wrong, _, found = flipped
     order = np.random.default_rng(1).permutation(N)
@@ -171,6 +176,7 @@ def test_the_order_of_rows_does_not_matter(flipped):
     assert other.flip_rate == pytest.approx(found.flip_rate, abs=0.05)  # two rows of 45
 
 
+@pytest.mark.slow
 def test_a_column_of_a_data_frame_holds_the_labels(flipped):
     X, wrong, _, _ = flipped
     frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.array(["u", "v", "w"])[wrong])
@@ -182,6 +188,7 @@ def test_a_column_of_a_data_frame_holds_the_labels(flipped):
     np.testing.assert_array_equal(same.rows, found.rows)
 
 
+@pytest.mark.slow
 def test_rows_without_a_label_are_left_out(flipped):
     X, wrong, _, _ = flipped
     labels = wrong.astype(object)
@@ -195,6 +202,7 @@ def test_rows_without_a_label_are_left_out(flipped):
     np.testing.assert_allclose(found.probabilities, alone.probabilities)
 
 
+@pytest.mark.slow
 def test_a_row_alone_in_its_class_has_no_vote():
     X, y = blobs(n=45)
     labels = np.array(["a", "b", "c"], dtype=object)[y]
@@ -208,6 +216,7 @@ def test_a_row_alone_in_its_class_has_no_vote():
     assert (found.neighbor_labels[at] == "c").all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 5, 8])
 def test_few_rows(n):
     X, y = blobs(n=n)
@@ -217,6 +226,7 @@ def test_few_rows(n):
     assert np.isfinite(found.probabilities).all()
 
 
+@pytest.mark.slow
 def test_more_rows_are_labelled_by_the_other_folds(flipped, monkeypatch):
     X, wrong, _, _ = flipped
     monkeypatch.setattr(issues, "MAX_ROWS", 60)
@@ -231,6 +241,7 @@ def test_more_rows_are_labelled_by_the_other_folds(flipped, monkeypatch):
     np.testing.assert_allclose(np.nansum(found.votes, axis=1)[found.rows != 10], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [2000, 60])
 def test_groups_do_not_label_themselves(monkeypatch, most):
     """A patient of five equal rows with a wrong label would confirm itself."""
@@ -330,6 +341,7 @@ def test_far_rows_and_the_column_that_takes_them_there():
     assert len(far_rows(csr_array(X)).rows) == len(far_rows(X[:15]).rows) == 0
 
 
+@pytest.mark.slow
 def test_far_rows_among_many_are_those_of_another_exact_search():
     rng, n = np.random.default_rng(1), 12_000
     X = np.round(rng.standard_t(5, (n, 2)), 2)  # with copies
@@ -346,6 +358,7 @@ def test_far_rows_among_many_are_those_of_another_exact_search():
     np.testing.assert_allclose(found.ratios, fifth[found.rows] / np.exp(median))
 
 
+@pytest.mark.slow
 def test_fits_to_many_rows_hold_whole_groups_out(monkeypatch):
     """Also the rows by which such a fit chooses its penalty and its temperatures."""
     given = []

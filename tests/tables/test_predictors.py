@@ -50,6 +50,7 @@ def test_votes_for_many_classes_are_those_for_few(monkeypatch):
 class TestTransform:
     frame, y = mixed_table()
 
+    @pytest.mark.slow
     def test_neighbours_are_those_in_the_learned_space(self):
         model = NCAClassifier().fit(self.frame, self.y)
         Z = model.transform(self.frame)
@@ -81,6 +82,7 @@ class TestTransform:
             model.predict_proba(self.frame), np.tile(frequent, (len(self.y), 1)), atol=0.01
         )
 
+    @pytest.mark.slow
     def test_encoded_rows(self):
         """Rows that an encoder has encoded, and what their features are, are learned from as the
         frame.
@@ -98,6 +100,7 @@ class TestTransform:
         ):
             model.fit_encoded(X, self.y, features_of(encoder)[:3])
 
+    @pytest.mark.slow
     def test_more_columns_than_rows(self):
         X = np.random.default_rng(0).normal(size=(40, 150))
         found, expected = (
@@ -400,6 +403,7 @@ class TestClassifier:
         with pytest.raises(ValueError, match=message):
             NCAClassifier(**parameters).fit(*load_iris(return_X_y=True))
 
+    @pytest.mark.slow
     def test_class_weights(self):
         rng = np.random.default_rng(0)
         y = np.repeat([0, 1], [100, 20])
@@ -433,6 +437,7 @@ class TestClassifier:
             model.predict_proba(frame.to_numpy().tolist()), expected, rtol=1e-4
         )
 
+    @pytest.mark.slow
     def test_rows_of_weight_0_are_absent(self):
         frame, y = mixed_table(120)
         frame.loc[::5, "size"] = 1e6
@@ -519,6 +524,7 @@ class TestRegressor:
         model = NCARegressor(alpha=1.5).fit(X[::2], y[::2])
         assert model.score(X[1::2], y[1::2]) > 0.4
 
+    @pytest.mark.slow
     def test_the_unit_of_the_target_does_not_matter(self):
         X, y = load_diabetes(return_X_y=True)
         X, y = X[:80], y[:80]
@@ -593,6 +599,7 @@ class TestRegressor:
             NCARegressor().fit(np.arange(10.0)[:, None], y)
 
 
+@pytest.mark.slow
 def test_many_rows_go_on_by_stochastic_gradient(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))

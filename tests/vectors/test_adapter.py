@@ -239,6 +239,7 @@ class TestEveryKind:
             np.vstack([unit_rows(X), unit_rows(Q)]) if kind == "relevance" else unit_rows(X)
         ).mean(axis=0)
 
+    @pytest.mark.slow_after(1)
     def test_relevant_rows_get_near_that_were_held_out(self, kind, side):
         """Nearer than with the rows themselves, and than with as many principal components."""
         X, y = planted(14, 16)
@@ -261,6 +262,7 @@ class TestEveryKind:
 
 
 class TestNested:
+    @pytest.mark.slow
     def test_leading_dimensions_are_better_by_themselves(self):
         X, y = planted()
         same = (y[:, None] == y) & ~np.eye(len(y), dtype=bool)
@@ -286,6 +288,7 @@ class TestNested:
 
 
 class TestQuantized:
+    @pytest.mark.slow
     def test_int8_changes_only_what_transform_returns(self):
         X, y = planted()
         plain, coded = (EmbeddingAdapter(M, quantize=name).fit(X, y) for name in (None, "int8"))
@@ -296,6 +299,7 @@ class TestQuantized:
         assert error[np.abs(codes) < 127].max() <= coded.quantizer_.scale / 254 * (1 + 1e-5)
         assert plain.quantizer_ is None
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("m", [7, 8, 9])
     def test_binary_turns_every_nested_size_within_itself(self, m):
         X, y = planted()
@@ -315,6 +319,7 @@ class TestQuantized:
         model = fitted(kind, X, y, side="query", quantize="int8")
         assert model.quantizer_.encode(unit_rows(X)).shape == model.transform(X).shape == X.shape
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("name", ["int8", "binary"])
     def test_codes_that_are_fitted_later_are_those_of_the_fit(self, name):
         X, y = planted()
@@ -389,6 +394,7 @@ class TestWeights:
         np.testing.assert_array_equal(A, B)
         assert not np.allclose(A, clone(model).fit(X[kept], y[kept]).components_)
 
+    @pytest.mark.slow
     def test_only_ratios_count_and_equal_ones_are_none(self):
         X, y = planted()
         y = np.where(np.arange(60) % 10 == 9, -1, y)  # some rows without a label
