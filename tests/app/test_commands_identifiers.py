@@ -63,7 +63,6 @@ def run(command, table, output):
     assert main([*words, "-o", output, "-q"]) == 0
 
 
-@pytest.mark.slow_after(8)
 @pytest.mark.parametrize("kind", IDS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_identifiers_keep_every_digit(saved, command, kind):

@@ -181,7 +181,6 @@ def test_durations_are_days():
     np.testing.assert_array_equal(read("t.parquet").X[:, -1], np.array(hours) / 24)
 
 
-@pytest.mark.slow_after(21)
 @pytest.mark.parametrize("case", SOUND_PARQUET)
 def test_sound_parquet(case):
     parquet.write_table(SOUND_PARQUET[case], "t.parquet")

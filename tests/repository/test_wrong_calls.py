@@ -130,7 +130,6 @@ def wrong_parameters(estimator, values):
             yield f"{name}={kind}", (name, model.fit, X, target_of(estimator))
 
 
-@pytest.mark.slow_after(12)
 @every_estimator
 def test_parameters_of_a_wrong_kind_are_named(estimator):
     leave_out(estimator, Matcher)
