@@ -148,6 +148,7 @@ class TestEmbedding:
         box = ax.title.get_window_extent()
         assert figure.bbox.width * (1 - 1 / n_across) < box.x0 < box.x1 < figure.bbox.width
 
+    @pytest.mark.slow
     def test_many_classes_get_no_legend(self, ax):
         X = np.random.default_rng(0).normal(size=(300, 3))
         EmbeddingDisplay.from_estimator(LPP(2), X, np.arange(300) % 30, ax=ax)
@@ -683,6 +684,7 @@ def test_by_default_on_a_new_figure():
     plt.close(display.figure_)
 
 
+@pytest.mark.slow
 def test_columns_display():
     """Bars are the effects; the foremost curves are drawn, along the directions in which their
     points differ most.

@@ -95,6 +95,7 @@ def test_the_time_budget_is_for_all(here, capsys, undrawn):
     assert "The time budget ran out: 1 of 15 folds was finished." in out
 
 
+@pytest.mark.slow
 def test_quick(here, capsys, undrawn):
     options = ["--methods", "PCA", "--no-references", "--quick"]
     assert main(["compare", "table.csv", "--target", "kind", *options]) == 0

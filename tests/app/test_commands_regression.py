@@ -93,6 +93,7 @@ def test_what_is_printed(folder):
     assert (folder / "m.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
+@pytest.mark.slow
 def test_errors_are_in_the_unit_of_the_target(here, capsys):
     assert main(["compare", "houses.csv", *OPTIONS, *QUICK, "--score", "mae", "-q"]) == 0
     out = capsys.readouterr().out

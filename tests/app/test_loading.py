@@ -58,6 +58,7 @@ def test_a_model_answers_as_the_command(kind):
     assert repr(model).startswith(f"<SavedModel: {model.method}, accuracy 0.")
 
 
+@pytest.mark.slow
 def test_sparse_rows():
     model = nearkin.load(Path("sparse.safetensors"))
     with np.load("sparse new.npz") as part:

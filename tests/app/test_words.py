@@ -157,6 +157,7 @@ def test_references_stand_on_the_same_folds():
     assert "(90 labelled rows, 6 folds):" in repr(comparison)
 
 
+@pytest.mark.slow
 def test_a_choice_that_every_fold_makes_otherwise(won):
     params = tuple({"method": name} for name in ("one", "two", RAW, "three", "four"))
     text = Summary(changed(won, automatic={"params": params})).verdict
@@ -165,6 +166,7 @@ def test_a_choice_that_every_fold_makes_otherwise(won):
     )
 
 
+@pytest.mark.slow
 def test_verdict_without_a_winner(noise):
     finding, *others = Summary(noise).verdict.split("\n")
     assert finding.startswith(
@@ -396,6 +398,7 @@ def test_notes_of_twins():
     assert "they were split like other rows" in line
 
 
+@pytest.mark.slow
 def test_notes_of_samples():
     methods = [
         Method("PCA", PCA(), most_rows=50),

@@ -104,6 +104,7 @@ def test_some_iterations(parameters, no_cluster, data):
     assert_same_as_local(parameters, data)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "parameters",
@@ -169,6 +170,7 @@ def test_an_unfinished_descent_is_reported(client, data):
     assert record[0].filename == __file__
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -128,12 +128,14 @@ class TestMethods:
             fitted(method, X, y, (150, 150)).components_, method.fit(X, y).components_
         )
 
+    @pytest.mark.slow_after(1)
     def test_float32(self, method, data):
         X = data[0].astype(np.float32)
         components = fitted(method, X, data[1], (150, 150)).components_
         assert components.dtype == np.float32
         assert_same_subspace(components, method.fit(X, data[1]).components_, tol=1e-3)
 
+    @pytest.mark.slow_after(1)
     def test_blocks_of_one_class_and_a_constant_feature(self, method, data):
         order = np.argsort(data[1], kind="stable")
         X, y = np.column_stack([data[0], np.full(300, 0.1)])[order], data[1][order]

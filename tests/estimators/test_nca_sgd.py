@@ -156,6 +156,7 @@ class TestTheFit:
                 sgd(2, objective=objective, max_iter=2, tol=1.0).fit(X, y).components_
             ).all()
 
+    @pytest.mark.slow
     def test_restarts_keep_the_lowest(self):
         X, y = wine()
         alone = sgd(2, init="random", max_iter=10, tol=1.0).fit(X, y)

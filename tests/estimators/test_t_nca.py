@@ -266,6 +266,7 @@ class TestManyRows:
         assert stochastic.n_iter_ == 10
         assert stochastic.loss_curve_[-1] < stochastic.loss_curve_[0]
 
+    @pytest.mark.slow
     def test_landmarks_are_a_part_of_the_rows(self):
         X, y = blobs(600)
         picture = TDistributedNCA(n_landmarks=100, random_state=0).fit(X[:400], y[:400])

@@ -106,6 +106,7 @@ def test_labels_that_cannot_be_learned_from(y, message):
         TDLClassifier().fit(X, y)
 
 
+@pytest.mark.slow
 def test_reg_by_hidden_labels():
     tdl = TDLClassifier(TDL(8, reg="auto", random_state=0)).fit(X[:150], Y[:150] // 4)
     assert tdl.tdl_.reg_ in tdl.tdl_.reg_scores_

@@ -27,6 +27,7 @@ def paired(n=40, p=10):
     return Relevance.of_pairs(np.vstack([X, X[:1]]), pairs, np.ones(n // 2), np.r_[:n, 0])
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "known", [labelled(80, 10), paired(), judged()], ids=["labels", "pairs", "documents"]
 )
@@ -82,6 +83,7 @@ class TestAdapt:
         assert sum(found.n_queries.values()) == 400
         assert list(found.n_queries) == [SEEN, UNSEEN]
 
+    @pytest.mark.slow
     def test_noise_keeps_raw(self):
         known = labelled(200)
         y = np.random.default_rng(1).permutation(known.y)

@@ -514,6 +514,7 @@ def test_bad_input(change, message):
         compare(**({"X": X, "y": y} | change))
 
 
+@pytest.mark.slow
 def test_too_many_neighbors_are_reduced_visibly():
     X, y = hidden(n=40)
     comparison = compare(X, y, methods=[], references=[], n_neighbors=30, refit=False)

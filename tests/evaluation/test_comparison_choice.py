@@ -164,6 +164,7 @@ def with_twins(jitter=0.0, m=75, p=20, seed=0):
 
 @pytest.mark.parametrize("jitter", [pytest.param(0.0, marks=pytest.mark.slow), 1e-3])
 class TestTwins:
+    @pytest.mark.slow
     def test_they_are_no_evidence(self, jitter):
         X, y, original = with_twins(jitter)
         comparison = quick(X, y, [TRAP])

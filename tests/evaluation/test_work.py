@@ -103,6 +103,7 @@ class TestTime:
         assert len(comparison.folds) == n_folds
         assert set(comparison.skipped) == ({"last"} if n_fits <= 4 else set())
 
+    @pytest.mark.slow
     def test_enough_of_it_changes_nothing(self, alone, comparison):
         np.testing.assert_array_equal(comparison["DNE"].score, alone["DNE"].score)
 

@@ -221,6 +221,7 @@ def test_what_is_no_search(search, message):
 
 
 class TestEstimators:
+    @pytest.mark.slow_after(2)
     @needs_faiss
     @pytest.mark.parametrize(
         "name", [*SPECTRAL, "DiscriminativeProjections", "TDL", "LaplacianEigenmaps"]

@@ -24,6 +24,7 @@ def margin_of_repeated_rows(A, X, targets, codes, counts, mu):
     return (1 - mu) * first + mu * second
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("mu", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("shape", [(4, 4), (2, 4)])
 def test_margins_are_those_of_repeated_rows(shape, mu):

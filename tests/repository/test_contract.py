@@ -163,7 +163,8 @@ def contract():
             _, check = getattr(case, "values", case)  # a parameter set or a pair
             name = f"{check.func.__name__}{check.keywords or ''}"
             quick = type(estimator) in FAMILIES and estimator.get_params().get("solver") != "sgd"
-            marks = [] if quick or not LONG.search(name) else [pytest.mark.slow]
+            long = LONG.search(name) or type(estimator) is Matcher  # which fits on folds
+            marks = [pytest.mark.slow] if long and not quick else []
             yield pytest.param(
                 estimator,
                 check,

@@ -344,6 +344,7 @@ class TestFamiliarity:
         cells = rng.normal(size=(2000, 4))
         assert kstest(held_out(cells[:1000]).familiarity(cells[1000:]), "uniform").pvalue > 0.001
 
+    @pytest.mark.slow_after(2)
     @pytest.mark.parametrize("container", [np.asarray, csr_array])
     @pytest.mark.parametrize("alone", [0.0, 0.06, 0.2])
     def test_rows_alone_in_a_value_hide_no_others(self, container, alone):
@@ -361,6 +362,7 @@ class TestFamiliarity:
         assert np.mean(usual) == pytest.approx(0.05 * (1 - alone), abs=0.025)
         assert np.mean(moved) > 0.9
 
+    @pytest.mark.slow_after(2)
     @pytest.mark.parametrize("n_held_out", [30, 150, 1000])
     @pytest.mark.parametrize("n", [1, 20, 500])
     def test_chance_makes_few_rows_unfamiliar(self, n_held_out, n):
@@ -457,6 +459,7 @@ class TestRareValues:
             alarms += rows.drift(encoder.transform(new)).has_drifted
         assert alarms <= binom.ppf(0.99, 20, 0.05)
 
+    @pytest.mark.slow_after(1)
     def test_few_rows_are_unfamiliar(self, kind):
         shares = []
         for seed in range(10):
@@ -476,6 +479,7 @@ class TestDrift:
     def test_holm(self):
         np.testing.assert_allclose(holm([0.04, 0.01, 0.5, 0.03]), [0.09, 0.04, 0.5, 0.09])
 
+    @pytest.mark.slow
     def test_few_alarms_without_drift(self):
         rng, alarms = np.random.default_rng(5), 0
         for _ in range(40):

@@ -350,6 +350,7 @@ class TestClassifier:
             expected += expert.share * votes / weights.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(model.predict_proba(X[1:9:2]), expected, rtol=1e-6)
 
+    @pytest.mark.slow
     def test_encodings_are_mixed(self):
         frame, y = mixed_table()
         mixed, one = NCAClassifier().fit(frame, y), NCAClassifier(n_bins=5).fit(frame, y)

@@ -312,6 +312,7 @@ class TestFarPairs:
             order = np.argsort(matcher.decision_function(pairs))
             assert (np.diff(p[order]) >= 0).all()
 
+    @pytest.mark.slow
     def test_in_a_learned_space(self):
         X, y = load_iris(return_X_y=True)
         matcher = Matcher(FrozenEstimator(NCA(2, alpha=0.1).fit(X, y))).fit(X, y)
@@ -552,6 +553,7 @@ class TestSpaces:
         Z = matcher.estimator_.embed(X[:5])
         np.testing.assert_allclose(cosines, np.sum(Z * unit_rows(X[5:10]), axis=1))
 
+    @pytest.mark.slow
     def test_of_queries_and_documents(self, rows):
         X, y = rows
         judged = np.argwhere(y[::4, None] == y)

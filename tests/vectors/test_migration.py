@@ -54,6 +54,7 @@ def rotated(X, Y):
 
 
 class TestOptimality:
+    @pytest.mark.slow_after(2)
     @pytest.mark.parametrize("setting", FIXED[:4])
     @pytest.mark.parametrize("m", [3, 6, 8])
     def test_no_numerical_optimum_is_better(self, setting, m):
