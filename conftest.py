@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import sys
+from collections import Counter
 from importlib.util import find_spec
 from time import process_time
 
@@ -31,7 +32,7 @@ NEEDED = {
     "TableEncoder": "pandas",
     "label_issues": "pandas",
 }
-FAST = 4.0  # seconds of processor time, twice what a test is to take: busy machines are slow
+FAST = 2.0  # seconds of processor time, twice what a test is to take: busy machines are slow
 MODULE = 0.005  # seconds more for a module that a test is the first to load
 # seconds of the work in `slowness` on a quiet machine
 REFERENCE = 0.016
@@ -73,9 +74,16 @@ def pytest_xdist_make_scheduler(config, log):
     return Scheduling(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before slow ones are deselected
 def pytest_collection_modifyitems(items):
-    """Skip the examples that need what is not installed."""
+    """Skip the examples that need what is not installed; of tests of many cases some are slow."""
+    cases = Counter()
     for item in items:
+        if mark := item.get_closest_marker("slow_after"):
+            test = item.nodeid.partition("[")[0]
+            cases[test] += 1
+            if cases[test] > mark.args[0]:
+                item.add_marker("slow")
         package = (
             NEEDED.get(item.name.rpartition(".")[2])
             if isinstance(item, pytest.DoctestItem)

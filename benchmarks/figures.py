@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from reproductions.registry import PAPERS
-from tests.browser import find_chromium
 
 from .document import anchor, sections
 from .size import documented, files
+from .tools.browser import find_chromium
 
 ROOT = Path(__file__).parents[1]
 TABLE, RECORD = ROOT / "benchmarks" / "figures.toml", ROOT / "benchmarks" / "figures.json"
@@ -86,7 +86,7 @@ def read_figures() -> dict[str, Figure]:
     found = [of_table(name, entry, table["parts"]) for name, entry in table["figures"].items()]
     page = (ROOT / PAGE_OF_PAPERS).read_text(encoding="utf-8")
     for paper in PAPERS:
-        module = paper.__name__.partition(".")[2]
+        module = paper.__name__.partition(".")[2].replace(".", "/")
         for one in paper.EXPERIMENTS:
             command = f"python -m reproductions {one.name}"
             shown = re.search(rf"^    ({command}( .*)?)$", page, re.MULTILINE)  # with its options
@@ -94,7 +94,7 @@ def read_figures() -> dict[str, Figure]:
             entry = {
                 "command": f"{command} --document {PAGE_OF_PAPERS} --figures docs/images/papers",
                 "writes": [f"{PAGE_OF_PAPERS}#{anchor(one.title)}"],
-                "needs": [DATA, *["torch"] * (module == "neural_nca")],
+                "needs": [DATA, *["torch"] * (module == "nca/network")],
                 "code": [f"reproductions/{module}.py", *table["papers"][module]],
             }
             found.append(of_table(one.name, entry, table["parts"]))

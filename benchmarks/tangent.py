@@ -14,7 +14,7 @@ import time
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from reproductions.tangent import tangent_distances, tangent_graph
+from reproductions.tdl.tangent import tangent_distances, tangent_graph
 
 
 def stored(name):

@@ -2,31 +2,20 @@
 
 from types import ModuleType
 
-from . import (
-    discriminative_projections,
-    dne,
-    dp_table,
-    nca,
-    nca_video,
-    neural_nca,
-    nmmp,
-    tdl,
-    tdl_losses,
-    tdl_mnist,
-)
+from . import discriminative_projections, dne, nca, nmmp, tdl
 from .experiment import Experiment
 
 PAPERS: tuple[ModuleType, ...] = (
-    nmmp,
-    dne,
-    nca,
-    neural_nca,
-    nca_video,
-    discriminative_projections,
-    dp_table,
-    tdl,
-    tdl_losses,
-    tdl_mnist,
+    nmmp.experiments,
+    dne.experiments,
+    nca.experiments,
+    nca.network,
+    nca.video,
+    discriminative_projections.figures,
+    discriminative_projections.tables,
+    tdl.experiments,
+    tdl.losses,
+    tdl.mnist,
 )
 EXPERIMENTS: dict[str, Experiment] = {
     one.name: one for paper in PAPERS for one in paper.EXPERIMENTS

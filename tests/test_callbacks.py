@@ -150,6 +150,7 @@ class TestEveryFit:
         model.set_callbacks(Recorder(stop=True)).fit(*data())
         assert model.n_iter_ == 1
 
+    @pytest.mark.slow_after(3)
     @pytest.mark.parametrize("event", ["setup", "begin", "end", "teardown"])
     def test_lets_the_exception_of_a_callback_through(self, estimator, event):
         recorder = Recorder(fail_at=event)
@@ -386,6 +387,7 @@ class TestSpectralMethods:
         ]
         assert ours == [("begin", "fit"), ("end", "fit")]
 
+    @pytest.mark.slow
     def test_report_the_folds_that_choose_the_neighbors(self):
         recorder = Recorder()
         X, y = (part[::2] for part in data())

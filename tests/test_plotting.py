@@ -148,6 +148,7 @@ class TestEmbedding:
         box = ax.title.get_window_extent()
         assert figure.bbox.width * (1 - 1 / n_across) < box.x0 < box.x1 < figure.bbox.width
 
+    @pytest.mark.slow
     def test_many_classes_get_no_legend(self, ax):
         X = np.random.default_rng(0).normal(size=(300, 3))
         EmbeddingDisplay.from_estimator(LPP(2), X, np.arange(300) % 30, ax=ax)
@@ -195,6 +196,7 @@ class TestManyClasses:
         assert names[0].get_color() == pytest.approx(matplotlib.colors.to_rgb(COLORS[0]))
         assert all(text.get_path_effects() for text in names.values())
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("n_classes", [13, 60, 77])
     def test_names_do_not_overlap_and_stay_inside(self, n_classes):
         from matplotlib.figure import Figure
@@ -212,6 +214,7 @@ class TestManyClasses:
             assert ground.contains(box.x0, box.y0)
             assert ground.contains(box.x1, box.y1)
 
+    @pytest.mark.slow
     def test_of_very_many_the_largest_are_named(self, ax):
         Z, y = clouds(150, 600)
         shown(np.vstack([Z, Z[:7]]), np.append(y, np.full(7, 149)), task="classification").plot(
@@ -221,6 +224,7 @@ class TestManyClasses:
         assert len(names) == plotting.MAX_NAMED
         assert "149" in names
 
+    @pytest.mark.slow
     def test_where_markers_are_small_classes_that_share_a_colour_are_named(self, ax):
         for n, n_names in ((500, 0), (3000, 10)):
             ax.clear()
@@ -251,6 +255,7 @@ def test_boxes_are_separated_if_there_is_room():
 
 
 class TestManyRows:
+    @pytest.mark.slow
     def test_dots_shrink_and_an_svg_file_stays_small(self, ax):
         dots = {}
         for n in (300, 50_000):
@@ -271,6 +276,7 @@ class TestManyRows:
         last_of_first = max(at for at, color in enumerate(colors) if color == colors[0])
         assert last_of_first > len(colors) - 4  # in the last layer
 
+    @pytest.mark.slow
     def test_all_rows_are_drawn_once(self, ax):
         Z, y = clouds(9, 5000)
         shown(Z, y).plot(ax=ax)
@@ -279,6 +285,7 @@ class TestManyRows:
 
 
 class TestUnlabelledAndWrong:
+    @pytest.mark.slow
     def test_rows_without_a_label_are_grey_beneath_the_others(self, ax):
         X, y = wine()
         order = np.random.default_rng(0).permutation(len(X))
@@ -380,6 +387,7 @@ class TestAllDimensions:
 
 
 class TestGround:
+    @pytest.mark.slow_after(3)
     @pytest.mark.parametrize("ground", ["black", "#14181e", "white", "#e5e5e5", COLORS[0]])
     @pytest.mark.parametrize("n_classes", [7, 20])
     def test_all_that_is_drawn_stands_out(self, ax, ground, n_classes):
@@ -563,6 +571,7 @@ class TestRanking:
         } | options
         return RankingDisplay.from_comparison(compare(X[::2], y[::2], **options), ax=ax)
 
+    @pytest.mark.slow
     def test_a_line_a_method_with_the_best_above(self, ax):
         comparison = self.display(ax).comparison
         labels = [label.get_text() for label in ax.get_yticklabels()]
@@ -583,6 +592,7 @@ class TestRanking:
             means, [100 * result.score.mean() for result in comparison.results]
         )
 
+    @pytest.mark.slow
     def test_the_vote_is_named_where_it_was_given(self, ax):
         self.display(ax)
         assert ax.get_xlabel() == "held-out rows right (%)\nmean ± std, 3 folds"
@@ -674,6 +684,7 @@ def test_by_default_on_a_new_figure():
     plt.close(display.figure_)
 
 
+@pytest.mark.slow
 def test_columns_display():
     """Bars are the effects; the foremost curves are drawn, along the directions in which their
     points differ most.
@@ -790,6 +801,7 @@ def touching(axes):
     return found
 
 
+@pytest.mark.slow
 def test_ticks_do_not_touch():
     """Whatever the numbers, dates and values are, and however many bins a column has."""
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The table of hostile inputs that tests/app/test_battery.py tries: what is given to the command,
+"""The table of hostile inputs that tests/app/test_cli_battery.py tries: what is given to the command,
 and how it must end.
 
 A case is the exit code, a piece of what must be printed, the name of a file, its content, and the

@@ -121,6 +121,7 @@ class TestAdapt:
         np.testing.assert_array_equal(found, adapter.transform(X))
         assert adapter.bytes == found[0].nbytes
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("suffix", ["npz", "csv"])
     def test_other_formats_hold_the_same(self, adapted, suffix):
         adapter = adapted("--take", "adapter 4")
@@ -133,6 +134,7 @@ class TestAdapt:
             found = frame.to_numpy(np.float32)
         np.testing.assert_allclose(found, adapter.transform(X), atol=1e-6)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["adapter 6 int8", "adapter 6 binary", "adapter 10"])
     def test_any_row_of_the_table_can_be_taken(self, adapted, name, capsys):
         adapter = adapted("--take", name)
@@ -143,6 +145,7 @@ class TestAdapt:
         assert Z.shape == (N, 1 if kind == "binary" else adapter.map.n_components_)
         assert name in capsys.readouterr().out
 
+    @pytest.mark.slow
     def test_rows_of_zeros_are_mapped_and_named(self, adapted, capsys):
         adapted("--take", "adapter 4")
         np.savez(
@@ -154,10 +157,12 @@ class TestAdapt:
             assert run("transform", "a.safetensors", source, "-o", "short.npz") == 0
             assert capsys.readouterr().err.count("2 rows of zeros") == n
 
+    @pytest.mark.slow
     def test_the_page_shows_the_command_as_a_shell_reads_it(self, adapted):
         adapted("--take", "adapter 6", "--report", "a.html")
         assert "--take &#x27;adapter 6&#x27;" in Path("a.html").read_text()
 
+    @pytest.mark.slow
     def test_inspect_says_what_it_is(self, adapted, capsys):
         adapted("--take", "adapter 4 int8")
         capsys.readouterr()
@@ -170,6 +175,7 @@ class TestAdapt:
         assert "Which cosine of adapter 4 int8 is a match" in text
         assert "queries have no right one" not in text
 
+    @pytest.mark.slow
     def test_queries_without_an_answer_raise_the_thresholds(self, adapted, capsys):
         thresholds = []
         for share in ((), ("--unanswerable", "0.5")):
@@ -182,6 +188,7 @@ class TestAdapt:
         assert run("inspect", "a.safetensors") == 0
         assert "It is assumed that 50 % of queries have no right one" in capsys.readouterr().out
 
+    @pytest.mark.slow
     def test_noise_is_left_alone(self, capsys, folder):
         np.savez("noise.npz", X=X, y=RNG.permutation(LABELS))
         assert (
@@ -193,6 +200,7 @@ class TestAdapt:
         assert "No adapter was saved" in text
         assert not (folder / "n.safetensors").exists()
 
+    @pytest.mark.slow
     def test_pairs_by_name(self, capsys):
         order = np.argsort(LABELS, kind="stable").reshape(-1, 2)
         pd.DataFrame(order, columns=["a", "b"]).map(lambda i: f"row {i}").to_csv(
@@ -204,6 +212,7 @@ class TestAdapt:
         )
         assert "240 held-out queries" in capsys.readouterr().out
 
+    @pytest.mark.slow
     def test_queries_and_judged_documents(self, capsys):
         np.savez("queries.npz", X=X[:40] + 0.1)
         judged = [(q, d, 1) for q in range(40) for d in range(40, N) if LABELS[q] == LABELS[d]]
@@ -405,6 +414,7 @@ class TestRefusals:
         assert run("adapt", "gap.npz", "--label", "y") == 2
         assert "missing values" in capsys.readouterr().err
 
+    @pytest.mark.slow
     def test_vectors_of_another_width(self, adapted, capsys):
         adapted("--take", "adapter 4")
         np.savez(
@@ -413,11 +423,13 @@ class TestRefusals:
         assert run("transform", "a.safetensors", "wide.npz") == 2
         assert "which the adapter needs" in capsys.readouterr().err
 
+    @pytest.mark.slow
     def test_an_adapter_labels_nothing(self, adapted, capsys):
         adapted("--take", "adapter 4")
         assert run("predict", "a.safetensors", "vectors.parquet") == 2
         assert "nearkin transform" in capsys.readouterr().err
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("damage", "says"), [("bit", "checksum"), ("format", "format 9"), ("bias", "bias")]
     )

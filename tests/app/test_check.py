@@ -101,6 +101,7 @@ def test_what_is_found_is_printed_and_written(here, capsys, frame):
     assert found["sentences"][0] in page
 
 
+@pytest.mark.slow
 def test_rows_are_numbered_as_in_the_file(here, capsys):
     """Empty rows among them count; they have no label."""
     lines = (here / "grain.csv").read_text().splitlines()
@@ -113,6 +114,7 @@ def test_rows_are_numbered_as_in_the_file(here, capsys):
     assert frame["plot"][92] == "plot 90"
 
 
+@pytest.mark.slow
 def test_a_table_without_wrong_labels(here, capsys, frame):
     clean = frame.iloc[:N].copy()
     clean["kind"] = NAMES[np.arange(N) % 3]
@@ -124,6 +126,7 @@ def test_a_table_without_wrong_labels(here, capsys, frame):
     assert len(grid(out)) == 3
 
 
+@pytest.mark.slow
 def test_an_upper_bound_is_called_so(here, capsys):
     """Where labels are noise, none is known to be wrong."""
     rng = np.random.default_rng(0)
@@ -149,6 +152,7 @@ def test_numbers_are_refused_in_a_line(factor, here, capsys):
     assert "nearkin compare with --task regression predicts numbers" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("events", [True, False])
 def test_rare_events_are_not_called_errors(events, here, capsys):
     """Rows of a rare class among the others, by chance; or errors in the labels of all classes."""

@@ -64,6 +64,7 @@ def test_ranking_verdict_and_picture(here, capsys):
     assert sorted(path.name for path in here.iterdir()) == ["table-nearkin.png", "table.csv"]
 
 
+@pytest.mark.slow
 def test_options(here, capsys, undrawn):
     options = [
         "--picture",
@@ -86,6 +87,7 @@ def test_options(here, capsys, undrawn):
     assert (here / "p.png").exists()
 
 
+@pytest.mark.slow
 def test_the_time_budget_is_for_all(here, capsys, undrawn):
     options = ["--methods", "PCA,LDA", "--no-references", "--time-budget", "0.000001"]
     assert main(["compare", "table.csv", "--target", "kind", *options]) == 0
@@ -93,6 +95,7 @@ def test_the_time_budget_is_for_all(here, capsys, undrawn):
     assert "The time budget ran out: 1 of 15 folds was finished." in out
 
 
+@pytest.mark.slow
 def test_quick(here, capsys, undrawn):
     options = ["--methods", "PCA", "--no-references", "--quick"]
     assert main(["compare", "table.csv", "--target", "kind", *options]) == 0
@@ -175,18 +178,21 @@ def test_version_and_help(capsys):
         assert expected in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_a_table_contains_is_never_markup(here, capsys, undrawn):
     (here / "odd.csv").write_text(CSV.replace("unit", "[red]unit[/]"))
     assert main(["compare", "odd.csv", "--target", "kind", *QUICK]) == 0
     assert "ignored, constant: [red]unit[/]" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_names_are_never_formulas(here):
     (here / "$we_{ird$.csv").write_text(CSV.replace("a\n", "$a_{$\n"))
     assert main(["compare", "$we_{ird$.csv", "--target", "kind", *QUICK]) == 0
     assert (here / "$we_{ird$-nearkin.png").exists()
 
 
+@pytest.mark.slow
 def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(here, capsys, monkeypatch, undrawn):
     monkeypatch.setattr(console, "_console", lambda stderr=False: Console(stderr=stderr, width=50))
     assert main(["compare", "table.csv", "--target", "kind", *QUICK]) == 0
@@ -249,6 +255,7 @@ def test_control_c_prints_what_is_finished(here, default_signals):
     assert sorted(path.name for path in here.iterdir()) == ["rows.csv", "table.csv"]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [

@@ -132,6 +132,7 @@ def test_every_format_holds_the_same_predictions(here, capsys, suffix):
     np.testing.assert_array_equal(found["label"].to_numpy(str), expected["label"].to_numpy(str))
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
 @pytest.mark.parametrize("command", ["predict", "transform"])
 def test_rows_are_named_by_a_column(here, command, suffix):
@@ -348,6 +349,7 @@ def test_indicators_of_missing_cells_are_counted_by_the_rule(here, capsys, undra
     )
 
 
+@pytest.mark.slow
 def test_page_and_json_hold_the_verdict(here, capsys, undrawn):
     files = ["--report", "r.html", "--json", "r.json"]
     assert main(["compare", "iris", *QUICK, *files]) == 0

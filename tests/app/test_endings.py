@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from nearkin.app import cli, endings, places
+from nearkin.app import endings
 from nearkin.app.cli import main
 from nearkin.app.output import BLOCK
-from nearkin.datasets import BUNDLED
-from nearkin.evaluation import TASKS
 
 pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals and shells"),
@@ -57,11 +55,6 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_what_is_known_before_anything_is_loaded():
-    assert places.BUNDLED == BUNDLED
-    assert list(TASKS) == list(cli.TASKS)
-
-
 # Files that cannot be written
 
 
@@ -76,6 +69,7 @@ def broken(method):
     return write
 
 
+@pytest.mark.slow
 def test_what_can_still_be_written_is_written(here, capsys, monkeypatch):
     for name in ("write_text", "write_bytes"):
         monkeypatch.setattr(Path, name, broken(getattr(Path, name)))

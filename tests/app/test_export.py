@@ -152,6 +152,7 @@ def test_an_onnx_model_says_what_it_is(exported):
     assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("quantize", KINDS)
 def test_thresholds_are_exported(exported, quantize, capsys):
     adapter = with_rules(made(quantize))
@@ -178,6 +179,7 @@ def test_thresholds_are_exported(exported, quantize, capsys):
     assert "WHERE (" not in exported(made(quantize), "sql", "--table", "items").read_text()
 
 
+@pytest.mark.slow
 def test_an_onnx_model_has_thresholds_as_constants(exported):
     onnxruntime = pytest.importorskip("onnxruntime")
     adapter = with_rules(made())

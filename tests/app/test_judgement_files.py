@@ -374,6 +374,7 @@ def adapted(*words):
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_forms_give_the_same_output(self, capsys):
         table = []
         for words in (
@@ -387,6 +388,7 @@ class TestCommand:
         assert table[0]
         assert table[0] == table[1] == table[2]
 
+    @pytest.mark.slow
     def test_what_is_not_judged_is_said_to_count_as_wrong(self, capsys):
         adapted("--id", "name", "--relevance", FORMS["click log"](), "--report", "a.html")
         out, page = capsys.readouterr().out, Path("a.html").read_text()
@@ -414,6 +416,7 @@ class TestCommand:
         assert main(["adapt", *FILES, *words]) == 2
         assert "'d 0' is not a name for --run, where blanks end a name" in capsys.readouterr().err
 
+    @pytest.mark.slow
     def test_a_run_that_fails_leaves_adapter_and_page(self, monkeypatch):
         def failing(*_):
             raise TableError("a full disk")
@@ -424,6 +427,7 @@ class TestCommand:
         assert main(["adapt", *FILES, *words, *written]) == 2
         assert {"a.safetensors", "a.html"} <= {path.name for path in Path().iterdir()}
 
+    @pytest.mark.slow
     def test_pairs_with_negatives(self, capsys):
         order = np.arange(N)
         like = [(f"d{i}", f"d{(i + 10) % N}", 1) for i in order[:20]]

@@ -14,7 +14,7 @@ from nearkin.app.cli import main
 from nearkin.app.model import save_model
 from nearkin.app.tables import read_table
 
-from .test_hostile_models import adapter
+from .test_saved_file import adapter
 from .winners import winner, write_tables
 
 
@@ -36,6 +36,7 @@ def here(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gaps", "map"])
 def test_a_model_answers_as_the_command(kind):
     coverage = {"coverage": 0.8} if kind == "gaps" else {}
@@ -57,6 +58,7 @@ def test_a_model_answers_as_the_command(kind):
     assert repr(model).startswith(f"<SavedModel: {model.method}, accuracy 0.")
 
 
+@pytest.mark.slow
 def test_sparse_rows():
     model = nearkin.load(Path("sparse.safetensors"))
     with np.load("sparse new.npz") as part:

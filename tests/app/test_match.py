@@ -10,7 +10,6 @@ from sklearn.frozen import FrozenEstimator
 
 from nearkin.app.adapter_file import SavedAdapter, load_adapter, save_adapter
 from nearkin.app.cli import main
-from nearkin.app.vectors import read_vectors
 from nearkin.vectors import EmbeddingAdapter, Matcher
 
 N, P, M = 520, 16, 12
@@ -88,6 +87,7 @@ def refused(capsys, *words):
     return err
 
 
+@pytest.mark.slow
 def test_rows_of_two_files_are_linked_by_name(capsys):
     assert run("a.safetensors", "a.parquet", "b.parquet", "--id", "name") == 0
     out, err = capsys.readouterr()
@@ -208,18 +208,6 @@ def test_an_array_of_another_length_is_that_of_another_model(capsys, saved, tmp_
         main(["transform", *(str(tmp_path / name) for name in ("n.safetensors", "long.npz"))]) == 2
     )
     assert f"has vectors of {2 * P} dimensions, but {P} are needed" in capsys.readouterr().err
-
-
-def test_numbers_of_rows_are_no_part_of_a_vector(capsys, tmp_path):
-    """As pandas writes them, where no column of lists tells what the vector is."""
-    frame = pd.DataFrame(XA[:8].astype(float)).assign(kind=list("aabbaabb"))
-    frame.to_csv(tmp_path / "numbered.csv")
-    read = read_vectors(str(tmp_path / "numbered.csv"), label="kind")
-    np.testing.assert_array_equal(read.X, XA[:8])
-    assert read.notes == ["ignored, unnamed row numbers: Unnamed: 0"]
-    table(XA).sample(9).to_parquet(tmp_path / "some.parquet")
-    (note,) = read_vectors(str(tmp_path / "some.parquet")).notes
-    assert note == "ignored, unnamed row numbers: __index_level_0__"
 
 
 def test_columns_beside_a_vector_may_be_more(capsys, tmp_path):

@@ -93,6 +93,7 @@ def test_unrelated_models_are_to_be_embedded_again(capsys):
     assert "do not agree on what is near" in text
 
 
+@pytest.mark.slow
 def test_labels_decide(capsys):
     words = ("--id", "sku", "--label", "kind")
     assert run("migrate", "old.parquet", "new.parquet", *words) == 0
@@ -101,6 +102,7 @@ def test_labels_decide(capsys):
     assert "of the new model's own ten neighbours" in text
 
 
+@pytest.mark.slow
 def test_sentences_agree_with_the_verdict():
     """More than the reference is kept, and classes without a label lose by less than 5 %."""
     found = evaluate_migration(OLD, NEW, labels=LABELS)

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
 
+from benchmarks.tools.browser import Browser, find_chromium
 from nearkin import NCAClassifier, TableEncoder
 from nearkin.app import report
 from nearkin.app import report as documents
@@ -30,7 +31,6 @@ from nearkin.app.tables import Table, number_encoder
 from nearkin.evaluation import Method, all_methods, compare, default_references, score_by_dimension
 from tests.app.sample_document import SAMPLES, sample
 from tests.app.winners import fitted
-from tests.browser import Browser, find_chromium
 
 EVIL = (
     '"></script><script>pwned=1</script><img src=x '
@@ -119,6 +119,7 @@ def documented_keys():
     return sections
 
 
+@pytest.mark.slow
 def test_every_key_is_documented(classes, numbers):
     # of NCA tables alone
     expected = {name: keys for name, keys in documented_keys().items() if name != "columns"}

@@ -167,6 +167,7 @@ def test_the_target_under_another_name(tmp_path, values):
     assert any(name.startswith("outcome") for name in table.feature_names)  # kept
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("others", ["far behind", "together as good"])
 def test_a_column_that_nearly_always_is_right(tmp_path, others):
     """A therapy is a leak even where some labels are wrong; an honest column has others beside it
@@ -296,6 +297,7 @@ def test_groups_by_their_labels(tmp_path):
     ]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("noise", [0, 0.02])
 @pytest.mark.parametrize("share", [0.5, 0.1])
 def test_groups_by_their_labels_of_which_most_are_a_row(tmp_path, noise, share):

@@ -52,6 +52,7 @@ def test_numbers_named_like_a_time_are_one_if_the_rows_are_in_their_order(tmp_pa
     assert doubts(tmp_path, order=order, length=years) == []
 
 
+@pytest.mark.slow
 def test_dates_that_do_not_say_when_a_row_was_recorded(tmp_path):
     (date,) = days().values()
     assert doubts(tmp_path, birth_date=date) == []
@@ -100,6 +101,7 @@ def test_few_rows_with_a_trend(tmp_path, n):
     assert doubt.kind == "time"
 
 
+@pytest.mark.slow
 def test_of_rows_without_a_trend_few_are_doubted(tmp_path):
     """At most one in a hundred are, whatever their number."""
     found = []

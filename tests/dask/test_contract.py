@@ -160,6 +160,7 @@ def test_local_estimators_refuse_dask_arrays(local, data):
         local.fit(*blocks(*data))
 
 
+@pytest.mark.slow_after(1)
 @with_sklearn_callbacks
 @of_each
 def test_every_class_reports_one_fit(estimator, client, data):
@@ -176,6 +177,7 @@ def test_every_class_reports_one_fit(estimator, client, data):
     np.testing.assert_array_equal(fitted.transform(X).compute(), model.transform(X).compute())
 
 
+@pytest.mark.slow
 @with_sklearn_callbacks
 def test_a_callback_stops_a_descent_and_its_map_stays(client, data):
     X, y = blocks(*data)

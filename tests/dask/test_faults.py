@@ -211,6 +211,7 @@ def test_an_interrupted_fit_leaves_nothing_behind(processes, data, interruptible
     assert nothing_is_left(processes)
 
 
+@pytest.mark.slow
 def test_an_interrupted_descent_keeps_the_best_and_leaves_nothing_behind(client, data, monkeypatch):
     import nearkin.dask.nca
 

@@ -21,6 +21,7 @@ from .conftest import InlineWork, blocks, da
 UNEVEN = (70, 0, 1, 229)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("objective", "shape"),
     [
@@ -87,6 +88,7 @@ def test_the_converged_map_is_the_same_in_float64(no_cluster, data):
     assert np.linalg.norm(metric - expected) <= 1e-6 * np.linalg.norm(expected)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "parameters",
@@ -102,6 +104,7 @@ def test_some_iterations(parameters, no_cluster, data):
     assert_same_as_local(parameters, data)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "parameters",
@@ -131,6 +134,7 @@ def assert_same_as_local(parameters, data):
     np.testing.assert_allclose(distributed.components_, local.components_, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_stochastic_descent_takes_one_block_after_the_other(data):
     """What DaskNCA does not do: partial_fit sees one block, in memory, at a time; a cluster is not
     needed.
@@ -166,6 +170,7 @@ def test_an_unfinished_descent_is_reported(client, data):
     assert record[0].filename == __file__
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -4,19 +4,18 @@ other.
 
 import numpy as np
 import pytest
-from dask.sizeof import sizeof
 from scipy.sparse import csr_array
 from sklearn.utils import get_tags
 
 from nearkin import DNE, LDE, LFDA, LPP, MFA, NMMP
 from nearkin.dask import search
 from nearkin.dask.rows import ClusterRows, add_differences
-from nearkin.dask.table import Block, as_block, as_table, check_exact
+from nearkin.dask.table import Block, as_table
 from nearkin.estimators import Rows
 from nearkin.neighbors import EXACT
 from nearkin.testing import assert_same_subspace
 
-from .conftest import InlineWork, blocks, da
+from .conftest import InlineWork, blocks
 
 # together they ask for all that there is
 METHODS = [
@@ -51,6 +50,7 @@ def small():
     return X, y
 
 
+@pytest.mark.slow_after(7)
 @pytest.mark.parametrize("few", [0, 64], ids=["complement", "all"])
 @pytest.mark.parametrize(
     ("question", "arguments"),
@@ -128,12 +128,14 @@ class TestMethods:
             fitted(method, X, y, (150, 150)).components_, method.fit(X, y).components_
         )
 
+    @pytest.mark.slow_after(1)
     def test_float32(self, method, data):
         X = data[0].astype(np.float32)
         components = fitted(method, X, data[1], (150, 150)).components_
         assert components.dtype == np.float32
         assert_same_subspace(components, method.fit(X, data[1]).components_, tol=1e-3)
 
+    @pytest.mark.slow_after(1)
     def test_blocks_of_one_class_and_a_constant_feature(self, method, data):
         order = np.argsort(data[1], kind="stable")
         X, y = np.column_stack([data[0], np.full(300, 0.1)])[order], data[1][order]
@@ -143,6 +145,7 @@ class TestMethods:
         assert_same_subspace(components, method.fit(X, y).components_)
         assert not components[:, -1].any()
 
+    @pytest.mark.slow_after(2)
     def test_small_and_large_classes(self, method, data):
         y = np.where(data[1] < 2, data[1], 2 + np.arange(300) // 9)
         y[5] = 1000
@@ -184,31 +187,11 @@ def test_a_feature_that_differs_along_no_edge_is_exactly_zero():
     assert S[1, 1] == pytest.approx(0.36 + 0.09)
 
 
-def test_many_blocks_are_merged():
-    table = as_table(
-        InlineWork(), "DaskLPP", da.random.random((310, 2), chunks=(1, 2)), labelled=False
-    )
-    assert len(table.blocks) <= 300
-    assert sum(len(block.X) for block in table.blocks) == 310
-
-
-def test_dask_sees_the_size_of_a_block():
-    block = Block(np.ones((1000, 20)), np.zeros(1000, int), 0)
-    assert sizeof(block) >= block.X.nbytes + block.codes.nbytes
-
-
-def test_an_exact_search_that_takes_too_long_is_refused():
-    with pytest.raises(
-        ValueError, match=r"X has 1000000 rows.*about .* hours on 8 threads.*a sample.*X\[::5\]"
-    ):
-        check_exact(1_000_000, 100, 8)
-    check_exact(200_000, 1000, 1)
-
-
 # 300 rows with 39 neighbours of 100 bytes each: 1.2 MB. A block may have a quarter of the memory of
 # a worker, all blocks four times that of all workers, which keep some on disk.
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("sizes", "memory"), [((150, 150), [2_400_000] * 2), ((20,) * 15, [313_000])]
 )
@@ -233,19 +216,3 @@ def test_lists_that_the_workers_cannot_hold_are_refused(sizes, memory, match, da
     monkeypatch.setattr(InlineWork, "memory", lambda work: memory)
     with pytest.raises(MemoryError, match=match):
         fitted(NMMP(), *data, sizes)
-
-
-def test_a_block_that_is_not_what_it_seems():
-    for n_rows, n_labels in [(3, 4), (4, 3)]:
-        with pytest.raises(
-            ValueError,
-            match=f"A block has {n_rows} rows and {n_labels} labels where 4 are announced",
-        ):
-            as_block(
-                np.ones((n_rows, 2)),
-                np.zeros(n_labels),
-                0,
-                4,
-                classes=np.zeros(1),
-                origin=np.zeros(2),
-            )

@@ -70,11 +70,13 @@ def test_same_as_local(estimator, client, data):
     np.testing.assert_array_equal(model.transform(X).compute(scheduler="synchronous"), embedding)
 
 
+@pytest.mark.slow
 def test_same_input_same_bits(client, data):
     first, second = (DaskLPP().fit(blocks(*data)[0]) for _ in range(2))
     np.testing.assert_array_equal(first.components_, second.components_)
 
 
+@pytest.mark.slow
 def test_labels_of_any_kind_and_other_blocks(client, data):
     expected = DaskDNE().fit(*blocks(*data, (300,))).components_
     for labels in (data[1].astype(float), np.array([f"{c}" for c in data[1]], dtype=object)):

@@ -63,6 +63,7 @@ class TestAgainstThePaper:
         np.testing.assert_allclose(quotient, eigh(S_b, S_w, eigvals_only=True)[:-4:-1])
         assert model.objective_ == pytest.approx(model.eigenvalues_.sum())
 
+    @pytest.mark.slow_after(2)
     def test_less_within_and_more_between_scatter_than_fishers(self, data, k):
         """S_b - B and W - S_w are scatters of weights that are not negative."""
         X, y = (table[::2] for table in data()) if data is wine else data()

@@ -64,6 +64,7 @@ class TestTheFit:
         assert len(model.loss_curve_) == model.n_iter_ + 1
         assert (np.diff(model.loss_curve_) <= 0).all()
 
+    @pytest.mark.slow
     def test_a_square_map_is_the_global_optimum(self):
         """No other init leads lower, and no small change of the metric does."""
         X, y = wine()
@@ -172,6 +173,7 @@ class TestTheFit:
 
 
 class TestPasses:
+    @pytest.mark.slow
     def test_take_targets_in_the_space_of_the_pass_before(self):
         X, y = wine()
         first, second = LMNN(3).fit(X, y), LMNN(3, n_passes=2).fit(X, y)
@@ -203,6 +205,7 @@ def rounds(monkeypatch):
 
 @pytest.mark.usefixtures("rounds")
 class TestRounds:
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize(
         "load",
         [classes, pytest.param(wine, marks=pytest.mark.slow), lambda: random_labels()],
@@ -405,6 +408,7 @@ class TestGivenComparisons:
                 loss = loss_of_triplets(A, X, triplets, weights)
                 assert loss >= model.objective_ * (1 - 1e-5)
 
+    @pytest.mark.slow
     def test_begins_in_the_scale_of_the_lowest_loss(self, compared):
         X, triplets, weights = compared
         with pytest.warns(ConvergenceWarning):
@@ -472,6 +476,7 @@ class TestGivenComparisons:
         assert single.components_.dtype == np.float32
         assert single.objective_ == pytest.approx(model.objective_, rel=2e-3)
 
+    @pytest.mark.slow
     def test_wide_rows_need_no_p_by_p_map_and_stay_sparse(self):
         rng = np.random.default_rng(0)
         triplets = np.array([rng.permutation(30)[:3] for _ in range(40)])

@@ -5,12 +5,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from nearkin import MLKR, SoftNeighborsRegressor
 from nearkin.evaluation import all_methods
-from nearkin.objectives import kernel_regression
 from nearkin.objectives.kernel_regression import (
-    FAINT,
-    among_pairs,
-    log_loss,
-    of_anchors,
     prediction_loss,
     squared_error,
 )
@@ -78,30 +73,6 @@ def test_gradient_is_that_of_the_paper():
     np.testing.assert_allclose(prediction_loss(A, X, y[:, None], squared_error)[1], 4 * A @ total)
 
 
-@pytest.mark.parametrize(("scale", "isolated"), [(1.0, "none"), (3.0, "some"), (30.0, "all")])
-@pytest.mark.parametrize("height", [7, 256])
-@pytest.mark.parametrize(("loss", "q"), [(squared_error, 1), (log_loss, 3)])
-def test_tiles_of_pairs_add_up_to_those_of_anchors(loss, q, height, scale, isolated, monkeypatch):
-    monkeypatch.setattr(kernel_regression, "PAIRED_AT_ONCE", height)
-    rng = np.random.default_rng(0)
-    Z, weights = scale * rng.normal(size=(30, 3)), rng.uniform(0.5, 2, size=(30, 1))
-    Y = rng.normal(size=(30, 1)) if q == 1 else np.eye(q)[rng.integers(q, size=30)]
-    faint = np.exp(-np.sum((Z[:, None] - Z) ** 2, axis=2)) @ weights - weights < FAINT
-    assert isolated == ("all" if faint.all() else "some" if faint.any() else "none")
-    value, gradient = among_pairs(Z, Y, loss, weights)
-    monkeypatch.setattr("nearkin.objectives.stochastic.TILE_ROWS", 11)
-    expected, slope = of_anchors(Z, Y, loss, weights, np.arange(30))
-    assert value == pytest.approx(expected)
-    np.testing.assert_allclose(gradient, slope, rtol=1e-7, atol=1e-7 * np.abs(slope).max())
-
-
-def test_far_rows_do_not_underflow():
-    X = np.array([[0.0], [1e3], [3e3], [7e3]])
-    value, gradient = prediction_loss(np.eye(1), X, np.arange(4.0)[:, None], squared_error)
-    assert value == pytest.approx(1 + 1 + 1 + 1)  # from the nearest
-    assert np.isfinite(gradient).all()
-
-
 class TestFit:
     def test_what_it_sets(self):
         X, y = relevant()
@@ -113,6 +84,7 @@ class TestFit:
         assert len(model.loss_curve_) == model.n_iter_ + 1
         assert (np.diff(model.loss_curve_) <= 0).all()
 
+    @pytest.mark.slow
     def test_no_step_lowers_the_loss(self):
         """At the minimum the gradient of error and penalty is 0; the weight of the penalty follows
         from u.

@@ -23,9 +23,7 @@ from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import NCA, SoftNeighborsRegressor
 from nearkin.estimators import descent_embedding
-from nearkin.estimators.descent_embedding import UnitRows
 from nearkin.estimators.nca import LabelTerm
-from nearkin.neighbors import EXACT
 from nearkin.objectives import stochastic
 from nearkin.objectives.nca import expected_accuracy, log_likelihood
 from nearkin.objectives.stochastic import SameClass, target_bandwidth
@@ -112,6 +110,7 @@ class TestTheFit:
             total += np.exp(-np.sum(p * np.log(np.maximum(p, 1e-300))))
         assert nca.perplexity_ == pytest.approx(total / len(Z), rel=1e-6)
 
+    @pytest.mark.slow
     def test_restarts_keep_the_best(self):
         X, y = wine()
         alone = NCA(2, init="random", random_state=0).fit(X, y)
@@ -174,91 +173,6 @@ def test_from_fit_to_the_probabilities_in_eight_calls(monkeypatch):
     assert stacks[0].index("among_all") - stacks[0].index("fit") <= 8
 
 
-class TestInits:
-    @pytest.mark.parametrize("n", [30, 1500])
-    def test_are_scaled_to_a_perplexity_of_ten(self, n):
-        X = np.random.default_rng(0).normal(size=(n, 6)) * [1e3, 1, 1, 1, 1, 1e-3]
-        near = descent_embedding.nearest_squares(X / descent_embedding.unit_distance(X))
-        assert descent_embedding.perplexity(near) == pytest.approx(10, rel=1e-3)
-
-    def test_of_few_rows_half_are_neighbours(self):
-        X = np.random.default_rng(0).normal(size=(8, 2))
-        assert descent_embedding.perplexity(
-            descent_embedding.nearest_squares(X / descent_embedding.unit_distance(X))
-        ) == pytest.approx(4, rel=1e-3)
-
-    def test_duplicates(self):
-        X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 200, axis=0)
-        assert np.isfinite(descent_embedding.unit_distance(X))
-        NCA().fit(X, np.arange(1000) // 200 % 2)
-
-    @pytest.mark.parametrize("init", ["auto", "identity", "pca", "lda", "random"])
-    def test_every_start_is_improved(self, init):
-        X, y = wine()
-        nca = NCA(2, init=init, random_state=0).fit(X, y)
-        assert nca.loss_curve_[-1] < nca.loss_curve_[0]
-        assert nca.objective_ > 0.9
-
-    def test_auto_takes_the_lower_of_pca_and_lda(self):
-        X, y = wine()
-        first = {
-            init: NCA(2, init=init).fit(X, y).loss_curve_[0] for init in ("auto", "pca", "lda")
-        }
-        assert first["auto"] == min(first["pca"], first["lda"])
-
-    @pytest.mark.parametrize(
-        ("spread", "tolerance"), [(0.0, 1e-6), (1e-9, 0.02)], ids=["constant", "nearly constant"]
-    )
-    def test_lda_is_not_led_by_a_feature_that_hardly_varies(self, spread, tolerance):
-        X, y = wine()
-        noise = 1 + spread * np.random.default_rng(0).normal(size=(len(X), 1))
-        expected, nca = (
-            NCA(2, init="lda").fit(X, y),
-            NCA(2, init="lda").fit(np.hstack([X, noise]), y),
-        )
-        np.testing.assert_allclose(
-            nca.loss_curve_[[0, -1]], expected.loss_curve_[[0, -1]], atol=tolerance
-        )
-        assert nca.loss_curve_[0] < -0.5  # far from the 0 of a flat map
-
-    @pytest.mark.parametrize("spread", [0.0, 1e-9, 1.0])
-    def test_lda_of_few_rows_of_many_classes(self, spread):
-        """Rows of a class may be equal, or alone; and the unit of the features does not matter."""
-        rng = np.random.default_rng(0)
-        y = np.array([0, 0, 0, 1, 1, 1, 2, 2, 3, 4])
-        X = rng.normal(size=(5, 6))[y] + spread * rng.normal(size=(10, 6))
-        A, B = (NCA(3, init="lda").fit(scale * X, y).components_ * scale for scale in (1, 1e6))
-        assert np.linalg.matrix_rank(A) == 3
-        np.testing.assert_allclose(np.abs(A), np.abs(B), rtol=1e-3, atol=1e-3 * np.abs(A).max())
-
-    def test_lda_needs_no_p_by_p_matrix_nor_all_classes(self):
-        rng = np.random.default_rng(0)
-        y = np.arange(30) % 3
-        X = rng.normal(size=(3, 20_000))[y] + rng.normal(size=(30, 20_000))
-        A = NCA(2, init="lda", solver="sgd", random_state=0).partial_fit(X, y).components_
-        rows = UnitRows.of(X)
-        B = LabelTerm(rows, "f", SameClass(2 * y), EXACT).directions("lda", 4, rng)
-        assert (A.shape, B.shape) == ((2, 20_000), (2, 20_000))
-
-    def test_an_array_is_taken_as_it_is(self):
-        X, y = wine()
-        A = np.random.default_rng(0).normal(size=(3, 13)) / 3
-        with pytest.warns(ConvergenceWarning):
-            nca = NCA(3, init=A, alpha=0.0, max_iter=1).fit(X, y)
-        assert -nca.loss_curve_[0] == pytest.approx(
-            expected_accuracy(A, X, SameClass(y))[0] / len(y), rel=1e-10
-        )
-
-    def test_an_array_for_more_features_than_rows(self):
-        rng = np.random.default_rng(0)
-        X, A = rng.normal(size=(20, 50)), rng.normal(size=(2, 50)) / 5
-        y = np.arange(20) % 2
-        with pytest.warns(ConvergenceWarning):
-            nca = NCA(2, init=A, alpha=0.0, max_iter=1).fit(X, y)
-        expected = expected_accuracy(A, X - X.mean(axis=0), SameClass(y))[0] / 20
-        assert -nca.loss_curve_[0] == pytest.approx(expected, rel=1e-10)
-
-
 class TestStructures:
     def test_diagonal_weighs_features(self):
         rng = np.random.default_rng(0)
@@ -304,6 +218,7 @@ class TestCandidates:
             random_state=0,
         )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "objective", ["expected_accuracy", pytest.param("log_likelihood", marks=pytest.mark.slow)]
     )
@@ -338,6 +253,7 @@ class TestCandidates:
         auto, exact = NCA(3, tol=1e-2), NCA(3, n_candidates=None, tol=1e-2)
         np.testing.assert_array_equal(auto.fit(X, y).components_, exact.fit(X, y).components_)
 
+    @pytest.mark.slow
     def test_more_candidates_than_rows_are_all_rows(self):
         X, y = wine()
         exact, all_rows = NCA(2).fit(X, y), NCA(2, n_candidates=10_000).fit(X, y)
@@ -354,12 +270,14 @@ class TestContinuousTargets:
         a = NCA(1, target="continuous").fit(X, y).components_[0]
         assert abs(a @ direction) / np.linalg.norm(a) / np.linalg.norm(direction) > 0.97
 
+    @pytest.mark.slow
     def test_unit_and_origin_of_the_target_do_not_matter(self):
         X, y = load_diabetes(return_X_y=True)
         plain = NCA(3, target="continuous").fit(X, y)
         other = NCA(3, target="continuous").fit(X, 1000 * y - 5)
         np.testing.assert_allclose(other.components_, plain.components_, rtol=1e-3)
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("objective", ["expected_accuracy", "log_likelihood"])
     def test_an_outlier_changes_little(self, objective):
         X, y = load_diabetes(return_X_y=True)

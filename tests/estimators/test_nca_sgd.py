@@ -15,14 +15,10 @@ from nearkin import NCA
 from nearkin.estimators import descent_embedding, descents, nca
 from nearkin.estimators.descent_embedding import (
     RowsInPlace,
-    UnitRows,
-    near_rows,
-    penalty,
 )
 from nearkin.estimators.nca import LabelTerm
-from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import expected_accuracy
-from nearkin.objectives.stochastic import Candidates, SameClass
+from nearkin.objectives.stochastic import SameClass
 
 
 def wine():
@@ -54,54 +50,6 @@ def votes(model, X, y, X_test, y_test):
 every_structure = pytest.mark.parametrize("structure", ["full", "diagonal"])
 
 
-@pytest.mark.parametrize(
-    ("objective", "structure"), [("expected_accuracy", "full"), ("log_likelihood", "diagonal")]
-)
-@pytest.mark.parametrize("size", [40, 50])  # 200 rows: parts of 40; 50
-def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(
-    objective, structure, size
-):
-    X, y = clusters(200, 8)
-    X += 100.0
-    whole = UnitRows.of(X)
-    rng = np.random.default_rng(0)
-    B = rng.normal(size=8 if structure == "diagonal" else (3, 8)) / 3
-    for rows in (whole, RowsInPlace.of(X, whole.unit)):
-        near = near_rows(rows.embedding(B), 7, y if objective == "log_likelihood" else None, EXACT)
-        far = rng.choice(200, 200, replace=False)
-        value, gradient = LabelTerm(whole, objective, SameClass(y), EXACT)(
-            B, Candidates(near, far, 200)
-        )
-        term = LabelTerm(rows, objective, SameClass(y), EXACT)
-        parts = [
-            term.estimate(B, Candidates.of_anchors(anchors, near[anchors], far, 200), 200 // size)
-            for anchors in np.split(rng.permutation(200), 200 // size)
-        ]
-        assert np.mean([part[0] for part in parts]) == pytest.approx(value, rel=1e-10)
-        mean = np.mean([part[1] for part in parts], axis=0)
-        np.testing.assert_allclose(mean, gradient, atol=1e-10 * np.abs(gradient).max())
-
-
-def test_an_epoch_has_every_row_for_an_anchor_once(monkeypatch):
-    X, y = clusters(150, 8)
-    seen = []
-    estimate = LabelTerm.estimate
-    monkeypatch.setattr(
-        LabelTerm,
-        "estimate",
-        lambda self, B, candidates, n: (
-            seen.append(candidates.rows[: len(candidates.near)]) or estimate(self, B, candidates, n)
-        ),
-    )
-    sgd(2, batch_size=40, max_iter=3, tol=1.0).fit(X, y)
-    assert len(seen) == 3 * 4
-    epochs = [np.concatenate(seen[start : start + 4]) for start in (0, 4, 8)]
-    for epoch in epochs:
-        np.testing.assert_array_equal(np.sort(epoch), np.arange(150))
-    assert {len(anchors) for anchors in seen} <= {37, 38}
-    assert (epochs[0] != epochs[1]).any()
-
-
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(descents, "STEPS", 200)
@@ -110,6 +58,7 @@ def quick(monkeypatch):
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.usefixtures("quick")
 class TestTheFit:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("objective", "structure"),
         [
@@ -125,6 +74,7 @@ class TestTheFit:
         start, end = exact.loss_curve_[[0, -1]]
         assert model.loss_curve_[-1] - end < 0.02 * (start - end)
 
+    @pytest.mark.slow
     def test_reaches_it_by_lists_and_few_rows_a_step(self):
         X, y = clusters()
         few, exact = sgd(5, batch_size=50).fit(X, y), NCA(5, n_candidates=None).fit(X, y)
@@ -148,6 +98,7 @@ class TestTheFit:
         ]
         assert scores[0] > scores[1] - 0.015
 
+    @pytest.mark.slow
     def test_every_row_a_candidate(self):
         X, y = wine()
         assert sgd(2, n_candidates=None).fit(X, y).objective_ == pytest.approx(
@@ -161,6 +112,7 @@ class TestTheFit:
         start, end = exact.loss_curve_[[0, -1]]
         assert model.loss_curve_[-1] - end < 0.1 * (start - end)  # the optima are many
 
+    @pytest.mark.slow
     def test_equal_seeds_and_rows_make_equal_maps(self):
         X, y = clusters(150)
         one, same, other = (
@@ -204,6 +156,7 @@ class TestTheFit:
                 sgd(2, objective=objective, max_iter=2, tol=1.0).fit(X, y).components_
             ).all()
 
+    @pytest.mark.slow
     def test_restarts_keep_the_lowest(self):
         X, y = wine()
         alone = sgd(2, init="random", max_iter=10, tol=1.0).fit(X, y)
@@ -307,6 +260,7 @@ class TestGoingOn:
         X = scale(X)
         return (X[::2], y[::2]), (X[1::2], y[1::2])
 
+    @pytest.mark.slow
     def test_new_rows_improve_the_map(self):
         (X, y), test = self.stream()
         model, scores = sgd(10), []
@@ -327,6 +281,7 @@ class TestGoingOn:
             model.partial_fit(X, y)
         assert model.objective_ > sgd(2).fit(X, y).objective_ - 0.03
 
+    @pytest.mark.slow_after(2)
     @every_structure
     @pytest.mark.parametrize("target", ["classes", "continuous"])
     def test_of_every_kind(self, structure, target):
@@ -346,6 +301,7 @@ class TestGoingOn:
             models[1].partial_fit(X[part], np.array([f"{start}: {label}" for label in y[part]]))
         np.testing.assert_array_equal(models[0].components_, models[1].components_)
 
+    @pytest.mark.slow
     def test_after_a_fit_the_map_stays_near(self):
         X, y = (part[:150] for part in self.stream()[0])
         model = sgd(5).fit(X, y)
@@ -392,6 +348,7 @@ class TestGoingOn:
         with pytest.raises(ValueError, match="n_components must be between 1 and 6, got 8"):
             sgd(8).partial_fit(X[::30], y[::30])
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
     @every_structure
     def test_warm_start(self, solver, structure):
@@ -432,36 +389,6 @@ class TestGoingOn:
             sgd().transform(wine()[0])
 
 
-class TestNearRows:
-    @pytest.mark.parametrize("of_class", [False, True])
-    def test_of_some_are_those_of_all(self, of_class):
-        X, y = clusters(300, 5)
-        y[:2] = [7, 8]  # alone in their classes
-        codes = y if of_class else None
-        some = np.append([1, 0], np.random.default_rng(0).permutation(np.arange(2, 300))[:88])
-        np.testing.assert_array_equal(
-            near_rows(X, 6, codes, anchors=some), near_rows(X, 6, codes)[some]
-        )
-
-    def test_never_the_row_itself_even_among_duplicates(self):
-        Z = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 30, axis=0)
-        some = np.arange(0, 120, 7)
-        near = near_rows(Z, 5, None, anchors=some)
-        assert near.shape == (len(some), 5)
-        assert (near != some[:, None]).all()
-
-
-def test_the_penalty_counts_all_rows():
-    X, y = wine()
-    model = sgd(2).partial_fit(X, y).partial_fit(X, y)
-    state = model._sgd_state
-    assert state.n_counted == 2 * len(X)
-    term = LabelTerm(RowsInPlace.of(X, state.unit), model.objective, SameClass(y), EXACT)
-    value = expected_accuracy(model.components_, X, SameClass(y))[0] / len(X)
-    loss = penalty(state.B, 0.15, 2 * len(X))[0] - value
-    assert model._evaluate(term, state.B, 2 * len(X))[0] == pytest.approx(loss, rel=1e-6)
-
-
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
@@ -492,6 +419,7 @@ def test_defaults_are_what_the_documentation_says():
         assert 500 <= n_batches * n_epochs < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("structure", ["full", "diagonal"])
 def test_a_feature_that_is_constant_in_the_rows_of_the_init_is_learned(structure, monkeypatch):

@@ -17,7 +17,7 @@ from nearkin.neighbors import nearest_other_class, nearest_same_class
 from nearkin.scatter import scatter, total_scatter
 from nearkin.testing import assert_same_subspace
 
-from ..test_spectral import bisection, objective
+from ..spectral.test_criteria import bisection, objective
 
 paper = partial(NMMP, shrinkage=None)
 

@@ -153,6 +153,7 @@ class TestManyRows:
         assert all_rows.loss_curve_[0] == pytest.approx(exact.loss_curve_[0], rel=1e-10)
         assert all_rows.objective_ == pytest.approx(exact.objective_, rel=1e-3)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "parameters",
         [
@@ -206,6 +207,7 @@ class TestManyRows:
                 np.abs(model.components_[:, 0]).max() > 5 * np.abs(model.components_[:, 1:]).max()
             )
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:max_iter=3")
     def test_equal_seeds_make_equal_maps(self):
         X = slow_and_noise(300)
@@ -226,6 +228,7 @@ class TestManyRows:
         assert sgd.objective_error_ == 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_iter=1:sklearn.exceptions.ConvergenceWarning")
 def test_collinear_columns_of_many_rows(monkeypatch):
     """Above 2,000 rows the descent is in float32, but the rank of the rows is decided in float64."""

@@ -57,12 +57,14 @@ class TestPlacement:
             picture.transform(X), expected_placement(picture, picture.space(X)), rtol=1e-9
         )
 
+    @pytest.mark.slow
     def test_training_rows_are_placed_by_the_others(self):
         X, y = wine()
         picture = TDistributedNCA().fit(X, y)
         expected = expected_placement(picture, picture.landmarks_, own=True)
         np.testing.assert_allclose(picture.embedding_, expected, rtol=1e-9)
 
+    @pytest.mark.slow
     def test_exact_duplicates(self):
         X, y = wine()
         X, y = np.repeat(X[:60], 20, axis=0), np.repeat(y[:60] + (np.arange(60) % 2), 20)
@@ -76,6 +78,7 @@ class TestPlacement:
 
 
 class TestPositions:
+    @pytest.mark.slow
     def test_they_are_stationary(self):
         X, y = wine()
         X, y = X[::4], y[::4]
@@ -112,6 +115,7 @@ class TestPositions:
             nearest = np.sort(pairwise_distances(picture.embedding_[y == c]), axis=1)[:, 1]
             assert np.median(nearest) > 0.1
 
+    @pytest.mark.slow
     def test_a_row_alone_in_its_class_does_not_depend_on_rounding(self):
         X, y = wine()
         y[70] = 3
@@ -125,6 +129,7 @@ class TestPositions:
         picture = TDistributedNCA(target="continuous", max_iter=5).fit(X[:100], y[:100])
         assert np.isfinite(picture.positions_).all()
 
+    @pytest.mark.slow
     def test_a_large_penalty_smooths(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(300, 5))
@@ -139,6 +144,7 @@ class TestPositions:
 
 
 class TestPictures:
+    @pytest.mark.slow
     def test_unseen_rows_fall_among_their_class(self):
         X, y = load_digits(return_X_y=True)
         picture = TDistributedNCA().fit(X[:600] / 16, y[:600])
@@ -147,6 +153,7 @@ class TestPictures:
         assert plane > 0.92
         assert plane > accuracy(linear, X / 16, y, 600) + 0.15
 
+    @pytest.mark.slow
     def test_random_labels_are_at_chance_on_unseen_rows_and_look_mixed(self):
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(600, 10)), np.arange(600) % 2
@@ -156,11 +163,13 @@ class TestPictures:
         means = [Z[y[300:] == c].mean(axis=0) for c in (0, 1)]
         assert np.linalg.norm(means[0] - means[1]) < 0.3 * Z.std(axis=0).max()
 
+    @pytest.mark.slow
     def test_equal_rows_and_seed_give_equal_pictures(self):
         X, y = blobs(400)
         first, again = (TDistributedNCA(random_state=3).fit(X, y).positions_ for _ in range(2))
         np.testing.assert_array_equal(first, again)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("moved", ["permuted", "rotated", "shifted"])
     def test_moved_rows_are_as_accurate(self, moved):
         X, y = blobs()
@@ -176,6 +185,7 @@ class TestPictures:
         after = accuracy(TDistributedNCA().fit(X[:200], y[:200]), X, y, 200)
         assert after == pytest.approx(before, abs=0.02)
 
+    @pytest.mark.slow
     def test_numbers(self):
         X, y = load_diabetes(return_X_y=True)
         picture = TDistributedNCA(target="continuous").fit(X[:300], y[:300])
@@ -183,6 +193,7 @@ class TestPictures:
         assert vote.score(picture.transform(X[300:]), y[300:]) > 0.3
         assert picture.target_bandwidth_ > 0
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("m", [1, 2, 3])
     def test_dimensions(self, m):
         X, y = blobs()
@@ -216,6 +227,7 @@ class TestSpaces:
         nca = NCA(13, objective="log_likelihood").fit(X, y)
         np.testing.assert_allclose(picture.space(X), nca.transform(X))
 
+    @pytest.mark.slow
     def test_rows_that_are_in_a_learned_space(self):
         X, y = wine()
         H = PCA(4).fit_transform(X)
@@ -225,6 +237,7 @@ class TestSpaces:
         np.testing.assert_allclose(both.positions_, alone.positions_)
         assert (both.n_features_in_, alone.n_features_in_) == (13, 4)
 
+    @pytest.mark.slow
     def test_data_frames_by_a_predictor_for_tables(self):
         pd = pytest.importorskip("pandas")
         X, y = load_iris(return_X_y=True, as_frame=True)
@@ -242,6 +255,7 @@ class TestSpaces:
 
 
 class TestManyRows:
+    @pytest.mark.slow
     def test_stochastic_gradient_is_as_good_as_lbfgs(self, monkeypatch):
         X, y = blobs(600)
         exact = accuracy(TDistributedNCA().fit(X[:400], y[:400]), X, y, 400)
@@ -252,6 +266,7 @@ class TestManyRows:
         assert stochastic.n_iter_ == 10
         assert stochastic.loss_curve_[-1] < stochastic.loss_curve_[0]
 
+    @pytest.mark.slow
     def test_landmarks_are_a_part_of_the_rows(self):
         X, y = blobs(600)
         picture = TDistributedNCA(n_landmarks=100, random_state=0).fit(X[:400], y[:400])

@@ -131,6 +131,7 @@ class TestKernels:
         np.testing.assert_allclose(tdl.eigenvalues_, values[:3], rtol=1e-6)
         assert subspace_angles(tdl.embedding_, V[:, :3]).max() < 1e-6
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize(
         "settings",
         [{"kernel": "rbf"}, {"kernel": linear_kernel}, {"kernel": "rbf", "n_landmarks": 25}],
@@ -460,6 +461,7 @@ class TestAuto:
         assert tdl.label_shift_ > 0.1
         assert TDL(1, reg=tdl.reg_, **settings).fit(X, few).reg_scores_ == {}
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("seed", [1, 2])
     def test_labels_at_random_are_not_found(self, seed):
         """The leave-one-out of labels that shaped the embedding would say 100 % here."""
@@ -480,6 +482,7 @@ class TestAuto:
         assert TDL().fit(X, one_of_a_class).reg_scores_ == {}
 
 
+@pytest.mark.slow
 def test_labels_of_any_kind():
     X, few = problem(60)
     expected = TDL(3).fit(X, few)
@@ -623,6 +626,7 @@ def test_kernels_and_rows_far_from_the_origin():
     assert np.isfinite(far).all()
 
 
+@pytest.mark.slow
 def test_a_disconnected_graph_warns():
     """Ten islands, labels on one: three coordinates can only separate the islands."""
     rng = np.random.default_rng(0)
@@ -666,6 +670,7 @@ def test_the_unit_of_a_cost_on_which_lanczos_gives_up(monkeypatch):
     assert TDL()._unit(A, 2.0) == pytest.approx(size / 2)
 
 
+@pytest.mark.slow
 def test_the_choice_of_reg_uses_the_search(monkeypatch):
     """No exact search among the labels, which would cost as many pairs as they have."""
     monkeypatch.setattr(EXACT, "lists", lambda *args: pytest.fail("an exact search"))

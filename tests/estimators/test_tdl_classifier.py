@@ -20,6 +20,7 @@ FEW = np.where(np.arange(300) % 4, -1, Y)
 GIVEN = TDL(20, n_neighbors=10, bandwidth=np.inf, laplacian="normalized", reg=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"kernel": "rbf", "laplacian": "normalized"}])
 def test_labels_of_all_rows_and_of_new_ones(settings):
     tdl = TDLClassifier(TDL(20, **settings)).fit(X, FEW)
@@ -105,6 +106,7 @@ def test_labels_that_cannot_be_learned_from(y, message):
         TDLClassifier().fit(X, y)
 
 
+@pytest.mark.slow
 def test_reg_by_hidden_labels():
     tdl = TDLClassifier(TDL(8, reg="auto", random_state=0)).fit(X[:150], Y[:150] // 4)
     assert tdl.tdl_.reg_ in tdl.tdl_.reg_scores_

@@ -1,8 +1,5 @@
 """The comparison as a whole: what it answers, and what it may not see."""
 
-import sys
-from time import perf_counter
-from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -28,12 +25,9 @@ from nearkin.evaluation import (
     all_methods,
     compare,
     default_references,
-    leader,
-    work,
 )
-from nearkin.evaluation.contestants import MapWithVote, Skipped, contestant
+from nearkin.evaluation.contestants import MapWithVote, contestant
 from nearkin.evaluation.protocol import Fold
-from nearkin.evaluation.work import Job
 
 from .tables import (
     DNE_METHOD,
@@ -97,44 +91,6 @@ class TestStatus:
         assert sum(comparison["first"].status == "better" for comparison in found) >= 4
 
 
-class TestRanking:
-    def test_one_row_a_contestant_with_the_references_last(self, comparison):
-        rows = comparison.ranking()
-        every = [*comparison.results, *comparison.references]
-        assert [row.name for row in rows] == [result.name for result in every]
-        for row, result in zip(rows, every, strict=True):
-            assert (row.kind, row.status, row.p_value) == (
-                result.kind,
-                result.status,
-                pytest.approx(result.p_value, nan_ok=True),
-            )
-            assert row.score == result.score.mean()
-            assert row.deviation == result.score.std(ddof=1)
-            assert (row.low, row.high) == result.interval
-            assert row.is_tested == (result.kind in ("method", "choice"))
-            assert (row.dimensions is None) == (row.vote == "") == (result.kind == "reference")
-
-    def test_the_automatic_choice_leads_and_says_what_it_was(self, comparison):
-        rows = comparison.ranking()
-        (choice,) = (row for row in rows if row.kind == "choice")
-        assert leader(rows) is choice
-        assert sum(choice.chosen.values()) == len(choice.fold_scores) == len(comparison.folds)
-        assert choice.settings == tuple(({"method": name}, n) for name, n in choice.chosen.items())
-        assert (choice.vote, choice.neighbors, choice.soft) == ("3-NN", (3, 3, 3), 0)
-
-    def test_without_a_choice_the_best_method_leads(self, comparison):
-        rows = [row for row in comparison.ranking() if row.kind != "choice"]
-        assert leader(rows).name == "DNE"
-        others = [row for row in rows if row.kind != "method"]
-        assert leader(others).kind == "baseline"
-
-    def test_settings_are_counted(self):
-        ranking = quick(*hidden(), methods=[DNE_METHOD]).ranking()
-        (row,) = (row for row in ranking if row.name == "DNE")
-        assert sum(n for _, n in row.settings) == 3
-        assert all(settings.keys() == {"n_neighbors"} for settings, _ in row.settings)
-
-
 class TestProtocol:
     def test_raw_is_plain_repeated_cross_validation(self):
         X, y = load_iris(return_X_y=True)
@@ -148,6 +104,7 @@ class TestProtocol:
         assert (len(folds), comparison.n_repeats, comparison.n_neighbors) == (8, 2, 3)
         assert {str(vote) for vote in comparison.raw.votes} == {"3-NN"}
 
+    @pytest.mark.slow
     def test_same_seed_same_answer(self):
         X, y = hidden(n=60, p=4)
         first, second = (
@@ -160,6 +117,7 @@ class TestProtocol:
                 second[name].votes,
             )
 
+    @pytest.mark.slow
     def test_choices_are_made_without_the_held_out_rows(self):
         X, y = hidden()
         train, test = protocol_of(X, y).folds(5, 1)[0][0]
@@ -239,6 +197,7 @@ class TestProtocol:
         # all rows vote
         np.testing.assert_array_equal(comparison["spy"].score, comparison.raw.score)
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("container", [csr_array, np.float32])
     def test_rows_of_another_kind(self, container):
         X, y = hidden(60)
@@ -249,6 +208,7 @@ class TestProtocol:
             == comparison.winner.predict(X).tolist()
         )
 
+    @pytest.mark.slow
     def test_more_features_than_rows(self):
         X, y = hidden(n=40, p=60)
         comparison = quick(X, y, [FIXED, Method("NMMP", NMMP(2), nested=False)])
@@ -329,6 +289,7 @@ class TestProtocol:
         with pytest.raises(TypeError, match="neested"):
             all_methods()
 
+    @pytest.mark.slow
     def test_a_method_of_ones_own(self):
         mine = Method(
             "two settings", NMMP(), lambda p: [{"n_components": m} for m in (1, 2)], nested=False
@@ -336,6 +297,7 @@ class TestProtocol:
         comparison = quick(*hidden(), [mine])
         assert set(comparison["two settings"].dimension) <= {1, 2}
 
+    @pytest.mark.slow
     def test_what_rows_shared_by_methods_cannot_serve_is_fitted_as_it_is(self):
         """A number of neighbours to be chosen, a search and an encoding of labels of its own."""
 
@@ -358,6 +320,7 @@ class TestProtocol:
 
 
 class TestScores:
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("score", SCORES["classification"])
     def test_each_ranks_and_chooses(self, score):
         X, y = hidden()
@@ -469,6 +432,7 @@ class TestFailures:
         with pytest.raises(ValueError, match="no neighbours"):
             quick(*hidden())
 
+    @pytest.mark.slow
     def test_warnings_of_a_method_are_counted(self):
         X = np.random.default_rng(0).normal(size=(150, 2))
         comparison = quick(X, np.arange(150) % 5, [Method("DNE", DNE(), nested=False)])
@@ -478,6 +442,7 @@ class TestFailures:
 
 
 class TestReferences:
+    @pytest.mark.slow
     def test_they_are_ranked_apart_untested_on_the_same_folds(self, alone, comparison):
         assert [reference.name for reference in comparison.references] == [
             "logistic regression",
@@ -498,6 +463,7 @@ class TestReferences:
         ]
         assert [reference.name for reference in alone.references] == ["majority"]
 
+    @pytest.mark.slow
     def test_they_learn_from_so_many_rows(self):
         class Counts(type(default_references()[0].estimator)):
             seen: ClassVar = []
@@ -515,189 +481,6 @@ class TestReferences:
             "constant", type(default_references("regression")[0].estimator)(strategy="nothing"), 100
         )
         assert "constant" in quick(*hidden(), references=[constant]).skipped
-
-
-class TestTime:
-    def test_no_time_is_enough_for_the_raw_features_and_a_method(self):
-        X, y = hidden()
-        last = Method("last", LastFeature(), nested=False)
-        comparison = quick(X, y, [FIXED, last], time_budget=1e-9, refit=True, n_jobs=1)
-        assert {result.name for result in comparison.results} == {RAW, "DNE", CHOICE}
-        assert comparison.skipped == {"last": "the time budget ended before its turn"}
-        assert (len(comparison.folds), comparison.interrupted) == (1, False)
-        assert comparison.winner.score(X, y) > 0.9
-        assert comparison.winner_method == comparison.choice.params[0]["method"]
-
-    @pytest.mark.parametrize(
-        ("n_fits", "n_folds"), [(1, 1), (4, 1), (5, 1), (8, 1), (9, 2), (12, 2)]
-    )
-    def test_a_fold_that_is_cut_short_does_not_count(self, monkeypatch, n_fits, n_folds):
-        """The clock strikes in that fit of a method: of three folds, each takes four."""
-        now = [0.0]
-        monkeypatch.setattr(
-            work, "time", SimpleNamespace(time=lambda: now[0], perf_counter=perf_counter)
-        )
-
-        class Strikes(LastFeature):
-            calls = 0
-
-            def fit(self, X, y):
-                type(self).calls += 1
-                now[0] = np.inf if type(self).calls == n_fits else now[0]
-                return super().fit(X, y)
-
-        first = Method("first", Strikes(), nested=False)
-        last = Method("last", LastFeature(), nested=False)
-        comparison = quick(*hidden(), [first, last], time_budget=1e9, n_jobs=1)
-        assert len(comparison.folds) == n_folds
-        assert set(comparison.skipped) == ({"last"} if n_fits <= 4 else set())
-
-    def test_enough_of_it_changes_nothing(self, alone, comparison):
-        np.testing.assert_array_equal(comparison["DNE"].score, alone["DNE"].score)
-
-
-class TestInterruption:
-    def stop_at(self, name, count):
-        """Interrupt when a method has finished so many folds."""
-        seen = []
-
-        def progress(method, done, total):
-            seen.append(method)
-            if seen.count(name) == count:
-                raise KeyboardInterrupt
-
-        return progress
-
-    @pytest.mark.parametrize(("name", "count"), [(RAW, 3), ("DNE", 3)])
-    def test_keeps_the_folds_that_are_finished(self, name, count):
-        comparison = quick(*hidden(), refit=True, progress=self.stop_at(name, count))
-        assert comparison.interrupted
-        assert {result.name for result in comparison.results} == {RAW, "DNE", CHOICE}
-        assert (len(comparison.folds), len(comparison.raw.score)) == (2, 2)
-        assert (comparison.winner, comparison.methods) == (None, (RAW, "DNE"))
-
-    def test_keeps_what_the_first_fold_has(self):
-        methods = [Method("PCA", PCA(2), nested=False), FIXED]
-        comparison = quick(*hidden(), methods, progress=self.stop_at("PCA", 1))
-        assert {result.name for result in comparison.results} == {RAW, "PCA", CHOICE}
-        assert (len(comparison.folds), comparison.skipped) == (1, {})
-
-    def test_with_nothing_finished_it_is_raised(self, monkeypatch):
-        def interrupt(self, fold):
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(MapWithVote, "evaluate", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            quick(*hidden())
-
-
-def test_what_was_not_finished_on_every_fold_is_not_ranked():
-    comparison = quick(*hidden(), methods=[])
-    mean, pca = default_references("regression")[0], Method("PCA", PCA())
-    first, second, third = comparison.found
-    outcome = first[RAW]
-    found = [
-        first | {mean.name: outcome, "PCA": Skipped("no luck")},
-        second,
-        third | {mean.name: outcome},
-    ]
-    again = comparison.with_found(found, [*comparison.contestants, pca, mean])
-    assert {result.name: len(result.score) for result in again.results} == {RAW: 3, CHOICE: 3}
-    assert [reference.name for reference in again.references] == ["majority"]
-    assert again.skipped == {"PCA": "no luck"}
-
-
-def test_there_are_no_more_jobs_than_methods():
-    job = Job(0, "choose", (np.arange(40),), [Method(RAW, None), FIXED, DNE_METHOD])
-    names = [[method.name for method in part.contestants] for part in job.cut(2)]
-    assert names == [[RAW, "DNE"], ["DNE"]]
-    assert [len(job.cut(n)) for n in (1, 3, 4)] == [1, 3, 3]
-
-
-def test_progress_counts_fits_up_to_all():
-    calls = []
-    quick(*hidden(), references=default_references()[:1], progress=lambda *call: calls.append(call))
-    assert calls[:2] == [("comparing", 0, 9), (RAW, 1, 9)]
-    assert [done for _, done, _ in calls] == list(range(10))
-
-
-@pytest.mark.slow
-def test_processes_find_the_same(monkeypatch):
-    X, y = hidden(300)
-    options = {
-        "methods": [DNE_METHOD],
-        "references": default_references()[:2],
-        "n_splits": 3,
-        "n_repeats": 1,
-    }
-    alone = compare(X, y, n_jobs=1, **options)
-    monkeypatch.setattr(work, "WORTH_PROCESSES", 0)
-    calls = []
-    together = compare(X, y, n_jobs=2, progress=lambda *call: calls.append(call), **options)
-    totals = [call for call in calls if call[1] == call[2]]
-    # four methods and references on three folds; choices on all rows
-    assert [done for _, done, _ in totals] == [
-        12,
-        2,
-    ]
-    for result in (*alone.results, *alone.references):
-        other = together[result.name]
-        for name, values in result.scores.items():
-            np.testing.assert_allclose(other.scores[name], values, rtol=1e-9)
-        assert (other.params, other.votes, other.status) == (
-            result.params,
-            result.votes,
-            result.status,
-        )
-    assert together.winner_method == alone.winner_method
-    np.testing.assert_array_equal(together.winner.predict(X), alone.winner.predict(X))
-    short = compare(X, y, n_jobs=2, time_budget=1e-9, **options)
-    assert (short.winner is None, short.interrupted, len(short.folds) >= 1) == (False, False, True)
-
-
-class TestPresentation:
-    def test_it_prints_a_line_a_method(self, comparison):
-        lines = repr(comparison).splitlines()
-        assert lines[0] == "Comparison by accuracy (150 labelled rows, 6 folds):"
-        assert [line[:22].strip() for line in lines[1:]] == [
-            result.name for result in (*comparison.results, *comparison.references)
-        ]
-        assert repr(comparison["DNE"]) == next(line for line in lines if line.startswith("DNE"))
-        assert "p = " in repr(comparison["DNE"])
-        assert all("nan" not in line for line in lines)
-
-    def test_frame(self, comparison):
-        pytest.importorskip("pandas")
-        frame = comparison.to_frame().set_index("method")
-        assert frame.index.tolist() == [
-            result.name for result in (*comparison.results, *comparison.references)
-        ]
-        assert set(SCORES["classification"]) <= set(frame.columns)
-        assert frame.loc["DNE", "accuracy"] == comparison["DNE"].score.mean()
-        assert frame.loc["DNE", ["low", "high"]].tolist() == list(comparison["DNE"].interval)
-        assert np.isnan(frame.loc[RAW, "p_value"])
-
-    def test_without_pandas(self, comparison, monkeypatch):
-        monkeypatch.setitem(sys.modules, "pandas", None)
-        with pytest.raises(ImportError, match=r"to_frame\(\) needs pandas: pip install pandas"):
-            comparison.to_frame()
-
-    def test_names_that_are_not_there(self, comparison):
-        with pytest.raises(KeyError, match="'LMNN'; finished were DNE, automatic choice, raw k-NN"):
-            comparison["LMNN"]
-
-    def test_the_map_of_a_method_to_be_fitted(self, comparison):
-        X, y = hidden()
-        mapping = comparison.mapping(comparison["DNE"], 2)
-        scaled = StandardScaler().fit_transform(X)
-        np.testing.assert_allclose(
-            mapping.fit(X, y).transform(X), DNE(2).fit(scaled, y).transform(scaled), atol=1e-10
-        )
-        assert (
-            comparison.mapping(comparison.raw, 2)
-            is None
-            is comparison.mapping(comparison.choice, 2)
-        )
 
 
 @pytest.mark.parametrize(
@@ -731,6 +514,7 @@ def test_bad_input(change, message):
         compare(**({"X": X, "y": y} | change))
 
 
+@pytest.mark.slow
 def test_too_many_neighbors_are_reduced_visibly():
     X, y = hidden(n=40)
     comparison = compare(X, y, methods=[], references=[], n_neighbors=30, refit=False)

@@ -41,6 +41,7 @@ def test_a_rotation_loses_nothing(side):
     assert found.rows_needed == max(found.curve) == 300
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("seed", range(3))
 def test_unrelated_spaces_are_to_be_embedded_again(side, seed):
@@ -69,6 +70,7 @@ def test_models_that_agree_in_part_migrate_with_a_loss(side):
     assert found.growth.difference == pytest.approx(found.curve[400] - found.curve[200])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 def test_what_is_scored_is_what_the_map_finds(side):
     """The scores, computed anew from the map and the rows that were held out."""
@@ -88,6 +90,7 @@ def test_what_is_scored_is_what_the_map_finds(side):
     assert found.scores["migration"]["precision@10"] == pytest.approx(right, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_that_half_is_kept_is_decided_by_the_test_against_half_of_the_reference():
     """Both scores are of the same queries: the reference's is not taken as known."""
     old, new, y = related(n=400)
@@ -110,6 +113,7 @@ def test_that_half_is_kept_is_decided_by_the_test_against_half_of_the_reference(
         assert test.p_value == pytest.approx(0.05, abs=0.005)
 
 
+@pytest.mark.slow
 def test_labels_decide_against_the_better_of_both_models():
     old, new, y = related(n=240)
     worse = new + 9 * np.random.default_rng(1).normal(size=new.shape)
@@ -120,6 +124,7 @@ def test_labels_decide_against_the_better_of_both_models():
     assert better.reference == "embedded again"
 
 
+@pytest.mark.slow
 def test_classes_that_the_map_has_not_seen_may_forbid_it(monkeypatch):
     """What labels add to their classes, others may lose: then it is no migration without a loss."""
     monkeypatch.setattr(migration, "TRIED", migration.TRIED | {"label_weight": ([3.0], [3.0])})
@@ -176,6 +181,7 @@ def test_arguments_that_do_not_fit():
         evaluate_migration(X, X, side="both")
 
 
+@pytest.mark.slow
 def test_labels_that_no_model_finds():
     """Rows come in opposite pairs of one class: nobody's nearest neighbours are of its class."""
     X = embeddings(200)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nearkin.evaluation import REGRESSION, compare, first_repeat, twin_groups
+from nearkin.estimators import NMMP
+from nearkin.evaluation import REGRESSION, Method, compare, first_repeat, twin_groups
 from nearkin.evaluation.protocol import (
     CHOICE_ENTRIES,
     CHOICE_ROWS,
@@ -54,6 +55,7 @@ class TestFoldsByTheNumberOfRows:
         assert len(train) == 30_000 - len(test) * (1 if keep_twins else 2)
         assert (reduced, len(first_repeat([(train, test)]))) == ({}, 1)
 
+    @pytest.mark.slow
     def test_of_many_rows_near_twins_of_held_out_ones_are_not_learned_from(self):
         X, y = table(10_500, p=6)
         X = np.vstack([X, X + np.float32(1e-4) * table(10_500, p=6, seed=1)[0]])
@@ -177,6 +179,7 @@ class TestGroupsOfMoreThanTen:
     X = rng.normal(size=(25, 5))[original] + 1e-3 * rng.normal(size=(300, 5))
     y = rng.integers(0, 2, 25)[original]
 
+    @pytest.mark.slow
     def test_without_groups_they_are_named_and_nothing_is_called_better(self):
         comparison = quick(self.X, self.y)
         assert comparison.raw.score.mean() > 0.95  # which is why
@@ -188,6 +191,7 @@ class TestGroupsOfMoreThanTen:
         assert replace(shown, doubted=False).status == "better"
         assert replace(shown, difference=-0.1).status == "worse"
 
+    @pytest.mark.slow
     def test_with_groups_there_is_no_doubt_and_no_promise(self):
         comparison = quick(self.X, self.y, groups=self.original)
         assert (comparison.n_chained, comparison.doubts) == (0, ())
@@ -198,6 +202,7 @@ class TestGroupsOfMoreThanTen:
         comparison = quick(self.X, self.rng.normal(size=25)[self.original], (), task="regression")
         assert comparison.n_chained == 300
 
+    @pytest.mark.slow
     def test_an_ordinary_table_is_not_doubted(self):
         comparison = quick(*hidden())
         assert (comparison.n_chained, comparison.doubts, comparison.raw.doubted) == (0, (), False)
@@ -251,6 +256,7 @@ class TestInnerFolds:
 class TestHeldOutOfMany:
     """The rows that a predictor for tables holds out of more than 2,000 are those of whole units."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("grouped", [True, False])
     @pytest.mark.parametrize(("n", "n_held"), [(2600, 520), (25_000, 2000)])
     def test_no_unit_is_also_learned_from(self, n, n_held, grouped):
@@ -271,6 +277,7 @@ class TestHeldOutOfMany:
         assert disjoint([(learned, held), *folds], units)
         np.testing.assert_array_equal(learned, rest)
 
+    @pytest.mark.slow
     def test_near_twins_of_many_rows(self):
         X, y = table(10_500, p=6)
         X = np.vstack([X, X + np.float32(1e-4) * table(10_500, p=6, seed=1)[0]])
@@ -339,3 +346,29 @@ class TestSample:
         np.testing.assert_array_equal(
             sample(np.arange(3, 9), np.zeros(10, int), 6, 0), np.arange(3, 9)
         )
+
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.slow
+def test_rare_classes_are_left_out_of_the_comparison():
+    X = RNG.normal(size=(100, 3))
+    y = np.array(["a", "b"] * 48 + ["c"] * 3 + ["d"])
+    methods = [Method("NMMP", NMMP(2))]
+    found = compare(X, y, methods=methods, references=[], refit=False, n_repeats=1)
+    remark = "left out, classes of fewer than 5 rows: 'c' (3 rows), 'd' (1 row)"
+    assert found.remarks == (remark,)
+    assert not found.reduced
+    assert found.protocol.labelled.tolist() == list(range(96))
+    assert len(found.protocol.unlabelled) == 0
+    alone = compare(X[:96], y[:96], methods=methods, references=[], refit=False, n_repeats=1)
+    np.testing.assert_array_equal(found["NMMP"].score, alone["NMMP"].score)
+
+
+def test_classes_of_a_single_row_are_left_out_but_larger_ones_reduce_the_folds():
+    X = RNG.normal(size=(40, 3))
+    y = np.array(["a", "b"] * 15 + ["c"] * 4 + list("defghi"))
+    found = compare(X, y, methods=[], references=[], refit=False, n_repeats=1)
+    assert found.remarks[0].startswith("left out, classes of fewer than 2 rows: 'd' (1 row)")
+    assert found.reduced["n_splits"] == (5, "class c has 4 rows")

@@ -3,9 +3,17 @@ import pytest
 from scipy.stats import nct, t, ttest_1samp
 
 from nearkin import DNE
-from nearkin.evaluation import RAW, Method, compare, corrected_resampled_t_test, holm
+from nearkin.evaluation import (
+    RAW,
+    Method,
+    Way,
+    compare,
+    corrected_resampled_t_test,
+)
 from nearkin.evaluation.statistics import (
+    PairedTest,
     detectable_difference,
+    in_sequence,
     paired_test,
     paired_test_by_rows,
     ratio_interval,
@@ -55,12 +63,6 @@ def test_level_of_a_whole_comparison_of_noise():
         comparison = compare(X, np.arange(12) % 2, n_splits=2, n_repeats=1, **options)
         statuses += [result.status for result in comparison.results if result.name != RAW]
     assert sum(status != "unclear" for status in statuses) <= 3
-
-
-def test_holm_by_hand():
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
-    assert holm([]) == []
 
 
 def folds_of(rng, n=60, n_splits=5, n_repeats=1):
@@ -136,6 +138,7 @@ def test_one_split_is_of_the_fitted_models(n_splits, of_fitted_models):
     assert test.of_fitted_models == of_fitted_models
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("n_splits", [2, 3, 4, 5])
 def test_level_of_methods_whose_folds_are_luck(n_splits):
     """Two lotteries: in every fold each is good or bad by chance, far beyond what its rows vary."""
@@ -227,6 +230,7 @@ class TestRatio:
             test = paired_test_by_rows([a], [k * b], rows, 300, units)
             assert test.p_value == pytest.approx(0.05, abs=1e-6)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kept", [0.5, 0.95])
     def test_has_the_true_ratio_in_its_share_of_draws(self, kept):
         rows, inside, of_known = [np.arange(60)], [], []
@@ -256,3 +260,10 @@ class TestRatio:
     def test_of_equal_scores_is_one(self):
         b = self.scores()[1]
         assert ratio_interval([b], [b], [np.arange(200)], 200) == pytest.approx((1, 1), abs=0.01)
+
+
+def test_a_sequence_of_tests_stops_where_one_fails():
+    ways = [Way(name, 1, 1) for name in "abcd"]
+    tests = [PairedTest(d, 1.0, 1000, 5) for d in (3.0, 5.0, 1.0, 9.0)]
+    p = list(in_sequence(dict(zip(ways, tests, strict=True))).values())
+    assert p[0] == p[1] == tests[0].p_value < 0.05 < p[2] == p[3]

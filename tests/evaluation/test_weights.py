@@ -39,6 +39,7 @@ def scores(comparison):
     return {one.name: one.score.tolist() for one in every}
 
 
+@pytest.mark.slow
 def test_a_row_of_weight_0_is_absent(weights):
     X, y = hidden()
     weights[::7] = 0
@@ -50,6 +51,7 @@ def test_a_row_of_weight_0_is_absent(weights):
     assert weighted["DNE"].interval == absent["DNE"].interval
 
 
+@pytest.mark.slow
 def test_equal_weights_are_none():
     X, y = hidden()
     assert scores(quick(X, y, sample_weight=np.full(150, 2.5))) == scores(quick(X, y))
@@ -103,6 +105,7 @@ def test_fits_get_the_weights_of_their_rows(weights):
         np.testing.assert_array_equal(given, weights[rows])
 
 
+@pytest.mark.slow
 def test_what_takes_no_weights_is_named(weights):
     X, y = hidden()
     methods = [FIXED, Method("last", LastFeature(), nested=False)]
@@ -113,6 +116,7 @@ def test_what_takes_no_weights_is_named(weights):
     assert quick(X, y, methods).unweighted == ()
 
 
+@pytest.mark.slow
 def test_rows_of_a_group_stay_together(weights):
     X, y = hidden()
     weights[:12] = 0  # more than two groups
@@ -123,6 +127,7 @@ def test_rows_of_a_group_stay_together(weights):
     assert scores(weighted) == scores(present)
 
 
+@pytest.mark.slow
 def test_a_frame_with_its_target(weights):
     X, y = hidden()
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(answer=y)
@@ -133,6 +138,7 @@ def test_a_frame_with_its_target(weights):
     np.testing.assert_allclose(found.raw.score, expected.raw.score, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_sparse_rows(weights):
     X, y = hidden()
     sparse = quick(csr_array(X), y, scale=False, sample_weight=weights)
@@ -141,6 +147,7 @@ def test_sparse_rows(weights):
         np.testing.assert_allclose(sparse[name].score, dense[name].score, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_rows_without_a_label(weights):
     X, y = hidden()
     partly = np.where(np.arange(150) % 3, y, None)

@@ -74,7 +74,7 @@ def test_experiments_are_named_after_paper_and_thing():
 
 
 def test_they_use_public_names_only():
-    for path in Path(document.__file__).parent.glob("*.py"):
+    for path in Path(document.__file__).parent.rglob("*.py"):
         imported = re.findall(
             r"^ *(?:from|import) (nearkin\S*)(?: import (.*))?", path.read_text(), re.MULTILINE
         )

@@ -90,6 +90,7 @@ class TestConformalQuantile:
 
 
 class TestSets:
+    @pytest.mark.slow
     def test_coverage_of_exchangeable_rows(self):
         """The mean over draws of the covered share lies between the bounds of the theory."""
         n, n_new, rng = 99, 200, np.random.default_rng(1)
@@ -185,6 +186,7 @@ class TestQuantiles:
         twins = local_weights(np.array([[0.0, 0.0, 1.0]]), np.ones(3), 2)
         assert twins.tolist() == [[1, 1, 0]]
 
+    @pytest.mark.slow
     def test_coverage_of_exchangeable_rows(self):
         """Errors whose spread changes from row to row: each tail holds its share."""
         rng, n, n_new = np.random.default_rng(3), 300, 1000
@@ -220,6 +222,7 @@ class TestQuantiles:
         found = rows.quantiles(np.zeros((1, 1)), votes[None], np.array([0.25, 0.75]))
         np.testing.assert_allclose(found, [[49, 149]], atol=2)
 
+    @pytest.mark.slow
     def test_coverage_where_a_few_numbers_are_huge(self):
         """The mean of all rows, by which new ones are predicted, is not that of the rows by which
         those held out were.
@@ -341,6 +344,7 @@ class TestFamiliarity:
         cells = rng.normal(size=(2000, 4))
         assert kstest(held_out(cells[:1000]).familiarity(cells[1000:]), "uniform").pvalue > 0.001
 
+    @pytest.mark.slow_after(2)
     @pytest.mark.parametrize("container", [np.asarray, csr_array])
     @pytest.mark.parametrize("alone", [0.0, 0.06, 0.2])
     def test_rows_alone_in_a_value_hide_no_others(self, container, alone):
@@ -358,6 +362,7 @@ class TestFamiliarity:
         assert np.mean(usual) == pytest.approx(0.05 * (1 - alone), abs=0.025)
         assert np.mean(moved) > 0.9
 
+    @pytest.mark.slow_after(2)
     @pytest.mark.parametrize("n_held_out", [30, 150, 1000])
     @pytest.mark.parametrize("n", [1, 20, 500])
     def test_chance_makes_few_rows_unfamiliar(self, n_held_out, n):
@@ -446,6 +451,7 @@ def split(kind, seed, n=800):
 class TestRareValues:
     """A training row has its own value, and a new one may have none that was there."""
 
+    @pytest.mark.slow
     def test_few_alarms_without_drift(self, kind):
         alarms = 0
         for seed in range(20):
@@ -453,6 +459,7 @@ class TestRareValues:
             alarms += rows.drift(encoder.transform(new)).has_drifted
         assert alarms <= binom.ppf(0.99, 20, 0.05)
 
+    @pytest.mark.slow_after(1)
     def test_few_rows_are_unfamiliar(self, kind):
         shares = []
         for seed in range(10):
@@ -472,6 +479,7 @@ class TestDrift:
     def test_holm(self):
         np.testing.assert_allclose(holm([0.04, 0.01, 0.5, 0.03]), [0.09, 0.04, 0.5, 0.09])
 
+    @pytest.mark.slow
     def test_few_alarms_without_drift(self):
         rng, alarms = np.random.default_rng(5), 0
         for _ in range(40):

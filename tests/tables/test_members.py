@@ -88,6 +88,7 @@ class TestManyRows:
         assert sizes[-20:] == [600] * 20
         assert max(sizes[:-20]) == 480
 
+    @pytest.mark.slow
     def test_an_interrupt_keeps_finished_rounds(self, monkeypatch, few_steps):
         steps = self.descents(monkeypatch)
         whole = NCARegressor(n_bins=8, random_state=0).fit(*few_steps)

@@ -13,8 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from nearkin import NCAClassifier, NCARegressor
 from nearkin.estimators.descent_embedding import directions
-from nearkin.objectives import kernel_regression
-from nearkin.objectives.kernel_regression import log_loss, prediction_loss, squared_error
+from nearkin.objectives.kernel_regression import log_loss, squared_error
 from nearkin.tables import TableEncoder, features_of, members, predictors, votes
 from nearkin.tables.members import LabelledRows, member_path, merged
 from nearkin.tables.votes import (
@@ -28,7 +27,6 @@ from nearkin.tables.votes import (
     mixture_from,
     mixture_shares,
 )
-from nearkin.testing import check_gradient
 
 
 def mixed_table(n=200):
@@ -39,44 +37,6 @@ def mixed_table(n=200):
     frame = pd.DataFrame({"noise": rng.normal(size=n), "colour": colour, "size": size})
     frame.loc[::17, "noise"] = np.nan
     return frame, np.where((colour == "red") & (np.abs(size) > 0.6), "far", "near")
-
-
-class TestObjective:
-    X, Y = np.random.default_rng(0).normal(size=(12, 4)), np.eye(3)[np.arange(12) % 3]
-    A = np.random.default_rng(1).normal(size=(2, 4)) / 2
-
-    @pytest.fixture(autouse=True, params=["few classes", "many classes"])
-    def way(self, request, monkeypatch):
-        if request.param == "many classes":
-            monkeypatch.setattr(kernel_regression, "MANY_CLASSES", 2)
-
-    @pytest.mark.parametrize("loss", [squared_error, log_loss])
-    @pytest.mark.parametrize("n_anchors", [None, 5])
-    def test_gradient(self, loss, n_anchors):
-        check_gradient(lambda A: prediction_loss(A, self.X, self.Y, loss, n_anchors), self.A)
-
-    def test_weights(self):
-        weights = np.array([1, 2, 3] * 4)
-        check_gradient(
-            lambda A: prediction_loss(A, self.X, self.Y, log_loss, weights=weights), self.A
-        )
-        Z, expected = self.X @ self.A.T, 0.0
-        for i in range(12):
-            p = weights * np.exp(-np.sum((Z - Z[i]) ** 2, axis=1))
-            p[i] = 0
-            expected -= weights[i] * np.log(p @ self.Y[:, i % 3] / p.sum())
-        found = prediction_loss(self.A, self.X, self.Y, log_loss, weights=weights)[0]
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-    @pytest.mark.parametrize("n_anchors", [12, 5])
-    def test_definition(self, n_anchors):
-        Z, expected = self.X @ self.A.T, 0.0
-        for i in range(n_anchors):
-            weights = np.exp(-np.sum((Z - Z[i]) ** 2, axis=1))
-            weights[i] = 0
-            expected -= np.log(weights @ self.Y[:, i % 3] / weights.sum())
-        found = prediction_loss(self.A, self.X, self.Y, log_loss, n_anchors)[0]
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_votes_for_many_classes_are_those_for_few(monkeypatch):
@@ -90,6 +50,7 @@ def test_votes_for_many_classes_are_those_for_few(monkeypatch):
 class TestTransform:
     frame, y = mixed_table()
 
+    @pytest.mark.slow
     def test_neighbours_are_those_in_the_learned_space(self):
         model = NCAClassifier().fit(self.frame, self.y)
         Z = model.transform(self.frame)
@@ -121,6 +82,7 @@ class TestTransform:
             model.predict_proba(self.frame), np.tile(frequent, (len(self.y), 1)), atol=0.01
         )
 
+    @pytest.mark.slow
     def test_encoded_rows(self):
         """Rows that an encoder has encoded, and what their features are, are learned from as the
         frame.
@@ -138,6 +100,7 @@ class TestTransform:
         ):
             model.fit_encoded(X, self.y, features_of(encoder)[:3])
 
+    @pytest.mark.slow
     def test_more_columns_than_rows(self):
         X = np.random.default_rng(0).normal(size=(40, 150))
         found, expected = (
@@ -387,6 +350,7 @@ class TestClassifier:
             expected += expert.share * votes / weights.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(model.predict_proba(X[1:9:2]), expected, rtol=1e-6)
 
+    @pytest.mark.slow
     def test_encodings_are_mixed(self):
         frame, y = mixed_table()
         mixed, one = NCAClassifier().fit(frame, y), NCAClassifier(n_bins=5).fit(frame, y)
@@ -440,6 +404,7 @@ class TestClassifier:
         with pytest.raises(ValueError, match=message):
             NCAClassifier(**parameters).fit(*load_iris(return_X_y=True))
 
+    @pytest.mark.slow
     def test_class_weights(self):
         rng = np.random.default_rng(0)
         y = np.repeat([0, 1], [100, 20])
@@ -473,6 +438,7 @@ class TestClassifier:
             model.predict_proba(frame.to_numpy().tolist()), expected, rtol=1e-4
         )
 
+    @pytest.mark.slow
     def test_rows_of_weight_0_are_absent(self):
         frame, y = mixed_table(120)
         frame.loc[::5, "size"] = 1e6
@@ -559,6 +525,7 @@ class TestRegressor:
         model = NCARegressor(alpha=1.5).fit(X[::2], y[::2])
         assert model.score(X[1::2], y[1::2]) > 0.4
 
+    @pytest.mark.slow
     def test_the_unit_of_the_target_does_not_matter(self):
         X, y = load_diabetes(return_X_y=True)
         X, y = X[:80], y[:80]
@@ -633,6 +600,7 @@ class TestRegressor:
             NCARegressor().fit(np.arange(10.0)[:, None], y)
 
 
+@pytest.mark.slow
 def test_many_rows_go_on_by_stochastic_gradient(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))

@@ -94,6 +94,7 @@ class TestLabels:
         expected = [[0 if a is b else len(a & b) / len(a | b) for b in sets] for a in sets]
         np.testing.assert_allclose(W, expected)
 
+    @pytest.mark.slow
     def test_rows_without_a_label_in_any_form(self):
         plain = adapter().fit(X, np.where(np.arange(48) % 3, Y, -1))
         names = np.array(["a", "b", "c", "d", "e"], dtype=object)[Y]

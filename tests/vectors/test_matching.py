@@ -137,6 +137,7 @@ class TestCalibration:
         assert p.min() >= 0
         assert Calibration.fitted(scored(s, np.ones(50, dtype=bool)))(s).max() < 1
 
+    @pytest.mark.slow_after(6)
     @pytest.mark.parametrize("seed", range(12))
     def test_falls_to_no_match_below_what_was_seen(self, seed):
         rng = np.random.default_rng(seed)
@@ -219,6 +220,7 @@ class TestFallback:
         promise = PrecisionCurve.of(scored(np.arange(400) / 400, right)).promise(0.9)
         assert promise.threshold == 0
 
+    @pytest.mark.slow
     def test_the_choice_of_a_threshold_is_counted_in(self):
         # just below a half everywhere: every promise is broken
         share = share_of_broken_promises(200, 50, 0.5, lambda rank: np.full(200, 0.501))
@@ -246,6 +248,7 @@ class TestPromise:
         assert found.recall <= accepted.mean()
         assert curve.promise(0.999) is None
 
+    @pytest.mark.slow
     def test_what_cannot_be_promised_is_refused_with_what_can(self, matcher):
         with pytest.raises(ValueError, match=r"precision=0.9999 cannot be promised for seen .*by"):
             matcher.threshold(0.9999)
@@ -255,6 +258,7 @@ class TestPromise:
     def test_more_precision_takes_a_higher_threshold(self, matcher):
         assert matcher.threshold(0.75) <= matcher.threshold(0.8) <= matcher.threshold(0.85)
 
+    @pytest.mark.slow
     def test_queries_without_an_answer_raise_the_threshold(self, rows, matcher):
         mixed = Matcher(unanswerable=0.4).fit(*rows)
         assert mixed.threshold(0.7) > matcher.threshold(0.7)
@@ -262,6 +266,7 @@ class TestPromise:
         Y = rows[0][50:100]
         assert (mixed.match_probability(X, Y) <= matcher.match_probability(X, Y) + 0.02).all()
 
+    @pytest.mark.slow
     def test_both_keep_the_promise_for_known_and_for_new_classes(self, rows, matcher):
         known, new = (Matcher(expect=expect).fit(*rows) for expect in ("known", "new"))
         assert matcher.threshold(0.8) == max(known.threshold(0.8), new.threshold(0.8))
@@ -288,6 +293,7 @@ class TestPromise:
 class TestFarPairs:
     """Pairs that are less alike than all matches of held-out queries."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("expect", ["known", "new", "both"])
     @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
     def test_do_not_match(self, expect, metric):
@@ -306,12 +312,14 @@ class TestFarPairs:
             order = np.argsort(matcher.decision_function(pairs))
             assert (np.diff(p[order]) >= 0).all()
 
+    @pytest.mark.slow
     def test_in_a_learned_space(self):
         X, y = load_iris(return_X_y=True)
         matcher = Matcher(FrozenEstimator(NCA(2, alpha=0.1).fit(X, y))).fit(X, y)
         assert matcher.match_probability(X[:50], X[100:]).max() < 0.01
         assert (matcher.predict(np.stack([X[:50], X[100:]], axis=1)) == -1).all()
 
+    @pytest.mark.slow
     def test_agree_with_predict_where_no_match_is_likely(self):
         X = np.random.default_rng(0).normal(size=(160, 8))
         matcher = Matcher().fit(X, np.repeat(np.arange(40), 4))
@@ -332,6 +340,7 @@ class TestGroups:
     def items(self):
         return planted(n_classes=10, each=20, noise=0.2)
 
+    @pytest.mark.slow
     def test_near_copies_do_not_raise_what_is_promised(self, items):
         X, y = items
         once = Matcher(expect="known").fit(X, y)
@@ -343,6 +352,7 @@ class TestGroups:
         assert 0.6 < most["once"] < 0.9
         assert most["often"] == pytest.approx(most["once"], abs=0.05)
 
+    @pytest.mark.slow
     def test_nor_do_rows_of_given_groups(self, items):
         X, y = items
         X, y = copied(X, 3, noise=0.05), y.repeat(3)  # too different to be found as copies
@@ -413,6 +423,7 @@ class TestGroups:
 
 
 class TestMatches:
+    @pytest.mark.slow
     def test_probabilities_are_those_of_new_queries(self, rows):
         X, y = planted(each=60, seed=1)
         learned = np.arange(len(y)) % 2 == 0
@@ -459,6 +470,7 @@ class TestMatches:
         np.testing.assert_array_equal(place[moved.rows][::-1], found.rows)
         np.testing.assert_allclose(moved.probabilities[::-1], found.probabilities)
 
+    @pytest.mark.slow
     def test_single_precision(self, rows, matcher):
         X, y = rows
         single = Matcher().fit(X.astype(np.float32), y)
@@ -466,6 +478,7 @@ class TestMatches:
 
 
 class TestLists:
+    @pytest.mark.slow
     def test_of_unseen_classes_are_those_of_all_their_rows_without_copies_of_the_query(self):
         X, y = planted(n_classes=12, each=8)
         X, y = np.repeat(X, 2, axis=0), y.repeat(2)
@@ -511,6 +524,7 @@ class TestLists:
 
 
 class TestSpaces:
+    @pytest.mark.slow
     def test_of_an_adapter(self, rows):
         X, y = rows
         matcher = Matcher(EmbeddingAdapter(4, max_iter=3, start="plda")).fit(X, y)
@@ -518,6 +532,7 @@ class TestSpaces:
         Z = matcher.estimator_.embed(X)
         np.testing.assert_allclose(cosines, np.sum(Z[:-1] * Z[1:], axis=1))
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:max_iter=5 iterations")
     def test_of_a_metric(self):
         X, y = planted(n_classes=10, each=10)
@@ -528,6 +543,7 @@ class TestSpaces:
         assert frozen.estimator_ is nca
         assert frozen.metric_ == "euclidean"
 
+    @pytest.mark.slow
     def test_an_adapter_of_queries_leaves_the_index_as_it_is(self, rows):
         X = rows[0]
         matcher = Matcher(EmbeddingAdapter(side="query", max_iter=2)).fit_pairs(
@@ -537,6 +553,7 @@ class TestSpaces:
         Z = matcher.estimator_.embed(X[:5])
         np.testing.assert_allclose(cosines, np.sum(Z * unit_rows(X[5:10]), axis=1))
 
+    @pytest.mark.slow
     def test_of_queries_and_documents(self, rows):
         X, y = rows
         judged = np.argwhere(y[::4, None] == y)
@@ -580,6 +597,7 @@ class TestPairs:
         i, j = i[kept], j[kept]
         return np.stack([X[i], X[j]], axis=1), np.where(y[i] == y[j], 1, -1)
 
+    @pytest.mark.slow
     def test_thresholds_are_the_best_of_all(self, pairs):
         P, y = pairs
         matcher = Matcher()  # cosines of rows as they are need no fit
@@ -618,6 +636,7 @@ class TestPairs:
         area = np.mean((wins > 0) + 0.5 * (wins == 0))
         assert Matcher().score(P, y) == pytest.approx(area)
 
+    @pytest.mark.slow
     def test_pairs_leave_a_fitted_matcher_as_it_is(self, rows, pairs):
         P, y = pairs
         matcher = Matcher().fit(*rows)
@@ -645,6 +664,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match=message):
             Matcher(**change).fit(*rows)
 
+    @pytest.mark.slow
     def test_few_classes_have_no_new_ones(self):
         X, y = planted(n_classes=4)
         with pytest.raises(ValueError, match="expect='new' holds out classes"):

@@ -54,6 +54,7 @@ def rotated(X, Y):
 
 
 class TestOptimality:
+    @pytest.mark.slow_after(2)
     @pytest.mark.parametrize("setting", FIXED[:4])
     @pytest.mark.parametrize("m", [3, 6, 8])
     def test_no_numerical_optimum_is_better(self, setting, m):
@@ -162,6 +163,7 @@ class TestInvariances:
         assert Z.dtype == single.components_.dtype == np.float32
         np.testing.assert_allclose(Z, exact, atol=1e-4)
 
+    @pytest.mark.slow
     def test_the_same_seed_takes_the_same_setting(self):
         X, Y, y = pairs(n=200)
         a, b = (Migration(random_state=3).fit(X, Y, labels=y) for _ in range(2))
@@ -194,6 +196,7 @@ class TestChoice:
             shares.append(np.mean([np.isin(a, b).mean() for a, b in zip(found, own, strict=True)]))
         assert shares[1] > shares[0] + 0.05
 
+    @pytest.mark.slow
     def test_labels_are_used_where_they_help(self):
         rng = np.random.default_rng(0)
         y = np.arange(800) % 5  # fewer than eight: all are seen

@@ -121,6 +121,7 @@ class TestOptimality:
         filled = Procrustes().fit(X, np.hstack([Y, np.zeros((60, 6 - m))]))
         np.testing.assert_allclose(filled.components_[:m] / filled.scale_, R, atol=1e-9)
 
+    @pytest.mark.slow_after(1)
     @pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
     def test_a_numerical_optimum_is_no_better(self, m):
         """Over all rotations and scales; to fewer dimensions with Y filled up with 0, as the

@@ -84,6 +84,7 @@ class TestMap:
 
 
 class TestChoice:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("turned", "chosen"), [(False, ["leading"]), (True, STARTS[2:])])
     def test_new_topics_lie_in_what_training_rows_leave_out(self, turned, chosen):
         X, y = topics(turned)
@@ -91,6 +92,7 @@ class TestChoice:
         by_labels = precision_of_new_classes(X, y, start="plda")
         assert precision_of_new_classes(X, y) > by_labels + 0.1
 
+    @pytest.mark.slow
     def test_where_noise_is_large_nothing_is_added(self):
         """All classes differ in the same few directions, and the others have noise alone."""
         rng = np.random.default_rng(0)
@@ -111,6 +113,7 @@ class TestChoice:
         several[:, 0] = 1
         assert EmbeddingAdapter(M, max_iter=1).fit(X, several).start_ == "plda"
 
+    @pytest.mark.slow
     def test_precision_and_names_of_classes_do_not_count(self):
         X, y = topics(turned=True)
         names = np.random.default_rng(1).permutation(12)[y]
@@ -123,6 +126,7 @@ class TestChoice:
             Z, W = found[0].transform(X), model.transform(X)
             np.testing.assert_allclose(W @ W.T, Z @ Z.T, atol=1e-3)
 
+    @pytest.mark.slow
     def test_rows_without_a_label_tell_where_new_topics_lie(self):
         X, y = topics(turned=True)
         some = np.where(y < 6, y, -1)
@@ -174,6 +178,7 @@ class TestChoice:
 
 
 class TestExpect:
+    @pytest.mark.slow
     def test_decides_the_part_and_the_settings(self, monkeypatch):
         short = [one | {"max_iter": 2} for one in SETTINGS if one["start"] in ("plda", "leading")]
         monkeypatch.setattr(adaptation, "SETTINGS", [short[0], short[-1]])
