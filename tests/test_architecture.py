@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import nearkin
-from benchmarks.size import PACKAGE, circles, files, imports
+from benchmarks.tools.size import PACKAGE, circles, files, imports
 
 LEAVES = {
     "_array_api",
