@@ -77,7 +77,7 @@ def direction(differences: Any) -> float:
     return float(np.sign(np.sign(d) @ rankdata(np.abs(d))))
 
 
-def tests(scores: pd.DataFrame, ours: str) -> pd.DataFrame:
+def signed_rank_tests(scores: pd.DataFrame, ours: str) -> pd.DataFrame:
     """Return of each rival of a method (rows) the p-value over the sets, by Holm, and the sign of the
     difference, positive where ours is better; a set on which a method failed does not count.
     """

@@ -137,12 +137,12 @@ def memory_of_fit() -> tuple[int, int]:
 
 
 def peak() -> None:
-    before, most = (f"{n_bytes / 1.024e6:.0f}" for n_bytes in apart(memory_of_fit))
+    before, most = (f"{n_bytes / 1e6:.0f}" for n_bytes in apart(memory_of_fit))
     print(f"\nn = 60,000 x 50: peak memory {most} MB, {before} MB of it before the fit.")
 
 
-def error(Z: np.ndarray, y: np.ndarray, new: np.ndarray, new_y: np.ndarray, k: int = 3) -> float:
-    return 1 - KNeighborsClassifier(k).fit(Z, y).score(new, new_y)
+def error(Z: np.ndarray, y: np.ndarray, new: np.ndarray, new_y: np.ndarray) -> float:
+    return 1 - KNeighborsClassifier(3).fit(Z, y).score(new, new_y)
 
 
 def images() -> None:

@@ -40,8 +40,8 @@ from benchmarks.report import (
     mean_ranks,
     p_text,
     signed_rank,
+    signed_rank_tests,
     table,
-    tests,
     verdicts,
 )
 from nearkin import DNE, LFDA, LMNN, NCA, NMMP
@@ -234,7 +234,7 @@ def ranking_text(found: Found, picture: Path) -> list[str]:
     scores = scores_of(found)
     ranks, difference = mean_ranks(scores), critical_difference(scores.shape[1], len(found))
     draw(list(scores), ranks, difference, picture)
-    against_raw = tests(-scores, RAW)  # a method is better where raw k-NN is worse
+    against_raw = signed_rank_tests(-scores, RAW)  # a method is better where raw k-NN is worse
     friedman = f"p = {p_text(friedmanchisquare(*scores.to_numpy().T).pvalue)}".replace("= <", "<")
     better, worse, rest = (", ".join(names) or "none" for names in verdicts(against_raw))
     return [

@@ -35,7 +35,16 @@ from threadpoolctl import threadpool_limits
 from benchmarks import data
 from benchmarks.data import HALVES, Table, folds_of
 from benchmarks.measure import Kept, command, memory
-from benchmarks.report import bold, failed, made, mean_ranks, p_text, signed_rank, table, tests
+from benchmarks.report import (
+    bold,
+    failed,
+    made,
+    mean_ranks,
+    p_text,
+    signed_rank,
+    signed_rank_tests,
+    table,
+)
 from benchmarks.studies.table_methods import (
     BOOSTING,
     FOREST,
@@ -487,7 +496,7 @@ def ours_first(values: pd.DataFrame) -> pd.DataFrame:
 
 def placed(values: pd.DataFrame, ours: str = OURS) -> dict[str, list[str]]:
     """Return the mean rank of every method, the higher the better, and the p-value against ours."""
-    p = tests(values, ours)["p"].map(p_text) if ours in values else {}
+    p = signed_rank_tests(values, ours)["p"].map(p_text) if ours in values else {}
     return {
         name: [f"{rank:.2f}", p.get(name, "")]
         for name, rank in zip(values, mean_ranks(values), strict=True)

@@ -38,7 +38,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks import data
 from benchmarks.data import CLASSES, HALVES, folds_of
 from benchmarks.measure import Kept, command, stamp, timed
-from benchmarks.report import bold, failed, made, mean_ranks, p_text, table, tests
+from benchmarks.report import bold, failed, made, mean_ranks, p_text, signed_rank_tests, table
 from nearkin import NCA, NCAClassifier, TDistributedNCA
 from nearkin.evaluation import holm
 from nearkin.evaluation.statistics import paired_test
@@ -387,7 +387,7 @@ def ranking(ours: str, others: pd.DataFrame, of_ours: pd.Series) -> list[str]:
     """Return mean ranks and Wilcoxon's signed-rank tests against ours, by Holm."""
     values = others.assign(**{ours: of_ours}).dropna(axis=1)
     values = values[in_order(values)]
-    p = tests(values, ours)["p"]
+    p = signed_rank_tests(values, ours)["p"]
     rows = []
     for name, rank in zip(values, mean_ranks(values), strict=True):
         gain = of_ours - values[name]

@@ -35,8 +35,8 @@ from benchmarks.report import (
     p_text,
     save,
     signed_rank,
+    signed_rank_tests,
     table,
-    tests,
     verdicts,
 )
 from benchmarks.studies.table_methods import (
@@ -419,7 +419,7 @@ def cell(value: float, measure: str) -> str:
 
 def wins(scores: Scores) -> str:
     """Return how many tables each other method loses, ties and wins, and the p-value."""
-    found = {key: tests(SIGNS[key] * values, OURS) for key, values in scores.items()}
+    found = {key: signed_rank_tests(SIGNS[key] * values, OURS) for key, values in scores.items()}
     rows = []
     for name in next(iter(found.values())).index:
         cells = [name]
@@ -435,7 +435,7 @@ def better(scores: Scores) -> str:
     """Say what is better by the tests, with their p-values."""
     lines = []
     for key, values in scores.items():
-        found = tests(SIGNS[key] * values, OURS).sort_values("p", kind="stable")
+        found = signed_rank_tests(SIGNS[key] * values, OURS).sort_values("p", kind="stable")
         p = {name: p_text(one) for name, one in found["p"].items()}
         p = {name: text if text.startswith("<") else f"= {text}" for name, text in p.items()}
         named = [[f"{name} (p {p[name]})" for name in names] for names in verdicts(found)]
