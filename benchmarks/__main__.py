@@ -24,8 +24,8 @@ from typing import Any
 
 import nearkin
 
-from .document import with_tables
 from .figures import DATA, ROOT, Figure, digest, read_figures, read_record, write_record
+from .tools.document import with_tables
 
 ALL = "all"
 PACKAGES = ("numpy", "scipy", "scikit-learn")

@@ -21,9 +21,9 @@ from typing import Any
 
 from reproductions.registry import PAPERS
 
-from .document import anchor, sections
-from .size import documented, files
 from .tools.browser import find_chromium
+from .tools.document import anchor, sections
+from .tools.size import documented, files
 
 ROOT = Path(__file__).parents[1]
 TABLE, RECORD = ROOT / "benchmarks" / "figures.toml", ROOT / "benchmarks" / "figures.json"

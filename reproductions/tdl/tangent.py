@@ -111,7 +111,7 @@ def tangent_graph(
     Cost: that of `nearkin.neighbors.nearest`, and about 64 n n_candidates height * width
     multiplications; memory of the images with their tangents, eight times X. More rows need more
     candidates: of the 20 nearest of 10,000 MNIST digits, 200 candidates held 0.95, 400 held 0.985
-    (`benchmarks/tangent.py`).
+    (`benchmarks/speed/tangent.py`).
     """
     X = _images(X, shape, "X")
     if not 1 <= n_neighbors <= n_candidates:

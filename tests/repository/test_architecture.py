@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 import nearkin
-from benchmarks.size import PACKAGE, circles, files, imports
+from benchmarks.tools.size import PACKAGE, circles, files, imports
 
 LEAVES = {
     "_array_api",

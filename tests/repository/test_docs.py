@@ -13,7 +13,7 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 
-from benchmarks.document import anchor
+from benchmarks.tools.document import anchor
 from nearkin.app.cli import main
 
 ROOT = Path(__file__).parents[2]

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import pytest
 
-from benchmarks.document import anchor
+from benchmarks.tools.document import anchor
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import __main__ as program
 from benchmarks import figures
-from benchmarks.document import sections, with_tables
 from benchmarks.figures import Figure, digest, read_figures, read_record
+from benchmarks.tools.document import sections, with_tables
 
 ROOT = Path(__file__).parents[2]
 FIGURES = read_figures()

@@ -43,7 +43,7 @@ from .rows import Rows, weights_of
 NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # the candidates of "auto"
 
 # The values of `shrinkage` that `compare` tries for methods that divide by a within-class scatter,
-# the default first. Neither is better on all tables (benchmarks/shrinkage.py).
+# the default first. Neither is better on all tables (benchmarks/choices/shrinkage.py).
 COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage": None})
 
 N_SPLITS = 5

@@ -37,7 +37,7 @@ BOUND_ROWS = 1000  # used for the percentiles of distances
 # limit on gamma and on ratios of bounds and squared distances, whose products are squared
 FARTHEST = 1e70
 
-# Defaults chosen on the tables of `benchmarks/closed_forms.py class-defaults`. `n_neighbors`: 3
+# Defaults chosen on the tables of `benchmarks/choices/closed_forms.py`. `n_neighbors`: 3
 # among 1, 3 and 10, by the accuracy of 3-NN. `percentiles`: values of 5 to 50 were equally good, so
 # they are those of the authors' code. `gamma`: the best from 0.001 to 10, by the AUROC of held-out
 # pairs after learning from 200 to 1,000 random pairs.

@@ -77,7 +77,7 @@ class LPP(SpectralEmbedding):
     n).
 
     The defaults of `variance` and `n_components` were chosen by the accuracy of 3-NN on folds of
-    the training rows of the data sets in `benchmarks/defaults.py`.
+    the training rows of the data sets in `benchmarks/choices/lpp.py`.
 
     With `sample_weight` s, w_ij becomes s_i s_j w_ij, D is computed from these, and t is the mean
     of d^2 weighted by s_i s_j.

@@ -594,7 +594,7 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
     (`SoftNeighborsClassifier`), and for new rows in the coordinates of `TDL.transform`.
 
     **By default the labels do not shape the coordinates**: on the data sets of
-    `benchmarks/tdl_labels.py` that gains nothing once enough coordinates are used. What remains of
+    `benchmarks/choices/tdl.py` that gains nothing once enough coordinates are used. What remains of
     TDL is its embedding for an infinite weight of the penalty, Laplacian Eigenmaps, and its vote.
     The inner product of two rows is then that of their rows in the regularized Laplacian kernel (P
     + .01 I)^-1, up to the eigenvectors that are left out. Two rows are similar if random walks from
@@ -644,7 +644,7 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
 
     If `tdl` is given, labelled rows take their coordinates from `TDL.voting_embedding_`. If a graph
     is given (`fit(..., affinity=W)`), the features are not tried. The default was chosen on some of
-    the data sets of `benchmarks/tdl_labels.py`, which compares it with scikit-learn's
+    the data sets of `benchmarks/studies/few_labels.py`, which compares it with scikit-learn's
     LabelSpreading and 3-NN on others.
 
     Cost: mostly that of the coordinates of `TDL`: up to about 2,000 rows by LAPACK, O(n^3), for

@@ -31,8 +31,9 @@ RAW = "raw k-NN"
 CONSTANTS = ("majority", "mean", "median")
 # keys of `compared_as` that are not attributes of a Method
 WHEN = {"params", "regression", "semi_supervised", "balanced"}
-# maximum number of rows from which a map is learned: with more, held-out scores hardly improve
-# (benchmarks/costs.py)
+# maximum number of rows from which a map is learned: with more, held-out scores hardly improve. On
+# 2026-11-22 maps of all compared methods were learned from 500 to 16,000 rows of mnist, kddcup99,
+# banking77 and six tables, with all training rows as voters.
 MOST_ROWS = 4000
 
 Params = dict[str, Any]

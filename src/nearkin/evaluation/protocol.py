@@ -169,7 +169,7 @@ class Protocol:
         The scaler comes first and ignores missing cells, so the indicators remain 0 and 1. If an
         indicator of 5 missing cells among 1,000 were scaled to unit variance, it would weigh as
         much as 14 standard deviations of a feature, and only rows with the same gap would be
-        neighbours (`benchmarks/missing.py`).
+        neighbours (`benchmarks/choices/missing_cells.py`).
         """
         steps: list[tuple[str, Any]] = []
         if self.scale:

@@ -70,9 +70,10 @@ NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 CODE = re.compile(r"0\d+")  # such as a ZIP code
 # Share of the filled cells that have to be numbers or dates for the column to be that, with words
 # among them. On drawn tables (shares from 0.1 to 0.9, 4 or 30 words) and in folds of the training
-# rows of `wild/`, held-out scores of this reading are nowhere worse than those of a category
-# (`benchmarks/mixed_cells.py`): log loss .49 / .51 at 0.1, .51 / .60 at 0.5, .50 / .66 at 0.9, R2
-# .925 / .895. So one share is enough; it is one half, since with fewer the column is words.
+# rows of `wild/`, held-out scores of this reading are nowhere worse than those of a category: log
+# loss .49 / .51 at 0.1, .51 / .60 at 0.5, .50 / .66 at 0.9, R2 .925 / .895
+# (`benchmarks/choices/mixed_cells.py`). So one share is enough; it is one half, since with fewer
+# the column is words.
 LEAST_READ = 0.5
 MANY = 1000  # different values, from which on a sample shows which readings are worth trying
 PROBED = 500  # rows in that sample

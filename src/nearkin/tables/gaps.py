@@ -12,7 +12,7 @@ from .._messages import counted, note, shortened
 
 # In which the column is missing, and in which it is known; also, in which a word among numbers
 # occurs. With 2, 5, 10 and 20, log losses of drawn tables with 30 words are .48, .51, .53, .53 for
-# one half of words, and .49, .48, .48, .48 for a tenth (`benchmarks/mixed_cells.py`).
+# one half of words, and .49, .48, .48, .48 for a tenth (`benchmarks/choices/mixed_cells.py`).
 LEAST_ROWS = 5
 ROWS_PER_INDICATOR = 10
 

@@ -1187,7 +1187,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
             return self._Y
         # With all maps learned from scores, yacht_hydrodynamics, puma32h and other smooth targets
         # are lost; with none, skewed ones (lublin, prices and claims that were simulated). Chosen
-        # on the development half of benchmarks/tables.py, on training rows of benchmarks/wild.py,
+        # on the development half of the tables of benchmarks/data.py, on training rows of `wild/`,
         # and on simulated tables.
         scores = NormalScores.of(self._Y, self._weights).transform(self._Y)
         return (scores - scores.mean()) / scores.std()

@@ -1,0 +1,322 @@
+"""A million rows on one machine: time, memory and what the map is worth, and what approximate
+search finds.
+
+    python -m benchmarks.speed.million fit --methods DNE NMMP LPP NCA --rows 10000 100000 1000000
+    python -m benchmarks.speed.million fit --methods DNE NMMP NCA --rows 1000000 --world nuisance
+    python -m benchmarks.speed.million profile --methods DNE --rows 1000000
+    python -m benchmarks.speed.million fit --methods PairNCA --rows 100000
+    python -m benchmarks.speed.million search --rows 20000 100000 --world modes nuisance
+    python -m benchmarks.speed.million peers --rows 1000000 --world modes nuisance
+    NEARKIN_DATA=folder python -m benchmarks.speed.million search --rows 0
+    NEARKIN_DATA=folder python -m benchmarks.speed.million mnist --search exact approximate
+
+No rows at all stand for MNIST: 60,000 to learn from, 10,000 held out; a search goes over all
+70,000.
+
+Rows are drawn: 384 features in float32, 100 classes of five modes each in 8 directions, 12 more
+that vary as much and carry no information, and a little noise in all. In the world "nuisance" one
+mode each lies in 24 directions, and 30 more without information have three times the spread of the
+classes and exponential tails: distances are mostly theirs. A profile says how many seconds, added
+over the threads, go into the steps of a fit. Peers are scikit-learn's exact search and faiss' own
+IVF index, with as many probes as it needs for the recall of nearkin: ten neighbours of every row
+among all, by the time for 2,000 of them. Every fit runs in a process
+of its own, which imports faiss or does not; memory is what the process holds above the rows.
+Accuracy: 3-NN of 20,000 rows that were held out, exact.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+
+from benchmarks.data import published_split
+from benchmarks.measure import apart, command, memory, timed
+from benchmarks.report import head, row
+from nearkin import DNE, LPP, NCA, NMMP, ApproximateSearch, PairNCA
+from nearkin.estimators import rows as estimator_rows
+from nearkin.neighbors import (
+    approximate,
+    inverted_lists,
+    nearest,
+    nearest_other_class,
+    nearest_same_class,
+    searcher,
+)
+
+FEATURES, CLASSES, NOISE = 384, 100, 0.1
+HELD_OUT = 20_000
+AT_A_TIME = 10_000
+EXACT_ROWS = 100_000  # an exact search of more takes too long here
+QUERIES = 2000  # for which peers are timed
+MODELS: dict[str, Any] = {
+    "PCA": lambda m, search: PCA(m, svd_solver="covariance_eigh"),
+    "DNE": lambda m, search: DNE(m, search=search),
+    "NMMP": lambda m, search: NMMP(m, n_neighbors_within=10, search=search),
+    "NMMP without shrinkage": lambda m, search: NMMP(
+        m, n_neighbors_within=10, shrinkage=None, search=search
+    ),
+    "LPP": lambda m, search: LPP(m, search=search),
+    "NCA": lambda m, search: NCA(m, solver="sgd", search=search, random_state=0),
+    "PairNCA": lambda m, search: PairNCA(m, solver="sgd", search=search, random_state=0),
+    "NCA by L-BFGS": lambda m, search: NCA(m, search=search),
+}
+QUESTIONS = {
+    "same class": nearest_same_class,
+    "other classes": nearest_other_class,
+    "all": lambda X, y, k, search: nearest(X, k, search),
+}
+
+
+def drawn(
+    n: int, seed: int, world: str = "modes", features: int = FEATURES
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and labels; the classes are those of all seeds."""
+    modes, informative, idle = (5, 8, 12) if world == "modes" else (1, 24, 30)
+    of_world, rng = np.random.default_rng(0), np.random.default_rng(1 + seed)
+    turn = np.linalg.qr(of_world.standard_normal((features, features)))[0].astype(np.float32)
+    centres = of_world.normal(0, 1.5, (CLASSES, modes, informative)).astype(np.float32)
+    spread = np.repeat(
+        [0.6, 1.0 if world == "modes" else 4.5, NOISE],
+        [informative, idle, features - informative - idle],
+    ).astype(np.float32)
+    nuisance = slice(informative, informative + idle)
+    X, y = np.empty((n, features), np.float32), rng.integers(CLASSES, size=n)
+    for start in range(0, n, AT_A_TIME):
+        rows = slice(start, min(start + AT_A_TIME, n))
+        E = rng.standard_normal((len(y[rows]), features), dtype=np.float32)
+        if world == "nuisance":
+            E[:, nuisance] = rng.laplace(scale=0.5**0.5, size=(len(E), idle))  # of unit variance
+        E *= spread
+        E[:, :informative] += centres[y[rows], rng.integers(modes, size=len(E))]
+        X[rows] = E @ turn.T
+    return X, y
+
+
+def same_class_pairs(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the pairs of every row with its three nearest of the same class: all that PairNCA
+    learns of labels.
+    """
+    graph = nearest_same_class(X, y, 3)
+    return np.column_stack([np.repeat(np.arange(len(y)), np.diff(graph.indptr)), graph.indices])
+
+
+class Peak:
+    """The largest resident size of this process, above that at the start, in GB."""
+
+    def __enter__(self) -> Peak:
+        self.first = self.largest = self.now()
+        self.over = threading.Event()
+        threading.Thread(target=self.watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+
+    def watch(self) -> None:
+        while not self.over.wait(0.05):
+            self.largest = max(self.largest, self.now())
+
+    @staticmethod
+    def now() -> float:
+        return memory("VmRSS") / 1e9
+
+    @property
+    def above(self) -> float:
+        return self.largest - self.first
+
+
+# The steps of a fit, and the functions that take them.
+STEPS: dict[str, tuple[Any, str]] = {
+    "principal components for the search": (approximate, "projection"),
+    "lists by k-means": (inverted_lists, "_k_means"),
+    "how many lists to search": (inverted_lists.InvertedLists, "n_probes"),
+    "search in the lists": (approximate, "_nearest_in_lists"),
+    "search of whole classes": (approximate, "_nearest_members"),
+    "candidates ranked again": (approximate, "_rank"),
+    "scatters of graphs": (estimator_rows, "scatter"),
+}
+
+
+def profile_one(name: str, n: int, search: str, m: int, world: str) -> dict[str, float]:
+    """Fit, and return the processor seconds of every step, of all threads, and of the whole fit."""
+    X, y = drawn(n, 1, world)
+    seconds = defaultdict[str, float](float)
+
+    def timed(step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            # a step that the main thread takes may have threads of its own
+            is_main = threading.current_thread() is threading.main_thread()
+            clock = time.process_time if is_main else time.thread_time
+            start = clock()
+            result = function(*args, **kwargs)
+            seconds[step] += clock() - start
+            return result
+
+        return run
+
+    for step, (module, function) in STEPS.items():
+        setattr(module, function, timed(step, getattr(module, function)))
+    start, on_the_clock = time.process_time(), time.perf_counter()
+    MODELS[name](m, search).fit(X, y)
+    total = time.process_time() - start
+    seconds["all else"] = total - sum(seconds.values())
+    seconds["together"] = total
+    return seconds | {"on the clock": time.perf_counter() - on_the_clock}
+
+
+def fit_one(name: str, n: int, search: str, m: int, world: str) -> dict[str, Any]:
+    """Fit, and return the seconds, the memory and the accuracy; "raw" is no map. n = 0: MNIST."""
+    drawn_rows = (*drawn(n, 1, world), *drawn(HELD_OUT, 2, world)) if n else None
+    X, y, test, y_test = drawn_rows or published_split("mnist")
+    result: dict[str, Any] = {}
+    if name != "raw":
+        model = MODELS[name](m, search)
+        given = {"pairs": same_class_pairs(X, y)} if name == "PairNCA" else {}
+        with Peak() as peak:
+            run = timed(lambda: model.fit(X, y, **given))
+            result = {"seconds": run.seconds, "memory": peak.above}
+        X, test = (model.transform(Z) for Z in (X, test))
+    vote = KNeighborsClassifier(3, algorithm="brute").fit(X, y)
+    return result | {"accuracy": 100 * vote.score(test, y_test)}
+
+
+def search_one(relation: str, n: int, how: str, world: str) -> dict[str, Any]:
+    """Search for ten neighbours of every row, and return the seconds; of an approximate search also
+    its recall.
+    """
+    if n:
+        X, y = drawn(n, 1, world)
+    else:
+        train, y_train, test, y_test = published_split("mnist")
+        X, y = np.vstack([train, test]), np.concatenate([y_train, y_test])
+    question = QUESTIONS[relation]
+    first = searcher(how, len(y))
+    result = {"seconds": timed(question, X, y, 10, first).seconds}
+    if how == "approximate":
+        checked = searcher(ApproximateSearch(check_recall=True), len(y))
+        question(X, y, 10, checked)
+        assert checked.recall is not None
+        result["recall"] = checked.recall[relation]
+    return result
+
+
+def peers_one(n: int, world: str) -> dict[str, Any]:
+    """Return the seconds of scikit-learn and of faiss, and with how many probes the latter has at
+    least the recall of nearkin.
+    """
+    X, _ = drawn(n, 1, world)
+    seconds, _, lists = timed(nearest, X, 10, searcher("approximate", n))
+    result = {"nearkin": seconds}
+    recall = approximate.measured_recall(X, np.zeros(n), lists, "all")
+    queries = X[:: n // QUERIES][:QUERIES]
+    exact = NearestNeighbors(n_neighbors=11, algorithm="brute")
+    seconds, _, (_, true) = timed(lambda: exact.fit(X).kneighbors(queries))
+    result["scikit-learn"] = seconds * n / QUERIES
+    import faiss
+
+    start = time.perf_counter()
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(FEATURES), FEATURES, int(8 * n**0.5))
+    index.train(X[:: max(1, n // (40 * index.nlist))])
+    index.add(X)
+    built, index.nprobe, found = time.perf_counter() - start, 8, 0.0
+    while found < recall:
+        index.nprobe *= 2
+        seconds, _, (_, near) = timed(index.search, queries, 11)
+        found = np.mean([np.isin(a[1:], b).mean() for a, b in zip(true, near, strict=True)])
+    result["faiss"] = built + seconds * n / QUERIES
+    return result | {"recall": recall, "recall of faiss": found, "probes": index.nprobe}
+
+
+def fit(
+    methods: tuple[str, ...] = ("DNE", "NMMP", "LPP", "NCA"),
+    rows: tuple[int, ...] = (10_000, 100_000, 1_000_000),
+    components: int = 64,
+    search: tuple[str, ...] = ("approximate",),
+    world: tuple[str, ...] = ("modes",),
+) -> None:
+    """Print the seconds, the memory and the accuracy of fits."""
+    names, found = ("raw", "PCA", *methods), {}
+    for n, name in product(rows, names):
+        found[name, n] = apart(fit_one, name, n, search[0], components, world[0])
+        print(name, n, found[name, n], file=sys.stderr, flush=True)
+    first, *others = (f"{n:,}" for n in rows)
+    starts = f"{first} rows", f"memory, GB: {first}", f"3-NN, %: {first}"
+    head("method", *(one for start in starts for one in (start, *others)))
+    for name in names:
+        fits = [found[name, n] for n in rows]
+        cells = [""] * (2 * len(rows))
+        if name != "raw":
+            took = [one["seconds"] for one in fits]
+            cells = [f"{one:.1f} s" if one < 10 else f"{one:.0f} s" for one in took]
+            cells += [f"{one['memory']:.1f}" for one in fits]
+        row(name, *cells, *(f"{one['accuracy']:.1f}" for one in fits))
+
+
+def profile(
+    methods: tuple[str, ...] = ("DNE",),
+    rows: tuple[int, ...] = (10_000, 100_000, 1_000_000),
+    components: int = 64,
+    search: tuple[str, ...] = ("approximate",),
+    world: tuple[str, ...] = ("modes",),
+) -> None:
+    """Print the processor seconds of the steps of fits."""
+    head("method", "rows", "step", "processor seconds")
+    for n, name in product(rows, methods):
+        found = apart(profile_one, name, n, search[0], components, world[0])
+        for step, seconds in found.items():
+            row(name, f"{n:,}", step, f"{seconds:.1f}")
+
+
+def mnist(
+    methods: tuple[str, ...] = ("DNE", "NMMP", "NCA"),
+    components: int = 64,
+    search: tuple[str, ...] = ("approximate",),
+) -> None:
+    """Print the seconds, the memory and the accuracy of fits to MNIST."""
+    m = f"method, {components} dimensions"
+    head(m, "rows", "search", "seconds", "memory, GB", "held-out 3-NN, %")
+    for name, how in (("raw", ""), ("PCA", ""), *product(methods, search)):
+        found = apart(fit_one, name, 0, how or "exact", components, "modes")
+        cost = [f"{found['seconds']:.3g}", f"{found['memory']:.1f}"] if name != "raw" else ["", ""]
+        row(name, "60,000", how, *cost, f"{found['accuracy']:.2f}")
+
+
+def search(
+    rows: tuple[int, ...] = (10_000, 100_000, 1_000_000), world: tuple[str, ...] = ("modes",)
+) -> None:
+    """Print the seconds of exact and approximate search, and the recall."""
+    head("rows", "world", "ten neighbours", "exact, s", "approximate, s", "ratio", "recall")
+    for n, of, relation in product(rows, world, QUESTIONS):
+        found = apart(search_one, relation, n, "approximate", of)
+        exact = ratio = ""
+        if n <= EXACT_ROWS:
+            seconds = apart(search_one, relation, n, "exact", of)["seconds"]
+            exact, ratio = f"{seconds:.0f}", f"{seconds / found['seconds']:.1f}"
+        about = f"{n or 70_000:,}", of if n else "MNIST", relation
+        row(*about, exact, f"{found['seconds']:.1f}", ratio, f"{found['recall']:.3f}")
+
+
+def peers(
+    rows: tuple[int, ...] = (10_000, 100_000, 1_000_000), world: tuple[str, ...] = ("modes",)
+) -> None:
+    """Print the seconds of nearkin, scikit-learn and faiss."""
+    theirs = "scikit-learn, exact, s", "faiss, s", "recall", "probes"
+    head("rows", "world", "nearkin, s", "recall", *theirs)
+    for n, of in product(rows, world):
+        found = apart(peers_one, n, of)
+        ours = f"{found['nearkin']:.0f}", f"{found['recall']:.3f}"
+        exact, faiss = f"{found['scikit-learn']:.0f}", f"{found['faiss']:.0f}"
+        row(f"{n:,}", of, *ours, exact, faiss, f"{found['recall of faiss']:.3f}", found["probes"])
+
+
+if __name__ == "__main__":
+    command(fit, profile, search, peers, mnist)
