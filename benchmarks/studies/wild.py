@@ -1,12 +1,10 @@
 """Tables as people publish them, nothing cleaned: NCA on the raw frame against what a user would take instead.
 
     pip install skrub catboost
-    NEARKIN_DATA=folder python -m benchmarks.studies.wild
-    NEARKIN_DATA=folder python -m benchmarks.studies.wild --cleaned
-    NEARKIN_DATA=folder python -m benchmarks.studies.wild promises
+    NEARKIN_DATA=folder python -m benchmarks.studies.wild raw cleaned promises --document docs/measured/wild.md
 
 A third of the rows is withheld, at random or, where rows are of different times, the last ones. A file is read as
-`pandas.read_csv` reads it; with `--cleaned`, as somebody leaves it who has looked at it: numbers and dates parsed,
+`pandas.read_csv` reads it; for "cleaned", as somebody leaves it who has looked at it: numbers and dates parsed,
 identifiers and notes dropped. Every fit has one thread. "promises" gives the files to the command as they are, a third
 of their rows drawn at random aside, and compares what it promises with what these rows show: the score of the saved
 model, and the share of them within its sets and intervals of 90 %.
@@ -43,9 +41,10 @@ from skrub import TableVectorizer, tabular_pipeline
 
 from benchmarks.data import path
 from benchmarks.measure import Kept, command, timed
-from benchmarks.report import head, mean_ranks, row, table
+from benchmarks.report import mean_ranks, table
 from nearkin import NCAClassifier, NCARegressor
 
+RESULTS = Path("benchmarks", "results", "wild.jsonl")
 SMALLEST = 1e-4  # probability of the true class in the log loss, so that one row decides no table
 
 
@@ -166,7 +165,7 @@ def withheld(
         for column in table.dates:
             dates = pd.to_datetime(X[column], format="mixed", errors="coerce", utc=True)
             X[column] = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-            X[f"{column}, day of the year"] = dates.dt.dayofyear
+            X[f"{column}, day of the year"] = dates.dt.day_of_year
             X[f"{column}, hour"] = dates.dt.hour
     X, X_test = (X.iloc[rows].reset_index(drop=True) for rows in (train, test))
     return X, y[train], X_test, y[test]
@@ -295,13 +294,6 @@ def promised(name: str) -> list[str]:
     return [f"{promise:.3f}", f"{score:.3f}", f"{z:+.1f}", f"{covered:.1%}"]
 
 
-def promises(tables: tuple[str, ...] = tuple(TABLES)) -> None:
-    """Print what the command promises, and what the withheld rows show."""
-    head("table", "promised", "withheld rows", "above", "covered")
-    for name in tables:
-        row(name, *promised(name))
-
-
 def evaluate(name: str, method: str, cleaned: bool) -> dict[str, Any]:
     """Return the scores of a method on the rows withheld from a table, and its seconds."""
     X, y, X_new, y_new = withheld(name, cleaned=cleaned)
@@ -320,42 +312,71 @@ def evaluate(name: str, method: str, cleaned: bool) -> dict[str, Any]:
     return sizes | run.result | {"seconds": run.processor}
 
 
-def wild(
-    tables: tuple[str, ...] = tuple(TABLES), methods: tuple[str, ...] = tuple(METHODS), cleaned: bool = False,
-    results: Path = Path("benchmarks", "results", "wild.jsonl"),
-) -> str:  # fmt: skip
-    """Measure what is not kept; return the scores of tables with all methods, and the seconds."""
-    kept = Kept(results, "table", "method", "cleaned")
+def results(cleaned: bool, tables: tuple[str, ...], methods: tuple[str, ...]) -> pd.DataFrame:
+    """Measure what is not kept; return all results by table and method."""
+    kept = Kept(RESULTS, "table", "method", "cleaned")
     for name, method in product(tables, methods):
         if (name, method, cleaned) not in kept.done:
             job = {"table": name, "method": method, "cleaned": cleaned}
             kept.add(job, evaluate(name, method, cleaned))
     found = pd.DataFrame([line for line in kept.lines if line["cleaned"] is cleaned])
-    found = found.set_index(["table", "method"])
-    whole = [name for name in TABLES if all((name, method) in found.index for method in METHODS)]
-    parts = []
-    for is_real, title in ((False, "accuracy / log loss"), (True, "R2 / MAE")):
-        names = [name for name in whole if TABLES[name].is_real is is_real]
-        score, loss = (
-            found[key].unstack().reindex(names)[list(METHODS)] for key in ("score", "loss")
-        )
-        rows = []
-        for name in names:
-            both = zip(score.loc[name], loss.loc[name], strict=True)
-            cells = ["refused" if np.isnan(a) else f"{a:.3f} / {b:.3f}" for a, b in both]
-            size = found.loc[name, "CatBoost"]
-            rows.append([name, f"{size['rows']:,} x {size['columns']}", *cells])
-        if names:
-            first = mean_ranks(score[list(RANKED)].fillna(-np.inf))
-            second = mean_ranks(-loss[list(RANKED)].fillna(np.inf))
-            ranks = [f"{a:.2f} / {b:.2f}" for a, b in zip(first, second, strict=True)]
-            rows.append(["mean rank of these four", "", *ranks, ""])
-            parts.append(table([title, "rows x columns", *METHODS], rows))
-    seconds = [
-        [name, *(f"{found.loc[(name, m), 'seconds']:.1f}" for m in METHODS)] for name in whole
+    return found.set_index(["table", "method"])
+
+
+def complete(found: pd.DataFrame) -> list[str]:
+    """Return the tables with results of all methods."""
+    return [name for name in TABLES if all((name, method) in found.index for method in METHODS)]
+
+
+def scores_table(found: pd.DataFrame, *, is_real: bool) -> str:
+    """Return the scores of all methods, and mean ranks of those that are ranked."""
+    names = [name for name in complete(found) if TABLES[name].is_real is is_real]
+    if not names:
+        return ""
+    score, loss = (found[key].unstack().reindex(names)[list(METHODS)] for key in ("score", "loss"))
+    rows = []
+    for name in names:
+        both = zip(score.loc[name], loss.loc[name], strict=True)
+        cells = ["refused" if np.isnan(a) else f"{a:.3f} / {b:.3f}" for a, b in both]
+        size = found.loc[name, "CatBoost"]
+        rows.append([name, f"{size['rows']:,} x {size['columns']}", *cells])
+    first = mean_ranks(score[list(RANKED)].fillna(-np.inf))
+    second = mean_ranks(-loss[list(RANKED)].fillna(np.inf))
+    ranks = [f"{a:.2f} / {b:.2f}" for a, b in zip(first, second, strict=True)]
+    rows.append(["mean rank of these four", "", *ranks, ""])
+    title = "R2 / MAE" if is_real else "accuracy / log loss"
+    return table([title, "rows x columns", *METHODS], rows)
+
+
+def seconds_table(found: pd.DataFrame) -> str:
+    """Return the processor seconds of fit and prediction."""
+    rows = [
+        [name, *(f"{found.loc[(name, method), 'seconds']:.1f}" for method in METHODS)]
+        for name in complete(found)
     ]
-    return "\n\n".join([*parts, table(["seconds", *METHODS], seconds)])
+    return table(["seconds", *METHODS], rows)
+
+
+def raw(tables: tuple[str, ...] = tuple(TABLES), methods: tuple[str, ...] = tuple(METHODS)) -> str:
+    """Return the scores on the frames as they are, and the seconds."""
+    found = results(False, tables, methods)
+    parts = [scores_table(found, is_real=is_real) for is_real in (False, True)]
+    return "\n\n".join([*parts, seconds_table(found)])
+
+
+def cleaned(
+    tables: tuple[str, ...] = tuple(TABLES), methods: tuple[str, ...] = tuple(METHODS)
+) -> str:
+    """Return the scores on the frames that somebody has cleaned."""
+    found = results(True, tables, methods)
+    return "\n\n".join(scores_table(found, is_real=is_real) for is_real in (False, True))
+
+
+def promises(tables: tuple[str, ...] = tuple(TABLES)) -> str:
+    """Return what the command promises, and what the withheld rows show."""
+    header = ["table", "promised", "withheld rows", "above", "covered"]
+    return table(header, [[name, *promised(name)] for name in tables])
 
 
 if __name__ == "__main__":
-    command(wild, promises, threads=1)
+    command(raw, cleaned, promises, threads=1)
