@@ -270,7 +270,8 @@ def promised(name: str) -> list[str]:
         found = json.loads(Path(folder, "c.json").read_text())
         out = pd.read_csv(Path(folder, "out.csv"), keep_default_na=False)
     choice = next(one for one in found["ranking"] if one["kind"] == "choice")
-    n, promise = found["table"]["labelled"], choice["score"]
+    n = found["table"]["labelled"]
+    promise = choice["scores"]["r2" if table.is_real else "accuracy"]
     y = new[table.target].iloc[out["row"]].reset_index(drop=True)
     covers = "low" in out or "labels" in out
     if table.is_real:

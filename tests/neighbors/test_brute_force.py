@@ -16,7 +16,7 @@ def test_the_nearest_of_all_tiles(tile, k):
     tiles = [
         (numbers[start : start + tile], Y[start : start + tile]) for start in range(0, 200, tile)
     ]
-    found = nearest_candidates(Q, tiles, k)[0]
+    found = nearest_candidates(Q, tiles, k)
     true = np.argsort(euclidean_distances(Q.astype(np.float64), Y.astype(np.float64)), axis=1)[
         :, :k
     ]
@@ -28,7 +28,7 @@ def test_the_nearest_of_all_tiles(tile, k):
 def test_tiles_are_rounded_relative_to_the_mean_of_the_queries():
     rng = np.random.default_rng(0)
     Y = 1000 + rng.normal(size=(500, 4)).astype(np.float32)
-    found = nearest_candidates(Y, [(np.arange(500), Y)], 3)[0]
+    found = nearest_candidates(Y, [(np.arange(500), Y)], 3)
     D = euclidean_distances(Y.astype(np.float64) - 1000)
     assert (
         np.sort(np.take_along_axis(D, found, axis=1), axis=1) <= np.sort(D, axis=1)[:, :3] + 1e-3

@@ -297,7 +297,7 @@ class IVFSearch:
 
 def _nearest_members(Z: np.ndarray, rows: np.ndarray, members: np.ndarray, k: int) -> np.ndarray:
     """Return the k nearest rows of a class by brute force, padded with the row itself."""
-    found = nearest_candidates(Z[rows], tiles_of(Z, members), k)[0]
+    found = nearest_candidates(Z[rows], tiles_of(Z, members), k)
     return np.where(found < 0, rows[:, None], found)
 
 

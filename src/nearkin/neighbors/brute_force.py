@@ -104,14 +104,11 @@ class NearestSoFar:
         self._numbers[query, place] = candidates[0][column]
         self._counts[queries] += n_nearer
 
-    def nearest(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the indices of the k nearest and their squared distances, (n_queries, k).
-
-        They are in any order, padded with -1 and infinity.
-        """
+    def nearest(self) -> np.ndarray:
+        """Return the indices of the k nearest, (n_queries, k), in any order, padded with -1."""
         self._choose(np.flatnonzero(self._counts > self.k))
-        squares = self._squares[:, : self.k]
-        return np.where(np.isfinite(squares), self._numbers[:, : self.k], -1), squares
+        found = np.isfinite(self._squares[:, : self.k])
+        return np.where(found, self._numbers[:, : self.k], -1)
 
     def _choose(self, queries: np.ndarray) -> None:
         """Reduce the candidates collected for some queries to the k nearest."""
@@ -151,10 +148,8 @@ def _squares(Q: np.ndarray, Y: np.ndarray, origin: np.ndarray) -> tuple[np.ndarr
         return with_ones @ operand.T, np.einsum("ij,ij->i", Q, Q)
 
 
-def nearest_candidates(
-    Q: np.ndarray, tiles: Iterable[Tile], k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k nearest candidates of every query, in any order.
+def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarray:
+    """Return the indices of the k nearest candidates of every query, in any order.
 
     Parameters
     ----------
@@ -170,8 +165,6 @@ def nearest_candidates(
     -------
     numbers : integer array of shape (b, k)
         Padded with -1.
-    squares : array of shape (b, k)
-        The squared distances, padded with infinity.
 
     Notes
     -----
@@ -200,10 +193,11 @@ def squares_to_nearest(queries: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.n
     Z is (n, d), k at most n. Both results have shape (n_queries, k), in any order. No index is
     needed, so a single query is fast, too.
     """
-    dtype = np.result_type(queries, Z)
     blocks = row_blocks(len(Z), 1, TILE)
+    dtype = np.result_type(queries, Z)
     tiles = (
         (np.arange(rows.start, rows.stop), Z[rows].astype(dtype, copy=False)) for rows in blocks
     )
-    near, squares = nearest_candidates(queries.astype(dtype, copy=False), tiles, k)
-    return np.maximum(squares, 0), near
+    near = nearest_candidates(queries.astype(dtype, copy=False), tiles, k)
+    apart = Z[near] - queries[:, None]  # those of the search depend on the other queries
+    return np.einsum("ijm,ijm->ij", apart, apart), near

@@ -213,7 +213,7 @@ class InvertedLists:
                 allowed = self._allowed(queries[some], places)
                 candidates = places, self.Z[places]
                 found.compare(some, Q[some], candidates, self.centres[number], allowed)
-        at = self._completed(found.nearest()[0], queries)
+        at = self._completed(found.nearest(), queries)
         return np.where(at < 0, self.rows[queries, None], self.rows[at])
 
     def _start(self, found: NearestSoFar, block: slice, queries: np.ndarray) -> np.ndarray:
@@ -276,7 +276,7 @@ class InvertedLists:
             for block in row_blocks(len(lacking), 1, SIDE_BY_SIDE):
                 i = lacking[block]
                 tiles = tiles_of(self.Z, others)
-                found[i] = nearest_candidates(self.Z[queries[i]], tiles, found.shape[1])[0]
+                found[i] = nearest_candidates(self.Z[queries[i]], tiles, found.shape[1])
         return found
 
 
