@@ -1,8 +1,8 @@
 """Canaries of the figures: small runs of the code that makes them. A figure is older than its code
 where the numbers of its canaries are no longer what they were.
 
-    python -m benchmarks.canaries              # all, two at a time, each in a process of its own
-    python -m benchmarks.canaries NMMP tables  # their numbers, as JSON
+    python -m benchmarks.canaries           # all, two at a time, each in a process of its own
+    python -m benchmarks.canaries NMMP RCA  # the numbers of these, as JSON
 
 A canary calls the functions of the script of its figures, where it has such, on rows that are drawn
 here or come with scikit-learn, in one thread; it needs no NEARKIN_DATA. Its numbers are what it
@@ -26,13 +26,14 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, wraps
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -133,28 +134,33 @@ def changed(then: Numbers | None, now: Numbers | str) -> str | None:
 
 
 def flown(names: Iterable[str]) -> dict[str, Numbers | str]:
-    """Return the numbers of canaries, each from a process of its own, or why there are none."""
-    names = list(dict.fromkeys(names))
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
-        return dict(zip(names, pool.map(apart, names), strict=True))
+    """Return the numbers of canaries, or why there are none.
 
-
-def apart(name: str) -> Numbers | str:
-    """Run a canary in a process of its own."""
-    if unmet := CANARIES[name].unmet():
-        return f"not compared here: it needs {', '.join(unmet)}"
+    They run in a program of its own, whose libraries have one thread from the start, two at a time.
+    """
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     process = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "benchmarks.canaries", name],
+        [sys.executable, "-W", "ignore", "-m", "benchmarks.canaries", *names],
         cwd=ROOT,
         env=os.environ | threads | {"MPLBACKEND": "agg"},
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
+        check=True,
     )
-    if process.returncode:
-        return f"failed: {process.stderr.strip().rpartition(chr(10))[2][:300]}"
-    return json.loads(process.stdout)[name]
+    return json.loads(process.stdout)
+
+
+def outcome(name: str) -> Numbers | str:
+    """Return the numbers of a canary, or why there are none, and say how long it took."""
+    if unmet := CANARIES[name].unmet():
+        return f"not compared here: it needs {', '.join(unmet)}"
+    start = time.process_time()
+    try:
+        return numbers_of(name)
+    except Exception as error:
+        return f"failed: {type(error).__name__}: {error}"
+    finally:
+        print(f"{name}: {time.process_time() - start:.1f} s", file=sys.stderr, flush=True)
 
 
 def numbers_of(name: str) -> Numbers:
@@ -786,7 +792,7 @@ def repeat(name: str) -> Mapping[str, Any]:
         run = Run(FewRows(), Path(folder), n_splits=2, quick=True)
         for piece in EXPERIMENTS[name].run(run):
             if piece.startswith("|") and not re.search(
-                r"second|\bs\b|clock|GiB", piece.split("\n")[0]
+                r"second|(?<!')\bs\b|clock|GiB", piece.split("\n")[0]
             ):
                 cells = re.findall(r"(?<![\w.])[-+]?\d+\.\d+(?!\w)", piece)
                 numbers += [float(cell) for cell in cells]
@@ -798,8 +804,8 @@ for name in EXPERIMENTS:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        print(json.dumps({sys.argv[1]: numbers_of(sys.argv[1])}))
-    else:
-        for name, numbers in flown(sys.argv[1:] or CANARIES).items():
-            print(f"{name}: {json.dumps(numbers)}", flush=True)
+    chosen = list(dict.fromkeys(sys.argv[1:] or CANARIES))
+    # each in a process of its own, copied from this one: imports take longer than most canaries
+    with get_context("fork").Pool(AT_A_TIME, maxtasksperchild=1) as pool:
+        outcomes = pool.map(outcome, chosen, chunksize=1)
+    print(json.dumps(dict(zip(chosen, outcomes, strict=True))))
