@@ -747,7 +747,7 @@ def few_rows(name: str) -> dict[str, Any]:
     p = SOURCES[name].shape[1]
     rng = np.random.default_rng(0)
     if name in ("mnist", "usps"):
-        X, y = images(*((560, 28) if name == "mnist" else (840, 16)), 4)
+        X, y = images(*((1400, 28) if name == "mnist" else (840, 16)), 4)
         return {
             "X": X if name == "mnist" else X / 127.5 - 1,
             "y": 1 + y,
