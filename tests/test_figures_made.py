@@ -266,8 +266,8 @@ SILENT = {
 RINGING = {
     "the signs in _blocks.centre": (
         [("_blocks.py", CENTRE, CENTRE.replace("X - X", "X + X").replace("-=", "+="))],
-        {"DNE", "ITML"},
-        {"two-graphs"},
+        {"DNE", "ITML", "NCA by L-BFGS"},  # in the span of few rows, and itself
+        {"nca", "nca-alpha", "nca-defaults", "nca-inits", "two-graphs"},
     ),
     "the default of NCA's alpha": (
         [("estimators/nca.py", "alpha: float = 0.15,", "alpha: float = 0.2,")],
@@ -282,7 +282,7 @@ RINGING = {
                 "candidates = candidates[::-1]; index = self.index(X[candidates], n_found)",
             )
         ],
-        {"exact search", "DNE"},
+        {"exact search", "DNE", "ITML"},  # whose pairs are of neighbours
         {"two-graphs"},
     ),
 }
