@@ -178,8 +178,8 @@ def outcome(name: str) -> Numbers | str:
 
 
 def numbers_of(name: str) -> Numbers:
-    """Run a canary in this process, which is of no use for another one afterwards: scripts change
-    what they import, and estimators are listened to.
+    """Run a canary in this process, which is of no use for another one afterwards: scripts are made
+    smaller, and estimators are listened to.
     """
     heard = listen()
     with tempfile.TemporaryDirectory() as folder:
