@@ -143,6 +143,8 @@ def test_tables_without_their_place_are_refused(printed, message):
     [
         ({"a": [1.0, 1e-9]}, {"a": [1.0 + 1e-6, -1e-9]}, False),  # rounding, and its signs
         ({"a": [1e6]}, {"a": [1e6 + 1]}, False),
+        ({"a": [float("inf")]}, {"a": [float("inf")]}, False),
+        ({"a": [float("inf")]}, {"a": [1.0]}, True),
         ({"a": [1.0]}, {"a": [1.001]}, True),
         ({"a": [1.0]}, {"a": [-1.0]}, True),
         ({"a": [1.0]}, {"a": [float("nan")]}, True),
