@@ -1,16 +1,18 @@
 """List the figures of the documentation, and make them again: `python -m benchmarks [NAME ...]`, at
 the root of the repository.
 
-Without a name it lists the commands, what they write and how long they took, and the code that has
-changed since. "all" makes those that are older than their code, one after the other. What cannot be
-made here is skipped, with the reason. Each is recorded as soon as it is made: what was interrupted
-goes on with the next one.
+Without a name it runs all canaries (`canaries.py`), which takes minutes, and lists the commands, what
+they write and how long they took, and which numbers of the code have changed since. "all" makes the
+figures that are older than the numbers of their code, one after the other. What cannot be made here
+is skipped, with the reason. Each is recorded as soon as it is made: what was interrupted goes on with
+the next one.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -18,18 +20,17 @@ import sys
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
-from typing import Any
 
 import nearkin
 
-from .figures import DATA, ROOT, Figure, digest, read_figures, read_record, write_record
+from .canaries import CANARIES, Numbers, changed, flown
+from .figures import DATA, ROOT, Figure, Record, read_figures, read_record, write_record
 from .tools.document import with_tables
 
 ALL = "all"
 PACKAGES = ("numpy", "scipy", "scikit-learn")
-Record = dict[str, dict[str, Any]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,10 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := sorted(set(names) - {*figures, ALL}):
         parser.error(f"{', '.join(unknown)}: no such figure; without a name they are listed")
     if not names:
-        print(listing(figures, record))
+        print(listing(figures, record, flown(CANARIES)))
         return 0
     if ALL in names:
-        names = [name for name, figure in figures.items() if older(figure, record)]
+        now = flown(CANARIES)
+        names = [name for name, figure in figures.items() if older(figure, record, now)]
     failed = []
     for name in names:
         if unmet := figures[name].unmet():
@@ -66,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return bool(failed)
 
 
-def listing(figures: Mapping[str, Figure], record: Record) -> str:
+def listing(figures: Mapping[str, Figure], record: Record, now: Mapping[str, Numbers | str]) -> str:
     """Return what there is to say of every figure, and of all."""
     n_older, seconds = 0, 0
     parts = []
@@ -74,11 +76,14 @@ def listing(figures: Mapping[str, Figure], record: Record) -> str:
         known = record.get(name, {})
         made = f"made {known['date']}" if "date" in known else "nobody knows when it was made"
         if known.get("seconds") is not None:
-            made += f", in {known['seconds'] / 60:.1f} minutes"
-        changed = older(figure, record)
-        made += f"; older than {', '.join(changed)}" if changed else "; current"
-        n_older += bool(changed)
-        seconds += (known.get("seconds") or 0) * bool(changed)
+            made += f", in {known['seconds'] / 60:.1f} minutes, on {known['machine']}"
+        changes = older(figure, record, now)
+        if figure.no_canary:
+            made += f"; renew it by hand: {figure.no_canary}"
+        else:
+            made += f"; older: {'; '.join(changes)}" if changes else "; current"
+        n_older += bool(changes)
+        seconds += (known.get("seconds") or 0) * bool(changes)
         places = {
             "writes": dict.fromkeys([*figure.writes, *figure.pictures]),
             "prints the tables of": figure.prints,
@@ -99,19 +104,23 @@ def listing(figures: Mapping[str, Figure], record: Record) -> str:
     return "\n".join([*parts, f"{n_older} of {len(figures)} are older; they took {known}"])
 
 
-def older(figure: Figure, record: Record) -> list[str]:
-    """Return the code of a figure that is not as it was when it was made."""
-    then = record.get(figure.name, {}).get("code", {})
-    return [path for path in figure.code if digest(ROOT / path) != then.get(path)]
+def older(figure: Figure, record: Record, now: Mapping[str, Numbers | str]) -> list[str]:
+    """Return what the canaries of a figure find that they did not find when it was made."""
+    then = record.get(figure.name, {}).get("canaries", {})
+    said = {name: changed(then.get(name), now[name]) for name in figure.canaries}
+    return [f"{name}, {change}" for name, change in said.items() if change]
 
 
 def make(figure: Figure, record: Record) -> None:
     """Run the commands of a figure, put the tables that they print into its pages, and record it."""
-    code = {path: digest(ROOT / path) for path in figure.code}
+    now = flown(figure.canaries)
+    if failed := [f"{name} {found}" for name, found in now.items() if isinstance(found, str)]:
+        raise ValueError("; ".join(failed))
     known = record.get(figure.name, {})
-    if figure.keeps and known.get("begun") != code:  # what it kept is not of this code
-        remove(ROOT / figure.keeps)
-        record[figure.name] = known | {"begun": code}
+    begun = known.get("begun", {})
+    if figure.keeps and any(changed(begun.get(name), found) for name, found in now.items()):
+        remove(ROOT / figure.keeps)  # what it kept is not of this code
+        record[figure.name] = known | {"begun": now}
         write_record(record)
     start = time.perf_counter()
     # a blank line ends the tables of each command
@@ -126,13 +135,21 @@ def make(figure: Figure, record: Record) -> None:
     record[figure.name] = {
         "date": time.strftime("%Y-%m-%d"),
         "seconds": round(seconds),
-        "versions": {"nearkin": nearkin.__version__} | {name: version(name) for name in PACKAGES},
-        "code": code,
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "versions": {"nearkin": nearkin.__version__} | versions(figure),
+        "canaries": now,
     }
     write_record(record)
     print(f"{figure.name}: made in {seconds / 60:.1f} minutes", flush=True)
     for place in figure.by_hand:
         print(f"{figure.name}: copy what {place} has of it by hand", flush=True)
+
+
+def versions(figure: Figure) -> dict[str, str]:
+    """Return the versions of what every figure takes, and of the packages that this one needs."""
+    names = packages_distributions()
+    needed = [names[need][0] for need in figure.needs if need in names]
+    return {name: version(name) for name in (*PACKAGES, *needed)}
 
 
 def remove(path: Path) -> None:

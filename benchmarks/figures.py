@@ -1,20 +1,17 @@
-"""The figures of the documentation: what makes each, and whether the code has changed since.
+"""The figures of the documentation: what makes each, and whether its numbers would change today.
 
-`figures.toml` says how they are made, `figures.json` when each was.
+`figures.toml` says how they are made and by which canaries (`canaries.py`) their code is known,
+`figures.json` when each was made, where, how long it took, and the numbers of its canaries then.
 """
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import json
 import os
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,11 +20,11 @@ from reproductions.registry import PAPERS
 
 from .tools.browser import find_chromium
 from .tools.document import anchor, sections
-from .tools.size import documented, files
 
 ROOT = Path(__file__).parents[1]
 TABLE, RECORD = ROOT / "benchmarks" / "figures.toml", ROOT / "benchmarks" / "figures.json"
 DATA, PAGE_OF_PAPERS = "NEARKIN_DATA", "docs/measured/papers.md"
+Record = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,8 @@ class Figure:
 
     name: str
     commands: tuple[str, ...]
-    code: tuple[str, ...]
+    canaries: tuple[str, ...] = ()
+    no_canary: str = ""
     writes: tuple[str, ...] = ()
     prints: tuple[str, ...] = ()
     by_hand: tuple[str, ...] = ()
@@ -83,10 +81,9 @@ def is_met(need: str) -> bool:
 def read_figures() -> dict[str, Figure]:
     """Return all figures by their names, in the order of the table; those of papers are the last."""
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    found = [of_table(name, entry, table["parts"]) for name, entry in table["figures"].items()]
+    found = [of_table(name, entry) for name, entry in table["figures"].items()]
     page = (ROOT / PAGE_OF_PAPERS).read_text(encoding="utf-8")
     for paper in PAPERS:
-        module = paper.__name__.partition(".")[2].replace(".", "/")
         for one in paper.EXPERIMENTS:
             command = f"python -m reproductions {one.name}"
             shown = re.search(rf"^    ({command}( .*)?)$", page, re.MULTILINE)  # with its options
@@ -94,69 +91,26 @@ def read_figures() -> dict[str, Figure]:
             entry = {
                 "command": f"{command} --document {PAGE_OF_PAPERS} --figures docs/images/papers",
                 "writes": [f"{PAGE_OF_PAPERS}#{anchor(one.title)}"],
-                "needs": [DATA, *["torch"] * (module == "nca/network")],
-                "code": [f"reproductions/{module}.py", *table["papers"][module]],
+                "needs": [DATA, *["torch"] * paper.__name__.endswith("nca.network")],
+                "canaries": [one.name],
             }
-            found.append(of_table(one.name, entry, table["parts"]))
+            found.append(of_table(one.name, entry))
     return {one.name: one for one in found}
 
 
-def of_table(name: str, entry: dict[str, Any], parts: Mapping[str, list[str]]) -> Figure:
+def of_table(name: str, entry: dict[str, Any]) -> Figure:
     commands = entry.pop("command").strip().replace("\\\n", "").splitlines()
-    text = "\n".join(commands)
-    scripts = re.findall(r"python ((?:benchmarks|docs)/\S+\.py)", text)
-    scripts += [
-        f"{module.replace('.', '/')}.py" for module in re.findall(r"-m (benchmarks\.\S+)", text)
-    ]
-    needs = [*[DATA] * (DATA in text), *entry.pop("needs", ())]
-    code = [*scripts, *paths_of(entry.pop("code"), parts)]
-    return Figure(
-        name,
-        tuple(commands),
-        tuple(dict.fromkeys(code)),  # each once
-        needs=tuple(needs),
-        **{key: value if key == "keeps" else tuple(value) for key, value in entry.items()},
-    )
+    needs = [*[DATA] * any(DATA in one for one in commands), *entry.pop("needs", ())]
+    fields = {key: tuple(one) if isinstance(one, list) else one for key, one in entry.items()}
+    return Figure(name, tuple(commands), needs=tuple(needs), **fields)
 
 
-def paths_of(code: list[str], parts: Mapping[str, list[str]]) -> Iterator[str]:
-    """Yield the paths of code, relative to the root."""
-    for one in code:
-        if one in parts:
-            yield from paths_of(parts[one], parts)
-        else:
-            yield one if one.startswith(("benchmarks/", "reproductions/")) else f"src/nearkin/{one}"
-
-
-@cache
-def digest(path: Path) -> str:
-    """Return a digest of the code of a file, or of those in a folder, as Python reads it: neither
-    comments, docstrings nor layout change it.
-    """
-    whole = hashlib.sha256()
-    for file in files(path) if path.is_dir() else [path]:
-        whole.update(file.relative_to(path.parent).as_posix().encode())
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        for node in documented(tree):
-            del node.body[0]
-        whole.update(repr(plain(tree)).encode())
-    return whole.hexdigest()[:16]
-
-
-def plain(node: Any) -> Any:
-    """Return a syntax tree as lists and strings, the same in all versions of Python."""
-    if isinstance(node, ast.AST):
-        fields = ((name, plain(value)) for name, value in ast.iter_fields(node))
-        return [type(node).__name__, *(field for field in fields if field[1] not in (None, []))]
-    if isinstance(node, list):
-        return [plain(one) for one in node]
-    return None if node is None else repr(node)
-
-
-def read_record() -> dict[str, dict[str, Any]]:
+def read_record() -> Record:
     """Return what is recorded of each figure."""
     return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
 
 
-def write_record(record: Mapping[str, Mapping[str, Any]]) -> None:
-    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def write_record(record: Record) -> None:
+    """Write a line for each figure."""
+    lines = [f"{json.dumps(name)}: {json.dumps(one)}" for name, one in record.items()]
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -1,15 +1,22 @@
 """The table of figures (`benchmarks/figures.toml`) has every command and picture of the
-documentation, and its command makes them.
+documentation, its command makes them, and its canaries ring when their numbers would change.
 """
 
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from benchmarks import __main__ as program
 from benchmarks import figures
-from benchmarks.figures import Figure, digest, read_figures, read_record
+from benchmarks.canaries import CANARIES, changed
+from benchmarks.figures import Figure, read_figures, read_record
 from benchmarks.tools.document import sections, with_tables
 
 ROOT = Path(__file__).parents[2]
@@ -68,8 +75,8 @@ def test_every_command_of_a_page_is_in_the_table(page):
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda figure: figure.name)
 def test_a_figure_is_where_the_table_says(figure):
     assert figure.writes or figure.prints or figure.by_hand
-    for path in figure.code:
-        assert (ROOT / path).exists(), path
+    assert bool(figure.canaries) != bool(figure.no_canary)
+    assert set(figure.canaries) <= set(CANARIES)
     for place in (*figure.writes, *figure.prints, *figure.by_hand):
         path, _, name = place.partition("#")
         assert (ROOT / path).exists(), path
@@ -93,8 +100,16 @@ def test_every_picture_is_of_one_figure():
     assert sorted(written) == sorted(there)
 
 
+def test_every_canary_is_of_a_figure():
+    assert {name for figure in FIGURES.values() for name in figure.canaries} == set(CANARIES)
+
+
 def test_what_is_recorded_is_in_the_table():
-    assert set(read_record()) <= set(FIGURES)
+    record = read_record()
+    assert set(record) <= set(FIGURES)
+    for name, known in record.items():
+        assert set(known.get("canaries", ())) <= set(FIGURES[name].canaries), name
+        assert {"date", "seconds", "machine", "versions"} <= set(known), name
 
 
 def test_printed_tables_replace_those_with_their_header():
@@ -123,19 +138,24 @@ def test_tables_without_their_place_are_refused(printed, message):
         with_tables(PAGE, ["first", "second"], printed)
 
 
-def test_the_digest_is_of_the_code(tmp_path):
-    code = 'def f(x):\n    """Say."""\n    if x:\n        x = 1\n    return x\n'
-    same = "# why\ndef f(\n    x,\n):\n    if x: x = (1)  # so\n    return x\n"
-    moved = code.replace("    return", "        return")
-    digests = []
-    for name, text in (("a", code), ("b", same), ("c", moved), ("d", code.replace("1", "2"))):
-        path = tmp_path / name / "f.py"
-        path.parent.mkdir()
-        path.write_text(text, encoding="utf-8")
-        digests.append(digest(path))
-    assert digests[0] == digests[1]
-    assert len(set(digests)) == 3
-    assert digest(tmp_path / "a") != digest(tmp_path / "b")  # a file moves with its folder
+@pytest.mark.parametrize(
+    ("then", "now", "is_changed"),
+    [
+        ({"a": [1.0, 1e-9]}, {"a": [1.0 + 1e-6, -1e-9]}, False),  # rounding, and its signs
+        ({"a": [1e6]}, {"a": [1e6 + 1]}, False),
+        ({"a": [float("inf")]}, {"a": [float("inf")]}, False),
+        ({"a": [float("inf")]}, {"a": [1.0]}, True),
+        ({"a": [1.0]}, {"a": [1.001]}, True),
+        ({"a": [1.0]}, {"a": [-1.0]}, True),
+        ({"a": [1.0]}, {"a": [float("nan")]}, True),
+        ({"a": [1.0]}, {"a": [1.0, 2.0]}, True),
+        ({"a": [1.0]}, {"a": [1.0], "b": []}, True),
+        (None, {"a": [1.0]}, True),
+        ({"a": [1.0]}, "it needs torch", True),
+    ],
+)
+def test_numbers_are_compared_with_a_tolerance(then, now, is_changed):
+    assert bool(changed(then, now)) is is_changed
 
 
 @pytest.fixture
@@ -146,23 +166,28 @@ def small(tmp_path, monkeypatch):
     (tmp_path / "one.py").write_text(code, encoding="utf-8")
     (tmp_path / "bad.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
     table = {
-        "bad": Figure("bad", ("python bad.py",), ("bad.py",), by_hand=("page.md#first",)),
+        "bad": Figure("bad", ("python bad.py",), ("bird",), by_hand=("page.md#first",)),
         "poor": Figure(
-            "poor", ("python one.py",), ("one.py",), needs=("NEARKIN_DATA", "no_such_package")
+            "poor", ("python one.py",), ("bird",), needs=("NEARKIN_DATA", "no_such_package")
         ),
+        "timed": Figure("timed", ("python one.py",), no_canary="times"),
         "one": Figure(
-            "one", ("A=b python one.py",), ("one.py",), prints=("page.md#first",), keeps="kept.json"
+            "one", ("A=b python one.py",), ("bird",), prints=("page.md#first",), keeps="kept.json"
         ),
     }
     monkeypatch.delenv("NEARKIN_DATA", raising=False)
     monkeypatch.setattr(program, "ROOT", tmp_path)
     monkeypatch.setattr(figures, "RECORD", tmp_path / "record.json")
     monkeypatch.setattr(program, "read_figures", lambda: table)
-    digest.cache_clear()
+    sings(monkeypatch, 1.0)
     return tmp_path
 
 
-def test_all_that_is_older_is_made(small, capfd):
+def sings(monkeypatch, number):
+    monkeypatch.setattr(program, "flown", lambda names: {"bird": {"song": [number]}})
+
+
+def test_all_that_is_older_is_made(small, monkeypatch, capfd):
     (small / "kept.json").write_text("of other code", encoding="utf-8")
     assert program.main(["all"]) == 1
     said = capfd.readouterr().out
@@ -172,12 +197,20 @@ def test_all_that_is_older_is_made(small, capfd):
     assert not (small / "kept.json").exists()
     assert set(read_record()) == {"one"}
     assert program.main([]) == 0
-    assert "; current" in capfd.readouterr().out
+    said = capfd.readouterr().out
+    assert "; current" in said
+    assert "renew it by hand: times" in said
 
-    (small / "one.py").write_text("print('changed')\n", encoding="utf-8")
-    digest.cache_clear()
+    sings(monkeypatch, 2.0)
     assert program.main([]) == 0
-    assert "older than one.py" in capfd.readouterr().out
+    assert "older: bird, song: 1 is now 2" in capfd.readouterr().out
+
+
+def test_no_figure_is_made_whose_canary_fails(small, monkeypatch, capsys):
+    monkeypatch.setattr(program, "flown", lambda names: {"bird": "failed: ValueError"})
+    assert program.main(["one"]) == 1
+    assert "one: failed: bird failed: ValueError" in capsys.readouterr().out
+    assert not read_record()
 
 
 def test_what_was_interrupted_goes_on(small, monkeypatch):
@@ -200,3 +233,105 @@ def test_a_name_that_is_none_is_refused(capsys):
     with pytest.raises(SystemExit):
         program.main(["nonsense"])
     assert "no such figure" in capsys.readouterr().err
+
+
+# Proofs, on copies of the source: of the canaries FLOWN those ring that a change concerns, no other.
+
+FLOWN = ("exact search", "DNE", "NCA by L-BFGS", "tests of a comparison")
+CENTRE = "    X = X - X.mean(axis=0)\n    X -= X.mean(axis=0)\n    return X\n"
+SILENT = {
+    "a local variable is renamed": [
+        (
+            "_blocks.py",
+            CENTRE,
+            "    A = X - X.mean(axis=0)\n    A -= A.mean(axis=0)\n    return A\n",
+        )
+    ],
+    "a function moves to another file": [
+        (
+            "_blocks.py",
+            "def centre(X: np.ndarray) -> np.ndarray:\n",
+            "def _of_no_use(X: Any) -> Any:\n",
+        ),
+        ("_blocks.py", "from threadpoolctl", "from ._elsewhere import centre\nfrom threadpoolctl"),
+        (
+            "_elsewhere.py",
+            "",
+            "import numpy as np\n\n\ndef centre(X):\n"
+            f"    X = np.asarray(X, dtype=np.float64)\n{CENTRE}",
+        ),
+    ],
+    "a message is reworded": [
+        ("_validation.py", "at least two classes are needed.", "two classes or more are needed.")
+    ],
+}
+RINGING = {
+    "the signs in _blocks.centre": (
+        [("_blocks.py", CENTRE, CENTRE.replace("X - X", "X + X").replace("-=", "+="))],
+        {"DNE", "NCA by L-BFGS"},  # in the span of few rows
+        {"nca", "nca-defaults", "two-graphs"},
+    ),
+    "the default of NCA's alpha": (
+        [("estimators/nca.py", "alpha: float = 0.15,", "alpha: float = 0.2,")],
+        {"NCA by L-BFGS"},
+        {"nca", "nca-defaults"},
+    ),
+    "which of equally near rows is found first": (
+        [
+            (
+                "neighbors/lists.py",
+                "index = self.index(X[candidates] if len(candidates) < X.shape[0] else X, n_found)",
+                "candidates = candidates[::-1]; index = self.index(X[candidates], n_found)",
+            )
+        ],
+        {"exact search", "DNE"},  # whose pairs are of neighbours
+        {"two-graphs"},
+    ),
+}
+
+
+def edited(folder, edits):
+    """Return a copy of the source in which passages of files are replaced."""
+    source = folder / "src" / "nearkin"
+    shutil.copytree(ROOT / "src" / "nearkin", source, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, old, new in edits:
+        path = source / name
+        text = path.read_text(encoding="utf-8") if old else ""
+        assert not old or text.count(old) == 1, (name, old)
+        path.write_text(text.replace(old, new) if old else new, encoding="utf-8")
+    return source.parent
+
+
+@cache
+def sung(source):
+    """Return the numbers of the canaries FLOWN, of a folder with the package."""
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "benchmarks.canaries", *FLOWN],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(found.stdout)
+
+
+def rung(source):
+    then, now = sung(ROOT / "src"), sung(source)
+    return {name for name in FLOWN if changed(then[name], now[name])}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", SILENT)
+def test_what_changes_no_number_outdates_nothing(change, tmp_path):
+    assert rung(edited(tmp_path, SILENT[change])) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", RINGING)
+def test_what_changes_numbers_outdates_their_figures(change, tmp_path):
+    edits, concerned, outdated = RINGING[change]
+    ringing = rung(edited(tmp_path, edits))
+    assert ringing == concerned
+    known = [figure for figure in FIGURES.values() if {*figure.canaries} <= {*FLOWN}]
+    assert {figure.name for figure in known if ringing & {*figure.canaries}} == outdated
