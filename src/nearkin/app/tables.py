@@ -29,6 +29,7 @@ from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION, Categories, are_left_out, many_categories
 from ..tables import (
     DECIMAL_MARKS,
+    MARK_NAMES,
     MARKS_OF_MISSING,
     MOST_UNREAD,
     DateColumn,
@@ -41,6 +42,7 @@ from ..tables import (
     target_numbers,
 )
 from ..tables.cells import DIFFERS
+from ..tables.issues import FEW_CLASSES
 from .arrow_file import FeatherFile, JsonFile
 from .csv_file import CsvFile, opened_bytes
 from .npz_file import NpzFile
@@ -436,9 +438,9 @@ def read_rows(
             # "13.255" beside "1,5" is no 13.255, unless "2.5" is there, too
             file.decimal = DECIMAL_MARKS[file.decimal]
             if not encoder.misses_mark_of(again := read()):
-                mark = "commas" if file.decimal == "," else "points"
                 columns = again
-                columns.notes.insert(0, f"read with decimal {mark} (--decimal chooses another)")
+                marks = MARK_NAMES[file.decimal]
+                columns.notes.insert(0, f"read with decimal {marks} (--decimal chooses another)")
         if not isinstance(file, Source):
             require_length(file.path, columns.names, given_names(encoder), is_array=True)
         labels = columns.labels
@@ -474,7 +476,6 @@ def number_encoder(names: list[str]) -> TableEncoder:
 # The columns of labels and groups, checked and converted to a plain type
 
 MIN_ROWS = 4
-FEW_CLASSES = 20  # more of them may be quantities, if they are numbers
 NUMBERS = "give --task regression to predict numbers"
 DAYS_COUNTED = ", or numbers, such as days, and --task regression"
 
@@ -509,13 +510,8 @@ def read_target(
         numbers = np.full(len(y), np.nan)
         numbers[rows], remarks = _as_numbers(file, known, target, rows)
         return numbers, remarks
-    known = _as_classes(file, known, target, classes_only)
-    n_classes = len(np.unique(known))
-    if n_classes > FEW_CLASSES and _numbers_in(file, known) is not None:
-        remarks.append(
-            f"{target}: {n_classes:,} different numbers, taken as classes (if they are quantities, "
-            f"{NUMBERS})"
-        )
+    known, more = _as_classes(file, known, target, classes_only)
+    remarks = [*remarks, *more]
     if len(rows) == len(y):
         return known, remarks
     y = np.full(len(y), None)
@@ -612,8 +608,10 @@ def _numbers_in(file: Reader, classes: np.ndarray) -> np.ndarray | None:
     return None
 
 
-def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) -> np.ndarray:
-    """Return the classes; raise an error for dates.
+def _as_classes(
+    file: Reader, y: np.ndarray, target: str, classes_only: bool
+) -> tuple[np.ndarray, list[str]]:
+    """Return the classes, and a remark if they may be quantities; raise an error for dates.
 
     So do too many classes of a single row, or with `classes_only` numbers that are not classes.
     """
@@ -623,11 +621,17 @@ def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) ->
     y = check_classes(file.path, target, y, "" if classes_only else f"{NUMBERS}, or ")
     classes, sizes = np.unique(y, return_counts=True)
     numbers = _numbers_in(file, y) if len(classes) > FEW_CLASSES else None
-    if numbers is not None and (numbers % 1 > 0).any():
-        odd = y[np.argmax(numbers % 1 > 0)].item()
-        raise TableError(
-            f"{file.path}: {shown(target)} holds real numbers, such as {shown(odd)}, not classes: "
-            f"{'' if classes_only else f'{NUMBERS}, or '}cut them into classes."
+    remarks = list[str]()
+    if numbers is not None:
+        if (numbers % 1 > 0).any():
+            odd = y[np.argmax(numbers % 1 > 0)].item()
+            raise TableError(
+                f"{file.path}: {shown(target)} holds real numbers, such as {shown(odd)}, not "
+                f"classes: {'' if classes_only else f'{NUMBERS}, or '}cut them into classes."
+            )
+        remarks.append(
+            f"{target}: {len(classes):,} different numbers, taken as classes (if they are "
+            f"quantities, {NUMBERS})"
         )
     if classes.dtype.kind == "U":
         _refuse_dates(file, target, classes.tolist(), "" if classes_only else DAYS_COUNTED)
@@ -640,7 +644,7 @@ def _as_classes(file: Reader, y: np.ndarray, target: str, classes_only: bool) ->
             f"{file.path}: {found} {quoted(alone, 5)}: merge {it} with others, drop {it}, give "
             f"values that mean no label to --missing, or {NUMBERS}."
         )
-    return y
+    return y, remarks
 
 
 def check_classes(

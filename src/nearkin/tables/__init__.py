@@ -40,7 +40,7 @@ from .encoder import TableEncoder
 from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
 from .held_out import Drift, HeldOutRows
 from .issues import FarRows, LabelIssues, label_issues, no_classes
-from .numbers import DECIMAL_MARKS, EITHER, FORMS, PLAIN, read_number
+from .numbers import DECIMAL_MARKS, EITHER, FORMS, MARK_NAMES, PLAIN, read_number
 from .predictors import NCAClassifier, NCARegressor
 from .text import SEPARATORS
 
@@ -53,6 +53,7 @@ __all__ = [
     "LAYOUTS",
     "LEAST_ROWS",
     "MARKS_OF_MISSING",
+    "MARK_NAMES",
     "MOST_UNREAD",
     "PLAIN",
     "ROWS_PER_INDICATOR",

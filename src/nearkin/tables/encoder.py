@@ -26,9 +26,8 @@ from .columns import (
     learn_columns,
 )
 from .gaps import indicated_features, median_known
-from .numbers import DECIMAL_MARKS
+from .numbers import DECIMAL_MARKS, MARK_NAMES
 
-MARK_NAMES = {".": "points", ",": "commas"}
 MAX_UNKNOWN = 80  # characters of the values of a column in a remark, with their count
 
 

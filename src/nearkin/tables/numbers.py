@@ -30,6 +30,7 @@ _BARE = re.compile(r"[+-]?(?:\d*\.?\d*(?:e[+-]?\d+)?|inf(?:inity)?)", re.ASCII |
 TRUTH = {"true": 1.0, "false": 0.0}
 TRUTH_UNIT = "truth value"
 DECIMAL_MARKS = {".": ",", ",": "."}  # decimal mark and thousands separator
+MARK_NAMES = {".": "points", ",": "commas"}
 EITHER = ".,"  # each number uses one of them, unambiguously
 
 # The form of a column of text that is read as numbers: plain, or one of the forms with more than
