@@ -25,7 +25,7 @@ from pathlib import Path
 
 import nearkin
 
-from .canaries import CANARIES, Numbers, changed, flown
+from .canaries import CANARIES, Numbers, flown, moved
 from .figures import DATA, ROOT, Figure, Record, read_figures, read_record, write_record
 from .tools.document import with_tables
 
@@ -107,8 +107,8 @@ def listing(figures: Mapping[str, Figure], record: Record, now: Mapping[str, Num
 def older(figure: Figure, record: Record, now: Mapping[str, Numbers | str]) -> list[str]:
     """Return what the canaries of a figure find that they did not find when it was made."""
     then = record.get(figure.name, {}).get("canaries", {})
-    said = {name: changed(then.get(name), now[name]) for name in figure.canaries}
-    return [f"{name}, {change}" for name, change in said.items() if change]
+    own = {name: now[name] for name in figure.canaries}
+    return [f"{name}, {change}" for name, change in moved(then, own).items()]
 
 
 def make(figure: Figure, record: Record) -> None:
@@ -117,8 +117,7 @@ def make(figure: Figure, record: Record) -> None:
     if failed := [f"{name} {found}" for name, found in now.items() if isinstance(found, str)]:
         raise ValueError("; ".join(failed))
     known = record.get(figure.name, {})
-    begun = known.get("begun", {})
-    if figure.keeps and any(changed(begun.get(name), found) for name, found in now.items()):
+    if figure.keeps and moved(known.get("begun", {}), now):
         remove(ROOT / figure.keeps)  # what it kept is not of this code
         record[figure.name] = known | {"begun": now}
         write_record(record)

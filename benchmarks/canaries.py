@@ -11,7 +11,7 @@ over the fits, how far rows stand apart after the map, and what is predicted of 
 
 Numbers are compared, not a digest of them: BLAS of another machine rounds in another way, and what
 has moved can be named. `TOLERANCE` is below the last digit that a page prints, and far above
-rounding, also that of descents in float32. Distances do not depend on signs and turns of a map;
+rounding, also that of descents in float32; `TOLERANCES` are those of runs that amplify it. Distances do not depend on signs and turns of a map;
 their logarithms (of 1 + d) compare large ones relatively and do not fail near zero.
 """
 
@@ -101,6 +101,15 @@ from reproductions.tdl.tangent import tangent_distances, tangent_graph
 
 ROOT = Path(__file__).parents[1]
 TOLERANCE = 1e-4
+# Found by flying with the kernels of an older processor (OPENBLAS_CORETYPE=Nehalem): lines are fitted
+# in spaces of few held-out rows, and trace problems without shrinkage have directions of no scatter.
+TOLERANCES = {
+    "tables of numbers and words": 0.01,
+    "tables of more than 2,000 rows": 0.02,
+    "nmmp-table4": 0.05,
+    "nmmp-sensitivity": 0.01,
+    "dp-figures6-7": 0.3,
+}
 AT_A_TIME = 2
 Numbers = dict[str, list[float]]
 
@@ -132,7 +141,18 @@ def canary(name: str, *needs: str) -> Callable[[Callable[[], Any]], Callable[[],
 # How they run, and how their numbers are compared.
 
 
-def changed(then: Numbers | None, now: Numbers | str) -> str | None:
+def moved(then: Mapping[str, Numbers], now: Mapping[str, Numbers | str]) -> dict[str, str]:
+    """Return what canaries find now and did not then, by their names."""
+    said = {
+        name: changed(then.get(name), found, TOLERANCES.get(name, TOLERANCE))
+        for name, found in now.items()
+    }
+    return {name: change for name, change in said.items() if change}
+
+
+def changed(
+    then: Numbers | None, now: Numbers | str, tolerance: float = TOLERANCE
+) -> str | None:
     """Return the first number that is not what it was, or why none can be compared; or None."""
     if isinstance(now, str):
         return now
@@ -143,7 +163,7 @@ def changed(then: Numbers | None, now: Numbers | str) -> str | None:
         if a is None or b is None or len(a) != len(b):
             return f"{key}: {a} is now {b}"
         for old, new in zip(a, b, strict=True):
-            if not math.isclose(new, old, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            if not math.isclose(new, old, rel_tol=tolerance, abs_tol=tolerance):
                 return f"{key}: {old:.7g} is now {new:.7g}"
     return None
 

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks import __main__ as program
 from benchmarks import figures
-from benchmarks.canaries import CANARIES, changed
+from benchmarks.canaries import CANARIES, changed, moved
 from benchmarks.figures import Figure, read_figures, read_record
 from benchmarks.tools.document import sections, with_tables
 
@@ -318,7 +318,7 @@ def sung(source):
 
 def rung(source):
     then, now = sung(ROOT / "src"), sung(source)
-    return {name for name in FLOWN if changed(then[name], now[name])}
+    return set(moved(then, now))
 
 
 @pytest.mark.slow

@@ -47,6 +47,29 @@ def test_votes_for_many_classes_are_those_for_few(monkeypatch):
     np.testing.assert_allclose(SoftVote(0.4).predict(Q, Z, Y), expected)
 
 
+@pytest.mark.parametrize(
+    ("n_columns", "is_wide"), [(3, False), pytest.param(200, True, marks=pytest.mark.slow)]
+)
+def test_the_penalties_of_the_other_encodings(n_columns, is_wide, monkeypatch):
+    """Bins of many columns need the largest one; straight lines through these need less."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(4, size=500)
+    X = rng.normal(size=(500, n_columns))
+    X[:, :8] += 1.3 * rng.normal(size=(4, min(8, n_columns)))[y]
+    tried = []
+
+    def path(rows, folds, m, alphas, *rest):
+        tried.append(list(alphas))
+        return member_path(rows, folds, m, alphas, *rest)
+
+    monkeypatch.setattr(predictors, "member_path", path)
+    model = NCAClassifier(random_state=0).fit(X, y % 2)
+    first = max(model.alpha_scores_, key=model.alpha_scores_.get)
+    assert (first == max(members.ALPHAS)) == is_wide
+    expected = [a for a in members.ALPHAS if is_wide or first <= a <= predictors.BEFORE * first]
+    assert tried == [list(members.ALPHAS), *[expected] * (len(tried) - 1)]
+
+
 class TestTransform:
     frame, y = mixed_table()
 

@@ -234,9 +234,11 @@ class TablePredictor(
                     return learned, final, last.status
                 if last is not found and report(lambda: final[0]):
                     return learned, final, Status.STOPPED
-                # the other encodings need about the same penalty, and one before it to start with
+                # The other encodings need about the same penalty, and one before it to start with.
+                # If there is none before it, as for bins of many columns, straight lines need less.
                 first = (learned or [found])[0].alpha
-                alphas = [alpha for alpha in alphas if first <= alpha <= BEFORE * first]
+                if first < max(alphas):
+                    alphas = [alpha for alpha in alphas if first <= alpha <= BEFORE * first]
         except KeyboardInterrupt:
             if not final:
                 raise
@@ -257,7 +259,7 @@ class TablePredictor(
         """
         penalties = [found.alpha / 3**step for step in range(ROUNDS)]
         if before or not isinstance(self.alpha, str):
-            penalties = [(before or [found])[0].alpha]
+            penalties = [min(one.alpha for one in (*before[:1], found))]
         try:
             return refined(found, rows, split, self.n_components, penalties, rng)
         except KeyboardInterrupt:
@@ -780,7 +782,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     alpha : float or "auto", default="auto"
         Weight of the penalty. "auto" starts with 4.5 and continues with 1.5, 0.5, 0.17, ..., 0.006,
         each descent starting from the previous map, until the held-out loss exceeds 1.02 times the
-        lowest one, whose weight is taken. The other encodings try the step before that weight, too.
+        lowest one, whose weight is taken. The other encodings try the step before that weight, too,
+        or after 4.5 all steps in this way.
     n_members : int, default=3
         Number of folds, at least 2, for up to 2,000 rows; with more rows there is one member. The
         cost grows with this number.
