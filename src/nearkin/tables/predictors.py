@@ -775,10 +775,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     n_components : int, default=32
         Maximum number of dimensions of a member's map.
     n_bins : int or "auto", default="auto"
-        Maximum number of bins of a number; see `nearkin.tables.PiecewiseLinearEncoder`. "auto"
-        mixes the encodings with 8 bins, 1 and 32, without those that coincide because numbers have
-        few values; with more than 200,000 rows it uses only the first. An integer uses one
-        encoding.
+        Maximum number of bins of a number; see `nearkin.tables.BinnedEncoder`. "auto" mixes the
+        encodings with 8 bins, 1 and 32, without those that coincide because numbers have few
+        values; with more than 200,000 rows it uses only the first. An integer uses one encoding.
     alpha : float or "auto", default="auto"
         Weight of the penalty. "auto" starts with 4.5 and continues with 1.5, 0.5, 0.17, ..., 0.006,
         each descent starting from the previous map, until the held-out loss exceeds 1.02 times the
