@@ -33,7 +33,7 @@ def load(path: str | PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path-like
-        A safetensors file. Those of version 0.2 can be read, too.
+        A safetensors file. Those of version 0.3 can be read, too.
 
     Returns
     -------

@@ -545,11 +545,9 @@ class Encodings:
     def from_dict(cls, state: dict[str, Any], features: Sequence[Feature]) -> Self:
         """Return encodings of these features from the result of `to_dict`.
 
-        The state may also be that of a single `BinnedEncoder`. One that is not of these features
-        raises a ValueError.
+        A state that is not one of these features raises a ValueError.
         """
-        states = state.get("encodings", [state])
-        return cls([BinnedEncoder.from_dict(one, features) for one in states])
+        return cls([BinnedEncoder.from_dict(one, features) for one in state["encodings"]])
 
 
 def added(one: Any, other: Any) -> Any:

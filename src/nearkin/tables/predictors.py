@@ -471,7 +471,7 @@ class TablePredictor(
     def held_out(self) -> HeldOutRows | None:
         """Return the held-out rows, for use with new rows that are already encoded and mapped.
 
-        They are None before `fit`, and for models saved by version 0.2.
+        They are None before `fit`.
         """
         return getattr(self, "_held_out", None)
 
@@ -680,18 +680,14 @@ class TablePredictor(
         if states["bins"]:
             predictor.encoder_ = Encodings.from_dict(states["bins"], features)
         predictor.components_, predictor._Z = arrays["components"], arrays["voters"]
-        predictor.vote_ = mixture_from(states["soft_vote"], predictor._Z.shape[1])
+        predictor.vote_ = mixture_from(states["soft_vote"])
         predictor.n_features_in_ = len(features)
         if classes is not None:
             predictor.classes_ = np.array(classes)
         predictor._Y = predictor._encode_targets(arrays["answers"])
-        if "held_out_votes" in arrays:  # not in models saved by version 0.2
-            predictor._held_out = HeldOutRows.from_arrays(
-                arrays,
-                features,
-                predictor._Z,
-                arrays["answers"],
-            )
+        predictor._held_out = HeldOutRows.from_arrays(
+            arrays, features, predictor._Z, arrays["answers"]
+        )
         return predictor
 
     def curves(self) -> Curves:
