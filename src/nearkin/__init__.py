@@ -18,7 +18,6 @@ _ELSEWHERE = {
     "Migration": "vectors",
     "NCAClassifier": "tables",
     "NCARegressor": "tables",
-    "Procrustes": "vectors",
     "TableEncoder": "tables",
     "label_issues": "tables",
 }
@@ -80,7 +79,6 @@ if TYPE_CHECKING:
     from .vectors import EmbeddingAdapter as EmbeddingAdapter
     from .vectors import Matcher as Matcher
     from .vectors import Migration as Migration
-    from .vectors import Procrustes as Procrustes
 
     __all__ = [*_methods, *_ELSEWHERE, "load"]
 else:
