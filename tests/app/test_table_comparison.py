@@ -213,7 +213,7 @@ def test_a_model_that_no_constant_loses_to_is_not_set_ahead_of_worse_ones():
     useless, *others = Summary(found).verdict.splitlines()
     best = next(line for line in others if line.startswith("The best reference"))
     assert useless.startswith("The automatic choice is no better than always predicting the mean (")
-    assert useless.endswith(". Do not use this model.")
+    assert useless.endswith(". Do not use this model where this score counts.")
     assert best.endswith(", which is no better either.")
     assert Summary(found).is_useless
     assert "ahead of it" not in Summary(found).verdict

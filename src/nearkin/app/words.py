@@ -530,8 +530,8 @@ class Summary:
         subject = capital(self._short_subject)
         if self.is_useless:
             yield (
-                f"{subject} is no better than {what}: these features did not help it predict. Do not "
-                "use this model where this score counts."
+                f"{subject} is no better than {what}: these features did not help it predict. "
+                "Do not use this model where this score counts."
             )
         else:
             yield f"{subject} is not shown to be better than {what}."
