@@ -150,9 +150,7 @@ def moved(then: Mapping[str, Numbers], now: Mapping[str, Numbers | str]) -> dict
     return {name: change for name, change in said.items() if change}
 
 
-def changed(
-    then: Numbers | None, now: Numbers | str, tolerance: float = TOLERANCE
-) -> str | None:
+def changed(then: Numbers | None, now: Numbers | str, tolerance: float = TOLERANCE) -> str | None:
     """Return the first number that is not what it was, or why none can be compared; or None."""
     if isinstance(now, str):
         return now

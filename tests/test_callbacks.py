@@ -272,7 +272,7 @@ ESTIMATORS = [
 ]
 # A look at the rows, or a solution in closed form: there is nothing to wait for, but in a `Matcher`,
 # which fits the estimator that it is given.
-SILENT = {"Matcher", "Migration", "Procrustes", "TableEncoder"} | {
+SILENT = {"Matcher", "Migration", "TableEncoder"} | {
     "SoftNeighborsClassifier",
     "SoftNeighborsRegressor",
 }

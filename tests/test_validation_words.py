@@ -9,7 +9,6 @@ from sklearn.base import is_regressor
 
 import nearkin
 from nearkin import MLKR, NCA, NCAClassifier, NCARegressor, SoftNeighborsRegressor, TableEncoder
-from nearkin.tables import PiecewiseLinearEncoder
 
 pd = pytest.importorskip("pandas")
 
@@ -36,7 +35,6 @@ def estimators():
                 pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
             ]
             yield pytest.param(kind, id=name, marks=needs if name == "NeuralNCA" else [])
-    yield pytest.param(PiecewiseLinearEncoder, id="PiecewiseLinearEncoder")
 
 
 def targets_of(estimator):

@@ -3,8 +3,8 @@ A new model for an old index
 ============================
 
 A better embedding model comes out, and the index holds millions of vectors of the old one. Queries
-of the new model mean nothing there: its dimensions are different. :class:`~nearkin.Procrustes`
-rotates them into the space of the old model, and learns the rotation from a sample that both models
+of the new model mean nothing there: its dimensions are different. :class:`~nearkin.Migration`,
+with an infinite penalty, rotates them into the space of the old model, and learns the rotation from a sample that both models
 have embedded. How large must this sample be? The picture shows which neighbours of the old model
 the rotated queries find.
 """
@@ -22,7 +22,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
-from nearkin import Procrustes
+from nearkin import Migration
 
 X, y = load_digits(return_X_y=True)
 X_index, X_queries, y_index, y_queries = train_test_split(
@@ -51,7 +51,10 @@ def recall(found):
 # new model are used as if they were those of the old one.
 sizes = (10, 20, 30, 50, 100, 200, 500, 1000)
 rotated = [
-    ten_nearest(Procrustes().fit(new_index[:n], index[:n]).transform(new_queries), index)
+    ten_nearest(
+        Migration(reverse=0, alpha=np.inf).fit(new_index[:n], index[:n]).transform(new_queries),
+        index,
+    )
     for n in sizes
 ]
 unmapped = ten_nearest(new_queries[:, :64], index)
@@ -71,7 +74,7 @@ for ax, score in scores.items():
         [score(found) for found in rotated],
         "o-",
         color="#0072B2",
-        label="rotated by Procrustes",
+        label="rotated",
     )
     ax.axhline(score(again), color="#009E73", linestyle="--", label="whole index made again")
     ax.axhline(score(unmapped), color="#D55E00", linestyle=":", label="as they are")

@@ -18,7 +18,6 @@ _ELSEWHERE = {
     "Migration": "vectors",
     "NCAClassifier": "tables",
     "NCARegressor": "tables",
-    "Procrustes": "vectors",
     "TableEncoder": "tables",
     "label_issues": "tables",
 }
@@ -33,7 +32,7 @@ def load(path: str | PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path-like
-        A safetensors file. Those of version 0.2 can be read, too.
+        A safetensors file. Those of version 0.3 can be read, too.
 
     Returns
     -------
@@ -80,7 +79,6 @@ if TYPE_CHECKING:
     from .vectors import EmbeddingAdapter as EmbeddingAdapter
     from .vectors import Matcher as Matcher
     from .vectors import Migration as Migration
-    from .vectors import Procrustes as Procrustes
 
     __all__ = [*_methods, *_ELSEWHERE, "load"]
 else:

@@ -81,6 +81,7 @@ def read(monkeypatch):
 
 
 class TestAdapt:
+    @pytest.mark.slow
     def test_from_labels_to_a_shorter_file(self, adapted, capsys):
         adapter = adapted("--report", "a.html")
         text = capsys.readouterr().out

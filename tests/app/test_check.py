@@ -196,6 +196,7 @@ def test_a_column_that_predicts_the_target_is_named(here, capsys, frame):
     assert [one["column"] for one in found["table"]["suspicious"]] == ["code"]
 
 
+@pytest.mark.slow
 def test_where_classes_overlap_the_headline_is_an_upper_bound(here, capsys):
     rng = np.random.default_rng(0)
     kind = rng.integers(2, size=160)

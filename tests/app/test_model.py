@@ -27,7 +27,6 @@ from nearkin.app.model import (
 from nearkin.app.readers import Reading
 from nearkin.app.report import learned_columns
 from nearkin.app.saved_fields import ENCODER, Sizes
-from nearkin.app.saved_file import saved_parts, write_parts
 from nearkin.app.tables import read_rows, read_table
 from nearkin.evaluation import RAW, Vote, all_methods, compare
 from nearkin.plotting import ColumnsDisplay
@@ -474,23 +473,6 @@ def test_a_file_is_readable_by_whom_other_files_are(table, tmp_path):
     save_model(winner(RAW, table("dense")), tmp_path / "m.safetensors")
     (tmp_path / "other").touch()
     assert (tmp_path / "m.safetensors").stat().st_mode == (tmp_path / "other").stat().st_mode
-
-
-@pytest.mark.parametrize(
-    ("number", "unknown"),
-    [(7, ["group", "doubts"]), (6, ["group", "doubts", "bins", "soft_vote"])],
-)
-def test_older_files_are_read(folder, table, tmp_path, number, unknown):
-    """What their format did not know is absent."""
-    model = winner("LDA", table("dense"))
-    save_model(model, tmp_path / "new.safetensors")
-    with saved_parts(tmp_path / "new.safetensors", "compare") as (header, arrays):
-        header = {name: value for name, value in header.items() if name not in unknown}
-    write_parts(tmp_path / "old.safetensors", header | {"format": number}, arrays)
-    loaded = load_model(tmp_path / "old.safetensors")
-    rows, _, _ = read_rows(str(folder / "dense new.npz"), loaded.encoder)
-    for name, found in predict(model, rows).items():
-        np.testing.assert_array_equal(predict(loaded, rows)[name], found)
 
 
 def test_a_column_without_a_value_among_the_labelled_rows(tmp_path, again):

@@ -274,6 +274,7 @@ def test_a_page_is_small_whatever_the_table(tmp_path):
     assert written(document, tmp_path / "page.html").stat().st_size < MAX_BYTES
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("which", ["classes", "numbers"])
 def test_what_a_table_contains_stays_text(which, request, tmp_path):
     page = written(request.getfixturevalue(which), tmp_path / "page.html")

@@ -12,10 +12,10 @@ from nearkin import (
     MLKR,
     NCA,
     TDL,
+    Migration,
     NCAClassifier,
     NCARegressor,
     PairNCA,
-    Procrustes,
     TDLClassifier,
 )
 
@@ -41,7 +41,7 @@ def fitted(estimator):
         "Regressor"
     )
     return estimator.fit(
-        X, X[:, :2] if isinstance(estimator, Procrustes) else X[:, 0] if numeric else Y
+        X, X[:, :2] if isinstance(estimator, Migration) else X[:, 0] if numeric else Y
     )
 
 

@@ -66,6 +66,7 @@ def test_it_is_ranked_and_chosen(comparison):
     assert comparison[CHOICE].params[0]["method"] == comparison.winner_method == "NCA tables"
 
 
+@pytest.mark.slow
 def test_the_winner_takes_the_frame(comparison):
     frame = table().drop(columns="kind")
     encoder, predictor = (step for _, step in comparison.winner.steps)

@@ -52,6 +52,7 @@ def test_unrelated_spaces_are_to_be_embedded_again(side, seed):
     assert found.rows_needed == np.inf
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("side", SIDES)
 def test_models_that_agree_in_part_migrate_with_a_loss(side):
     old, new, _ = related(0.5)

@@ -47,6 +47,7 @@ def test_the_first_repeat_holds_every_row_out_once(comparison):
     )
 
 
+@pytest.mark.slow
 def test_score_by_dimension(comparison):
     calls = []
     curves = score_by_dimension(comparison, progress=lambda *call: calls.append(call))

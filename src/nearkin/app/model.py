@@ -94,8 +94,8 @@ class Model:
         coordinates; "rows" (v,), their row numbers in the file, including empty rows; "answers"
         (v,), their class codes or numbers. "spectrum". With a `soft_vote`: "effects" (c,), how far
         each column moves the rows, as a root mean square; "class_weights" (n_classes,), factors for
-        labelling a row, if classes were weighted; and "held_out_...", the state of `HeldOutRows`,
-        not in models of version 0.2. "groups" are hashes of the group names, ascending. The voters
+        labelling a row, if classes were weighted; and "held_out_...", the state of `HeldOutRows`.
+        "groups" are hashes of the group names, ascending. The voters
         of raw features, and the rows of a graph, may be a csr_array.
     graph : dict
         Numbers of `GraphExtension` and its `HeatGraph`; empty for a linear map.
@@ -163,7 +163,7 @@ class Model:
     def held_out_rows(self) -> HeldOutRows | None:
         """Return the training rows with votes of maps that have not seen them, or None.
 
-        They exist with a `soft_vote`, except in models of version 0.2.
+        They exist with a `soft_vote`.
         """
         return self.predictor.held_out if self.soft_vote else None
 

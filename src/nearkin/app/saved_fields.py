@@ -391,8 +391,6 @@ def prior(value: Any, name: str, sizes: Sizes) -> float | None:
     return OrNull(Number(positive=True))(value, name, sizes)
 
 
-# up to version 0.2 there was one map, with a vote and perhaps lines
-ONE_MAP = Fields({"vote": VOTE, "lines": LINES, "share": Number(0, 1)})
 EXPERT = Fields(
     {
         "predictor": predictor,
@@ -420,18 +418,6 @@ ENCODING = Fields(
     }
 )
 ENCODINGS = Fields({"encodings": Items(ENCODING, least=1)})
-
-
-def soft_vote(value: Any, name: str, sizes: Sizes) -> dict[str, Any]:
-    """Return a vote of several maps, or of one with or without lines (up to version 0.2)."""
-    one_map = ONE_MAP if has(value, "share") else VOTE
-    return (EXPERTS if has(value, "experts") else one_map)(value, name, sizes)
-
-
-def bins(value: Any, name: str, sizes: Sizes) -> dict[str, Any]:
-    """Return the bins of several maps, or of one (up to version 0.2), or none of sparse rows."""
-    one_map = ENCODING if value else NONE
-    return (ENCODINGS if has(value, "encodings") else one_map)(value, name, sizes)
 
 
 LINEAR_MAP = {
@@ -481,8 +467,8 @@ def model_fields(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
     }
     optional: dict[str, Declaration] = {
         "graph": GRAPH if header.get("graph") and not has_soft_vote else NONE,
-        "bins": bins if has_soft_vote else NONE,
-        "soft_vote": soft_vote if has_soft_vote else NONE,
+        "bins": ENCODINGS if header.get("bins") and has_soft_vote else NONE,  # none of sparse rows
+        "soft_vote": EXPERTS if has_soft_vote else NONE,
         "group": TEXT,
         "doubts": TEXTS,
     }
@@ -510,12 +496,6 @@ def model_arrays(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
         required |= LINEAR_MAP | {"effects": Array(shape="columns", low=0)}
         optional["offset"] = required.pop("offset")  # of sparse rows
         optional["class_weights"] = Array(shape="classes", positive=True)
-    elif has_graph:
-        required |= GRAPH_MAP
-        optional["graph.origin"] = Array(shape="inputs")  # of dense rows
-    elif has_map:
-        required |= LINEAR_MAP
-    if any(name.startswith("held_out_") for name in arrays):  # not in version 0.2
         votes = {"shape": "held_out"} if is_regression else {"shape": "held_out classes"} | SHARES
         required |= {
             "held_out_places": Array(shape="held_out", least=2, index_of="voters"),
@@ -524,6 +504,11 @@ def model_arrays(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
             "held_out_folds": Array(shape="held_out", index_of="held_out"),
             "held_out_cells": Array(shape="held_out features", gaps=True, sparse=True),
         }
+    elif has_graph:
+        required |= GRAPH_MAP
+        optional["graph.origin"] = Array(shape="inputs")  # of dense rows
+    elif has_map:
+        required |= LINEAR_MAP
     if header.get("group"):
         required["groups"] = Array(whole=True)
     return Fields(required, optional)

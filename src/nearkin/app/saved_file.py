@@ -20,11 +20,9 @@ from scipy.sparse import issparse
 from .._blocks import require_memory
 from .readers import TableError, first_line
 
-# The formats that can be read, by the command that saves them; the last one is written. Models: 1
-# to 3 were skops files, 4 had no soft votes, 5 no checksum and no missing values, 6 no NCA for
-# tables, 7 no doubts, 8 a single encoding of a table and no held-out rows, 9 no text and no lists.
-# Adapters: 1 had no matches.
-FORMATS = {"compare": range(6, 11), "adapt": range(1, 3)}
+# The formats that can be read, by the command that saves them; the last one is written. Models of
+# format 9 had no text and no lists, and adapters of format 1 no matches.
+FORMATS = {"compare": range(9, 11), "adapt": range(1, 3)}
 CSR = ("data", "indices", "indptr")  # the parts of a sparse matrix
 MADE_BY = {
     "compare": "nearkin compare TABLE --save model.safetensors",

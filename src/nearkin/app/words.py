@@ -15,9 +15,7 @@ from ..evaluation import (
     RARE,
     SIGNIFICANCE,
     Method,
-    MethodResult,
     RankingRow,
-    better_by_another_score,
     few_decide,
     first_repeat,
     leader,
@@ -531,21 +529,12 @@ class Summary:
         what = f"{always} ({words.figure(constant.score.mean())})"
         subject = capital(self._short_subject)
         if self.is_useless:
-            yield f"{subject} is no better than {what}{self._otherwise(constant)}."
+            yield (
+                f"{subject} is no better than {what}: these features did not help it predict. "
+                "Do not use this model where this score counts."
+            )
         else:
             yield f"{subject} is not shown to be better than {what}."
-
-    def _otherwise(self, constant: MethodResult) -> str:
-        """Return which prediction beats a constant by another score, or that none does."""
-        found = better_by_another_score(self.comparison, constant)
-        if found is None:
-            return ": these features did not help it predict. Do not use this model"
-        best, name = found
-        scores = [one.scores[name].mean() for one in (best, constant)]
-        words = WORDING[name].at(scores[0])
-        figures = " against ".join(map(words.figure, scores))
-        useless = "" if best.name == self.leader.name else ". Do not use this model"
-        return f" by this score, but {best.name} is by another: {words.title} {figures}{useless}"
 
     @property
     def notes(self) -> Iterator[str]:

@@ -44,7 +44,6 @@ from .scores import (
 from .statistics import SIGNIFICANCE, PairedTest, corrected_resampled_t_test, status_of
 from .views import (
     HeldOutMap,
-    better_by_another_score,
     chosen_predictor,
     confusion,
     first_map,
@@ -90,7 +89,6 @@ __all__ = [
     "WayResult",
     "all_methods",
     "are_left_out",
-    "better_by_another_score",
     "chosen_predictor",
     "compare",
     "compare_vectors",

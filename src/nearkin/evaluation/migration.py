@@ -12,7 +12,7 @@ import numpy as np
 
 from .._blocks import unit_rows
 from .._validation import check_choice, check_consistent_length, encode_partial_labels
-from ..vectors import Migration, Procrustes, retrieval_scores
+from ..vectors import Migration, retrieval_scores
 from ..vectors.migration import FEWEST, SIDES, Sample, Search, shared
 from .statistics import PairedTest, paired_test_by_rows, ratio_interval
 
@@ -188,7 +188,7 @@ def evaluate_migration(
 
     model = learned(fit)
     maps = {
-        ROTATION: Procrustes().fit(fit.X, fit.Y),
+        ROTATION: Migration(side=side, reverse=0, alpha=np.inf).fit(fit.X, fit.Y),
         LEAST_SQUARES: Migration(side=side, reverse=0, alpha=0).fit(fit.X, fit.Y),
         MAP: model,
     }

@@ -18,8 +18,7 @@ from .contestants import FAILURES, MapWithVote, contestant
 from .methods import DIMENSIONS, Method, Params
 from .protocol import NO_ROWS, Fold, TrainTest, first_repeat
 from .results import Comparison, MethodResult
-from .scores import CLASSIFICATION, SCORES, Vote, named_task, nearest_voters, possible_votes
-from .statistics import SIGNIFICANCE, corrected_resampled_t_test
+from .scores import CLASSIFICATION, Vote, named_task, nearest_voters, possible_votes
 from .work import Progress
 
 NEAREST = Vote(5)  # of the coordinates of a predictor with its own vote
@@ -220,54 +219,6 @@ def _seen(fold: Fold, Z: np.ndarray, queries: np.ndarray, vote: Vote) -> HeldOut
 def _finished(comparison: Comparison, name: str) -> Any:
     """Return a method that finished every fold, or None."""
     return next((result.method for result in comparison.results if result.name == name), None)
-
-
-# Scores by which a prediction without information can beat a constant: f1 by guessing, mae by
-# staying close to the median.
-WON_BY_CHANCE = ("f1", "mae")
-ORDERING = ("auc", "rank_correlation")  # scores of the order of the rows
-
-
-def better_by_another_score(
-    comparison: Comparison, constant: MethodResult
-) -> tuple[MethodResult, str] | None:
-    """Return a result that significantly beats a constant by another score, and the score's name.
-
-    Return None if there is none. For every score other than the ranking score, the best result is
-    tested on the folds, at .05 divided by the number of pairs of result and score; for a single
-    split, a score of the order of the rows must be more than 4 standard deviations above chance.
-    """
-    results = [*comparison.results, *comparison.references]
-    scores = [
-        score
-        for name, score in SCORES[comparison.task.name].items()
-        if name != comparison.score.name and name not in WON_BY_CHANCE
-    ]
-    n_train, n_test = np.mean([[len(part) for part in fold] for fold in comparison.folds], axis=0)
-    for score in scores:
-        best = max(results, key=lambda result: score.sign * result.scores[score.name].mean())
-        gains = score.sign * (best.scores[score.name] - constant.scores[score.name])
-        if gains.mean() <= 0:
-            continue
-        if len(gains) > 1:
-            p_value = corrected_resampled_t_test(gains, n_train, n_test)
-            shown = p_value < SIGNIFICANCE / ((len(results) - 1) * len(scores))
-        else:
-            shown = score.name in ORDERING and gains[0] > 4 * _chance_of_order(comparison)
-        if shown:
-            return best, score.name
-    return None
-
-
-def _chance_of_order(comparison: Comparison) -> float:
-    """Return the standard deviation, by chance, of a held-out rank correlation or AUC."""
-    (_, test), *_ = comparison.folds
-    if comparison.task != CLASSIFICATION:
-        return float(1 / np.sqrt(len(test) - 1))
-    sizes = np.bincount(comparison.protocol.y[test], minlength=2)
-    rare = sizes[sizes > 0].min()
-    others = len(test) - rare
-    return float(np.sqrt((len(test) + 1) / (12 * rare * max(1, others))))
 
 
 def chosen_predictor(comparison: Comparison) -> Any:

@@ -8,36 +8,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
 from .._validation import (
     CONSTANT,
     canonical_csr,
-    check_array,
-    check_choice,
-    check_consistent_length,
-    check_integer,
     check_spread,
-    column_or_1d,
     shape_of,
-    validated,
 )
-from .columns import CYCLES, MISSING, MONTHS, WORDS, Feature, circular, of_text, places_by_column
+from .columns import CYCLES, MONTHS, WORDS, Feature, circular, of_text, places_by_column
 from .encoder import TableEncoder
 
-# Piecewise linear encoding of numbers (Gorishniy, Rubachev and Babenko, NeurIPS 2022).
-
-_CELLS: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
+# Piecewise linear encoding of numbers (Gorishniy, Rubachev and Babenko: On Embeddings for Numerical
+# Features in Tabular Deep Learning, NeurIPS 2022).
 
 
 class Curve(NamedTuple):
@@ -64,9 +54,26 @@ class Curve(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """The bins of a column of numbers: ascending edges, and the encoding of missing values.
+    """The bins of a column of numbers, and the encoding of missing values.
 
-    A missing value has a feature of its own, or counts as the median.
+    The ascending edges `b_0 < b_1 < ... < b_T` define T features (Gorishniy et al., equation 1),
+
+        e_t(x) = min(max((x - b_(t-1)) / (b_t - b_(t-1)), 0), 1),    t = 1, ..., T:
+
+    1 for the bins below x, a fraction for the bin of x, 0 above. A linear map of these features can
+    be any continuous function of x that is linear between the edges. Beyond `b_0` and `b_T` it is
+    constant, so an outlier is no farther away than the extreme training rows. (In the paper the
+    first and last bins extend beyond their edges.)
+
+    Attributes
+    ----------
+    edges : ndarray of shape (T + 1,)
+        Quantiles, without duplicates; all values, if there are at most T + 1. A constant has one
+        edge and no features.
+    has_missing : bool
+        Whether values were missing. They then have a feature of their own, while the others are 0;
+        else a missing value counts as the median.
+    median : float
     """
 
     edges: np.ndarray
@@ -74,25 +81,13 @@ class Bins(NamedTuple):
     median: float
 
     @classmethod
-    def learn(cls, x: np.ndarray, n_bins: int, y: np.ndarray | None) -> Self:
-        """Return the bins of numbers, with edges at quantiles or, if y is given, from a tree."""
+    def learn(cls, x: np.ndarray, n_bins: int) -> Self:
+        """Return at most `n_bins` bins of numbers, in O(n log n)."""
         known = ~np.isnan(x)
         has_missing, x = not known.all(), x[known]
         edges = np.unique(x)
         if len(edges) > n_bins + 1:
-            if y is None:
-                found = np.quantile(x, np.linspace(0, 1, n_bins + 1))
-            else:
-                is_real = type_of_target(y[known]) == "continuous"
-                tree = (DecisionTreeRegressor if is_real else DecisionTreeClassifier)(
-                    max_leaf_nodes=max(n_bins, 2),
-                    min_samples_leaf=max(5, len(x) // 100),
-                    random_state=0,
-                )
-                tree = tree.fit(x[:, None], y[known]).tree_
-                inner = tree.threshold[tree.feature >= 0][: n_bins - 1]
-                found = np.concatenate([edges[[0, -1]], inner])
-            edges = np.unique(found)
+            edges = np.unique(np.quantile(x, np.linspace(0, 1, n_bins + 1)))
         return cls(edges, has_missing, np.median(x) if len(x) else 0.0)
 
     @property
@@ -109,181 +104,6 @@ class Bins(NamedTuple):
             bins = np.clip((known[:, None] - self.edges[:-1]) / np.diff(self.edges), 0, 1)
         parts = [bins, missing[:, None]] if self.has_missing else [bins]
         return np.concatenate(parts, axis=1, dtype=x.dtype)
-
-
-class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Encode every number by how far it extends through each bin of its column.
-
-    The edges `b_0 < b_1 < ... < b_T` of a column define T features (equation 1 of [1]_),
-
-        e_t(x) = min(max((x - b_(t-1)) / (b_t - b_(t-1)), 0), 1),    t = 1, ..., T:
-
-    1 for the bins below x, a fraction for the bin of x, 0 above. A linear map of these features can
-    be any continuous function of x that is linear between the edges, so a distance or a logistic
-    regression on the encoding can bend. Beyond `b_0` and `b_T` the function is constant, so an
-    outlier is no farther away than the extreme training rows.
-
-    Parameters
-    ----------
-    n_bins : int, default=16
-        Maximum number of bins per column. A column of at most `n_bins + 1` distinct values gets an
-        edge at each of them; a constant column gets no bins and no features.
-    strategy : {"quantile", "tree"}, default="quantile"
-        Whether the edges are at quantiles, without duplicates, or at the thresholds of a decision
-        tree that predicts y from the column, with at most `n_bins` leaves of at least 1 % of the
-        rows and 5 rows. The tree uses y: fit the encoder inside the folds.
-
-    Attributes
-    ----------
-    edges_ : list of ndarray
-        The edges of each column, ascending.
-    has_missing_ : ndarray of shape (p,)
-        Whether a column had missing values. It then has an additional feature, which is 1 for a
-        missing value, while the column's other features are 0. In a column without missing values,
-        a missing value in new rows is encoded as the median.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
-
-    Raises
-    ------
-    ValueError
-        If there are infinite values, or y is missing with "tree".
-
-    Notes
-    -----
-    Cost: O(n log n) to fit each column, O(n T) to transform it. Features lie between 0 and 1,
-    whatever the unit of the column, so no scaling is needed. In the paper the first and last bins
-    extend beyond their edges; here they do not.
-
-    References
-    ----------
-    .. [1] Yury Gorishniy, Ivan Rubachev and Artem Babenko, "On Embeddings for Numerical Features in
-       Tabular Deep Learning", NeurIPS 2022.
-
-    Examples
-    --------
-    >>> from nearkin.tables import PiecewiseLinearEncoder
-    >>> PiecewiseLinearEncoder(n_bins=2).fit_transform([[0.0], [1.0], [2.0], [4.0], [10.0]])
-    array([[0.  , 0.  ],
-           [0.5 , 0.  ],
-           [1.  , 0.  ],
-           [1.  , 0.25],
-           [1.  , 1.  ]])
-    """
-
-    def __init__(self, n_bins: int = 16, *, strategy: str = "quantile") -> None:
-        self.n_bins = n_bins
-        self.strategy = strategy
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.target_tags.required = self.strategy == "tree"
-        return tags
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the bin edges.
-
-        Parameters
-        ----------
-        X : array of shape (n, p)
-            Numbers; NaN for missing values.
-        y : array of shape (n,), default=None
-            Classes, or real numbers, for "tree".
-
-        Returns
-        -------
-        self
-        """
-        check_integer(self.n_bins, "n_bins", 1)
-        check_choice(self.strategy, "strategy", ("quantile", "tree"))
-        X = validated(self, X, **_CELLS)
-        if self.strategy == "quantile":
-            y = None
-        elif y is None:
-            remedy = "give it, or take strategy='quantile'"
-            raise ValueError(
-                f"strategy='tree' requires y to be passed, but the target y is None: {remedy}."
-            )
-        else:
-            y = column_or_1d(y)
-        check_consistent_length(X, y)
-        return self._set([Bins.learn(x, self.n_bins, y) for x in X.T.astype(np.float64)])
-
-    def _set(self, columns: list[Bins]) -> Self:
-        """Set the bins of each column."""
-        self._columns = columns
-        self.edges_ = [bins.edges for bins in columns]
-        self.has_missing_ = np.array([bins.has_missing for bins in columns], dtype=bool)
-        return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the features, those of a column side by side.
-
-        The dtype is float32 if X is float32. The number of features is the sum of T, plus one for
-        every column that had missing values.
-        """
-        check_is_fitted(self)
-        X = validated(self, X, reset=False, **_CELLS)
-        parts = [bins.transform(x) for x, bins in zip(X.T, self._columns, strict=True)]
-        return np.concatenate([np.empty((len(X), 0)), *parts], axis=1, dtype=X.dtype)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return names such as "age 20 to 35" and "age (missing)"."""
-        check_is_fitted(self)
-        names: list[str] = []
-        columns = super().get_feature_names_out(input_features)
-        for name, bins in zip(columns, self._columns, strict=True):
-            names += [f"{name} {low:.6g} to {high:.6g}" for low, high in pairwise(bins.edges)]
-            names += [f"{name} {MISSING}"] * bins.has_missing
-        return np.array(names, dtype=object)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the state as lists of numbers and booleans, which JSON can hold."""
-        check_is_fitted(self)
-        return {
-            "edges": [edges.tolist() for edges in self.edges_],
-            "missing": self.has_missing_.tolist(),
-            "medians": [float(bins.median) for bins in self._columns],
-        }
-
-    @classmethod
-    def from_dict(cls, state: dict[str, Any]) -> Self:
-        """Return an encoder from the result of `to_dict`."""
-        edges = [np.array(edges, dtype=np.float64) for edges in state["edges"]]
-        encoder = cls()._set(list(map(Bins, edges, state["missing"], state["medians"])))
-        encoder.n_features_in_ = len(edges)
-        return encoder
-
-    def curves(self, directions: Any) -> list[Curve]:
-        """Return linear maps of the encoded features as functions of each column.
-
-        Parameters
-        ----------
-        directions : array of shape (m, n_features_out)
-            For instance `components_` of a map learned after the encoding.
-
-        Returns
-        -------
-        list of p Curve
-            A row of numbers x_1, ..., x_p is mapped to the sum of these curves, each at its x_j.
-        """
-        check_is_fitted(self)
-        directions = check_array(directions, dtype=np.float64, input_name="directions")
-        ends = np.cumsum([bins.width for bins in self._columns])
-        if directions.shape[1] != ends[-1]:
-            raise ValueError(
-                f"directions must have the shape (m, {ends[-1]}), got {directions.shape}."
-            )
-        curves = []
-        parts = np.split(directions, ends[:-1], axis=1)
-        for column, (part, bins) in enumerate(zip(parts, self._columns, strict=True)):
-            steps, missing = (part[:, :-1], part[:, -1]) if bins.has_missing else (part, None)
-            first = np.zeros((len(part), min(len(bins.edges), 1)))
-            values = np.hstack([first, np.cumsum(steps, axis=1)])
-            curves.append(Curve(column, bins.edges, values, missing))
-        return curves
 
 
 # Whole tables: every column becomes a block of features.
@@ -472,8 +292,8 @@ class WordBlock:
 class BinnedEncoder(TransformerMixin, BaseEstimator):
     """Encode every column of a table as a group of standardized features.
 
-    A number becomes its position in each of its bins (`PiecewiseLinearEncoder`) and, unless there
-    is only one bin, itself, standardized and clipped at 4; missing numbers have a feature of their
+    A number becomes its position in each of its bins (`Bins`) and, unless there is only one bin,
+    itself, standardized and clipped at 4; missing numbers have a feature of their
     own. A category becomes an indicator of each value, or a single indicator if it has two values;
     words beside numbers become an indicator of each.
     A linear map of the features can thus bend along every column. Each feature is scaled to the
@@ -484,7 +304,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_bins : int, default=8
-        See `PiecewiseLinearEncoder`.
+        Maximum number of bins of a number.
 
     Attributes
     ----------
@@ -492,8 +312,8 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         For each feature, the index of its column in the table.
     number_names_ : list of str
         The names of the numbers, from a `TableEncoder`, or "x0", "x1", ...
-    piecewise_ : PiecewiseLinearEncoder or None
-        The encoder of the numbers, if there are any.
+    bins_ : list of Bins
+        Those of the numbers.
 
     Notes
     -----
@@ -530,11 +350,9 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         features = features or [Feature(f"x{j}", j) for j in range(X.shape[1])]
         of_numbers = [j for j, feature in enumerate(features) if feature.is_number]
         self.number_names_ = [features[j].name for j in of_numbers]
-        self.piecewise_ = None
         if of_numbers:
-            numbers = X[:, of_numbers]
-            check_spread(numbers, self.number_names_ if named else (), constant=True)
-            self.piecewise_ = PiecewiseLinearEncoder(self.n_bins).fit(numbers)
+            check_spread(X[:, of_numbers], self.number_names_ if named else (), constant=True)
+        self.bins_ = [Bins.learn(X[:, j].astype(np.float64), self.n_bins) for j in of_numbers]
         self._set_blocks(features)
         for block in self._standardized:
             block.learn(X[:, block.at])
@@ -562,7 +380,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
 
         Bins come first, then the standardized numbers, the values of categories, and words.
         """
-        bins = iter(self.piecewise_._columns if self.piecewise_ is not None else ())
+        bins = iter(self.bins_)
         read = {feature.column for feature in features if feature.is_number}
         numbers, categories = list[NumberBlock](), dict[int, CategoryBlock]()
         texts = dict[int, WordBlock]()
@@ -634,9 +452,14 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
     def to_dict(self) -> dict[str, Any]:
         """Return the state as lists of numbers and booleans, which JSON can hold."""
         check_is_fitted(self)
+        bins = {
+            "edges": [one.edges.tolist() for one in self.bins_],
+            "missing": [one.has_missing for one in self.bins_],
+            "medians": [float(one.median) for one in self.bins_],
+        }
         return {
             "n_bins": self.n_bins,
-            "bins": None if self.piecewise_ is None else self.piecewise_.to_dict(),
+            "bins": bins if self.bins_ else None,
             "centre": [float(block.centre) for block in self._standardized],
             "rate": [float(block.rate) for block in self._standardized],
             "mean": self._mean.tolist(),
@@ -649,12 +472,13 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
 
         A state that is not one of these features raises a ValueError.
         """
-        encoder, bins = cls(state["n_bins"]), state["bins"]
+        encoder = cls(state["n_bins"])
         encoder.number_names_ = [feature.name for feature in features if feature.is_number]
-        encoder.piecewise_ = None if bins is None else PiecewiseLinearEncoder.from_dict(bins)
-        n_bins = 0 if bins is None else len(bins["edges"])
-        if n_bins != len(encoder.number_names_):
-            raise ValueError(f"bins are of {n_bins} numbers, not {len(encoder.number_names_)}")
+        bins = state["bins"] or {"edges": (), "missing": (), "medians": ()}
+        edges = [np.array(edges, dtype=np.float64) for edges in bins["edges"]]
+        encoder.bins_ = list(map(Bins, edges, bins["missing"], bins["medians"]))
+        if len(edges) != len(encoder.number_names_):
+            raise ValueError(f"bins are of {len(edges)} numbers, not {len(encoder.number_names_)}")
         encoder._set_blocks(features)
         n, n_out = len(encoder._standardized), len(encoder.groups_)
         for name, size in {"centre": n, "rate": n, "mean": n_out, "scale": n_out}.items():
@@ -721,11 +545,9 @@ class Encodings:
     def from_dict(cls, state: dict[str, Any], features: Sequence[Feature]) -> Self:
         """Return encodings of these features from the result of `to_dict`.
 
-        The state may also be that of a single `BinnedEncoder`. One that is not of these features
-        raises a ValueError.
+        A state that is not one of these features raises a ValueError.
         """
-        states = state.get("encodings", [state])
-        return cls([BinnedEncoder.from_dict(one, features) for one in states])
+        return cls([BinnedEncoder.from_dict(one, features) for one in state["encodings"]])
 
 
 def added(one: Any, other: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.special import expit
+from sklearn.neighbors import NearestNeighbors
 
 from .._blocks import filled, require_memory
 from .._messages import counted, shown
@@ -26,7 +27,7 @@ from .._validation import (
 )
 from ..estimators.base import MAX_ROWS
 from ..graphs import joined_groups
-from ..neighbors import identical_rows, nearest, twin_groups
+from ..neighbors import identical_rows, twin_groups
 from .bins import features_of, is_table, text_as_one_number
 from .columns import Feature
 from .encoder import TableEncoder
@@ -565,9 +566,8 @@ def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
     Z = Z[:, np.isfinite(Z).all(axis=0)]
     of_column = np.append(columns, columns[gaps])
 
-    G = nearest(Z, FAR_NEIGHBORS)
-    distances = G.data.reshape(n, FAR_NEIGHBORS)[:, -1]
-    found = G.indices.reshape(n, FAR_NEIGHBORS)
+    near, found = NearestNeighbors(n_neighbors=FAR_NEIGHBORS).fit(Z).kneighbors()
+    distances = near[:, -1]
     apart = distances[distances > 0]
     if len(apart) < FEWEST_ROWS:
         return nothing

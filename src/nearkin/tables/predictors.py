@@ -471,7 +471,7 @@ class TablePredictor(
     def held_out(self) -> HeldOutRows | None:
         """Return the held-out rows, for use with new rows that are already encoded and mapped.
 
-        They are None before `fit`, and for models saved by version 0.2.
+        They are None before `fit`.
         """
         return getattr(self, "_held_out", None)
 
@@ -680,18 +680,14 @@ class TablePredictor(
         if states["bins"]:
             predictor.encoder_ = Encodings.from_dict(states["bins"], features)
         predictor.components_, predictor._Z = arrays["components"], arrays["voters"]
-        predictor.vote_ = mixture_from(states["soft_vote"], predictor._Z.shape[1])
+        predictor.vote_ = mixture_from(states["soft_vote"])
         predictor.n_features_in_ = len(features)
         if classes is not None:
             predictor.classes_ = np.array(classes)
         predictor._Y = predictor._encode_targets(arrays["answers"])
-        if "held_out_votes" in arrays:  # not in models saved by version 0.2
-            predictor._held_out = HeldOutRows.from_arrays(
-                arrays,
-                features,
-                predictor._Z,
-                arrays["answers"],
-            )
+        predictor._held_out = HeldOutRows.from_arrays(
+            arrays, features, predictor._Z, arrays["answers"]
+        )
         return predictor
 
     def curves(self) -> Curves:
@@ -775,10 +771,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     n_components : int, default=32
         Maximum number of dimensions of a member's map.
     n_bins : int or "auto", default="auto"
-        Maximum number of bins of a number; see `nearkin.tables.PiecewiseLinearEncoder`. "auto"
-        mixes the encodings with 8 bins, 1 and 32, without those that coincide because numbers have
-        few values; with more than 200,000 rows it uses only the first. An integer uses one
-        encoding.
+        Maximum number of bins of a number; see `nearkin.tables.BinnedEncoder`. "auto" mixes the
+        encodings with 8 bins, 1 and 32, without those that coincide because numbers have few
+        values; with more than 200,000 rows it uses only the first. An integer uses one encoding.
     alpha : float or "auto", default="auto"
         Weight of the penalty. "auto" starts with 4.5 and continues with 1.5, 0.5, 0.17, ..., 0.006,
         each descent starting from the previous map, until the held-out loss exceeds 1.02 times the

@@ -428,19 +428,9 @@ class Mixture:
         return sum(one.share for one in self.experts if isinstance(one.predictor, LocalLines))
 
 
-def mixture_from(state: dict[str, Any], n_axes: int) -> Mixture:
-    """Return a mixture from its `dataclasses.asdict`.
-
-    Up to version 0.2 there was one map, with a vote and possibly local lines along all `n_axes`.
-    """
-    if "experts" in state:
-        experts = tuple(_expert(**expert) for expert in state["experts"])
-        return Mixture(experts, state.get("prior"))
-    if "share" in state:  # a single map: its vote and its lines, along all axes
-        vote, lines, share = SoftVote(**state["vote"]), LocalLines(**state["lines"]), state["share"]
-        shares = ((vote, 1 - share), (lines, share))
-        return Mixture(tuple(Expert(one, (0, n_axes), its) for one, its in shares if its > 0))
-    return Mixture((Expert(SoftVote(**state), (0, n_axes), 1.0),))
+def mixture_from(state: dict[str, Any]) -> Mixture:
+    """Return a mixture from its `dataclasses.asdict`."""
+    return Mixture(tuple(_expert(**expert) for expert in state["experts"]), state.get("prior"))
 
 
 def _expert(predictor: dict[str, Any], axes: Sequence[int], **others: Any) -> Expert:

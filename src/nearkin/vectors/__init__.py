@@ -5,7 +5,6 @@ from .codes import LARGEST, QUANTIZERS
 from .judgements import ALL, FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
 from .matching import BestMatches, HeldOutLists, Matcher, MatchRules, Promise, Space
 from .migration import SIDES, Migration
-from .procrustes import Procrustes
 from .retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 
 __all__ = [
@@ -24,7 +23,6 @@ __all__ = [
     "MatchRules",
     "Matcher",
     "Migration",
-    "Procrustes",
     "Promise",
     "Relevance",
     "Space",

@@ -11,18 +11,20 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._blocks import affine_unit_rows, row_blocks
+from .._blocks import affine_unit_rows, row_blocks, unit_rows
 from .._validation import (
+    check_array,
     check_choice,
     check_consistent_length,
     check_number,
     check_random_state,
     encode_partial_labels,
+    refuse_foreign,
+    widened,
 )
 from ..linalg import eigh, svd
-from .adapter import UnitEmbedding
+from .adapter import UnitEmbedding, check_directions
 from .judgements import FEWEST_CLASSES, FOLDS
-from .procrustes import target_rows
 from .retrieval import Vectors
 
 SIDES = ("query", "document")
@@ -201,7 +203,7 @@ class Moments:
             )
             H = (sums_y / sizes).T @ sums_x
         left, _, right = svd(C, full_matrices=False)
-        R = left @ right  # the rotation of `Procrustes` and its scale
+        R = left @ right  # as `orthogonal_procrustes`
         B = (float(np.sum(C * R) / np.sum((R @ S_x) * R)) or 1.0) * R
         C, B, H = (U.T @ M @ V for M in (C, B, H))
         return cls(x, y, np.maximum(d, 0), V, np.maximum(e, 0), U, C, B, H)
@@ -231,6 +233,21 @@ class Moments:
         return self.U @ A @ self.V.T
 
 
+def target_rows(y: Any) -> np.ndarray:
+    """Return validated embeddings of the other model, scaled to unit length."""
+    refuse_foreign(y, "y")
+    if y is None:
+        raise ValueError(
+            "requires y to be passed, but the target y is None: give the old embeddings."
+        )
+    Y = check_array(widened(y), dtype=(np.float64, np.float32), ensure_2d=False, input_name="y")
+    Y = unit_rows(Y.reshape(len(Y), -1))
+    # scikit-learn's checks use a single column, of which only signs are left
+    if Y.shape[1] > 1:
+        check_directions(Y, "y")
+    return Y
+
+
 class Migration(UnitEmbedding):
     """An affine map of one model's embeddings into another model's space.
 
@@ -242,9 +259,9 @@ class Migration(UnitEmbedding):
 
         (1 - w) ||Y_c - X_c A'||^2 + w ||X_c - Y_c A||^2 + lambda ||A - B||^2,
 
-    where B is the scaled rotation of `Procrustes`, and lambda is `alpha` times the sum of the mean
-    eigenvalues of (1 - w) X_c'X_c and w Y_c'Y_c. A row becomes A x_i + (1 - w)(y - A x), scaled to
-    unit length.
+    where B = s R is the rotation that maps X_c best to Y_c, with its scale, and lambda is `alpha`
+    times the sum of the mean eigenvalues of (1 - w) X_c'X_c and w Y_c'Y_c. A row becomes
+    A x_i + (1 - w)(y - A x), scaled to unit length.
 
     * w = 0 is the regression of Y on X, least squares for alpha = 0: a mapped row comes close to
       where the other model puts it. Mapped queries find what the old model would find; mapped
@@ -252,7 +269,13 @@ class Migration(UnitEmbedding):
     * w = 1 is the regression of X on Y, read backwards: y_j'A x_i is the product of x_i with the
       prediction of x_j from y_j, so mapped queries find what the *new* model would find. There is
       no constant, as it would only favour some documents for all queries.
-    * alpha = inf is the rotation, which needs the fewest rows.
+    * alpha = inf is the rotation. It needs the fewest rows: a few hundred already determine the
+      directions in which they vary. R = PQ' for Y_c'X_c = P S Q' maximizes tr(Y_c'X_c R')
+      (Schoenemann 1966), and s minimizes ||Y_c - s X_c R'||: rows of one model may spread less
+      about their mean than those of the other. For m >= p, R preserves all distances, and no other
+      rotation and scale have a smaller error. For m < p, R projects: it is the first m rows of the
+      rotation that is best for Y_c padded with columns of 0. Another projection may come closer to
+      Y_c alone; that problem has no closed form.
 
     All three agree if the spaces differ by a rotation. With the eigenvectors X_c'X_c = V diag(d) V'
     and Y_c'Y_c = U diag(e) U', the first-order condition, (1 - w) A X_c'X_c + w Y_c'Y_c A + lambda
@@ -298,7 +321,6 @@ class Migration(UnitEmbedding):
 
     See Also
     --------
-    Procrustes : The rotation.
     EmbeddingAdapter : Learns from labels, pairs or judgements within one space.
 
     Notes
