@@ -23,6 +23,7 @@ LEAVES = {
     "_statistics",
     "_validation",
     "datasets",
+    "folds",
     "linalg",
     "testing",
 }

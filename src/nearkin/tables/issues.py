@@ -24,7 +24,7 @@ from .._validation import (
     is_missing,
     known_labels,
 )
-from ..estimators.base import MAX_ROWS
+from ..folds import MAX_ROWS
 from ..graphs import joined_groups
 from ..neighbors import identical_rows, nearest, twin_groups
 from .bins import features_of, is_table, text_as_one_number

@@ -47,8 +47,8 @@ from .._validation import (
     weighted_rows,
 )
 from ..descent import Status
-from ..estimators.base import MAX_ROWS, inner_folds, sample_rows
 from ..estimators.descent_embedding import FLOAT64_ROWS
+from ..folds import MAX_ROWS, inner_folds, sample_rows
 from ..neighbors import exact_index
 from ..objectives.kernel_regression import Loss, log_loss, squared_error
 from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, is_table
