@@ -21,15 +21,10 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.metrics import euclidean_distances
 from sklearn.utils.extmath import svd_flip
 
-from ._blocks import (
-    centre,
-    dense_float64,
-    densified,
-    parallel_sum,
-    require_memory,
-    row_blocks,
-)
+from ._blocks import centre, dense_float64, densified, row_blocks
+from ._memory import require_memory
 from ._messages import counted, warn_user
+from ._threads import parallel_sum
 from .graphs import connected_components, scaled_weights
 from .linalg import svd
 

@@ -13,7 +13,7 @@ from dask.sizeof import sizeof
 from distributed import Client, Future, futures_of, get_client
 from scipy.sparse import csr_array
 
-from .._blocks import require_memory
+from .._memory import require_memory
 from .._validation import check_spread, encode_labels
 
 FAN_IN = 8  # terms that one task adds

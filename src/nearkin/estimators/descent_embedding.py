@@ -17,9 +17,10 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import row_norms
 
-from .._blocks import densified, parallel_map, row_blocks, squared_distances
+from .._blocks import densified, row_blocks, squared_distances
 from .._callbacks import CallbackSupportMixin
 from .._messages import warn_user
+from .._threads import parallel_map
 from .._validation import check_integer
 from ..descent import DescentResult, Status
 from ..linalg import LinAlgError, eigh

@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import relative_to, require_memory
+from .._blocks import relative_to
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._memory import require_memory
 from .._validation import (
     check_bool,
     check_choice,

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import require_memory
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._memory import require_memory
 from .._validation import (
     check_number,
     check_positive,

@@ -19,8 +19,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.metaestimators import available_if
 
-from .._blocks import require_memory
 from .._callbacks import FitTask, with_callbacks
+from .._memory import require_memory
 from .._validation import (
     check_array,
     check_bool,

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import require_memory, row_blocks
+from .._blocks import row_blocks
+from .._memory import require_memory
 from .._validation import (
     as_rows,
     check_integer,

@@ -19,8 +19,9 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import parallel_map, row_blocks
+from .._blocks import row_blocks
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._threads import parallel_map
 from .._validation import (
     check_choice,
     check_estimator,

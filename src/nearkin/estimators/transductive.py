@@ -20,8 +20,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import relative_to, require_memory, row_blocks
+from .._blocks import relative_to, row_blocks
 from .._callbacks import CallbackSupportMixin
+from .._memory import require_memory
 from .._messages import shown, warn_user
 from .._validation import (
     check_choice,

@@ -14,7 +14,8 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA, TruncatedSVD
 
-from .._blocks import parallel_map, row_blocks
+from .._blocks import row_blocks
+from .._threads import parallel_map
 from .._validation import check_integer
 from .brute_force import nearest_candidates, tiles_of
 from .inverted_lists import CoarseQuantizer, InvertedLists, import_faiss

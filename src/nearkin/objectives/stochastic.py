@@ -32,7 +32,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._blocks import parallel_map, row_blocks, shares
+from .._blocks import row_blocks
+from .._threads import parallel_map, shares
 
 # Which neighbours are correct: rows of the same class, or rows of similar targets.
 #

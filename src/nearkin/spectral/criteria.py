@@ -28,7 +28,7 @@ from scipy.linalg import eigvalsh, norm, qr
 from scipy.sparse.linalg import ArpackError, LinearOperator, aslinearoperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from .._blocks import require_memory
+from .._memory import require_memory
 from .._messages import warn_user
 from ..linalg import eigh, svd
 

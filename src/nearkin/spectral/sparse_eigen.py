@@ -21,7 +21,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from .._blocks import blas_in_one_thread, require_memory
+from .._memory import require_memory
+from .._threads import blas_in_one_thread
 from ..linalg import eigh
 from .criteria import SOLVED, SpectralResult, Status, eigen_result
 

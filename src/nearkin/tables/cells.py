@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from .._blocks import require_memory, row_blocks
+from .._blocks import row_blocks
+from .._memory import require_memory
 from .._messages import counted, in_row, shown
 from .._validation import check_array, refuse_foreign, refuse_no_rows, shape_of
 

@@ -11,7 +11,8 @@ from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.special import expit
 
-from .._blocks import filled, require_memory
+from .._blocks import filled
+from .._memory import require_memory
 from .._messages import counted, shown
 from .._validation import (
     as_rows,

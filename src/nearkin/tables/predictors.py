@@ -26,8 +26,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import require_memory
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._memory import require_memory
 from .._messages import shown
 from .._validation import (
     canonical_csr,

@@ -12,11 +12,12 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _array_api
 from .._array_api import foreign_namespace, moved
-from .._blocks import affine_unit_rows, blas_in_one_thread, require_memory, row_blocks, unit_rows
+from .._blocks import affine_unit_rows, row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._memory import require_memory
 from .._pairs import check_row_numbers, unstacked
+from .._threads import blas_in_one_thread
 from .._validation import (
     check_array,
     check_choice,
@@ -74,7 +75,7 @@ class UnitEmbedding(Embedding):
         if xp is not None:
             X = validate_foreign_rows(self, X, xp)
             A, b = (moved(self, name, X) for name in ("components_", "bias_"))
-            return _array_api.affine_unit_rows(X, A, b, xp)
+            return unit_rows(unit_rows(X, xp) @ A.T + b, xp)
         return affine_unit_rows(
             validate_dense_rows(self, X, reset=False), self.components_, self.bias_
         )
