@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import nearkin
 from nearkin import DNE, LDE, LPP, NMMP, estimators
-from nearkin._validation import encode_labels
+from nearkin._labels import encode_labels
 from nearkin.evaluation import (
     CHOICE,
     RAW,

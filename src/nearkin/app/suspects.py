@@ -10,8 +10,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.ensemble import RandomForestClassifier
 
+from .._labels import known_labels
 from .._messages import listed
-from .._validation import is_missing, known_labels
+from .._validation import is_missing
 from ..evaluation import CLASSIFICATION, Doubt
 from ..neighbors import identical_rows
 from ..tables import Cells, Column, TableEncoder

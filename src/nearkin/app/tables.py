@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._labels import known_labels, merged_labels
 from .._messages import counted, listed, note, quoted, shown
-from .._validation import is_missing, known_labels, merged_labels
+from .._validation import is_missing
 from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION, Categories, are_left_out, many_categories
 from ..tables import (

@@ -16,26 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._array_api import foreign_namespace, moved
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._pairs import validate_pairs
-from .._validation import (
-    check_array,
-    check_integer,
-    check_number,
-    encode_labels,
-    equals,
-    refuse_foreign,
-    validate_foreign_rows,
-    validate_labelled_rows,
-    validate_rows,
-    weighted_rows,
-)
+from .._labels import encode_labels
+from .._parameters import check_integer, check_number, equals
+from .._validation import check_array, refuse_foreign, weighted_rows
 from ..folds import N_SPLITS, best_setting, inner_folds, sample_rows
 from ..linalg import svd
 from ..neighbors import EXACT, searcher
 from ..neighbors.lists import Listed
 from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, range_basis, shrunk
+from .pairs import validate_pairs
 from .rows import Rows, weights_of
+from .validation import validate_foreign_rows, validate_labelled_rows, validate_rows
 
 NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # the candidates of "auto"
 

@@ -20,8 +20,8 @@ from sklearn.utils.extmath import row_norms
 from .._blocks import densified, row_blocks, squared_distances
 from .._callbacks import CallbackSupportMixin
 from .._messages import warn_user
+from .._parameters import check_integer
 from .._threads import parallel_map
-from .._validation import check_integer
 from ..descent import DescentResult, Status
 from ..linalg import LinAlgError, eigh
 from ..neighbors import EXACT, Searcher, exact_index, nearest, nearest_same_class

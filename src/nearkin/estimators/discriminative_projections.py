@@ -13,26 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import relative_to
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._labels import encode_partial_labels, require_two_classes
 from .._memory import require_memory
-from .._validation import (
-    check_bool,
-    check_choice,
-    check_estimator,
-    check_integer,
-    check_number,
-    encode_partial_labels,
-    has_target,
-    require_two_classes,
-    validate_labelled_rows,
-    validate_partial_target_rows,
-    validate_rows,
-)
+from .._parameters import check_bool, check_choice, check_estimator, check_integer, check_number
 from ..graphs import laplacian
 from ..linalg import lstsq, svd
 from ..scatter import RANK_TOLERANCE, group_means, row_space, scatter, second_moment, total_scatter
 from ..spectral import ZERO, ratio_trace
 from .base import LinearEmbedding, SparseRowsMixin
 from .transductive import affinity_graph
+from .validation import (
+    has_target,
+    validate_labelled_rows,
+    validate_partial_target_rows,
+    validate_rows,
+)
 
 SHARE = {"classes": 1.0, "continuous": 0.1}  # the paper's mu, in units of l / s
 # Smaller singular values are rounding errors of means that cancel, even far from the origin.

@@ -7,13 +7,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.linalg import cholesky, eigvalsh, solve_triangular
 
-from .._pairs import NO_PAIR_DIFFERS, GivenPairs, validate_given_pairs
-from .._validation import check_array, check_number, shape_of
+from .._parameters import check_number
+from .._validation import check_array, shape_of
 from ..linalg import eigh, svd
 from ..neighbors import EXACT
 from ..scatter import RANK_TOLERANCE, second_moment
 from ..spectral import SpectralResult, Status
 from .base import SpectralEmbedding
+from .pairs import NO_PAIR_DIFFERS, GivenPairs, validate_given_pairs
 from .rows import Rows
 
 

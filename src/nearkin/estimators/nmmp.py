@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._messages import warn_user
-from .._validation import check_choice, check_integer, check_number, equals, shape_of
+from .._parameters import check_choice, check_integer, check_number, equals
+from .._validation import shape_of
 from ..spectral import (
     ZERO,
     SpectralResult,

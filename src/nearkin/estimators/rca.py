@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_array
 
+from .._labels import encode_labels, encode_partial_labels
 from .._messages import counted, warn_user
-from .._pairs import validate_given_pairs
-from .._validation import check_choice, encode_labels, encode_partial_labels
+from .._parameters import check_choice
 from ..graphs import connected_components
 from ..neighbors import EXACT
 from ..scatter import RANK_TOLERANCE
@@ -22,6 +22,7 @@ from ..spectral import (
     ratio_trace,
 )
 from .base import COMPARED_AMOUNTS, SpectralEmbedding
+from .pairs import validate_given_pairs
 from .rows import Rows
 
 

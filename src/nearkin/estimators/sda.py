@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import check_integer, check_number, encode_partial_labels, require_two_classes
+from .._labels import encode_partial_labels, require_two_classes
+from .._parameters import check_integer, check_number
 from ..scatter import RANK_TOLERANCE
 from ..spectral import ZERO, SpectralResult, largest_scatter_first, ratio_trace
 from .base import SpectralEmbedding

@@ -18,8 +18,8 @@ from scipy.spatial import KDTree
 from scipy.special import ndtri
 
 from .._blocks import row_blocks
+from .._parameters import check_choice, check_positive
 from .._threads import parallel_map
-from .._validation import check_choice, check_positive
 from ..linalg import eigh
 from ..neighbors import squares_to_nearest
 from ..objectives.kernel_regression import (
