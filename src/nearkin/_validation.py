@@ -323,6 +323,11 @@ def check_weights(weights: Any, n: int, name: str) -> np.ndarray:
     return weights
 
 
+def weights_of(weights: np.ndarray | None, rows: Any) -> np.ndarray | None:
+    """Return the weights of some rows; None if all rows weigh the same."""
+    return None if weights is None else weights[rows]
+
+
 def relative_weights(weights: np.ndarray | None) -> np.ndarray | None:
     """Return row weights scaled to mean 1; None if all are equal, as without weights."""
     if weights is None or (weights == weights[0]).all():

@@ -18,15 +18,14 @@ from .._array_api import foreign_namespace, moved
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._labels import encode_labels
 from .._parameters import check_integer, check_number, equals
-from .._validation import check_array, refuse_foreign, weighted_rows
+from .._validation import check_array, refuse_foreign, weighted_rows, weights_of
 from ..folds import N_SPLITS, best_setting, inner_folds, sample_rows
-from ..linalg import svd
+from ..linalg import RANK_TOLERANCE, svd
 from ..neighbors import EXACT, searcher
 from ..neighbors.lists import Listed
-from ..scatter import RANK_TOLERANCE
-from ..spectral import SpectralResult, range_basis, shrunk
+from ..spectral import SpectralResult, SpectralStatus, range_basis, shrunk
 from .pairs import validate_pairs
-from .rows import Rows, weights_of
+from .rows import Rows
 from .validation import validate_foreign_rows, validate_labelled_rows, validate_rows
 
 NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # the candidates of "auto"
@@ -34,6 +33,11 @@ NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # the candidates of "auto"
 # The values of `shrinkage` that `compare` tries for methods that divide by a within-class scatter,
 # the default first. Neither is better on all tables (benchmarks/choices/shrinkage.py).
 COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage": None})
+
+REMEDIES = {
+    SpectralStatus.FLAT: "neighbours of different classes do not differ there; use more "
+    "neighbours, or features that tell the classes apart"
+}
 
 
 class SparseRowsMixin:
@@ -276,7 +280,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
             self.shrinkage_ = 0.0 if s is None else float(s)
         self._check_parameters(rows.shape[1])
         result = self._solve(rows)
-        result.warn()
+        result.warn(REMEDIES)
         self.components_ = rows.back_project(result.vectors).astype(rows.dtype, copy=False)
         self.eigenvalues_ = result.values
         self.n_components_ = len(self.components_)

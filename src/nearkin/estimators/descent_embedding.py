@@ -28,8 +28,7 @@ from ..neighbors import EXACT, Searcher, exact_index, nearest, nearest_same_clas
 from ..objectives.linear_map import embed, group_penalty
 from ..objectives.stochastic import Candidates, Value, with_same_class
 from ..scatter import RowSpace, row_space, total_scatter
-from ..spectral import Status as SpectralStatus
-from ..spectral import generalized_eigh, range_basis, shrunk, unit_within_scatter
+from ..spectral import SpectralStatus, generalized_eigh, range_basis, shrunk, unit_within_scatter
 from .base import LinearEmbedding
 
 # Inits, scaled such that neighbourhoods are neither empty nor hold all rows.

@@ -18,15 +18,13 @@ from .._labels import check_shared_labels
 from .._parameters import check_integer, check_number, check_positive
 from .._validation import shape_of, weighted_rows
 from ..descent import Value, lbfgs
-from ..linalg import svd
+from ..linalg import RANK_TOLERANCE, svd
 from ..neighbors import EXACT
 from ..objectives.linear_map import chain_rule, embed
-from ..scatter import RANK_TOLERANCE
 from .descent_embedding import DescentEmbedding, Scale, evenly_by, n_directions
-from .gmml import check_prior
 from .pairs import NO_PAIR_DIFFERS, validate_given_pairs
 from .rows import Rows
-from .validation import validate_labelled_rows
+from .validation import check_prior, validate_labelled_rows
 
 BOUND_ROWS = 1000  # used for the percentiles of distances
 # limit on gamma and on ratios of bounds and squared distances, whose products are squared

@@ -10,11 +10,11 @@ from scipy.sparse import issparse
 
 from .._callbacks import FitTask, with_callbacks
 from .._parameters import check_choice, check_positive, check_random_state
-from .._validation import check_array, number_of_rows, relative_weights, weighted_rows
+from .._validation import check_array, number_of_rows, relative_weights, weighted_rows, weights_of
 from ..neighbors import Searcher, searcher
 from ..objectives.linear_map import chain_rule, embed
 from ..objectives.nca import pair_cost
-from ..objectives.stochastic import Candidates, Value, mass_among_candidates, weights_of
+from ..objectives.stochastic import Candidates, Value, mass_among_candidates
 from ..scatter import second_moment, total_scatter
 from ..spectral import ratio_trace
 from .descent_embedding import directions, n_directions

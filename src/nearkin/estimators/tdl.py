@@ -28,8 +28,8 @@ from .._parameters import (
     equals,
 )
 from ..graphs import laplacian, mean_weights, validate_affinity
+from ..linalg import RANK_TOLERANCE
 from ..neighbors import EXACT, Searcher, neighbor_lists, searcher
-from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, lanczos_largest
 from .base import SparseRowsMixin
 from .descent_embedding import PERPLEXITY, nearest_squares, perplexity_bandwidth

@@ -35,9 +35,8 @@ from ..graphs import (
     validate_affinity,
     validate_edges,
 )
-from ..linalg import eigh, svd
+from ..linalg import RANK_TOLERANCE, eigh, svd
 from ..neighbors import EXACT, Searcher, first, nearest, searcher
-from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, smallest_eigenpairs, smallest_of_dense
 from .base import Embedding
 from .validation import validate_rows

@@ -1,4 +1,4 @@
-"""Rows, labels and targets as estimators take them."""
+"""Rows, labels, targets and prior metrics as estimators take them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigvalsh
 from scipy.sparse import issparse
 from sklearn.utils import validation
 
@@ -185,3 +186,24 @@ def check_targets_vary(y: np.ndarray) -> None:
         raise ValueError(
             f"y holds values of up to {size:.1e}, whose square is lost: scale it first."
         )
+
+
+def check_prior(prior: Any, n_coordinates: int, p: int) -> np.ndarray:
+    """Return the prior metric as an array (p, p), which needs the features as coordinates."""
+    must = f"prior must be a symmetric positive definite matrix of shape ({p}, {p}), got"
+    if (shape := shape_of(prior, "prior")) != (p, p):
+        got = f"shape {shape}" if shape else repr(prior)
+        raise ValueError(f"{must} {got}.")
+    M = check_array(prior, dtype=np.float64, input_name="prior")
+    if np.abs(M - M.T).max() > 1e-10 * np.abs(M).max():
+        raise ValueError(f"{must} one that is not symmetric: take (prior + prior.T) / 2.")
+    if (smallest := eigvalsh(M)[0]) <= 0:
+        raise ValueError(
+            f"{must} one with the eigenvalue {smallest:.3g}: add a multiple of the identity."
+        )
+    if n_coordinates != p:
+        raise ValueError(
+            f"prior needs at least as many rows as features ({p}): reduce the features, e.g. by "
+            "PCA."
+        )
+    return M
