@@ -46,7 +46,6 @@ ALLOWED = {
     "plotting": JOBS | {"evaluation"},
     "app": JOBS | {"evaluation", "plotting", "dask", "__init__"},
     "dask": ESTIMATORS,
-    "preprocessing": LEAVES | {"tables", "__init__"},  # its former name
     "__init__": JOBS,
     "__main__": {"app"},
 }
@@ -54,7 +53,6 @@ TESTS = PACKAGE.parents[1] / "tests"
 # Modules without tests of their name, and what tests them.
 TESTED_ELSEWHERE = {
     "__main__": "app/test_endings.py starts it",
-    "preprocessing": "a former name, until version 0.5",
     "app/adapter_file": "app/test_adapt.py, test_match.py and test_saved_file.py: commands write and read it",
     "app/cluster": "app/test_folder_comparison.py and test_folder_rows.py run on it",
     "app/saved_fields": "app/test_saved_file.py forges each of them",
