@@ -30,6 +30,8 @@ from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION, Categories, are_left_out, many_categories
 from ..tables import (
     DECIMAL_MARKS,
+    DIFFERS,
+    FEW_CLASSES,
     MARK_NAMES,
     MARKS_OF_MISSING,
     MOST_UNREAD,
@@ -42,8 +44,6 @@ from ..tables import (
     no_classes,
     target_numbers,
 )
-from ..tables.cells import DIFFERS
-from ..tables.issues import FEW_CLASSES
 from .arrow_file import FeatherFile, JsonFile
 from .csv_file import CsvFile, opened_bytes
 from .npz_file import NpzFile

@@ -448,3 +448,20 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
         if task:
             task.end()
         return self
+
+
+# what `nearkin.dask` may take
+__all__ = [
+    "FLOAT64_ROWS",
+    "N_FAR",
+    "PERPLEXITY_NEIGHBORS",
+    "PERPLEXITY_ROWS",
+    "DescentEmbedding",
+    "Scale",
+    "directions",
+    "discriminant_directions",
+    "evenly_by",
+    "n_directions",
+    "perplexity_bandwidth",
+    "squares_to",
+]

@@ -540,3 +540,6 @@ class LabelTerm:
     def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
         """Return the value and its error: those of the mean over anchors, unchanged."""
         return mean, error
+
+
+__all__ = ["NCA", "check_parameters"]  # the second for `nearkin.dask`
