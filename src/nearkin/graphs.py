@@ -4,7 +4,8 @@ A neighbour list (see `neighbors`) is directed and contains distances. A graph i
 `W (n, n)` of weights. Distances become weights (`binary`, `heat_kernel`), then both directions are
 combined (`union`, `mutual`). The Laplacian is `L = D - W` with `D = diag(W 1)`. It measures how
 much a function f of the rows changes along the edges, `f'Lf = 1/2 sum_ij w_ij (f_i - f_j)^2`;
-`scatter.py` computes `X'LX`.
+`scatter.py` computes `X'LX`. Graphs that a user gives are checked (`validate_affinity`,
+`validate_edges`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 import nearkin
-from benchmarks.tools.size import PACKAGE, circles, files, imports
+from benchmarks.tools.size import PACKAGE, circles, documented, files, imports
 
 LEAVES = {
     "_array_api",
@@ -134,6 +134,26 @@ def test_guests_reach_below_few_folders():
         if module.count(".") > 1
     ]
     assert len(below) <= MOST_BELOW
+
+
+def test_no_message_names_an_estimator_above_it():
+    """What is below the estimators raises with a reason; the remedy stands with the caller."""
+    names = {*nearkin.__all__} - {"ApproximateSearch", "load"}
+    estimators = re.compile(rf"\b({'|'.join(names)})\b")
+    found = []
+    for path in files(PACKAGE):
+        if path.relative_to(PACKAGE).with_suffix("").parts[0] not in SOLVERS:
+            continue
+        told = {id(node.body[0].value) for node in documented(tree(path))}
+        found += [
+            f"{path.relative_to(PACKAGE)}: {node.value}"
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in told
+            and estimators.search(node.value)
+        ]
+    assert found == []
 
 
 def test_decompositions_are_those_that_do_not_give_up():

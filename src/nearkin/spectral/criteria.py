@@ -101,15 +101,17 @@ class SpectralResult:
         """Return the first directions, as if that many had been requested of an eigenproblem."""
         m = min(n_components, self.vectors.shape[1])
         values = self.values[:m]
-        status = (
-            SpectralStatus.OPTIMAL if self.status is SpectralStatus.RANK_DEFICIENT else self.status
-        )
+        status = self.status
+        if m < n_components:
+            status = SpectralStatus.RANK_DEFICIENT
+        elif status is SpectralStatus.RANK_DEFICIENT:
+            status = SpectralStatus.OPTIMAL
         return replace(
             self,
             vectors=self.vectors[:, :m],
             values=values,
             objective=float(values.sum()),
-            status=SpectralStatus.RANK_DEFICIENT if m < n_components else status,
+            status=status,
             requested=n_components,
         )
 
