@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._messages import warn_user
-from .._validation import check_choice, check_integer, check_number, equals, shape_of
+from .._parameters import check_choice, check_integer, check_number, equals
+from .._validation import shape_of
+from ..linalg import RANK_TOLERANCE
 from ..spectral import (
-    ZERO,
     SpectralResult,
-    Status,
+    SpectralStatus,
     generalized_eigh,
     range_basis,
     trace_difference,
@@ -198,11 +199,11 @@ class NMMP(SpectralEmbedding):
             # Case 2: drop the directions in which both scatters vanish, if m others are left. This
             # is always done for FLAT, where the criterion decides nothing, else only if the ratio
             # stays unbounded.
-            if result.status in (Status.UNBOUNDED, Status.FLAT):
+            if result.status in (SpectralStatus.UNBOUNDED, SpectralStatus.FLAT):
                 R = range_basis(S_w + S_b)
                 if R.shape[1] >= m:
                     without = trace_ratio(R.T @ S_b @ R, R.T @ S_w @ R, m)
-                    if result.status in (Status.FLAT, without.status):
+                    if result.status in (SpectralStatus.FLAT, without.status):
                         T, result = R, without
             self.n_iter_ = result.n_iter
         return replace(result, vectors=T @ result.vectors, rank=T.shape[1])
@@ -214,7 +215,7 @@ class NMMP(SpectralEmbedding):
             if least is None:
                 least = np.trace(S_b) / np.trace(S_w) if np.trace(S_w) > 0 else 0.0
             values = np.linalg.eigvalsh(S_b - least * S_w)
-            n_positive = int(np.sum(values > ZERO * np.abs(values).max()))
+            n_positive = int(np.sum(values > RANK_TOLERANCE * np.abs(values).max()))
             if n_positive == 0 and self.weight is not None:
                 warn_user(
                     f"weight={self.weight:g} outweighs every direction: no eigenvalue of S_b - "

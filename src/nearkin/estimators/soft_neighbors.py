@@ -12,21 +12,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import require_memory, row_blocks
-from .._validation import (
-    as_rows,
-    check_integer,
-    check_positive,
-    real_targets,
-    relative_weights,
-    validate_labelled_rows,
-    validate_rows,
-    validated,
-    weighted_rows,
-)
+from .._blocks import row_blocks
+from .._memory import require_memory
+from .._parameters import check_integer, check_positive
+from .._validation import relative_weights, weighted_rows
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
 from .descent_embedding import PERPLEXITY, perplexities, unit_distance
+from .validation import real_targets, validate_labelled_rows, validate_rows, validated
 
 VOTES = 100  # number of votes by default if the search is not exact
 
@@ -334,11 +327,9 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
         """
         X, y, weights, _ = weighted_rows(X, y, sample_weight)
         y = real_targets(self, y, multi_output=True)
-        X, y = validated(
-            self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), multi_output=True
-        )
+        X, y = validated(self, X, y, multi_output=True)
         self._one_target = y.ndim == 1
-        self._keep(as_rows(X), y.reshape(len(y), -1), weights)
+        self._keep(X, y.reshape(len(y), -1), weights)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

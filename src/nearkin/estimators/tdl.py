@@ -17,23 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._labels import encode_partial_labels, require_two_classes
 from .._messages import warn_user
-from .._validation import (
+from .._parameters import (
     check_choice,
     check_estimator,
     check_integer,
     check_positive,
     check_random_state,
-    encode_partial_labels,
     equals,
-    require_two_classes,
-    validate_affinity,
-    validate_labelled_rows,
-    validate_rows,
 )
-from ..graphs import laplacian, mean_weights
+from ..graphs import laplacian, mean_weights, validate_affinity
+from ..linalg import RANK_TOLERANCE
 from ..neighbors import EXACT, Searcher, neighbor_lists, searcher
-from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, lanczos_largest
 from .base import SparseRowsMixin
 from .descent_embedding import PERPLEXITY, nearest_squares, perplexity_bandwidth
@@ -47,6 +43,7 @@ from .transductive import (
     TransductiveEmbedding,
     kernel_function,
 )
+from .validation import validate_labelled_rows, validate_rows
 
 Penalty = GraphPenalty | KernelPenalty
 

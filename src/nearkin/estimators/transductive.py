@@ -20,24 +20,26 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import relative_to, require_memory, row_blocks
+from .._blocks import relative_to, row_blocks
 from .._callbacks import CallbackSupportMixin
+from .._memory import require_memory
 from .._messages import shown, warn_user
-from .._validation import (
-    check_choice,
-    check_integer,
-    check_positive,
-    equals,
+from .._parameters import check_choice, check_integer, check_positive, equals
+from ..graphs import (
+    coupled_rows,
+    heat_kernel,
+    indicators,
+    laplacian,
+    normalized_laplacian,
+    union,
     validate_affinity,
     validate_edges,
-    validate_rows,
 )
-from ..graphs import coupled_rows, heat_kernel, indicators, laplacian, normalized_laplacian, union
-from ..linalg import eigh, svd
+from ..linalg import RANK_TOLERANCE, eigh, svd
 from ..neighbors import EXACT, Searcher, first, nearest, searcher
-from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, smallest_eigenpairs, smallest_of_dense
 from .base import Embedding
+from .validation import validate_rows
 
 FAR = 20.0  # a new row's edge to its nearest training row weighs at least exp(-20)
 

@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 
 from .._messages import listed, quoted, shown
+from .._parameters import check_integer
 from .._validation import (
     check_consistent_length,
-    check_integer,
     is_missing,
-    merged_labels,
     refuse_foreign,
     rows_of,
     weighted_rows,
 )
-from ..tables import Cells, RejectColumn, TableEncoder, features_of, target_numbers
+from ..tables import Cells, RejectColumn, TableEncoder, features_of, merged_labels, target_numbers
 from ..tables.cells import read_cells
 from ..tables.gaps import filled_note
 from .contestants import Choice, automatic, contestant

@@ -14,8 +14,9 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA, TruncatedSVD
 
-from .._blocks import parallel_map, row_blocks
-from .._validation import check_integer
+from .._blocks import row_blocks
+from .._parameters import check_integer
+from .._threads import parallel_map
 from .brute_force import nearest_candidates, tiles_of
 from .inverted_lists import CoarseQuantizer, InvertedLists, import_faiss
 from .lists import (

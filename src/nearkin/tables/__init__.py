@@ -18,7 +18,17 @@ from .bins import (
     text_as_one_number,
     with_seasons,
 )
-from .cells import Cells, Text
+from .cells import (
+    DIFFERS,
+    MIN_ROWS,
+    NEARLY_ALL,
+    Cells,
+    Text,
+    numbered_names,
+    says_group,
+    text_of,
+    words_of,
+)
 from .columns import (
     CYCLES,
     DAYS,
@@ -33,12 +43,13 @@ from .columns import (
     RejectColumn,
     Rules,
     indicator_names,
+    merged_labels,
     target_numbers,
 )
 from .encoder import TableEncoder
 from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
 from .held_out import Drift, HeldOutRows
-from .issues import FarRows, LabelIssues, label_issues, no_classes
+from .issues import FEW_CLASSES, OVERLAP, FarRows, LabelIssues, label_issues, no_classes
 from .numbers import DECIMAL_MARKS, EITHER, FORMS, MARK_NAMES, PLAIN, read_number
 from .predictors import NCAClassifier, NCARegressor
 from .text import SEPARATORS
@@ -47,13 +58,18 @@ __all__ = [
     "CYCLES",
     "DAYS",
     "DECIMAL_MARKS",
+    "DIFFERS",
     "EITHER",
+    "FEW_CLASSES",
     "FORMS",
     "LAYOUTS",
     "LEAST_ROWS",
     "MARKS_OF_MISSING",
     "MARK_NAMES",
+    "MIN_ROWS",
     "MOST_UNREAD",
+    "NEARLY_ALL",
+    "OVERLAP",
     "PLAIN",
     "ROWS_PER_INDICATOR",
     "SEPARATORS",
@@ -84,9 +100,14 @@ __all__ = [
     "indicator_names",
     "is_table",
     "label_issues",
+    "merged_labels",
     "no_classes",
+    "numbered_names",
     "read_number",
+    "says_group",
     "target_numbers",
     "text_as_one_number",
+    "text_of",
     "with_seasons",
+    "words_of",
 ]

@@ -26,29 +26,21 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import require_memory
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._labels import check_shared_labels, encode_labels
+from .._memory import require_memory
 from .._messages import shown
+from .._parameters import check_choice, check_integer, check_random_state, equals
 from .._validation import (
-    canonical_csr,
-    check_choice,
     check_consistent_length,
-    check_integer,
-    check_random_state,
-    check_shared_labels,
-    check_targets_vary,
-    encode_labels,
-    equals,
-    real_targets,
     refuse_foreign,
-    refuse_no_rows,
     refuse_sparse_gaps,
-    validated,
     weighted_rows,
 )
 from ..descent import Status
-from ..estimators.base import MAX_ROWS, inner_folds, sample_rows
 from ..estimators.descent_embedding import FLOAT64_ROWS
+from ..estimators.validation import check_targets_vary, real_targets, validated
+from ..folds import MAX_ROWS, inner_folds, sample_rows
 from ..neighbors import exact_index
 from ..objectives.kernel_regression import Loss, log_loss, squared_error
 from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, is_table
@@ -301,7 +293,6 @@ class TablePredictor(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         refuse_foreign(X)
-        refuse_no_rows(X)
         if not is_table(X):
             X = self._numbers(X, sparse=issparse(X))
         check_consistent_length(X, y)
@@ -317,15 +308,12 @@ class TablePredictor(
     def _numbers(self, X: Any, sparse: bool, **options: Any) -> Any:
         """Return an array of numbers; sparse ones must not have missing values."""
         refuse_sparse_gaps(X)
-        return canonical_csr(
-            validated(
-                self,
-                X,
-                dtype=(np.float64, np.float32),
-                accept_sparse="csr" if sparse else False,
-                ensure_all_finite=True if sparse else "allow-nan",
-                **options,
-            )
+        return validated(
+            self,
+            X,
+            accept_sparse="csr" if sparse else False,
+            ensure_all_finite=True if sparse else "allow-nan",
+            **options,
         )
 
     def _learn_encoding(

@@ -12,16 +12,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .._blocks import affine_unit_rows, row_blocks, unit_rows
-from .._validation import (
-    check_array,
-    check_choice,
-    check_consistent_length,
-    check_number,
-    check_random_state,
-    encode_partial_labels,
-    refuse_foreign,
-    widened,
-)
+from .._labels import encode_partial_labels
+from .._parameters import check_choice, check_number, check_random_state
+from .._validation import check_array, check_consistent_length, refuse_foreign, widened
 from ..linalg import eigh, svd
 from .adapter import UnitEmbedding, check_directions
 from .judgements import FEWEST_CLASSES, FOLDS
