@@ -31,7 +31,7 @@ from ..linalg import lstsq, svd
 from ..scatter import RANK_TOLERANCE, group_means, row_space, scatter, second_moment, total_scatter
 from ..spectral import ZERO, ratio_trace
 from .base import LinearEmbedding, SparseRowsMixin
-from .transductive import affinity_graph
+from .graph_penalty import affinity_graph
 
 SHARE = {"classes": 1.0, "continuous": 0.1}  # the paper's mu, in units of l / s
 # Smaller singular values are rounding errors of means that cancel, even far from the origin.
@@ -100,7 +100,7 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
     rank_ : int
         Dimension of the space in which the problem was solved: the rank of B + C, minus the
         directions left out.
-    search_, search_recall_
+    search_
         See `LDE`.
 
     Warns
@@ -242,7 +242,7 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
         self.n_components_ = len(components)
         self.objective_ = result.objective
         self.rank_ = result.rank
-        self.search_, self.search_recall_ = search.name, search.recall
+        self.search_ = search.name
         task.end()
         return self
 

@@ -25,7 +25,9 @@ from .._validation import (
 from ..graphs import laplacian
 from ..scatter import row_space, scatter, total_scatter
 from .base import SparseRowsMixin
-from .transductive import KernelExtension, affinity_graph, evaluate, kernel_function
+from .extension import KernelExtension, evaluate
+from .graph_penalty import affinity_graph
+from .kernel_penalty import kernel_function
 
 
 class LapRLS(CallbackSupportMixin, SparseRowsMixin, BaseEstimator):
@@ -94,7 +96,7 @@ class LapRLS(CallbackSupportMixin, SparseRowsMixin, BaseEstimator):
             JY[labelled] = Y - target_mean
             self.dual_coef_ = solve(M, JY, overwrite_a=True)
             self.intercept_ = target_mean - mean @ self.dual_coef_
-        self.search_, self.search_recall_ = search.name, search.recall
+        self.search_ = search.name
 
     def _values(self, X: Any) -> np.ndarray:
         """Return f(x) for validated rows, shape (n, q)."""
@@ -164,7 +166,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         The label of every row of `fit`: the given or else the predicted one.
     n_features_in_, feature_names_in_
         As in scikit-learn.
-    search_, search_recall_
+    search_
         See `LDE`.
 
     See Also
@@ -264,7 +266,7 @@ class LapRLSRegressor(MultiOutputMixin, RegressorMixin, LapRLS):
     coef_, dual_coef_, intercept_
         As in `LapRLSClassifier`, for every target: w', alpha and b, of shape (q, p), (n, q) and
         (q,).
-    X_fit_, kernel_, gamma_I_, n_features_in_, feature_names_in_, search_, search_recall_
+    X_fit_, kernel_, gamma_I_, n_features_in_, feature_names_in_, search_
         See `LapRLSClassifier`.
 
     See Also

@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 from .._callbacks import FitTask, with_callbacks
 from .._validation import check_integer, validate_rows
 from ..neighbors import searcher
-from .transductive import GraphExtension, TransductiveEmbedding
+from .extension import GraphExtension
+from .transductive import TransductiveEmbedding
 
 
 class LaplacianEigenmaps(TransductiveEmbedding):
@@ -57,7 +58,7 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         Laplacian P.
     extension_ : callable
         Maps new rows to coordinates; a dataclass of arrays and numbers.
-    search_, search_recall_
+    search_
         See `LDE`.
 
     Warns
@@ -158,6 +159,6 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         self.n_components_ = Z.shape[1]
         self.objective_ = result.objective
         self.residual_ = result.residual
-        self.search_, self.search_recall_ = search.name, search.recall
+        self.search_ = search.name
         task.end()
         return self

@@ -106,8 +106,8 @@ class Rows:
         self.n_complement = X.shape[1] - self.X.shape[1]
 
     def _knn(self, relation: str, k: Any) -> csr_array:
-        codes = np.zeros_like(self.codes) if relation == "all" else self.codes
-        k = k if np.ndim(k) == 0 else k[codes]
+        codes = None if relation == "all" else self.codes
+        k = k if np.ndim(k) == 0 else k[self.codes]
         return neighbor_lists(self.X, codes, k, relation, self.search)
 
     def _copies(self, G: csr_array) -> np.ndarray | None:

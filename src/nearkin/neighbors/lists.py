@@ -247,7 +247,7 @@ def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr
 
 def _nearest(X: Any, y: Any, n_neighbors: Any, relation: str, search: Searcher) -> csr_array:
     X = as_rows(X)
-    codes = np.zeros(X.shape[0], dtype=np.intp) if y is None else encode_labels(y)[1]
+    codes = None if y is None else encode_labels(y)[1]
     check_consistent_length(X, codes)
     k = np.asarray(n_neighbors)
     if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
@@ -256,10 +256,14 @@ def _nearest(X: Any, y: Any, n_neighbors: Any, relation: str, search: Searcher) 
 
 
 def neighbor_lists(
-    X: Any, codes: np.ndarray, n_neighbors: Any, relation: str, search: Searcher
+    X: Any, codes: np.ndarray | None, n_neighbors: Any, relation: str, search: Searcher
 ) -> csr_array:
-    """Return the result of `nearest` and its variants, for valid rows and class codes 0, 1, ..."""
+    """Return the result of `nearest` and its variants, for valid rows and class codes 0, 1, ...
+
+    Without codes, all rows are of one class.
+    """
     X = densified(X)
+    codes = np.zeros(X.shape[0], dtype=np.intp) if codes is None else codes
     sizes = np.bincount(codes)
     most = len(codes) - sizes[codes] if relation == "other" else sizes[codes] - 1
     lengths = np.minimum(n_neighbors, most)

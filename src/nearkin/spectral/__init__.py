@@ -14,7 +14,6 @@ from .criteria import (
     Status,
     choose_solver,
     generalized_eigh,
-    lanczos_largest,
     largest_scatter_first,
     range_basis,
     ratio_trace,
@@ -23,7 +22,7 @@ from .criteria import (
     trace_ratio,
     unit_within_scatter,
 )
-from .sparse_eigen import smallest_eigenpairs, smallest_of_dense
+from .sparse_eigen import smallest_eigenpairs, smallest_of_dense, spectral_norm
 
 __all__ = [
     "LEAST_WITHIN",
@@ -32,13 +31,13 @@ __all__ = [
     "Status",
     "choose_solver",
     "generalized_eigh",
-    "lanczos_largest",
     "largest_scatter_first",
     "range_basis",
     "ratio_trace",
     "shrunk",
     "smallest_eigenpairs",
     "smallest_of_dense",
+    "spectral_norm",
     "trace_difference",
     "trace_ratio",
     "unit_within_scatter",
