@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._messages import warn_user
-from .._validation import check_choice, check_integer, check_number, equals, shape_of
+from .._validation import check_choice, check_integer, check_number, shape_of
 from ..spectral import (
-    ZERO,
     SpectralResult,
     Status,
     generalized_eigh,
@@ -40,16 +38,13 @@ class NMMP(SpectralEmbedding):
 
     Parameters
     ----------
-    n_components : int, "bound" or None, default=None
-        m, at most p. "bound" takes the number of directions that separate the classes better than
-        all directions together, which maximizes eq. 6 over m: the number of positive eigenvalues of
-        S_b - lambda_1 S_w, where lambda_1 = tr S_b / tr S_w is the lower bound of the ratio
-        (section 3), or `weight`. None takes 3 times the number of classes, for the trace ratio at
-        most half of the rank of X; of the rules tried on many data sets, these lost least. In
-        the paper's form, `shrinkage=None`, few components of the trace ratio are weak, and None
-        takes half of the rank: on digits, 9 components classify worse than 9 of the ratio trace,
-        and 30 equally well. The paper takes 60 for images and text. m = rank does not change any
-        distance. Choose m by cross-validation if you can.
+    n_components : int or None, default=None
+        m, at most p. None takes 3 times the number of classes, for the trace ratio at most half of
+        the rank of X; of the rules tried on many data sets, these lost least. In the paper's form,
+        `shrinkage=None`, few components of the trace ratio are weak, and None takes half of the
+        rank: on digits, 9 components classify worse than 9 of the ratio trace, and 30 equally well.
+        The paper takes 60 for images and text. m = rank does not change any distance. Choose m by
+        cross-validation if you can.
     n_neighbors_within : int, sequence, dict or None, default=None
         k_w for all classes, or k_w(i) for each: a sequence in the order of the sorted labels or,
         for rows in memory, a dict by label. None is the paper's n_c // 2 + 2 for a class of n_c
@@ -96,9 +91,8 @@ class NMMP(SpectralEmbedding):
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, if no rows of different classes are mutual
-        neighbours, or if `n_components="bound"` finds no positive eigenvalue for `weight` and keeps
-        the direction of the largest one.
+        If there are fewer directions than requested, or if no rows of different classes are mutual
+        neighbours.
     ConvergenceWarning
         If the trace ratio did not converge to a relative tolerance of 1e-10.
 
@@ -155,7 +149,7 @@ class NMMP(SpectralEmbedding):
 
     def __init__(
         self,
-        n_components: int | str | None = None,
+        n_components: int | None = None,
         *,
         n_neighbors_within: Any = None,
         n_neighbors_between: Any = 10,
@@ -183,7 +177,7 @@ class NMMP(SpectralEmbedding):
         S_b = rows.scatter(rows.mutual_knn("other", k_b))
         T = rows.span_basis()  # step 0: the range of the total scatter
         A, B = T.T @ S_b @ T, T.T @ S_w @ T
-        m = self._dimension(A, B, len(n_c))
+        m = self._dimension(len(n_c), rank=len(A))
         self.n_iter_ = 1
         if self.criterion == "ratio_trace":
             result = generalized_eigh(S_b, S_w, None if self.n_components is None else m)
@@ -207,26 +201,13 @@ class NMMP(SpectralEmbedding):
             self.n_iter_ = result.n_iter
         return replace(result, vectors=T @ result.vectors, rank=T.shape[1])
 
-    def _dimension(self, S_b: np.ndarray, S_w: np.ndarray, n_classes: int) -> int:
-        """Return m, for scatters in the range of the total scatter."""
-        if self.n_components == "bound":
-            least = self.weight
-            if least is None:
-                least = np.trace(S_b) / np.trace(S_w) if np.trace(S_w) > 0 else 0.0
-            values = np.linalg.eigvalsh(S_b - least * S_w)
-            n_positive = int(np.sum(values > ZERO * np.abs(values).max()))
-            if n_positive == 0 and self.weight is not None:
-                warn_user(
-                    f"weight={self.weight:g} outweighs every direction: no eigenvalue of S_b - "
-                    "weight S_w is positive, and the direction of the largest one is kept. Take a "
-                    "smaller weight, or a number for n_components."
-                )
-            return max(1, n_positive)
+    def _dimension(self, n_classes: int, rank: int) -> int:
+        """Return m: `n_components`, or the number that it stands for if it is None."""
         if self.n_components is not None:
             return self.n_components
         if self.criterion == "ratio_trace":
             return 3 * n_classes
-        half_the_rank = -(-len(S_b) // 2)
+        half_the_rank = -(-rank // 2)
         return min(3 * n_classes, half_the_rank) if self.shrinkage_ > 0 else half_the_rank
 
     def _per_class(self, rows: Rows, name: str) -> Any:
@@ -249,6 +230,7 @@ class NMMP(SpectralEmbedding):
         return np.array([check_integer(number, name, 1) for number in k])
 
     def _check_parameters(self, n_features: int) -> None:
+        super()._check_parameters(n_features)
         check_choice(self.criterion, "criterion", ("trace_ratio", "ratio_trace"))
         if self.weight is not None:
             check_number(self.weight, "weight", 0)
@@ -256,5 +238,3 @@ class NMMP(SpectralEmbedding):
                 raise ValueError(
                     "weight has no meaning for criterion='ratio_trace': leave one of them out."
                 )
-        if not equals(self.n_components, "bound"):
-            super()._check_parameters(n_features)
