@@ -17,11 +17,11 @@ from ..spectral import (
     trace_difference,
     trace_ratio,
 )
-from .base import COMPARED_AMOUNTS, SpectralEmbedding
+from .base import COMPARED_AMOUNTS, ShrunkEmbedding
 from .rows import Rows
 
 
-class NMMP(SpectralEmbedding):
+class NMMP(ShrunkEmbedding):
     """Neighborhood MinMax Projections: the trace ratio of mutual same- and other-class neighbours.
 
     S_w is the scatter of the same-class pairs that are among each other's k_w nearest of that class
@@ -85,7 +85,7 @@ class NMMP(SpectralEmbedding):
         Dimension of the space in which the problem was solved.
     n_iter_ : int
         Number of eigendecompositions.
-    n_components_, shrinkage_, search_, search_recall_
+    n_components_, shrinkage_, search_
         See `LDE`.
 
     Warns

@@ -21,11 +21,11 @@ from ..spectral import (
     largest_scatter_first,
     ratio_trace,
 )
-from .base import COMPARED_AMOUNTS, SpectralEmbedding
+from .base import COMPARED_AMOUNTS, ShrunkEmbedding
 from .rows import Rows
 
 
-class RCA(SpectralEmbedding):
+class RCA(ShrunkEmbedding):
     """Relevant Component Analysis: whitens the covariance within chunklets.
 
     A chunklet is a set of rows known to belong together, because they share a class label or for

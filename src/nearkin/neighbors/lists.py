@@ -48,12 +48,9 @@ class Searcher(Protocol):
     ----------
     name : str
         `search_` of an estimator.
-    recall : dict of str to float, or None
-        The share of the true neighbours that was found, by relation; None if it is not measured.
     """
 
     name: str
-    recall: dict[str, float] | None
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
         """Return G like `nearest`, with the `lengths[i]` nearest rows of row i in a relation to it.
@@ -75,8 +72,6 @@ class Indexed:
         and indices of the k nearest rows (b, k), nearest first.
     name : str
     """
-
-    recall: dict[str, float] | None = None
 
     def __init__(self, index_of: Callable[[Any, int], Index], name: str) -> None:
         self.index, self.name = index_of, name
@@ -256,14 +251,14 @@ def _nearest(X: Any, y: Any, n_neighbors: Any, relation: str, search: Searcher) 
 
 
 def neighbor_lists(
-    X: Any, codes: np.ndarray | None, n_neighbors: Any, relation: str, search: Searcher
+    X: Any, codes: Any, n_neighbors: Any, relation: str, search: Searcher
 ) -> csr_array:
     """Return the result of `nearest` and its variants, for valid rows and class codes 0, 1, ...
 
-    Without codes, all rows are of one class.
+    The codes do not matter, and may be None, if the relation is "all".
     """
     X = densified(X)
-    codes = np.zeros(X.shape[0], dtype=np.intp) if codes is None else codes
+    codes = np.zeros(X.shape[0], dtype=np.intp) if relation == "all" else codes
     sizes = np.bincount(codes)
     most = len(codes) - sizes[codes] if relation == "other" else sizes[codes] - 1
     lengths = np.minimum(n_neighbors, most)
@@ -308,7 +303,6 @@ class Listed:
     """
 
     name = "distances"
-    recall: dict[str, float] | None = None
 
     def __init__(self, distances: Any, n: int) -> None:
         G = check_array(
