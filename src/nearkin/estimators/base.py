@@ -232,9 +232,11 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
             Means, class sizes and other scatters are those of the copies (where the scale matters,
             of s_i / mean(s) copies of row i).
         distances : sparse matrix of shape (n, n), default=None
-            Precomputed distances from every row to some others, used in place of a search. Rows
-            that lack neighbours of a class use those they have, with a warning. Cross-validation
-            cannot subset this matrix. `RCA` ignores it.
+            Precomputed distances from every row to some others, used in place of a search: the
+            method takes its neighbours from these, and makes its graphs of them. (Methods with one
+            graph of all rows whose weights are free, such as `LaplacianEigenmaps`, take that graph
+            instead, as `affinity`.) Rows that lack neighbours of a class use those they have, with
+            a warning. Cross-validation cannot subset this matrix. `RCA` and `GMML` ignore it.
 
         Returns
         -------

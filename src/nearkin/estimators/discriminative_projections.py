@@ -185,7 +185,8 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
             Real-valued targets: NaN for unlabelled rows; a row that lacks one of several targets
             counts as unlabelled.
         affinity : array or sparse matrix of shape (n, n), default=None
-            Replaces W: symmetric and nonnegative; the diagonal is ignored.
+            Replaces W: symmetric and nonnegative; the diagonal is ignored. See
+            `LaplacianEigenmaps.fit`.
 
         Returns
         -------

@@ -223,8 +223,8 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         y : array of shape (n,)
             Class labels, at least two classes; -1, None or NaN for unlabelled rows.
         affinity : array or sparse matrix of shape (n, n), default=None
-            Replaces W: symmetric and nonnegative; the diagonal is ignored. Cross-validation cannot
-            subset it.
+            Replaces W: symmetric and nonnegative; the diagonal is ignored. See
+            `LaplacianEigenmaps.fit`.
 
         Returns
         -------

@@ -134,7 +134,8 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         y : ignored
         affinity : array or sparse matrix of shape (n, n), optional
             Symmetric nonnegative graph W, used instead of one from the distances between the rows.
-            Cross-validation cannot subset it.
+            Its entries are weights; `union(heat_kernel(G))` of `nearkin.graphs` makes them of
+            precomputed distances G. Cross-validation cannot subset it.
 
         Returns
         -------

@@ -226,8 +226,8 @@ class TDL(TransductiveEmbedding):
             Class labels; -1, None or NaN for unlabelled rows (the string "-1" is a class). None if
             there are no labels.
         affinity : array or sparse matrix of shape (n, n), optional
-            Symmetric graph W, used instead of one from the distances between the rows.
-            Cross-validation cannot subset it. With the unnormalized Laplacian its weights may be
+            Symmetric graph W, used instead of one from the distances between the rows; see
+            `LaplacianEigenmaps.fit`. With the unnormalized Laplacian its weights may be
             negative. For any P that is positive semi-definite and whose rows sum to 0, -P makes P
             the penalty, such as LLE's (I - B)'(I - B), where B reconstructs rows from their
             neighbours (section 2.2), or classical MDS's c H - K, where K = -H D H / 2 for squared

@@ -28,7 +28,7 @@ from .tdl import TDL
 PERPLEXITIES = (1.5, 3.0, 5.0, 10.0, 20.0, 50.0)  # for the vote, besides the default
 # share of the size of P, added to every roughness, which is 0 for coordinates that only separate
 # components
-FLAT = 0.01
+LEAST_ROUGHNESS = 0.01
 EIGENVECTORS = 100  # or twice the number of classes, if that is larger
 LABELS_PER_CLASS = 3  # minimum mean number of labels per class for them to choose the vote's space
 
@@ -209,7 +209,7 @@ def profile_coordinates(V: np.ndarray, rough: np.ndarray, size: float) -> np.nda
     products of rows before the scaling are those of rows of the regularized Laplacian kernel (P +
     epsilon I)^-1: two rows are similar if the kernel relates them similarly to all others.
     """
-    return unit_rows(V / (rough + FLAT * size))
+    return unit_rows(V / (rough + LEAST_ROUGHNESS * size))
 
 
 def voters(Z: Any, rows: np.ndarray, codes: np.ndarray, bandwidth: float | str) -> Any:
