@@ -198,7 +198,7 @@ class TestRowSpace:
         np.testing.assert_allclose((X - X.mean(axis=0)) @ outside.T, 0, atol=1e-12)
 
     def test_a_span_that_does_not_fit_is_refused(self, monkeypatch):
-        monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 10**6)
+        monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**6)
         with pytest.raises(
             MemoryError,
             match=r"100 rows with 1000 features needs about 2\.24 MB.*1 MB.*TruncatedSVD",

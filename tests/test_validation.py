@@ -1,45 +1,10 @@
-"""How labels are read, and rows whose squares are lost."""
+"""Rows whose squares are lost."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from nearkin._validation import check_spread, merged_labels, require_two_classes
-
-
-@pytest.mark.parametrize(
-    ("given", "expected", "several"),
-    [
-        (["yes", "yes ", "\tno"], ["yes", "yes", "no"], {"yes": ["yes", "yes "]}),
-        (["1", "1.0", "2."], ["1", "1", "2"], {"1": ["1", "1.0"]}),
-        (["v1.0", "01", "1.50", "NA", "None"], ["v1.0", "01", "1.50", "NA", "None"], {}),
-        ([1, "1.0", "b", None], ["1", "1", "b", None], {"1": ["1", "1.0"]}),
-        ([" ", "a", float("nan")], [None, "a", None], {}),
-        (["Yes", "yes"], ["Yes", "yes"], {}),  # whether they are one class, who knows
-        ([1, 1.0, 2], [1, 1.0, 2], {}),
-        ([True, None, False], [True, None, False], {}),
-        ([], [], {}),
-    ],
-)
-def test_text_that_means_one_label(given, expected, several):
-    labels, found = merged_labels(np.array(given, dtype=object))
-    assert (labels.tolist(), found) == (expected, several)
-
-
-def test_numbers_stay():
-    for y in (np.arange(3), np.array([0.5, np.nan]), np.array([True, False])):
-        assert merged_labels(y)[0] is y
-
-
-def test_text_without_gaps_is_no_array_of_objects():
-    assert merged_labels(np.array(["a ", "b"]))[0].dtype.kind == "U"
-
-
-def test_a_class_is_named_as_a_user_wrote_it():
-    with pytest.raises(
-        ValueError, match=r"y holds one class \('a'\): at least two classes are needed"
-    ):
-        require_two_classes(np.array(["a"]))
+from nearkin._validation import as_rows, check_spread
 
 
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
@@ -75,3 +40,10 @@ def test_gaps_do_not_vary():
     check_spread(np.array([[np.nan, 1.0, np.nan], [np.nan, 2.0, 3.0]]))
     with pytest.raises(ValueError, match="X does not vary"):
         check_spread(np.full((3, 2), np.nan))
+
+
+def test_rows_of_no_estimator_are_refused_with_a_reason_and_a_remedy():
+    with pytest.raises(ValueError, match=r"words in column 1 .*this computation .*: encode them"):
+        as_rows(np.array([[1, "a"], [2, "b"]], dtype=object))
+    with pytest.raises(ValueError, match=r"NaN in column 0 .*1 row.*: leave out these rows, or"):
+        as_rows(np.array([[np.nan, 1.0], [2.0, 3.0]]))

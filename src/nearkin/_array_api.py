@@ -68,14 +68,3 @@ def moved(estimator: Any, name: str, X: Any) -> Any:
         # copied because torch warns about read-only arrays
         copies[place] = xp.asarray(np.array(learned), dtype=X.dtype, device=device)
     return copies[place]
-
-
-def affine_unit_rows(X: Any, A: Any, b: Any, xp: Any) -> Any:
-    """Return A x_i / ||x_i|| + b, scaled to unit length, computed in the namespace xp."""
-    return unit_rows(unit_rows(X, xp) @ A.T + b, xp)
-
-
-def unit_rows(U: Any, xp: Any) -> Any:
-    """Return rows scaled to unit length in the namespace xp; rows of zeros stay zero."""
-    lengths = xp.linalg.vector_norm(U, axis=1, keepdims=True)
-    return U / (lengths + xp.astype(lengths == 0, U.dtype))

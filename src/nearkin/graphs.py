@@ -9,9 +9,13 @@ much a function f of the rows changes along the edges, `f'Lf = 1/2 sum_ij w_ij (
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.sparse import coo_array, csgraph, csr_array, diags_array
 from sklearn.preprocessing import normalize
+
+from ._validation import canonical_csr, check_array
 
 
 def binary(G: csr_array, copies: np.ndarray | None = None) -> csr_array:
@@ -135,3 +139,51 @@ def joined_groups(units: np.ndarray, groups: np.ndarray) -> np.ndarray:
     n = groups.max() + 1
     pairs = coo_array((np.ones(len(units), bool), (units, groups)), shape=(n, n))
     return connected_components(pairs)[units]
+
+
+def validate_affinity(
+    affinity: Any, n: int, *, name: str = "affinity", signed: bool = False
+) -> csr_array:
+    """Return a given graph as a canonical float64 csr_array without its diagonal.
+
+    Raises
+    ------
+    TypeError
+        If it is a Dask collection, a torch tensor or another foreign array.
+    ValueError
+        If it is not a finite symmetric n x n matrix, has negative weights without `signed`, or
+        weights whose squares overflow or vanish.
+    """
+    W = _checked_weights(affinity, name, (n, n), "a weight for every pair of rows of X")
+    W = canonical_csr(csr_array(W - diags_array(W.diagonal())))
+    W.eliminate_zeros()
+    largest = abs(W).max() if W.nnz else 1.0
+    if not 1e-150 < largest < 1e150:
+        raise ValueError(
+            f"{name} holds weights of up to {largest:.1e}, whose square is lost: scale it first."
+        )
+    if W.nnz and abs(W - W.T).max() > 1e-10 * largest:
+        raise ValueError(
+            f"{name} must be symmetric: take nearkin.graphs.union({name}), for example."
+        )
+    if not signed and W.min() < 0:
+        raise ValueError(f"{name} must not be negative (smallest weight: {W.min():.3g}).")
+    return W
+
+
+def validate_edges(affinity: Any, n_new: int, n: int) -> csr_array:
+    """Return the given weights of edges from new rows to training rows as a float64 csr_array."""
+    what = f"the weights of {n_new} new rows to {n} training rows"
+    W = _checked_weights(affinity, "affinity", (n_new, n), what)
+    if W.nnz and W.min() < 0:
+        raise ValueError(
+            f"affinity must not be negative (smallest weight: {W.min():.3g}) on edges of new rows."
+        )
+    return canonical_csr(W)
+
+
+def _checked_weights(W: Any, name: str, shape: tuple[int, int], what: str) -> csr_array:
+    W = check_array(W, accept_sparse="csr", dtype=np.float64, input_name=name)
+    if W.shape != shape:
+        raise ValueError(f"{name} must be of shape {shape}, {what}; got {W.shape}.")
+    return csr_array(W)

@@ -15,6 +15,10 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import LinAlgError as LinAlgError
 
+RANK_TOLERANCE = (
+    1e-10  # smaller singular values and eigenvalues, relative to the largest, count as 0
+)
+
 
 def svd(
     A: np.ndarray, *, full_matrices: bool = True, check_finite: bool = True

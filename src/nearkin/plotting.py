@@ -15,8 +15,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ._labels import known_labels
 from ._messages import counted
-from ._validation import check_integer, is_missing, known_labels
+from ._parameters import check_integer
+from ._validation import is_missing
 from .evaluation import CLASSIFICATION, Comparison, RankingRow, Vote, held_out_map, named_task
 from .evaluation import SCORES as SCORES_OF
 from .linalg import svd

@@ -21,17 +21,12 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.metrics import euclidean_distances
 from sklearn.utils.extmath import svd_flip
 
-from ._blocks import (
-    centre,
-    dense_float64,
-    densified,
-    parallel_sum,
-    require_memory,
-    row_blocks,
-)
+from ._blocks import centre, dense_float64, densified, row_blocks
+from ._memory import require_memory
 from ._messages import counted, warn_user
+from ._threads import parallel_sum
 from .graphs import connected_components, scaled_weights
-from .linalg import svd
+from .linalg import RANK_TOLERANCE, svd
 
 
 def scatter(X: Any, L: csr_array) -> np.ndarray:
@@ -265,8 +260,6 @@ def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Relative) -> np.ndar
 
 # The span of the rows, with lossless conversion in both directions, so that for p > n no p x p
 # matrix is formed.
-
-RANK_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def test_what_does_not_fit_is_refused(monkeypatch, suffix):
     write(csv(more=KINDS))
     parquet.write_table(arrow(more=KINDS), "t.parquet")
     npz(X=np.zeros((N, 10)))
-    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 100)
+    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 100)
     assert_clear(
         read(f"t.{suffix}"), f"t.{suffix} does not fit into memory: take fewer rows or columns"
     )

@@ -226,7 +226,7 @@ def test_what_is_no_file(tmp_path):
 
 def test_a_file_larger_than_memory(sound, path, monkeypatch):
     path.write_bytes(sound["words"])
-    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 1000)
+    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 1000)
     refused(path, "does not fit into memory")
 
 

@@ -9,9 +9,9 @@ import nearkin
 from nearkin import DNE, LDE, MFA, NMMP
 from nearkin.app.words import MEANINGS, Summary, warning_notes
 from nearkin.evaluation import Method, compare
-from nearkin.spectral import Status
+from nearkin.spectral import SpectralStatus
 
-FLAT = Status.FLAT.value
+FLAT = SpectralStatus.FLAT.value
 
 
 def test_a_cause_is_said_once_whatever_the_method_and_the_figures():

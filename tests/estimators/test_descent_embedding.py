@@ -40,6 +40,12 @@ class TestInits:
             descent_embedding.nearest_squares(X / descent_embedding.unit_distance(X))
         ) == pytest.approx(4, rel=1e-3)
 
+    def test_the_unit_does_not_depend_on_the_order_of_float32_rows_far_from_the_origin(self):
+        rng = np.random.default_rng(0)
+        X = (rng.normal(size=(300, 5)) + 1e4).astype(np.float32)
+        units = [descent_embedding.unit_distance(rows, 50) for rows in (X, X[rng.permutation(300)])]
+        assert units[0] == pytest.approx(units[1], rel=1e-12)
+
     def test_duplicates(self):
         X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 200, axis=0)
         assert np.isfinite(descent_embedding.unit_distance(X))

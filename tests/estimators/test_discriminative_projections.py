@@ -424,7 +424,7 @@ class TestBoth:
 
     def test_an_eigenproblem_that_does_not_fit_is_refused(self, target, monkeypatch):
         X, y = problem(target)
-        monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 8 * 8 * X.shape[1] ** 2)
+        monkeypatch.setattr("nearkin._memory.available_memory", lambda: 8 * 8 * X.shape[1] ** 2)
         with pytest.raises(
             MemoryError, match=r"The eigenproblem of 1[23] directions and [13] labels needs"
         ):
@@ -617,7 +617,7 @@ class TestRegressor:
 
     def test_centring_that_does_not_fit_is_refused(self, monkeypatch):
         X, y = values()
-        monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 8 * 178)
+        monkeypatch.setattr("nearkin._memory.available_memory", lambda: 8 * 178)
         with pytest.raises(
             MemoryError, match=r"178 centred rows of 12 features.*fit_intercept=False"
         ):

@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin import DMLMJ, DNE, GMML, LDE, LFDA, LMNN, LPP, MFA, NMMP, RCA, SDA
 from nearkin.estimators import Rows, base
-from nearkin.estimators.base import inner_folds
+from nearkin.folds import inner_folds
 from nearkin.neighbors import EXACT
 
 K = 3

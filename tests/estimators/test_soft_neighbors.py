@@ -259,7 +259,7 @@ class TestLocalK:
 def test_too_many_classes_are_refused(monkeypatch):
     X, y = np.arange(400.0)[:, None], np.arange(400) // 2
     model = SoftNeighborsClassifier().fit(X, y)
-    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 10**5)
+    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**5)
     with pytest.raises(MemoryError, match=r"vote of 400 rows for 200 classes .* merge classes"):
         SoftNeighborsClassifier().fit(X, y)
     with pytest.raises(MemoryError, match=r"400 rows, 200 numbers each, .* fewer rows at a time"):
@@ -270,7 +270,7 @@ def test_too_many_classes_are_refused(monkeypatch):
 def test_classes_need_no_square_matrix(monkeypatch):
     """With 3,000 classes, 3,000 x 3,000 numbers are 72 MB; the vote of 3,001 rows is as large."""
     n = 3001
-    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 8 * n * 3000)
+    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 8 * n * 3000)
     tracemalloc.start()
     SoftNeighborsClassifier().fit(np.arange(float(n))[:, None], np.minimum(np.arange(n), 2999))
     peak = tracemalloc.get_traced_memory()[1]

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import nearkin
 from nearkin import DNE, LDE, LPP, NMMP, estimators
-from nearkin._validation import encode_labels
+from nearkin._labels import encode_labels
 from nearkin.evaluation import (
     CHOICE,
     RAW,
@@ -27,6 +27,7 @@ from nearkin.evaluation import (
     default_references,
 )
 from nearkin.evaluation.contestants import MapWithVote, contestant
+from nearkin.evaluation.methods import FAST_FIRST
 from nearkin.evaluation.protocol import Fold
 
 from .tables import (
@@ -252,6 +253,11 @@ class TestProtocol:
         elsewhere |= {"EmbeddingAdapter", "Migration", "Procrustes"}  # vectors, compared by cosine
         elsewhere |= {"Matcher"}  # decides on pairs, in a space that others learn
         assert set(nearkin.__all__) - elsewhere <= compared
+
+    def test_the_order_names_methods_that_are_compared(self):
+        classes = {name: vars(estimators)[name] for name in estimators.__all__}
+        compared = {name for name, kind in classes.items() if "compared_as" in vars(kind)}
+        assert set(FAST_FIRST) == compared
 
     def test_a_class_says_how_it_is_compared(self, monkeypatch):
         """A new method touches its own file and the exports, and no list of methods."""

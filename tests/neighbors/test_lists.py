@@ -180,7 +180,7 @@ class TestClosestPairs:
         np.testing.assert_array_equal(closest_pairs(X, y, 50).indices, G.indices)
 
     def test_what_would_not_fit_is_refused(self, monkeypatch):
-        monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 10**4)
+        monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**4)
         X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3
         with pytest.raises(
             MemoryError,

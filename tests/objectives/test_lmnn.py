@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from nearkin import _blocks
+from nearkin import _threads
 from nearkin.estimators.descent_embedding import target_neighbors
 from nearkin.graphs import laplacian
 from nearkin.objectives import lmnn, stochastic
@@ -160,8 +160,8 @@ class TestAgainstTheDefinition:
         A = rng.normal(size=shape) / 2
         value, gradient = large_margin(A, X, targets, others(codes))
         monkeypatch.setattr(lmnn, "PAIR_ENTRIES", 30)
-        monkeypatch.setattr(_blocks, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(_blocks, "n_threads", lambda: 3)
+        monkeypatch.setattr(_threads, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_threads, "n_threads", lambda: 3)
         again, gradient_again = large_margin(A, X, targets, others(codes))
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
@@ -250,8 +250,8 @@ class TestTheSearch:
     @pytest.mark.parametrize("height", [1, 256])
     def test_finds_all_within_the_distance(self, codes, dtype, height, monkeypatch):
         monkeypatch.setattr(stochastic, "TILE_ROWS", height)
-        monkeypatch.setattr(_blocks, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(_blocks, "n_threads", lambda: 2)
+        monkeypatch.setattr(_threads, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_threads, "n_threads", lambda: 2)
         Z, d = self.rows(dtype)
         radii = np.random.default_rng(2).uniform(-1, 8, 60).astype(dtype)
         found = sets(impostors_within(Z, codes, radii, 60))
@@ -355,8 +355,8 @@ class TestComparisons:
         A, comparisons = rng.normal(size=shape) / 2, Comparisons.of(*given_comparisons())
         value, gradient = comparison_margin(A, X, comparisons)
         monkeypatch.setattr(lmnn, "PAIR_ENTRIES", 30)
-        monkeypatch.setattr(_blocks, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(_blocks, "n_threads", lambda: 3)
+        monkeypatch.setattr(_threads, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_threads, "n_threads", lambda: 3)
         single = comparison_margin(A.astype(np.float32), X.astype(np.float32), comparisons)
         for (again, slope), tol in [
             (comparison_margin(A, X, comparisons), 1e-12),

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from nearkin import _blocks
+from nearkin import _threads
 from nearkin.objectives import stochastic
 from nearkin.objectives.nca import expected_accuracy, log_likelihood, pair_cost
 from nearkin.objectives.stochastic import Candidates, SameClass, TargetKernel, among_candidates
@@ -139,8 +139,8 @@ class TestAgainstTheDefinition:
         A, (pair_weights, _) = rng.normal(size=shape), target()
         value, gradient = objective(A, X, pair_weights)
         monkeypatch.setattr(stochastic, "TILE_ROWS", 3)
-        monkeypatch.setattr(_blocks, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(_blocks, "n_threads", lambda: 3)
+        monkeypatch.setattr(_threads, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_threads, "n_threads", lambda: 3)
         again, gradient_again = objective(A, X, pair_weights)
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)

@@ -253,7 +253,7 @@ SILENT = {
             "def centre(X: np.ndarray) -> np.ndarray:\n",
             "def _of_no_use(X: Any) -> Any:\n",
         ),
-        ("_blocks.py", "from threadpoolctl", "from ._elsewhere import centre\nfrom threadpoolctl"),
+        ("_blocks.py", "\n\ndef row_blocks", "from ._elsewhere import centre\n\n\ndef row_blocks"),
         (
             "_elsewhere.py",
             "",

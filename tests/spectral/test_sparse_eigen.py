@@ -19,7 +19,7 @@ from nearkin.graphs import (
     union,
 )
 from nearkin.neighbors import nearest
-from nearkin.spectral import Status, smallest_eigenpairs, sparse_eigen, spectral_norm
+from nearkin.spectral import SpectralStatus, smallest_eigenpairs, sparse_eigen, spectral_norm
 
 
 def graph(n, n_parts=1, seed=0):
@@ -75,7 +75,7 @@ def test_sparse_is_dense(name, monkeypatch):
     allowed = max(1e-6, 100 * np.finfo(float).eps * size / gap)
     np.testing.assert_allclose(sparse.values, dense.values[:12], atol=1e-10 * size)
     assert subspace_angles(sparse.vectors, dense.vectors[:, :12]).max() <= allowed
-    assert sparse.status is Status.OPTIMAL
+    assert sparse.status is SpectralStatus.OPTIMAL
     assert sparse.residual < 1e-7
     if name == "negative eigenvalues":
         assert sparse.values[0] < -1
@@ -122,7 +122,7 @@ def test_repeated_eigenvalues_of_unknown_origin(monkeypatch):
 def test_more_pairs_than_there_are():
     result = smallest_eigenpairs(laplacian(graph(20)), 25)
     assert result.vectors.shape == (20, 19)
-    assert result.status is Status.RANK_DEFICIENT
+    assert result.status is SpectralStatus.RANK_DEFICIENT
 
 
 @pytest.mark.parametrize("lanczos_fails", [False, True])
@@ -173,7 +173,7 @@ def test_no_small_eigenvalue_is_missed_among_many(W, normalized, monkeypatch):
     monkeypatch.setattr(sparse_eigen, "DENSE", 100)
     sparse = smallest_eigenpairs(L, 9, null, excluded=q)
     np.testing.assert_allclose(sparse.values, dense.values, atol=1e-9 * abs(L).max())
-    assert sparse.status is Status.OPTIMAL
+    assert sparse.status is SpectralStatus.OPTIMAL
 
 
 def test_what_is_left_unsolved_warns(monkeypatch):
@@ -183,7 +183,7 @@ def test_what_is_left_unsolved_warns(monkeypatch):
     monkeypatch.setattr(sparse_eigen, "ROUNDS", 1)
     W = uneven(300, 20)
     result = smallest_eigenpairs(laplacian(W), 9)
-    assert result.status is Status.UNRESOLVED
+    assert result.status is SpectralStatus.UNRESOLVED
     with pytest.warns(ConvergenceWarning, match="too close together"):
         result.warn()
 

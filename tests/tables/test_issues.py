@@ -277,7 +277,7 @@ def test_what_cannot_be_checked_is_refused(X, y, says):
 
 def test_more_votes_than_memory_are_refused_before_the_work(monkeypatch):
     X, y = np.random.default_rng(0).normal(size=(120, 3)), np.repeat(np.arange(40), 3)
-    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 10**5)
+    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**5)
     monkeypatch.setattr(NCAClassifier, "_learn_maps", None)
     with pytest.raises(
         MemoryError, match=r"for each of 40 classes in y needs .*merge or leave out"

@@ -95,7 +95,7 @@ def test_rows(rows, side, message):
 
 @pytest.mark.parametrize("side", ["both", "query"])
 def test_too_many_features(side, monkeypatch):
-    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 1000)
+    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 1000)
     message = r"An adapter of 4 features needs about 1.02 kB .* shorten the rows first"
     with pytest.raises(MemoryError, match=message):
         EmbeddingAdapter(side=side).fit(X, Y)

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import feather
 
-from ..tables.cells import text_of
+from ..tables import text_of
 from .csv_file import opened_bytes
 from .parquet_file import ParquetFile, TableInMemory, kind_of
 from .readers import TEXT

@@ -17,8 +17,7 @@ import numpy as np
 from .. import __version__
 from .._messages import counted, listed, note, shortened
 from .._validation import check_spread
-from ..tables import LabelIssues, features_of, label_issues
-from ..tables.issues import OVERLAP
+from ..tables import OVERLAP, LabelIssues, features_of, label_issues
 from . import console
 from .output import Outputs, check_outputs
 from .readers import one_line

@@ -12,7 +12,7 @@ from typing import Any
 from dask import config, delayed
 from distributed import Client, KilledWorker, LocalCluster, as_completed
 
-from .._blocks import deaf_processes
+from .._processes import deaf_processes
 from .folder_rows import Mapping, write_file
 from .parquet_folder import Folder
 from .readers import Progress, TableError

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from .._blocks import human_bytes
+from .._memory import human_bytes
 from .._messages import counted, listed
 from ..plotting import LEAST_EFFECT
 from .adapter_file import SavedAdapter

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import __version__
 from .._messages import listed, shown
-from ..neighbors.inverted_lists import import_faiss
+from ..neighbors import import_faiss
 from ..vectors import LARGEST
 from .adapter_file import SavedAdapter, load_adapter
 from .output import Outputs, atomic_folder, check_writable

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from .._validation import check_number
+from .._parameters import check_number
 from ..tables import Cells
 from ..vectors import EmbeddingAdapter
 from .adapter_file import is_adapter, load_adapter

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from scipy.sparse import csc_array, csr_array, issparse
 
-from .._blocks import require_memory, row_blocks
+from .._blocks import row_blocks
+from .._memory import require_memory
 from .._messages import in_row, quoted, shown
 from .readers import (
     BadCells,

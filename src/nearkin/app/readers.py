@@ -20,10 +20,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from .._blocks import require_memory
+from .._memory import require_memory
 from .._messages import MAX_NAME, counted, in_row, listed, note, quoted, shortened, shown, similar
-from ..tables import MARKS_OF_MISSING, Cells, Rules, Text
-from ..tables.cells import numbered_names
+from ..tables import MARKS_OF_MISSING, Cells, Rules, Text, numbered_names
 
 # Checks shared by all tables, and the error for an unusable table.
 

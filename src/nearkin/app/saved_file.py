@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._blocks import require_memory
+from .._memory import require_memory
 from .readers import TableError, first_line
 
 # The formats that can be read, by the command that saves them; the last one is written. Models: 1

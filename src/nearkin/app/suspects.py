@@ -10,12 +10,12 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.ensemble import RandomForestClassifier
 
+from .._labels import known_labels
 from .._messages import listed
-from .._validation import is_missing, known_labels
+from .._validation import is_missing
 from ..evaluation import CLASSIFICATION, Doubt
 from ..neighbors import identical_rows
-from ..tables import Cells, Column, TableEncoder
-from ..tables.cells import MIN_ROWS, NEARLY_ALL, says_group
+from ..tables import MIN_ROWS, NEARLY_ALL, Cells, Column, TableEncoder, says_group
 
 # Limits: in wider tables, some column predicts well by chance.
 MAX_ROWS = 10_000

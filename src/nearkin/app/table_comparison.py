@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from .._labels import known_labels
 from .._messages import counted, shown
-from .._validation import check_spread, known_labels
+from .._validation import check_spread
 from ..evaluation import (
     CLASSIFICATION,
     FINAL_CHOICE,

@@ -23,12 +23,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._labels import known_labels, merged_labels
 from .._messages import counted, listed, note, quoted, shown
-from .._validation import is_missing, known_labels, merged_labels
+from .._validation import is_missing
 from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION, Categories, are_left_out, many_categories
 from ..tables import (
     DECIMAL_MARKS,
+    DIFFERS,
+    FEW_CLASSES,
     MARK_NAMES,
     MARKS_OF_MISSING,
     MOST_UNREAD,
@@ -41,8 +44,6 @@ from ..tables import (
     no_classes,
     target_numbers,
 )
-from ..tables.cells import DIFFERS
-from ..tables.issues import FEW_CLASSES
 from .arrow_file import FeatherFile, JsonFile
 from .csv_file import CsvFile, opened_bytes
 from .npz_file import NpzFile

@@ -19,8 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .._messages import shown
 from ..evaluation import CLASSIFICATION, Doubt
-from ..tables import DateColumn
-from ..tables.cells import words_of
+from ..tables import DateColumn, words_of
 from .tables import Table
 
 # Names of numeric columns of times, by which the rows must be sorted.

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from scipy.sparse import issparse
 
+from .._labels import encode_partial_labels
 from .._messages import counted, listed, note, quoted
-from .._validation import encode_partial_labels
 from .parquet_folder import INDICES, chosen, features_of, open_folder, values_of
 from .readers import (
     LIST_CELL,

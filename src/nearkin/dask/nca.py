@@ -10,7 +10,8 @@ from distributed import Future
 from sklearn.utils.extmath import row_norms
 
 from .._callbacks import FitTask, with_callbacks
-from .._validation import check_random_state, check_shared_labels
+from .._labels import check_shared_labels
+from .._parameters import check_random_state
 from ..estimators import NCA
 from ..estimators.descent_embedding import (
     FLOAT64_ROWS,

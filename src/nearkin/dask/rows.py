@@ -14,7 +14,8 @@ from scipy.sparse import csr_array, hstack, vstack
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from sklearn.metrics import euclidean_distances
 
-from .._blocks import human_bytes, row_blocks
+from .._blocks import row_blocks
+from .._memory import human_bytes
 from ..graphs import binary, heat_kernel, scaled_weights
 from ..neighbors import EXACT, Searcher, closest_listed
 from ..scatter import RowSpace, span_basis, triangular_factor

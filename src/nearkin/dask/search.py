@@ -28,7 +28,7 @@ from sklearn import config_context
 
 from .._blocks import row_blocks
 from ..linalg import eigh
-from ..neighbors import EXACT, Searcher, searcher
+from ..neighbors import EXACT, Searcher, import_faiss, searcher
 from ..neighbors.approximate import (
     LISTS,
     PROBES,
@@ -36,7 +36,7 @@ from ..neighbors.approximate import (
     n_dimensions,
     n_ranked,
 )
-from ..neighbors.inverted_lists import CoarseQuantizer, import_faiss
+from ..neighbors.inverted_lists import CoarseQuantizer
 from ..neighbors.lists import SMALL_CLASS, members_of, plan
 from .table import FAN_IN, Block, Table, Work, aligned, identity, taken
 

@@ -13,8 +13,9 @@ from dask.sizeof import sizeof
 from distributed import Client, Future, futures_of, get_client
 from scipy.sparse import csr_array
 
-from .._blocks import require_memory
-from .._validation import check_spread, encode_labels
+from .._labels import encode_labels
+from .._memory import require_memory
+from .._validation import check_spread
 
 FAN_IN = 8  # terms that one task adds
 LARGE = 50_000  # bytes above which a shared argument becomes a task of its own

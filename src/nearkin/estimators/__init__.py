@@ -31,12 +31,32 @@ from .t_nca import TDistributedNCA
 from .tdl import TDL
 from .tdl_classifier import TDLClassifier
 
-# `nearkin.evaluation.compare` runs those with an attribute `compared_as` in this order, fast ones
-# first.
-__all__ = [  # noqa: RUF022
-    "RCA", "GMML", "LPP", "LFDA", "LDE", "MFA", "DMLMJ", "DNE", "NMMP", "ITML", "NCA", "LMNN",
-    "MLKR", "DiscriminativeProjections", "SDA", "TDL", "DiscriminativeProjectionsClassifier",
-    "DiscriminativeProjectionsRegressor", "LapRLSClassifier", "LapRLSRegressor",
-    "LaplacianEigenmaps", "NeuralNCA", "PairNCA", "SoftNeighborsClassifier",
-    "SoftNeighborsRegressor", "TDistributedNCA", "TDLClassifier",
-]  # fmt: skip
+__all__ = [
+    "DMLMJ",
+    "DNE",
+    "GMML",
+    "ITML",
+    "LDE",
+    "LFDA",
+    "LMNN",
+    "LPP",
+    "MFA",
+    "MLKR",
+    "NCA",
+    "NMMP",
+    "RCA",
+    "SDA",
+    "TDL",
+    "DiscriminativeProjections",
+    "DiscriminativeProjectionsClassifier",
+    "DiscriminativeProjectionsRegressor",
+    "LapRLSClassifier",
+    "LapRLSRegressor",
+    "LaplacianEigenmaps",
+    "NeuralNCA",
+    "PairNCA",
+    "SoftNeighborsClassifier",
+    "SoftNeighborsRegressor",
+    "TDLClassifier",
+    "TDistributedNCA",
+]

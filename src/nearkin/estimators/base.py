@@ -1,7 +1,4 @@
-"""The base classes of learned linear maps and spectral methods, and the choice of a parameter.
-
-The choice is made on folds of the training rows by the one-standard-error rule.
-"""
+"""The base classes of learned linear maps and of spectral methods."""
 
 from __future__ import annotations
 
@@ -18,27 +15,18 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from .._array_api import foreign_namespace, moved
-from .._blocks import squared_distances
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._pairs import validate_pairs
-from .._validation import (
-    check_array,
-    check_integer,
-    check_number,
-    encode_labels,
-    equals,
-    refuse_foreign,
-    validate_foreign_rows,
-    validate_labelled_rows,
-    validate_rows,
-    weighted_rows,
-)
-from ..linalg import svd
+from .._labels import encode_labels
+from .._parameters import check_integer, check_number, equals
+from .._validation import check_array, refuse_foreign, weighted_rows, weights_of
+from ..folds import N_SPLITS, best_setting, inner_folds, sample_rows
+from ..linalg import RANK_TOLERANCE, svd
 from ..neighbors import searcher
 from ..neighbors.lists import Listed
-from ..scatter import RANK_TOLERANCE
-from ..spectral import SpectralResult, range_basis, shrunk
-from .rows import Rows, weights_of
+from ..spectral import SpectralResult, SpectralStatus, range_basis, shrunk
+from .pairs import validate_pairs
+from .rows import Rows
+from .validation import validate_foreign_rows, validate_labelled_rows, validate_rows
 
 NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # the candidates of "auto"
 
@@ -46,9 +34,10 @@ NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # the candidates of "auto"
 # the default first. Neither is better on all tables (benchmarks/choices/shrinkage.py).
 COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage": None})
 
-N_SPLITS = 5
-MAX_ROWS = 2000  # folds are made of at most about this many rows,
-FEWEST_OF_A_CLASS = 10  # with at least this many of each class, or all of them
+REMEDIES = {
+    SpectralStatus.FLAT: "neighbours of different classes do not differ there; use more "
+    "neighbours, or features that tell the classes apart"
+}
 
 
 class SparseRowsMixin:
@@ -276,7 +265,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
             self.n_neighbors_scores_ = scores
         self._check_parameters(rows.shape[1])
         result = self._solve(rows)
-        result.warn()
+        result.warn(REMEDIES)
         self.components_ = rows.back_project(result.vectors).astype(rows.dtype, copy=False)
         self.eigenvalues_ = result.values
         self.n_components_ = len(self.components_)
@@ -377,75 +366,3 @@ class ShrunkEmbedding(SpectralEmbedding):
         if self.shrinkage_ == 0:
             return S_w
         return shrunk(S_w, range_basis(rows.total_scatter()), self.shrinkage_)
-
-
-def best_setting(scores: Any) -> int:
-    """Return the index of the first setting with a mean within one standard error of the best.
-
-    Parameters
-    ----------
-    scores : array of shape (settings, folds)
-        Larger is better. Settings are in order of preference, the simplest first.
-    """
-    scores = np.asarray(scores)
-    means = scores.mean(axis=1)
-    best = means.argmax()
-    error = scores[best].std(ddof=1) / np.sqrt(scores.shape[1])
-    return int(np.argmax(means >= means[best] - error))
-
-
-def inner_folds(
-    X: Any, y: np.ndarray, n_splits: int = N_SPLITS
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return deterministic folds: the training rows and the test rows of each.
-
-    Rows are sorted by class, and within a class by distance from the mean of all rows, then dealt
-    to the folds in turn. Each fold thus gets its share of every class, both of central rows and of
-    outliers. Apart from equal distances, the folds do not change if rows are reordered or rotated,
-    or classes renamed.
-
-    Parameters
-    ----------
-    X : array or csr_array of shape (n, p)
-    y : ndarray of shape (n,)
-        Classes as integers; -1 for no label; a constant for a continuous target.
-    n_splits : int
-        Number of folds; fewer if there are fewer rows to test.
-
-    Returns
-    -------
-    list of (train, test)
-        Rows without a label, and rows alone in their class, are in every training part, which
-        therefore holds every class. The list is empty if there are no other rows.
-    """
-    order, codes, sizes = _by_class(X, y)
-    order = order[(sizes[codes[order]] > 1) & (y[order] != -1)]
-    n_splits = min(n_splits, len(order))
-    tests = [np.sort(order[fold::n_splits]) for fold in range(n_splits)]
-    return [(np.setdiff1d(np.arange(len(y)), test), test) for test in tests]
-
-
-def sample_rows(X: Any, y: np.ndarray, n_rows: int = MAX_ROWS) -> np.ndarray:
-    """Return the indices of about n_rows rows of X, stratified by class.
-
-    At least ten rows of each class are taken, or all that it has. As in `inner_folds`, they are
-    evenly spaced in the order of distance from the mean, not drawn at random.
-    """
-    order, codes, sizes = _by_class(X, y)
-    steps = np.minimum(-(-len(y) // n_rows), np.maximum(sizes // FEWEST_OF_A_CLASS, 1))
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    within_class = np.arange(len(y)) - np.repeat(starts, np.diff(starts, append=len(y)))
-    return np.sort(order[within_class % steps[codes[order]] == 0])
-
-
-def _by_class(X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rows sorted by class and distance from the mean, the class codes and class sizes.
-
-    Within a class the nearest row comes first.
-    """
-    codes, sizes = np.unique(y, return_inverse=True, return_counts=True)[1:]
-    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    distances = squared_distances(X, mean)
-    nearest = np.full(len(sizes), np.inf)
-    np.minimum.at(nearest, codes, distances)
-    return np.lexsort((distances, codes, nearest[codes])), codes, sizes

@@ -17,18 +17,18 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import row_norms
 
-from .._blocks import densified, parallel_map, row_blocks, squared_distances
+from .._blocks import densified, row_blocks, squared_distances
 from .._callbacks import CallbackSupportMixin
 from .._messages import warn_user
-from .._validation import check_integer
+from .._parameters import check_integer
+from .._threads import parallel_map
 from ..descent import DescentResult, Status
 from ..linalg import LinAlgError, eigh
 from ..neighbors import EXACT, Searcher, exact_index, nearest, nearest_same_class
 from ..objectives.linear_map import embed, group_penalty
 from ..objectives.stochastic import Candidates, Value, with_same_class
 from ..scatter import RowSpace, row_space, total_scatter
-from ..spectral import Status as SpectralStatus
-from ..spectral import generalized_eigh, range_basis, shrunk, unit_within_scatter
+from ..spectral import SpectralStatus, generalized_eigh, range_basis, shrunk, unit_within_scatter
 from .base import LinearEmbedding
 
 # Inits, scaled such that neighbourhoods are neither empty nor hold all rows.
@@ -448,3 +448,20 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
         if task:
             task.end()
         return self
+
+
+# what `nearkin.dask` may take
+__all__ = [
+    "FLOAT64_ROWS",
+    "N_FAR",
+    "PERPLEXITY_NEIGHBORS",
+    "PERPLEXITY_ROWS",
+    "DescentEmbedding",
+    "Scale",
+    "directions",
+    "discriminant_directions",
+    "evenly_by",
+    "n_directions",
+    "perplexity_bandwidth",
+    "squares_to",
+]

@@ -29,7 +29,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._validation import check_choice, check_integer, check_number
+from .._parameters import check_choice, check_integer, check_number
 from ..descent import DescentResult, Momentum, OnIteration, Status, adam, lbfgs_rounds
 from ..objectives.stochastic import Candidates, Value
 from .descent_embedding import (

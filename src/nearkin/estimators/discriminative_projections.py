@@ -11,27 +11,23 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import relative_to, require_memory
+from .._blocks import relative_to
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._validation import (
-    check_bool,
-    check_choice,
-    check_estimator,
-    check_integer,
-    check_number,
-    encode_partial_labels,
+from .._labels import encode_partial_labels, require_two_classes
+from .._memory import require_memory
+from .._parameters import check_bool, check_choice, check_estimator, check_integer, check_number
+from ..graphs import laplacian
+from ..linalg import RANK_TOLERANCE, lstsq, svd
+from ..scatter import group_means, row_space, scatter, second_moment, total_scatter
+from ..spectral import ratio_trace
+from .base import LinearEmbedding, SparseRowsMixin
+from .graph_penalty import affinity_graph
+from .validation import (
     has_target,
-    require_two_classes,
     validate_labelled_rows,
     validate_partial_target_rows,
     validate_rows,
 )
-from ..graphs import laplacian
-from ..linalg import lstsq, svd
-from ..scatter import RANK_TOLERANCE, group_means, row_space, scatter, second_moment, total_scatter
-from ..spectral import ZERO, ratio_trace
-from .base import LinearEmbedding, SparseRowsMixin
-from .graph_penalty import affinity_graph
 
 SHARE = {"classes": 1.0, "continuous": 0.1}  # the paper's mu, in units of l / s
 # Smaller singular values are rounding errors of means that cancel, even far from the origin.
@@ -512,7 +508,7 @@ class DiscriminativeProjectionsRegressor(
         """
         maps = self.projections_
         cost = maps.eigenvalues_
-        unit = np.sqrt(np.maximum(cost, max(ZERO * cost.max(), np.finfo(float).tiny)))
+        unit = np.sqrt(np.maximum(cost, max(RANK_TOLERANCE * cost.max(), np.finfo(float).tiny)))
         return lstsq(maps.label_components_ / unit[:, None], (maps.transform(X) / unit).T).T
 
     def predict(self, X: Any) -> np.ndarray:

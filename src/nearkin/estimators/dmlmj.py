@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..spectral import ZERO, SpectralResult, generalized_eigh, unit_within_scatter
+from ..linalg import RANK_TOLERANCE
+from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from .base import COMPARED_AMOUNTS, ShrunkEmbedding
 from .rows import Rows
 
@@ -127,8 +128,8 @@ class DMLMJ(ShrunkEmbedding):
         S_b = rows.scatter(rows.mean_knn("other", k))
         S_b = kept * S_b + (S_w - kept * S)
         result = generalized_eigh(S_b, S_w)
-        shares = np.where(result.values > 1 - ZERO, 1.0, result.values)
-        shares = np.where(shares < ZERO, 0.0, shares)
+        shares = np.where(result.values > 1 - RANK_TOLERANCE, 1.0, result.values)
+        shares = np.where(shares < RANK_TOLERANCE, 0.0, shares)
         order = np.argsort(-np.abs(shares - 0.5), kind="stable")  # largest lambda + 1/lambda first
         result = replace(result, vectors=result.vectors[:, order], values=shares[order])
         result = result.leading(self.n_components or result.rank)

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from .._messages import warn_user
-from ..spectral import ZERO, SpectralResult, choose_solver, trace_difference
+from ..linalg import RANK_TOLERANCE
+from ..spectral import SpectralResult, choose_solver, trace_difference
 from .base import SpectralEmbedding
 from .rows import Rows
 
@@ -169,7 +170,7 @@ def _n_negative(A: np.ndarray, scatter: np.ndarray) -> int:
     """
     unit = np.sqrt(np.where(scatter > 0, scatter, 1.0))
     eigenvalues = eigvalsh(A / unit / unit[:, None])
-    return int(np.sum(eigenvalues < -ZERO * np.abs(eigenvalues).max()))
+    return int(np.sum(eigenvalues < -RANK_TOLERANCE * np.abs(eigenvalues).max()))
 
 
 def _n_leading(negative: np.ndarray, theta: float | None) -> int:

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from sklearn import config_context
 
 from .._blocks import relative_to, row_blocks
-from .._validation import validate_edges
+from ..graphs import validate_edges
 from ..neighbors import EXACT
 
 FAR = 20.0  # a new row's edge to its nearest training row weighs at least exp(-20)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.linalg import cholesky, eigvalsh, solve_triangular
+from scipy.linalg import eigvalsh
 
-from .._pairs import NO_PAIR_DIFFERS, GivenPairs, validate_given_pairs
-from .._validation import check_array, check_number, shape_of
-from ..linalg import eigh, svd
+from .._parameters import check_number
+from ..linalg import RANK_TOLERANCE, svd
 from ..neighbors import EXACT
-from ..scatter import RANK_TOLERANCE, second_moment
-from ..spectral import SpectralResult, Status
+from ..scatter import second_moment
+from ..spectral import SpectralResult, SpectralStatus, geometric_mean
 from .base import SpectralEmbedding
+from .pairs import NO_PAIR_DIFFERS, GivenPairs, validate_given_pairs
 from .rows import Rows
+from .validation import check_prior
 
 
 class GMML(SpectralEmbedding):
@@ -159,11 +160,19 @@ class GMML(SpectralEmbedding):
         if self.prior is not None:
             prior = R.T @ check_prior(self.prior, len(R), rows.shape[1]) @ R
         weight = self.reg * np.trace(S + D) / (2 * rank)
-        F, length = geodesic(S + weight * np.linalg.inv(prior), D + weight * prior, self.t)
+        S, D = S + weight * np.linalg.inv(prior), D + weight * prior
+        unit = np.sqrt(np.diag(S + D))
+        if eigvalsh(S / np.outer(unit, unit))[0] <= RANK_TOLERANCE:
+            raise ValueError(
+                "Similar pairs do not differ in some direction in which others do, or hardly, "
+                "where no metric is finite: take a larger reg, such as 0.1, or reduce the features "
+                "first, e.g. with PCA."
+            )
+        F, length = geometric_mean(S, D, self.t)
         U, roots, _ = svd(F, full_matrices=False)
         requested = self.n_components or rank
         m = min(requested, rank)
-        status = Status.RANK_DEFICIENT if requested > rank else Status.OPTIMAL
+        status = SpectralStatus.RANK_DEFICIENT if requested > rank else SpectralStatus.OPTIMAL
         objective = self.t * (1 - self.t) * length**2 if 0 < self.t < 1 else 0.0
         V = R @ (U[:, :m] * roots[:m])
         return SpectralResult(V, roots[:m] ** 2, objective, rank, requested, status)
@@ -173,48 +182,6 @@ class GMML(SpectralEmbedding):
         check_number(self.reg, "reg", 0)
         if check_number(self.t, "t", 0) > 1:
             raise ValueError(f"t must be between 0 and 1, got {self.t}.")
-
-
-def check_prior(prior: Any, n_coordinates: int, p: int) -> np.ndarray:
-    """Return the prior metric as an array (p, p), which needs the features as coordinates."""
-    must = f"prior must be a symmetric positive definite matrix of shape ({p}, {p}), got"
-    if (shape := shape_of(prior, "prior")) != (p, p):
-        got = f"shape {shape}" if shape else repr(prior)
-        raise ValueError(f"{must} {got}.")
-    M = check_array(prior, dtype=np.float64, input_name="prior")
-    if np.abs(M - M.T).max() > 1e-10 * np.abs(M).max():
-        raise ValueError(f"{must} one that is not symmetric: take (prior + prior.T) / 2.")
-    if (smallest := eigvalsh(M)[0]) <= 0:
-        raise ValueError(
-            f"{must} one with the eigenvalue {smallest:.3g}: add a multiple of the identity."
-        )
-    if n_coordinates != p:
-        raise ValueError(
-            f"prior needs at least as many rows as features ({p}): reduce the features, e.g. by "
-            "PCA."
-        )
-    return M
-
-
-def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]:
-    """Return F with F F' = S^-1 #_t D, and the Riemannian distance between S^-1 and D.
-
-    The geometric mean is invariant under congruence: with S = L L', it is L'^-1 (L'D L)^t L^-1.
-    """
-    unit = np.sqrt(np.diag(S + D))
-    if eigvalsh(S / np.outer(unit, unit))[0] <= RANK_TOLERANCE:
-        raise ValueError(
-            "Similar pairs do not differ in some direction in which others do, or hardly, where no "
-            "metric is finite: take a larger reg, such as 0.1, or reduce the features first, e.g. "
-            "with PCA."
-        )
-    L = cholesky(S, lower=True)
-    values, V = eigh(D)
-    root = (V * np.sqrt(np.maximum(values, 0.0))).T  # of D; L'DL would lose its small eigenvalues
-    _, roots, Ut = svd(root @ L)
-    with np.errstate(divide="ignore"):
-        length = float(np.linalg.norm(2 * np.log(roots)))
-    return solve_triangular(L, Ut.T * roots**t, trans="T", lower=True), length
 
 
 class PairRows(Rows):

@@ -8,8 +8,16 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._messages import warn_user
-from .._validation import check_integer, validate_affinity
-from ..graphs import coupled_rows, heat_kernel, indicators, laplacian, normalized_laplacian, union
+from .._parameters import check_integer
+from ..graphs import (
+    coupled_rows,
+    heat_kernel,
+    indicators,
+    laplacian,
+    normalized_laplacian,
+    union,
+    validate_affinity,
+)
 from ..neighbors import Searcher, neighbor_lists, searcher
 from ..spectral import SpectralResult, smallest_eigenpairs
 from .extension import GraphExtension, HeatGraph

@@ -14,24 +14,17 @@ from sklearn.utils.extmath import row_norms
 
 from .._blocks import centre, dense_float64, row_blocks
 from .._callbacks import FitTask, with_callbacks
-from .._pairs import NO_PAIR_DIFFERS, validate_given_pairs
-from .._validation import (
-    check_integer,
-    check_number,
-    check_positive,
-    check_shared_labels,
-    shape_of,
-    validate_labelled_rows,
-    weighted_rows,
-)
+from .._labels import check_shared_labels
+from .._parameters import check_integer, check_number, check_positive
+from .._validation import shape_of, weighted_rows
 from ..descent import Value, lbfgs
-from ..linalg import svd
+from ..linalg import RANK_TOLERANCE, svd
 from ..neighbors import EXACT
 from ..objectives.linear_map import chain_rule, embed
-from ..scatter import RANK_TOLERANCE
 from .descent_embedding import DescentEmbedding, Scale, evenly_by, n_directions
-from .gmml import check_prior
+from .pairs import NO_PAIR_DIFFERS, validate_given_pairs
 from .rows import Rows
+from .validation import check_prior, validate_labelled_rows
 
 BOUND_ROWS = 1000  # used for the percentiles of distances
 # limit on gamma and on ratios of bounds and squared distances, whose products are squared

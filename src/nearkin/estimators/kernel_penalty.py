@@ -13,11 +13,11 @@ from scipy.sparse import csr_array, issparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
-from .._blocks import relative_to, require_memory
+from .._blocks import relative_to
+from .._memory import require_memory
 from .._messages import shown
-from .._validation import equals
-from ..linalg import eigh, svd
-from ..scatter import RANK_TOLERANCE
+from .._parameters import equals
+from ..linalg import RANK_TOLERANCE, eigh, svd
 from ..spectral import SpectralResult, smallest_of_dense
 from .extension import Kernel, KernelExtension, evaluate
 from .graph_penalty import GraphPenalty

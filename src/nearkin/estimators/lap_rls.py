@@ -10,24 +10,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import require_memory
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._validation import (
-    check_number,
-    check_positive,
-    encode_partial_labels,
-    has_target,
-    require_two_classes,
-    validate_labelled_rows,
-    validate_partial_target_rows,
-    validate_rows,
-)
+from .._labels import encode_partial_labels, require_two_classes
+from .._memory import require_memory
+from .._parameters import check_number, check_positive
 from ..graphs import laplacian
 from ..scatter import row_space, scatter, total_scatter
 from .base import SparseRowsMixin
 from .extension import KernelExtension, evaluate
 from .graph_penalty import affinity_graph
 from .kernel_penalty import kernel_function
+from .validation import (
+    has_target,
+    validate_labelled_rows,
+    validate_partial_target_rows,
+    validate_rows,
+)
 
 
 class LapRLS(CallbackSupportMixin, SparseRowsMixin, BaseEstimator):

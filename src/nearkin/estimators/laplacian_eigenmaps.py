@@ -8,10 +8,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._callbacks import FitTask, with_callbacks
-from .._validation import check_integer, validate_rows
+from .._parameters import check_integer
 from ..neighbors import searcher
 from .extension import GraphExtension
 from .transductive import TransductiveEmbedding
+from .validation import validate_rows
 
 
 class LaplacianEigenmaps(TransductiveEmbedding):

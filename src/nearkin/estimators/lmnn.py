@@ -12,16 +12,10 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
 from .._callbacks import FitTask, with_callbacks
+from .._labels import check_shared_labels
 from .._messages import warn_user
-from .._pairs import validate_comparisons
-from .._validation import (
-    check_integer,
-    check_number,
-    check_shared_labels,
-    relative_weights,
-    validate_labelled_rows,
-    weighted_rows,
-)
+from .._parameters import check_integer, check_number
+from .._validation import relative_weights, weighted_rows
 from ..descent import DescentResult, Status, Value, lbfgs_rounds
 from ..objectives.lmnn import (
     Comparisons,
@@ -42,6 +36,8 @@ from .descent_embedding import (
     target_neighbors,
     unit_distance,
 )
+from .pairs import validate_comparisons
+from .validation import validate_labelled_rows
 
 SEARCH_ALWAYS_ROWS = 4000  # up to this many rows, searching impostors at every step is cheap
 # a second margin: rows within it are listed, as they may become impostors before the next search

@@ -8,13 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._callbacks import FitTask, with_callbacks
-from .._validation import (
-    check_integer,
-    check_number,
-    relative_weights,
-    validate_target_rows,
-    weighted_rows,
-)
+from .._parameters import check_integer, check_number
+from .._validation import relative_weights, weighted_rows
 from ..descent import Value, lbfgs
 from ..objectives.kernel_regression import prediction_loss, squared_error
 from .descent_embedding import (
@@ -26,6 +21,7 @@ from .descent_embedding import (
     n_directions,
     penalty,
 )
+from .validation import validate_target_rows
 
 
 class MLKR(DescentEmbedding):

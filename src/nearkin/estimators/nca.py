@@ -19,20 +19,11 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.metaestimators import available_if
 
-from .._blocks import require_memory
 from .._callbacks import FitTask, with_callbacks
-from .._validation import (
-    check_array,
-    check_bool,
-    check_choice,
-    check_random_state,
-    check_shared_labels,
-    relative_weights,
-    shape_of,
-    validate_labelled_rows,
-    validate_target_rows,
-    weighted_rows,
-)
+from .._labels import check_shared_labels
+from .._memory import require_memory
+from .._parameters import check_bool, check_choice, check_random_state
+from .._validation import check_array, relative_weights, shape_of, weighted_rows
 from ..neighbors import Searcher, searcher
 from ..objectives.nca import nca_objective
 from ..objectives.stochastic import (
@@ -57,6 +48,7 @@ from .descent_embedding import (
     n_directions,
 )
 from .descents import INIT_ROWS, SGDState, TermEmbedding
+from .validation import validate_labelled_rows, validate_target_rows
 
 
 def _descends_by_minibatches(nca: NCA) -> bool:
@@ -548,3 +540,6 @@ class LabelTerm:
     def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
         """Return the value and its error: those of the mean over anchors, unchanged."""
         return mean, error
+
+
+__all__ = ["NCA", "check_parameters"]  # the second for `nearkin.dask`

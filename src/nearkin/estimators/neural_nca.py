@@ -16,15 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._blocks import row_blocks
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._messages import warn_user
-from .._pairs import check_pair_weights, check_pairs
-from .._validation import (
+from .._parameters import (
     check_choice,
     check_integer,
     check_number,
     check_positive,
     check_random_state,
     equals,
-    validate_rows,
 )
 from ..objectives.network import OBJECTIVES, SparsePairWeights, neighbor_terms, objective_value
 from .base import Embedding
@@ -35,6 +33,8 @@ from .descent_embedding import (
     unit_distance,
 )
 from .nca import validate_with_target
+from .pairs import check_pair_weights, check_pairs
+from .validation import validate_rows
 
 MOST_COMPONENTS = 50  # of the default network, by default
 HELD_OUT = 2000  # rows or pairs, at most

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import check_choice, check_integer, check_number, shape_of
+from .._parameters import check_choice, check_integer, check_number
+from .._validation import shape_of
 from ..spectral import (
     SpectralResult,
-    Status,
+    SpectralStatus,
     generalized_eigh,
     range_basis,
     trace_difference,
@@ -192,11 +193,11 @@ class NMMP(ShrunkEmbedding):
             # Case 2: drop the directions in which both scatters vanish, if m others are left. This
             # is always done for FLAT, where the criterion decides nothing, else only if the ratio
             # stays unbounded.
-            if result.status in (Status.UNBOUNDED, Status.FLAT):
+            if result.status in (SpectralStatus.UNBOUNDED, SpectralStatus.FLAT):
                 R = range_basis(S_w + S_b)
                 if R.shape[1] >= m:
                     without = trace_ratio(R.T @ S_b @ R, R.T @ S_w @ R, m)
-                    if result.status in (Status.FLAT, without.status):
+                    if result.status in (SpectralStatus.FLAT, without.status):
                         T, result = R, without
             self.n_iter_ = result.n_iter
         return replace(result, vectors=T @ result.vectors, rank=T.shape[1])

@@ -9,25 +9,18 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._callbacks import FitTask, with_callbacks
-from .._pairs import check_pair_weights, check_pairs, validate_given_pairs
-from .._validation import (
-    check_array,
-    check_choice,
-    check_positive,
-    check_random_state,
-    number_of_rows,
-    relative_weights,
-    validate_rows,
-    weighted_rows,
-)
+from .._parameters import check_choice, check_positive, check_random_state
+from .._validation import check_array, number_of_rows, relative_weights, weighted_rows, weights_of
 from ..neighbors import Searcher, searcher
 from ..objectives.linear_map import chain_rule, embed
 from ..objectives.nca import pair_cost
-from ..objectives.stochastic import Candidates, Value, mass_among_candidates, weights_of
+from ..objectives.stochastic import Candidates, Value, mass_among_candidates
 from ..scatter import second_moment, total_scatter
 from ..spectral import ratio_trace
 from .descent_embedding import directions, n_directions
 from .descents import INIT_ROWS, TermEmbedding
+from .pairs import check_pair_weights, check_pairs, validate_given_pairs
+from .validation import validate_rows
 
 
 class PairNCA(TermEmbedding):

@@ -8,20 +8,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_array
 
+from .._labels import encode_labels, encode_partial_labels
 from .._messages import counted, warn_user
-from .._pairs import validate_given_pairs
-from .._validation import check_choice, encode_labels, encode_partial_labels
+from .._parameters import check_choice
 from ..graphs import connected_components
+from ..linalg import RANK_TOLERANCE
 from ..neighbors import EXACT
-from ..scatter import RANK_TOLERANCE
-from ..spectral import (
-    LEAST_WITHIN,
-    ZERO,
-    SpectralResult,
-    largest_scatter_first,
-    ratio_trace,
-)
+from ..spectral import LEAST_WITHIN, SpectralResult, largest_scatter_first, ratio_trace
 from .base import COMPARED_AMOUNTS, ShrunkEmbedding
+from .pairs import validate_given_pairs
 from .rows import Rows
 
 
@@ -161,7 +156,7 @@ class RCA(ShrunkEmbedding):
                 "belong together the same label in y."
             )
         result = ratio_trace(self._shrunk(S_w, rows), S_t)
-        n_limited = int(np.sum(result.values <= ZERO))
+        n_limited = int(np.sum(result.values <= RANK_TOLERANCE))
         if n_limited:
             warn_user(
                 f"Rows of one label do not vary at all in {counted(n_limited, 'direction')} in "

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
 
-from .._validation import relative_weights, validate_labelled_rows, weighted_rows
+from .._validation import relative_weights, weighted_rows, weights_of
 from ..graphs import binary, heat_kernel, kth_distance, laplacian, mutual, union
 from ..neighbors import Searcher, closest_listed, first, neighbor_lists, searcher
 from ..scatter import (
@@ -31,6 +31,7 @@ from ..scatter import (
     triangular_factor,
     within_scatter,
 )
+from .validation import validate_labelled_rows
 
 WEIGHTS: dict[str, Callable[..., csr_array]] = {"binary": binary, "heat": heat_kernel}
 
@@ -213,11 +214,6 @@ class Rows:
         coordinates in an orthonormal basis of the complement of the span.
         """
         return self.space.back_project(V)
-
-
-def weights_of(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    """Return the weights of the rows with the given indices, or None."""
-    return None if weights is None else weights[rows]
 
 
 # Neighbours per row in the first search: finding 64 takes as long as 2, and later calls ask for

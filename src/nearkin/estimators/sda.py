@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import check_integer, check_number, encode_partial_labels, require_two_classes
-from ..scatter import RANK_TOLERANCE
-from ..spectral import ZERO, SpectralResult, largest_scatter_first, ratio_trace
+from .._labels import encode_partial_labels, require_two_classes
+from .._parameters import check_integer, check_number
+from ..linalg import RANK_TOLERANCE
+from ..spectral import SpectralResult, largest_scatter_first, ratio_trace
 from .base import SpectralEmbedding
 from .rows import Rows
 
@@ -126,7 +127,7 @@ class SDA(SpectralEmbedding):
         smooth = rows.scatter(rows.union_knn("all", self.n_neighbors))
         result = ratio_trace(-S_b, S_t + self.alpha * smooth + self.beta * np.eye(len(S_b)))
         values = -result.values
-        n_positive = max(1, int(np.sum(values > ZERO * values[0])))
+        n_positive = max(1, int(np.sum(values > RANK_TOLERANCE * values[0])))
         V = largest_scatter_first(result.vectors, values / values[0])
         result = replace(result, vectors=V[:, :n_positive], values=values[:n_positive])
         return result.leading(self.n_components or n_positive)

@@ -12,21 +12,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import require_memory, row_blocks
-from .._validation import (
-    as_rows,
-    check_integer,
-    check_positive,
-    real_targets,
-    relative_weights,
-    validate_labelled_rows,
-    validate_rows,
-    validated,
-    weighted_rows,
-)
+from .._blocks import row_blocks
+from .._memory import require_memory
+from .._parameters import check_integer, check_positive
+from .._validation import as_rows, relative_weights, weighted_rows
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
 from .descent_embedding import PERPLEXITY, perplexities, unit_distance
+from .validation import real_targets, validate_labelled_rows, validate_rows, validated
 
 VOTES = 100  # number of votes by default if the search is not exact
 

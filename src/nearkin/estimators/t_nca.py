@@ -19,16 +19,16 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import parallel_map, row_blocks
+from .._blocks import row_blocks
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._validation import (
+from .._parameters import (
     check_choice,
     check_estimator,
     check_integer,
     check_number,
     check_random_state,
-    validate_rows,
 )
+from .._threads import parallel_map
 from ..descent import DescentResult, OnIteration, Status, adam, lbfgs
 from ..neighbors import EXACT, nearest, neighbor_lists, squares_to_nearest
 from ..objectives.stochastic import PairWeights, SameClass, Value
@@ -37,6 +37,7 @@ from .base import Embedding
 from .descent_embedding import FLOAT64_ROWS, directions, unit_distance
 from .descents import ALL_PAIRS_ROWS
 from .nca import NCA, validate_with_target
+from .validation import validate_rows
 
 SPACE = 32  # dimensions of the default space
 PERPLEXITY = 10.0  # of the neighbours' weights

@@ -10,24 +10,18 @@ from scipy.sparse import csr_array, eye_array
 from sklearn.utils.validation import check_is_fitted
 
 from .._callbacks import FitTask, with_callbacks
+from .._labels import encode_partial_labels
 from .._messages import warn_user
-from .._validation import (
-    check_integer,
-    check_positive,
-    check_random_state,
-    encode_partial_labels,
-    equals,
-    validate_affinity,
-    validate_labelled_rows,
-)
-from ..graphs import laplacian, mean_weights
+from .._parameters import check_integer, check_positive, check_random_state, equals
+from ..graphs import laplacian, mean_weights, validate_affinity
+from ..linalg import RANK_TOLERANCE
 from ..neighbors import EXACT, Searcher, neighbor_lists, searcher
-from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, spectral_norm
 from .extension import GraphExtension, HeatGraph
 from .graph_penalty import GraphPenalty
 from .kernel_penalty import KernelPenalty, kernel_function
 from .transductive import TransductiveEmbedding
+from .validation import validate_labelled_rows
 
 Penalty = GraphPenalty | KernelPenalty
 

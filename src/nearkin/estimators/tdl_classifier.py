@@ -13,17 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._validation import (
-    check_estimator,
-    encode_partial_labels,
-    require_two_classes,
-    validate_labelled_rows,
-    validate_rows,
-)
+from .._labels import encode_partial_labels, require_two_classes
+from .._parameters import check_estimator
 from .base import SparseRowsMixin
 from .descent_embedding import PERPLEXITY, nearest_squares, perplexity_bandwidth
 from .soft_neighbors import SoftNeighborsClassifier, indicators
 from .tdl import TDL
+from .validation import validate_labelled_rows, validate_rows
 
 PERPLEXITIES = (1.5, 3.0, 5.0, 10.0, 20.0, 50.0)  # for the vote, besides the default
 # share of the size of P, added to every roughness, which is 0 for coordinates that only separate

@@ -8,20 +8,16 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import relative_to, require_memory
+from .._blocks import relative_to
 from .._callbacks import CallbackSupportMixin
-from .._validation import (
-    check_choice,
-    check_integer,
-    check_positive,
-    validate_affinity,
-    validate_rows,
-)
-from ..graphs import heat_kernel, union
+from .._memory import require_memory
+from .._parameters import check_choice, check_integer, check_positive
+from ..graphs import heat_kernel, union, validate_affinity
 from ..neighbors import EXACT, Searcher, first, neighbor_lists
 from .base import Embedding
 from .extension import HeatGraph
 from .graph_penalty import GraphPenalty
+from .validation import validate_rows
 
 
 class TransductiveEmbedding(CallbackSupportMixin, Embedding):

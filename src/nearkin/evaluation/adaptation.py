@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from .._blocks import blas_in_one_thread, executor, n_threads, unit_rows
-from .._validation import check_choice
+from .._blocks import unit_rows
+from .._parameters import check_choice
+from .._threads import blas_in_one_thread, executor, n_threads
 from ..vectors import EmbeddingAdapter, HeldOutLists, Space
 from ..vectors.adapter import require_covariances
 from ..vectors.codes import BinaryQuantizer

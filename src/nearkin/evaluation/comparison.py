@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from .._labels import merged_labels
 from .._messages import listed, quoted, shown
+from .._parameters import check_integer
 from .._validation import (
     check_consistent_length,
-    check_integer,
     is_missing,
-    merged_labels,
     refuse_foreign,
     rows_of,
     weighted_rows,

@@ -16,8 +16,10 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics.pairwise import paired_euclidean_distances
 
-from .._pairs import check_pair_weights, validate_tuples
-from .._validation import as_rows, check_consistent_length, check_integer, encode_labels
+from .._labels import encode_labels
+from .._parameters import check_integer
+from .._validation import as_rows, check_consistent_length
+from ..estimators.pairs import check_pair_weights, validate_tuples
 from ..neighbors import nearest
 from ..vectors.matching import Matcher
 from .scores import CLASSIFICATION, Vote

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from .._blocks import unit_rows
-from .._validation import check_choice, check_consistent_length, encode_partial_labels
+from .._labels import encode_partial_labels
+from .._parameters import check_choice
+from .._validation import check_consistent_length
 from ..vectors import Migration, Procrustes, retrieval_scores
 from ..vectors.migration import FEWEST, SIDES, Sample, Search, shared
 from .statistics import PairedTest, paired_test_by_rows, ratio_interval

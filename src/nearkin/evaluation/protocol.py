@@ -19,18 +19,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .._blocks import filled, missing_cells
+from .._labels import encode_groups, encode_labels, known_labels
 from .._messages import counted, note, shown
-from .._validation import (
-    as_rows,
-    check_consistent_length,
-    check_random_state,
-    check_spread,
-    column_or_1d,
-    encode_groups,
-    encode_labels,
-    is_missing,
-    known_labels,
-)
+from .._parameters import check_random_state
+from .._validation import as_rows, check_consistent_length, check_spread, column_or_1d, is_missing
 from ..estimators import SharedRows
 from ..graphs import joined_groups
 from ..neighbors import chained_rows, n_with_twin, twin_groups

@@ -18,8 +18,10 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
+from .._labels import encode_labels, known_labels
 from .._messages import counted
-from .._validation import check_targets_vary, column_or_1d, encode_labels, is_missing, known_labels
+from .._validation import column_or_1d, is_missing
+from ..estimators.validation import check_targets_vary
 from ..neighbors import exact_index
 
 # Tasks: a class, predicted by the vote of the k nearest rows, or a number, by their mean.

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, confusion_matrix, r2_score
 from sklearn.pipeline import Pipeline
 
-from .._validation import known_labels
+from .._labels import known_labels
 from ..estimators import TDistributedNCA
 from .contestants import FAILURES, MapWithVote, contestant
 from .methods import DIMENSIONS, Method, Params

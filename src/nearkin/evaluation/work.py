@@ -17,7 +17,8 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
-from .._blocks import deaf_processes, in_one_thread
+from .._processes import deaf_processes
+from .._threads import in_one_thread
 from .contestants import FAILURES, Outcome, Skipped, contestant
 from .methods import RAW, Method, Reference
 from .protocol import Fold, Protocol

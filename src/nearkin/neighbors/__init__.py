@@ -20,6 +20,7 @@ from .approximate import (
 )
 from .brute_force import squares_to_nearest
 from .identical import identical_rows
+from .inverted_lists import import_faiss
 from .lists import (
     EXACT,
     Index,
@@ -47,6 +48,7 @@ __all__ = [
     "exact_index",
     "first",
     "identical_rows",
+    "import_faiss",
     "n_with_twin",
     "nearest",
     "nearest_other_class",

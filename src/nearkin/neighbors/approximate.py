@@ -14,14 +14,11 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA, TruncatedSVD
 
-from .._blocks import parallel_map, row_blocks
-from .._validation import (
-    as_rows,
-    check_choice,
-    check_consistent_length,
-    check_integer,
-    encode_labels,
-)
+from .._blocks import row_blocks
+from .._labels import encode_labels
+from .._parameters import check_choice, check_integer
+from .._threads import parallel_map
+from .._validation import as_rows, check_consistent_length
 from .brute_force import nearest_candidates, tiles_of
 from .inverted_lists import CoarseQuantizer, InvertedLists, import_faiss
 from .lists import (

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from .._blocks import n_threads, parallel_map, row_blocks
+from .._blocks import row_blocks
 from .._messages import warn_user
+from .._threads import n_threads, parallel_map
 from .brute_force import IN_CACHE, NearestSoFar, nearest_candidates, tiles_of
 from .lists import members_of
 

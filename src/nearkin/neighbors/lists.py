@@ -15,16 +15,12 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors, sort_graph_by_row_values
 
-from .._blocks import (
-    blas_in_one_thread,
-    densified,
-    in_one_thread,
-    near_origin,
-    require_memory,
-    row_blocks,
-)
+from .._blocks import densified, near_origin, row_blocks
+from .._labels import encode_labels
+from .._memory import require_memory
 from .._messages import warn_user
-from .._validation import as_rows, check_array, check_consistent_length, encode_labels
+from .._threads import blas_in_one_thread, in_one_thread
+from .._validation import as_rows, check_array, check_consistent_length
 
 # which rows may be neighbours, and what they are called in messages
 RELATIONS = {"all": "all", "same": "same class", "other": "other classes"}

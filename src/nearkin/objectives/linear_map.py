@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._blocks import parallel_map, parallel_sum, row_blocks
+from .._blocks import row_blocks
+from .._threads import parallel_map, parallel_sum
 from .stochastic import Value
 
 

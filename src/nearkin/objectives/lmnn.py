@@ -34,7 +34,8 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.extmath import row_norms
 
-from .._blocks import parallel_map, row_blocks
+from .._blocks import row_blocks
+from .._threads import parallel_map
 from .linear_map import chain_rule, embed
 from .stochastic import SameClass, Value, factors, tile_height
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .._blocks import parallel_map, row_blocks
+from .._blocks import row_blocks
+from .._threads import parallel_map
 from .linear_map import chain_rule, embed
 from .stochastic import (
     TERMS,

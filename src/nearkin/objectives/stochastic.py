@@ -32,7 +32,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._blocks import parallel_map, row_blocks, shares
+from .._blocks import row_blocks
+from .._threads import parallel_map, shares
+from .._validation import weights_of
 
 # Which neighbours are correct: rows of the same class, or rows of similar targets.
 #
@@ -137,11 +139,6 @@ class TargetKernel:
 
 
 PairWeights = SameClass | TargetKernel
-
-
-def weights_of(row_weights: np.ndarray | None, rows: Any) -> np.ndarray | None:
-    """Return the weights of some rows; None if all are 1."""
-    return None if row_weights is None else row_weights[rows]
 
 
 def target_bandwidth(targets: np.ndarray) -> float:

@@ -24,7 +24,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._blocks import parallel_map, row_blocks, shares
+from .._blocks import row_blocks
+from .._threads import parallel_map, shares
 from .stochastic import tile_height
 
 Gradients = tuple[float, np.ndarray, np.ndarray]  # value, gradients of anchors and others

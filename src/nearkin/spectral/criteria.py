@@ -20,7 +20,9 @@ a diagnosis; nothing is regularized silently.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,27 +30,22 @@ from scipy.linalg import eigvalsh, norm, qr
 from scipy.sparse.linalg import ArpackError, LinearOperator, aslinearoperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from .._blocks import require_memory
+from .._memory import require_memory
 from .._messages import warn_user
-from ..linalg import eigh, svd
+from ..linalg import RANK_TOLERANCE, eigh, svd
 
-ZERO = 1e-10  # |lambda| <= ZERO max |lambda| is a rounding error
 SOLVED = 1e-6  # maximum backward error of a solution
 EQUAL = 1e-6  # relative: eigenvalues closer than this count as equal
 GRADED = 1e-5  # ratio of column sizes below which small eigenvalues of a matrix need QR iteration
 LEAST_WITHIN = 1e-4  # share of a direction's scatter; below, its scale is not set by S_w
 
 
-class Status(enum.Enum):
-    """How a solve ended; all but the first two deserve a warning, whose text says what to do."""
+class SpectralStatus(enum.Enum):
+    """How a solve ended; all but the first two deserve a warning."""
 
     OPTIMAL = "the optimum was found"
     UNBOUNDED = "the trace ratio has no finite optimum: tr V'BV = 0 for the V that was found"
-    FLAT = (
-        "the objective is 0 in the directions found, as neighbours of different classes do not "
-        "differ there (tr V'AV = 0), and others would do as well: use more neighbours, or features "
-        "that tell the classes apart"
-    )
+    FLAT = "the objective is 0 in the directions found (tr V'AV = 0), and others would do as well"
     RANK_DEFICIENT = (
         "n_components={requested} were requested, but only {found} directions exist, which were "
         "kept: lower n_components, or add rows"
@@ -81,7 +78,7 @@ class SpectralResult:
         Effective dimension of the problem (trace difference: d; otherwise the rank of B).
     requested : int
         The requested n_components.
-    status : Status
+    status : SpectralStatus
     n_iter : int
         Number of eigendecompositions of an iteration, else 1.
     residual : float
@@ -95,7 +92,7 @@ class SpectralResult:
     objective: float
     rank: int
     requested: int
-    status: Status = Status.OPTIMAL
+    status: SpectralStatus = SpectralStatus.OPTIMAL
     n_iter: int = 1
     residual: float = 0.0
     gap: float = 0.0
@@ -104,24 +101,27 @@ class SpectralResult:
         """Return the first directions, as if that many had been requested of an eigenproblem."""
         m = min(n_components, self.vectors.shape[1])
         values = self.values[:m]
-        status = Status.OPTIMAL if self.status is Status.RANK_DEFICIENT else self.status
+        status = (
+            SpectralStatus.OPTIMAL if self.status is SpectralStatus.RANK_DEFICIENT else self.status
+        )
         return replace(
             self,
             vectors=self.vectors[:, :m],
             values=values,
             objective=float(values.sum()),
-            status=Status.RANK_DEFICIENT if m < n_components else status,
+            status=SpectralStatus.RANK_DEFICIENT if m < n_components else status,
             requested=n_components,
         )
 
-    def warn(self) -> None:
-        """Issue the warning for the status, if any."""
-        if self.status in (Status.OPTIMAL, Status.UNBOUNDED):
+    def warn(self, remedies: Mapping[SpectralStatus, str] = MappingProxyType({})) -> None:
+        """Issue the warning for the status, if any, with the caller's remedy, if any."""
+        if self.status in (SpectralStatus.OPTIMAL, SpectralStatus.UNBOUNDED):
             return
-        unfinished = self.status in (Status.NOT_CONVERGED, Status.UNRESOLVED)
+        unfinished = self.status in (SpectralStatus.NOT_CONVERGED, SpectralStatus.UNRESOLVED)
         category = ConvergenceWarning if unfinished else UserWarning
         text = self.status.value.format(found=self.vectors.shape[1], **vars(self))
-        warn_user(text, category)
+        remedy = remedies.get(self.status)
+        warn_user(f"{text}: {remedy}" if remedy else text, category)
 
 
 def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
@@ -242,7 +242,7 @@ def generalized_eigh(
     shares = np.clip(1 - result.values, 0, 1)
     V = largest_scatter_first(result.vectors, result.values)
     result = replace(result, vectors=V, values=shares).leading(n_components or result.rank)
-    return replace(result, status=Status.FLAT) if shares[0] <= ZERO else result
+    return replace(result, status=SpectralStatus.FLAT) if shares[0] <= RANK_TOLERANCE else result
 
 
 def unit_within_scatter(result: SpectralResult) -> SpectralResult:
@@ -330,15 +330,15 @@ def trace_ratio(
     rank = len(B) - N.shape[1]
     if not A.any():
         V = eigh(B)[1][:, :m]
-        return SpectralResult(V, np.zeros(m), 0.0, rank, requested, Status.FLAT)
+        return SpectralResult(V, np.zeros(m), 0.0, rank, requested, SpectralStatus.FLAT)
     if m <= N.shape[1]:  # case 2: the m directions of largest tr V'AV in the null space of B
         values, E = _largest(N.T @ A @ N, m)
-        trace, zero = values.sum(), ZERO * norm(A)
+        trace, zero = values.sum(), RANK_TOLERANCE * norm(A)
         if trace >= -zero or rank == 0:
             V = N @ E
             R = N @ (N.T @ (A @ V)) - V * values
             result = eigen_result(V, values, R, norm(A), rank, requested)
-            status = Status.FLAT if abs(trace) <= zero else Status.UNBOUNDED
+            status = SpectralStatus.FLAT if abs(trace) <= zero else SpectralStatus.UNBOUNDED
             return replace(
                 result,
                 objective=-np.inf if trace < -zero else np.inf,  # trace / 0
@@ -356,7 +356,7 @@ def trace_ratio(
         rho = a / b
     R = (A - rho * B) @ V - V * values
     result = eigen_result(V, values, R, norm(A) + abs(rho) * norm(B), rank, requested)
-    status = Status.NOT_CONVERGED if gap > tol else result.status
+    status = SpectralStatus.NOT_CONVERGED if gap > tol else result.status
     return replace(result, objective=float(rho), n_iter=n_iter, gap=gap, status=status)
 
 
@@ -407,7 +407,7 @@ def _rank_of_psd(eigenvalues: np.ndarray) -> int:
             f"B must be positive semi-definite; its eigenvalues lie between {smallest:.3g} and "
             f"{largest:.3g}: take the scatter of a graph whose weights are not negative."
         )
-    return int(np.sum(eigenvalues > ZERO * largest))
+    return int(np.sum(eigenvalues > RANK_TOLERANCE * largest))
 
 
 def eigen_result(
@@ -417,7 +417,7 @@ def eigen_result(
     size: float,
     rank: int,
     requested: int,
-    unsolved: Status = Status.NOT_CONVERGED,
+    unsolved: SpectralStatus = SpectralStatus.NOT_CONVERGED,
 ) -> SpectralResult:
     """Return the result of one eigenproblem: the objective is the sum of the eigenvalues of V.
 
@@ -427,8 +427,8 @@ def eigen_result(
     m = V.shape[1]
     lengths = np.maximum(size * np.linalg.norm(V, axis=0), np.finfo(float).tiny)
     residual = float(np.max(np.linalg.norm(R, axis=0) / lengths))
-    status = Status.OPTIMAL if residual <= SOLVED else unsolved
-    status = Status.RANK_DEFICIENT if requested > m else status
+    status = SpectralStatus.OPTIMAL if residual <= SOLVED else unsolved
+    status = SpectralStatus.RANK_DEFICIENT if requested > m else status
     objective = float(values[:m].sum())
     return SpectralResult(V, values, objective, rank, requested, status, residual=residual)
 
@@ -468,7 +468,7 @@ def lanczos_largest(A: LinearOperator, m: int) -> tuple[np.ndarray, np.ndarray]:
             floor = 2 * np.abs(values).max()
             rest = A - aslinearoperator(V * (values + floor)) @ aslinearoperator(V.T)
             value, v = eigsh(rest, 1, which="LA", v0=starts.standard_normal(d))
-            if value[0] <= values.min() + ZERO * floor:
+            if value[0] <= values.min() + RANK_TOLERANCE * floor:
                 break
             worst = values.argmin()
             values[worst], V[:, worst] = value[0], v[:, 0]

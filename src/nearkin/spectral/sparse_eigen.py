@@ -22,9 +22,10 @@ from scipy.linalg import eigvalsh
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from .._blocks import blas_in_one_thread, require_memory
+from .._memory import require_memory
+from .._threads import blas_in_one_thread
 from ..linalg import eigh
-from .criteria import SOLVED, SpectralResult, Status, eigen_result
+from .criteria import SOLVED, SpectralResult, SpectralStatus, eigen_result
 
 DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
 STILL_DENSE = (
@@ -97,7 +98,7 @@ def smallest_eigenpairs(
         V /= np.linalg.norm(V, axis=0)
         R = M @ V
         R -= np.outer(q, q @ R) + V * values
-        result = eigen_result(V, values, R, size, n - 1, n_pairs, Status.UNRESOLVED)
+        result = eigen_result(V, values, R, size, n - 1, n_pairs, SpectralStatus.UNRESOLVED)
         if result.residual <= SOLVED:
             break
     return result
@@ -108,7 +109,7 @@ def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralRes
     values, B = eigh(H, subset_by_index=(0, min(n_pairs, len(H)) - 1))
     R = Q @ (H @ B - B * values)
     size = np.linalg.norm(H, axis=0).max()
-    return eigen_result(Q @ B, values, R, size, len(H), n_pairs, Status.UNRESOLVED)
+    return eigen_result(Q @ B, values, R, size, len(H), n_pairs, SpectralStatus.UNRESOLVED)
 
 
 def spectral_norm(M: csr_array) -> float:

@@ -19,7 +19,17 @@ from .bins import (
     text_as_one_number,
     with_seasons,
 )
-from .cells import Cells, Text
+from .cells import (
+    DIFFERS,
+    MIN_ROWS,
+    NEARLY_ALL,
+    Cells,
+    Text,
+    numbered_names,
+    says_group,
+    text_of,
+    words_of,
+)
 from .columns import (
     CYCLES,
     DAYS,
@@ -39,7 +49,7 @@ from .columns import (
 from .encoder import TableEncoder
 from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
 from .held_out import Drift, HeldOutRows
-from .issues import FarRows, LabelIssues, label_issues, no_classes
+from .issues import FEW_CLASSES, OVERLAP, FarRows, LabelIssues, label_issues, no_classes
 from .numbers import DECIMAL_MARKS, EITHER, FORMS, MARK_NAMES, PLAIN, read_number
 from .predictors import NCAClassifier, NCARegressor
 from .text import SEPARATORS
@@ -48,13 +58,18 @@ __all__ = [
     "CYCLES",
     "DAYS",
     "DECIMAL_MARKS",
+    "DIFFERS",
     "EITHER",
+    "FEW_CLASSES",
     "FORMS",
     "LAYOUTS",
     "LEAST_ROWS",
     "MARKS_OF_MISSING",
     "MARK_NAMES",
+    "MIN_ROWS",
     "MOST_UNREAD",
+    "NEARLY_ALL",
+    "OVERLAP",
     "PLAIN",
     "ROWS_PER_INDICATOR",
     "SEPARATORS",
@@ -87,8 +102,12 @@ __all__ = [
     "is_table",
     "label_issues",
     "no_classes",
+    "numbered_names",
     "read_number",
+    "says_group",
     "target_numbers",
     "text_as_one_number",
+    "text_of",
     "with_seasons",
+    "words_of",
 ]

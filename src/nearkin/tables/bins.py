@@ -20,18 +20,17 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
+from .._parameters import check_choice, check_integer
 from .._validation import (
     CONSTANT,
     canonical_csr,
     check_array,
-    check_choice,
     check_consistent_length,
-    check_integer,
     check_spread,
     column_or_1d,
     shape_of,
-    validated,
 )
+from ..estimators.validation import validated
 from .columns import CYCLES, MISSING, MONTHS, WORDS, Feature, circular, of_text, places_by_column
 from .encoder import TableEncoder
 

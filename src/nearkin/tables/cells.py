@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from .._blocks import require_memory, row_blocks
+from .._blocks import row_blocks
+from .._memory import require_memory
 from .._messages import counted, in_row, shown
-from .._validation import check_array, refuse_foreign, refuse_no_rows, shape_of
+from .._validation import check_array, number_of_rows, refuse_foreign, shape_of
 
 NUMBERS = (int, float, Decimal, np.number, np.bool_)
 SECONDS_A_DAY = 86400
@@ -180,8 +181,7 @@ def read_cells(X: Any, *, strict: bool) -> tuple[Cells, bool]:
             found = np.asarray(X)
             X = np.array(X, dtype=object) if found.dtype.kind in "US" else found
         X = check_array(X, dtype=None, ensure_all_finite=False)
-    if X.shape[0] == 0 or X.shape[1] == 0:
-        refuse_no_rows(X)
+    if number_of_rows(X) and X.shape[1] == 0:
         raise ValueError(
             f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
         )

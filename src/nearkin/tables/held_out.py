@@ -19,8 +19,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._blocks import row_blocks
+from .._parameters import check_number
 from .._statistics import holm
-from .._validation import check_number
 from .columns import REPEATED, Feature, of_text, places_by_column
 
 # Split-conformal prediction (Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World",

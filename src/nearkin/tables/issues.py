@@ -11,20 +11,13 @@ from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.special import expit
 
-from .._blocks import filled, require_memory
+from .._blocks import filled
+from .._labels import encode_groups, encode_labels, known_labels
+from .._memory import require_memory
 from .._messages import counted, shown
-from .._validation import (
-    as_rows,
-    check_consistent_length,
-    check_integer,
-    check_random_state,
-    column_or_1d,
-    encode_groups,
-    encode_labels,
-    is_missing,
-    known_labels,
-)
-from ..estimators.base import MAX_ROWS
+from .._parameters import check_integer, check_random_state
+from .._validation import as_rows, check_consistent_length, column_or_1d, is_missing
+from ..folds import MAX_ROWS
 from ..graphs import joined_groups
 from ..neighbors import identical_rows, nearest, twin_groups
 from .bins import features_of, is_table, text_as_one_number

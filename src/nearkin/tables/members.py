@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._blocks import blas_in_one_thread, densified, row_blocks
+from .._blocks import densified, row_blocks
+from .._threads import blas_in_one_thread
 from ..descent import Status, adam, lbfgs
 from ..estimators.descent_embedding import (
     UNIT_ROWS,

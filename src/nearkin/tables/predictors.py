@@ -26,29 +26,22 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import require_memory
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._labels import check_shared_labels, encode_labels
+from .._memory import require_memory
 from .._messages import shown
+from .._parameters import check_choice, check_integer, check_random_state, equals
 from .._validation import (
     canonical_csr,
-    check_choice,
     check_consistent_length,
-    check_integer,
-    check_random_state,
-    check_shared_labels,
-    check_targets_vary,
-    encode_labels,
-    equals,
-    real_targets,
     refuse_foreign,
-    refuse_no_rows,
     refuse_sparse_gaps,
-    validated,
     weighted_rows,
 )
 from ..descent import Status
-from ..estimators.base import MAX_ROWS, inner_folds, sample_rows
 from ..estimators.descent_embedding import FLOAT64_ROWS
+from ..estimators.validation import check_targets_vary, real_targets, validated
+from ..folds import MAX_ROWS, inner_folds, sample_rows
 from ..neighbors import exact_index
 from ..objectives.kernel_regression import Loss, log_loss, squared_error
 from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, is_table
@@ -299,7 +292,6 @@ class TablePredictor(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         refuse_foreign(X)
-        refuse_no_rows(X)
         if not is_table(X):
             X = self._numbers(X, sparse=issparse(X))
         check_consistent_length(X, y)

@@ -17,8 +17,9 @@ from scipy.sparse import csr_array, eye_array, hstack, vstack
 from scipy.spatial import KDTree
 from scipy.special import ndtri
 
-from .._blocks import parallel_map, row_blocks
-from .._validation import check_choice, check_positive
+from .._blocks import row_blocks
+from .._parameters import check_choice, check_positive
+from .._threads import parallel_map
 from ..linalg import eigh
 from ..neighbors import squares_to_nearest
 from ..objectives.kernel_regression import (

@@ -12,29 +12,30 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _array_api
 from .._array_api import foreign_namespace, moved
-from .._blocks import affine_unit_rows, blas_in_one_thread, require_memory, row_blocks, unit_rows
+from .._blocks import affine_unit_rows, row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._pairs import check_row_numbers, unstacked
-from .._validation import (
-    check_array,
+from .._labels import encode_partial_labels, require_two_classes
+from .._memory import require_memory
+from .._parameters import (
     check_choice,
-    check_consistent_length,
     check_integer,
     check_number,
     check_positive,
     check_random_state,
-    encode_partial_labels,
+)
+from .._threads import blas_in_one_thread
+from .._validation import (
+    check_array,
+    check_consistent_length,
     refuse_foreign,
     refuse_words,
-    require_two_classes,
-    validate_dense_rows,
-    validate_foreign_rows,
     weighted_rows,
 )
 from ..descent import DescentResult, Status, Value, adam
 from ..estimators.base import Embedding
+from ..estimators.pairs import check_row_numbers, unstacked
+from ..estimators.validation import validate_dense_rows, validate_foreign_rows
 from ..objectives.cosine import LOSSES, Comparison, nested_loss
 from ..scatter import total_scatter, within_scatter
 from .codes import QUANTIZERS, BinaryQuantizer, Int8Quantizer, Quantizer, itq_rotation
@@ -74,7 +75,7 @@ class UnitEmbedding(Embedding):
         if xp is not None:
             X = validate_foreign_rows(self, X, xp)
             A, b = (moved(self, name, X) for name in ("components_", "bias_"))
-            return _array_api.affine_unit_rows(X, A, b, xp)
+            return unit_rows(unit_rows(X, xp) @ A.T + b, xp)
         return affine_unit_rows(
             validate_dense_rows(self, X, reset=False), self.components_, self.bias_
         )

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import block_diag
 
-from .._blocks import blas_in_one_thread
+from .._threads import blas_in_one_thread
 from ..linalg import svd
 
 LARGEST = 127  # absolute value of a code in int8

@@ -23,17 +23,11 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
-from .._pairs import check_pair_labels, check_row_numbers, unstacked, validate_pairs
-from .._validation import (
-    check_choice,
-    check_consistent_length,
-    check_estimator,
-    check_number,
-    check_random_state,
-    encode_groups,
-    encode_partial_labels,
-    validate_dense_rows,
-)
+from .._labels import encode_groups, encode_partial_labels
+from .._parameters import check_choice, check_estimator, check_number, check_random_state
+from .._validation import check_consistent_length
+from ..estimators.pairs import check_pair_labels, check_row_numbers, unstacked, validate_pairs
+from ..estimators.validation import validate_dense_rows
 from ..graphs import connected_components, joined_groups
 from ..neighbors import searcher, twin_groups
 from .adapter import UnitEmbedding, check_grades, label_matrix, relevance_matrix

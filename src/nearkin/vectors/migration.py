@@ -12,13 +12,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .._blocks import affine_unit_rows, row_blocks
-from .._validation import (
-    check_choice,
-    check_consistent_length,
-    check_number,
-    check_random_state,
-    encode_partial_labels,
-)
+from .._labels import encode_partial_labels
+from .._parameters import check_choice, check_number, check_random_state
+from .._validation import check_consistent_length
 from ..linalg import eigh, svd
 from .adapter import UnitEmbedding
 from .judgements import FEWEST_CLASSES, FOLDS

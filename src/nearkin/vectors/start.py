@@ -8,7 +8,8 @@ from typing import cast
 
 import numpy as np
 
-from .._blocks import parallel_map, unit_rows
+from .._blocks import unit_rows
+from .._threads import parallel_map
 from ..linalg import eigh, row_signs, svd
 from ..neighbors import identical_rows
 from ..spectral import ratio_trace

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
 from nearkin import GMML, ITML, NCA, RCA, EmbeddingAdapter, Matcher, PairNCA
-from nearkin._pairs import distinct_rows
+from nearkin.estimators.pairs import distinct_rows
 
 pd = pytest.importorskip("pandas")
 

@@ -131,6 +131,6 @@ def test_no_rows(kind):
 def test_real_numbers_are_no_classes(kind):
     with pytest.raises(
         ValueError,
-        match=r"y holds real numbers, such as .*: take a regressor, such as NCARegressor",
+        match=r"y holds real numbers, such as .*: take a regressor, or cut them into classes",
     ):
         kind().fit(NUMBERS, TARGETS)

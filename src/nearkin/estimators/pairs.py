@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._validation import (
+from .._validation import (
     CONSTANT,
     check_array,
     check_weights,
@@ -15,8 +15,8 @@ from ._validation import (
     refuse_foreign,
     rows_of,
     shape_of,
-    validate_for_fit,
 )
+from .validation import validate_for_fit
 
 NO_PAIR_DIFFERS = (
     "No pair differs: the two rows of each are equal, so there is no direction to learn."

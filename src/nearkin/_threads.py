@@ -1,0 +1,140 @@
+"""Threads: mapping over items in as many as BLAS may use, while BLAS itself uses one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, reduce
+from threading import Lock
+from typing import TypeVar
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+FEW_ENTRIES = 2**18  # with fewer, one thread is faster than two
+# the number of threads of `parallel_map` while BLAS is limited to one; otherwise 0
+_threads: ContextVar[int] = ContextVar("threads", default=0)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def parallel_map(
+    function: Callable[[Item], Result], items: Iterable[Item], work: int
+) -> list[Result]:
+    """Return `function` of every item, in as many threads as BLAS may use; BLAS itself uses one.
+
+    `work`, the total number of array entries touched, decides whether threads pay off. The threads
+    of BLAS itself would be slower: when idle, they keep spinning for a while on cores that other
+    items need.
+    """
+    with blas_in_one_thread() as n:
+        threads = 1 if work < FEW_ENTRIES else n
+        if threads == 1:
+            return [function(item) for item in items]
+        with executor(threads) as workers:
+            return list(workers.map(function, items))
+
+
+def parallel_sum(
+    term: Callable[[Item], np.ndarray], items: Sequence[Item], work: int
+) -> np.ndarray:
+    """Return the sum of the terms of at least one item; every thread sums its share."""
+    sums = parallel_map(lambda share: reduce(np.add, map(term, share)), shares(items), work)
+    return reduce(np.add, sums)
+
+
+def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
+    """Split items into one part per thread; a thread sums the results of its part."""
+    t = n_threads()
+    return [items[start::t] for start in range(min(t, len(items)))]
+
+
+def executor(n_threads: int) -> ThreadPoolExecutor:
+    """Return threads in which `parallel_map` uses no further threads."""
+    return ThreadPoolExecutor(n_threads, initializer=_threads.set, initargs=(1,))
+
+
+@contextmanager
+def blas_in_one_thread() -> Iterator[int]:
+    """Limit BLAS to one thread, and yield the number of threads for `parallel_map`.
+
+    Querying and limiting the libraries takes half a millisecond: code that calls `parallel_map`
+    many times with little work should enter this context once, around all calls.
+    """
+    if _threads.get():
+        yield _threads.get()
+        return
+    before = _threads.set(n_threads())
+    try:
+        with _blas_limit:
+            yield _threads.get()
+    finally:
+        _threads.reset(before)
+
+
+@contextmanager
+def in_one_thread() -> Iterator[None]:
+    """Limit BLAS, OpenMP and `parallel_map` to one thread."""
+    before = _threads.set(1)
+    try:
+        with _blas_limit, thread_pools().limit(limits=1, user_api="openmp"):
+            yield
+    finally:
+        _threads.reset(before)
+
+
+def n_threads() -> int:
+    """Return the number of threads that BLAS may use here."""
+    return _threads.get() or _blas_limit.n_threads_outside()
+
+
+class _BlasLimit:
+    """Limits BLAS to one thread from the first entry to the last exit, in all Python threads.
+
+    The number of threads of BLAS belongs to the process. If every entry restored what it found, a
+    second one would find one thread, and restore it if it was the last to leave.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._entries = Lock(), 0
+
+    def n_threads_outside(self) -> int:
+        """Return the number of threads of BLAS before the first entry."""
+        with self._lock:
+            return self._n_threads if self._entries else self._count()
+
+    def _count(self) -> int:
+        blas = thread_pools().select(user_api="blas")
+        return max([1, *(library["num_threads"] for library in blas.info())])
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._entries:
+                self._n_threads = self._count()
+                self._limiter = thread_pools().limit(limits=1, user_api="blas")
+                self._disown()
+            self._entries += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._entries -= 1
+            if not self._entries:
+                self._limiter.restore_original_limits()
+                self._disown()
+
+    def _disown(self) -> None:
+        """Let any thread set the next limit; threadpoolctl 3.8 only lets that of the last one."""
+        for library in thread_pools().lib_controllers:
+            getattr(library, "clear_controlling_thread", lambda: None)()
+
+
+_blas_limit = _BlasLimit()
+
+
+@cache
+def thread_pools() -> ThreadpoolController:
+    """Return the threaded libraries, for setting limits; finding them takes milliseconds."""
+    return ThreadpoolController()
