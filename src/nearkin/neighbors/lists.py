@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -110,23 +111,23 @@ def plan(
     n_own : {0, 1}
         Whether a query is among its candidates.
     """
-
-    def parts() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        every = np.arange(len(others))
-        if relation == "all":
-            yield np.arange(len(codes)), every, lengths + n_own
-        elif relation == "same":
-            # a class without candidates, or without queries, is not searched
-            for i, j in zip(members_of(codes), members_of(others), strict=False):
-                yield i, j, lengths + n_own
-        else:
-            n_same = np.bincount(others, minlength=codes.max() + 1)[codes]
-            # among the k + n_c nearest, at most n_c are of class c: at least k are of other classes
-            yield np.flatnonzero(n_same <= SMALL_CLASS), every, lengths + n_same
-            for c in np.unique(codes[n_same > SMALL_CLASS]):
-                yield np.flatnonzero(codes == c), every[others != c], lengths
-
-    for queries, candidates, enough in parts():
+    every = np.arange(len(others))
+    if relation == "all":
+        parts = iter([(np.arange(len(codes)), every, lengths + n_own)])
+    elif relation == "same":
+        with_own = lengths + n_own
+        # a class without candidates, or without queries, is not searched
+        classes = zip(members_of(codes), members_of(others), strict=False)
+        parts = ((i, j, with_own) for i, j in classes)
+    else:
+        n_same = np.bincount(others, minlength=codes.max() + 1)[codes]
+        small = n_same <= SMALL_CLASS
+        # among the k + n_c nearest, at most n_c are of class c: at least k are of other classes
+        among_all = (np.flatnonzero(small), every, lengths + n_same)
+        large = np.unique(codes[~small])
+        among_others = ((np.flatnonzero(codes == c), every[others != c], lengths) for c in large)
+        parts = chain([among_all], among_others)
+    for queries, candidates, enough in parts:
         queries = queries[lengths[queries] > 0]
         if len(queries) and len(candidates):
             yield queries, candidates, min(int(enough[queries].max()), len(candidates))
