@@ -70,10 +70,10 @@ class GraphPenalty:
         return smallest_eigenpairs(M, m, null, excluded=excluded)
 
     def extension(self, V: np.ndarray, eigenvalues: np.ndarray) -> GraphExtension:
-        """Return the extension to new rows, where P v = lambda v + c for unlabelled rows.
+        """Return the extension to new rows of a V with P v = lambda v + c at unlabelled rows.
 
-        c is the same for all rows: the mean of P v, as v and the total cost of the labels have mean
-        0.
+        The eigen-equation is C'v + reg P v = reg (lambda v + c). Its mean over all rows is c: v and
+        C'v have mean 0.
         """
         c = (self.P @ V).mean(axis=0)
         sources = V / self.scale[:, None]

@@ -247,17 +247,19 @@ class TDL(TransductiveEmbedding):
         reg = check_positive(self.reg, "reg", or_infinite=True)
         search = searcher(self.search, n)
 
-        penalty = self._penalty(X, affinity, search)
+        penalty = self._penalty(X, affinity, search)  # P
         if cost is None:
             C = total_cost(label_costs(X, codes, k, search))
         else:
             C = total_cost(validate_affinity(cost, n, name="cost", signed=True))
         without_cost = penalty.solve(csr_array((n, n)), 1.0, max(m, UNIT_PAIRS))
         unit = self._unit(C, without_cost.values[:UNIT_PAIRS], penalty.size)
-        smoothest = without_cost.leading(m)  # Laplacian Eigenmaps
-        solution = solve(penalty, C, reg * unit, smoothest)  # step 3 of Algorithm 1
+        eigenmaps = without_cost.leading(m)  # Laplacian Eigenmaps
+        solution = solve(penalty, C, reg * unit, eigenmaps)  # step 3 of Algorithm 1
         result, V = solution.result, solution.result.vectors
-        eigenvalues = result.values / solution.weight  # of P, for rows without a cost
+        # P v = eigenvalue v + constant for the rows without a cost, and so for new rows
+        eigenvalues = result.values / solution.weight
+        extension = penalty.extension(V, eigenvalues)
         rows_with_cost = np.flatnonzero(np.diff(solution.cost.indptr))
         voting = penalty.as_unlabelled(V, eigenvalues, rows_with_cost)
         result.warn()
@@ -267,7 +269,7 @@ class TDL(TransductiveEmbedding):
         self.classes_ = classes
         self.embedding_ = V.astype(X.dtype, copy=False)
         self.voting_embedding_ = voting.astype(X.dtype, copy=False)
-        self.extension_ = penalty.extension(V, eigenvalues)
+        self.extension_ = extension
         self.eigenvalues_ = result.values
         self.n_components_ = V.shape[1]
         self.objective_ = result.objective
@@ -275,7 +277,7 @@ class TDL(TransductiveEmbedding):
         self.reg_unit_ = unit
         self.roughness_ = solution.roughness
         self.penalty_size_ = penalty.size
-        cosines_squared = np.sum((smoothest.vectors.T @ V) ** 2)
+        cosines_squared = np.sum((eigenmaps.vectors.T @ V) ** 2)
         self.label_shift_ = max(0.0, 1 - float(cosines_squared) / len(result.values))
         self.search_ = search.name
         task.end()
@@ -429,11 +431,11 @@ class Solution:
         return np.maximum(penalties, 0.0) / self.weight
 
 
-def solve(penalty: Penalty, cost: csr_array, weight: float, smoothest: SpectralResult) -> Solution:
+def solve(penalty: Penalty, cost: csr_array, weight: float, eigenmaps: SpectralResult) -> Solution:
     """Minimize tr V'(C' + weight P)V subject to V'V = I and V'e = 0.
 
-    Without a cost, or for infinite weight, this is `smoothest`, the solution for C' = 0.
+    Without a cost, or for infinite weight, this is Laplacian Eigenmaps, the solution for C' = 0.
     """
     if cost.nnz == 0 or not np.isfinite(weight):
-        return Solution(smoothest, csr_array(cost.shape), 1.0)
-    return Solution(penalty.solve(cost, weight, smoothest.requested), cost, weight)
+        return Solution(eigenmaps, csr_array(cost.shape), 1.0)
+    return Solution(penalty.solve(cost, weight, eigenmaps.requested), cost, weight)
