@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from typing import Any
 
@@ -13,7 +12,6 @@ from ._messages import counted, shown
 from ._validation import column_or_1d, explained, is_missing
 
 LABELS = "give one label per row, a whole number or text"
-WHOLE = re.compile(r"^([+-]?\d+)\.0*$")  # a whole number, written with decimals
 
 
 def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -119,24 +117,3 @@ def known_labels(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """
     y = y[rows]
     return y if y.dtype != object or len(y) == 0 or isinstance(y[0], str) else np.array(y.tolist())
-
-
-def merged_labels(y: np.ndarray) -> tuple[np.ndarray, dict[str, list[str]]]:
-    """Return labels with merged spellings, and the spellings that were merged.
-
-    Text is stripped, "1.0" becomes "1", and blank text becomes None. The second result has the
-    spellings of each label that has several, e.g. {"yes": ["yes", "yes "]}. If some labels are
-    text, all become text; otherwise labels stay unchanged.
-    """
-    known = np.flatnonzero(~is_missing(y))
-    if not any(isinstance(label, str) for label in y[known].tolist()):
-        return y, {}
-    texts, codes = np.unique(y[known].astype(str), return_inverse=True)
-    labels = [WHOLE.sub(r"\1", text.strip()) or None for text in texts.tolist()]
-    merged = np.full(len(y), None, dtype=object)
-    merged[known] = np.array(labels, dtype=object)[codes]
-    spellings: dict[str, list[str]] = {}
-    for label, text in zip(labels, texts.tolist(), strict=True):
-        spellings.setdefault(label or "", []).append(text)
-    several = {label: found for label, found in spellings.items() if label and len(found) > 1}
-    return merged if None in labels or len(known) < len(y) else merged.astype(str), several

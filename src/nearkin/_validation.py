@@ -100,10 +100,10 @@ def check_array(array: Any, *, input_name: str = "X", **options: Any) -> Any:
         return validation.check_array(array, input_name=input_name, **options)
 
 
-def column_or_1d(y: Any, name: str = "y", *, warn: bool = False) -> np.ndarray:
+def column_or_1d(y: Any, *, warn: bool = False) -> np.ndarray:
     """Return the result of scikit-learn's `column_or_1d`; errors name argument and remedy."""
-    refuse_foreign(y, name)
-    with explained(name, "give one value per row"):
+    refuse_foreign(y, "y")
+    with explained("y", "give one value per row"):
         return validation.column_or_1d(y, warn=warn)
 
 
@@ -132,7 +132,7 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
     refuse_foreign(X)
     finite = "allow-nan" if missing else True
     with (
-        explained("X", locate=lambda error: name_cells(X, error, gaps_allowed=missing)),
+        explained("X", locate=lambda error: name_cells(X, error, missing)),
         # the check for infinite values sums all entries, and numbers near 1e308 overflow
         np.errstate(over="ignore", invalid="ignore"),
     ):
@@ -196,15 +196,13 @@ def check_spread(X: Any, names: Sequence[str] = (), *, constant: bool = False) -
 def name_cells(
     X: Any,
     error: Exception,
-    *,
-    reader: str = "this computation",
     gaps_allowed: bool,
-    for_words: str = "encode them first",
-    for_gaps: str = "leave out these rows, or fill the gaps",
+    reader: str = "this computation",
+    remedies: tuple[str, str] = ("encode them first", "leave out these rows, or fill the gaps"),
 ) -> None:
     """Raise a ValueError with location and remedy if X contains words, dates or NaN.
 
-    `reader` is the name of what needs numbers, usually an estimator, and has its own remedies.
+    `reader` is what needs numbers, by name; the remedies are for words and for gaps.
     """
     found: dict[str, list[str]] = {}
     gaps = []
@@ -217,10 +215,11 @@ def name_cells(
             gaps.append(f"{name} ({counted(n_missing, 'row')})")
     if found:
         words = " and ".join(f"{what} in {listed(names, 5)}" for what, names in found.items())
-        raise ValueError(f"X holds {words}, and {reader} needs numbers: {for_words}.") from error
+        raise ValueError(f"X holds {words}, and {reader} needs numbers: {remedies[0]}.") from error
     if gaps and not gaps_allowed:
         raise ValueError(
-            f"Input X contains NaN in {listed(gaps, 5)}, and {reader} needs every cell: {for_gaps}."
+            f"Input X contains NaN in {listed(gaps, 5)}, and {reader} needs every cell: "
+            f"{remedies[1]}."
         ) from error
 
 

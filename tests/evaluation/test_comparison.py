@@ -257,7 +257,7 @@ class TestProtocol:
     def test_the_order_names_methods_that_are_compared(self):
         classes = {name: vars(estimators)[name] for name in estimators.__all__}
         compared = {name for name, kind in classes.items() if "compared_as" in vars(kind)}
-        assert set(FAST_FIRST) == compared
+        assert set(FAST_FIRST) <= compared
 
     def test_a_class_says_how_it_is_compared(self, monkeypatch):
         """A new method touches its own file and the exports, and no list of methods."""

@@ -262,7 +262,7 @@ SILENT = {
         ),
     ],
     "a message is reworded": [
-        ("_validation.py", "at least two classes are needed.", "two classes or more are needed.")
+        ("_labels.py", "at least two classes are needed.", "two classes or more are needed.")
     ],
 }
 RINGING = {

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._labels import known_labels, merged_labels
+from .._labels import known_labels
 from .._messages import counted, listed, note, quoted, shown
 from .._validation import is_missing
 from ..datasets import load
@@ -41,6 +41,7 @@ from ..tables import (
     TableEncoder,
     Text,
     filled_note,
+    merged_labels,
     no_classes,
     target_numbers,
 )

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._blocks import row_blocks
 from .._memory import require_memory
 from .._parameters import check_integer, check_positive
-from .._validation import as_rows, relative_weights, weighted_rows
+from .._validation import relative_weights, weighted_rows
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
 from .descent_embedding import PERPLEXITY, perplexities, unit_distance
@@ -327,11 +327,9 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
         """
         X, y, weights, _ = weighted_rows(X, y, sample_weight)
         y = real_targets(self, y, multi_output=True)
-        X, y = validated(
-            self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), multi_output=True
-        )
+        X, y = validated(self, X, y, multi_output=True)
         self._one_target = y.ndim == 1
-        self._keep(as_rows(X), y.reshape(len(y), -1), weights)
+        self._keep(X, y.reshape(len(y), -1), weights)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

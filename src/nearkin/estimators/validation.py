@@ -27,58 +27,42 @@ from .._validation import (
     widened,
 )
 
-# what to do with tables that are no matrices of numbers
-FOR_WORDS = (
+# what to do with words and with gaps
+REMEDIES = (
     "take NCAClassifier or NCARegressor, which read tables as they are, or put TableEncoder() "
-    "before it in a pipeline"
-)
-FOR_GAPS = (
+    "before it in a pipeline",
     "take NCAClassifier or NCARegressor, which read tables with gaps, or put TableEncoder() or "
-    "sklearn.impute.SimpleImputer() before it in a pipeline"
+    "sklearn.impute.SimpleImputer() before it in a pipeline",
 )
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Return the result of scikit-learn's `validate_data`; y, if given, must be valid.
+    """Return X as a float array or canonical csr_array, and y if it is given, which must be valid.
 
-    Errors name the argument and the remedy, and the location of cells that are not numbers.
+    float32 is kept. The options are those of scikit-learn's `validate_data`. Errors name the
+    argument and the remedy, and the location of cells that are not numbers.
     """
-
-    def locate(error: Exception) -> None:
-        name_cells(
-            X,
-            error,
-            reader=type(estimator).__name__,
-            gaps_allowed=options.get("ensure_all_finite") == "allow-nan",
-            for_words=FOR_WORDS,
-            for_gaps=FOR_GAPS,
-        )
-
+    reader = type(estimator).__name__
+    gaps_allowed = options.get("ensure_all_finite") == "allow-nan"
     refuse_foreign(X)
-    with explained("X", locate=locate):
-        return validation.validate_data(estimator, widened(X), y, **options)
+    with explained("X", locate=lambda error: name_cells(X, error, gaps_allowed, reader, REMEDIES)):
+        found = validation.validate_data(estimator, widened(X), y, **ROWS | options)
+    return (canonical_csr(found[0]), found[1]) if isinstance(found, tuple) else canonical_csr(found)
 
 
 def validate_for_fit(
     estimator: Any, X: Any, y: Any = "no_validation", **options: Any
 ) -> tuple[Any, Any]:
     """Return X and y for fitting: at least two rows that are not all equal."""
-    found = validated(estimator, X, y, ensure_min_samples=2, **ROWS, **options)
+    found = validated(estimator, X, y, ensure_min_samples=2, **options)
     X, y = found if isinstance(found, tuple) else (found, None)
-    X = canonical_csr(X)
     check_spread(X)
     return X, y
 
 
 def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return X as a float array or canonical csr_array; float32 is kept.
-
-    `reset` is that of scikit-learn's `validate_data`. Fitting (`reset=True`) requires at least two
-    rows that are not all equal.
-    """
-    if reset:
-        return validate_for_fit(estimator, X)[0]
-    return canonical_csr(validated(estimator, X, reset=False, **ROWS))
+    """Return the rows for fitting if `reset`, and otherwise new rows with the same features."""
+    return validate_for_fit(estimator, X)[0] if reset else validated(estimator, X, reset=False)
 
 
 def validate_dense_rows(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from .._labels import merged_labels
 from .._messages import listed, quoted, shown
 from .._parameters import check_integer
 from .._validation import (
@@ -22,7 +21,7 @@ from .._validation import (
     rows_of,
     weighted_rows,
 )
-from ..tables import Cells, RejectColumn, TableEncoder, features_of, target_numbers
+from ..tables import Cells, RejectColumn, TableEncoder, features_of, merged_labels, target_numbers
 from ..tables.cells import read_cells
 from ..tables.gaps import filled_note
 from .contestants import Choice, automatic, contestant

@@ -263,7 +263,7 @@ def neighbor_lists(
         BYTES_PER_NEIGHBOR * float(lengths.sum()),
         f"The search for up to {lengths.max()} neighbours ({RELATIONS[relation]}) of "
         f"{len(lengths)} rows",
-        "request fewer, e.g. n_neighbors_within=10 or n_pairs=20",
+        "lower the number of neighbours or of pairs",
     )
     return search.lists(X, codes, lengths, relation)
 

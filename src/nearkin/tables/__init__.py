@@ -44,6 +44,7 @@ from .columns import (
     RejectColumn,
     Rules,
     indicator_names,
+    merged_labels,
     target_numbers,
 )
 from .encoder import TableEncoder
@@ -101,6 +102,7 @@ __all__ = [
     "indicator_names",
     "is_table",
     "label_issues",
+    "merged_labels",
     "no_classes",
     "numbered_names",
     "read_number",

@@ -36,7 +36,7 @@ from .encoder import TableEncoder
 
 # Piecewise linear encoding of numbers (Gorishniy, Rubachev and Babenko, NeurIPS 2022).
 
-_CELLS: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
+_CELLS: dict[str, Any] = {"accept_sparse": False, "ensure_all_finite": "allow-nan"}
 
 
 class Curve(NamedTuple):

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._messages import counted, note, quoted, shown
+from .._validation import is_missing
 from .cells import (
     CONSTANT,
     EMPTY,
@@ -1034,6 +1035,27 @@ def _with_words(learned: Learned, text: Text, rules: Rules) -> Learned:
     mark = dict.fromkeys(column.words, ", with an indicator")
     items = [f"{shown(word)} ({rows[word]:,}{mark.get(word, '')})" for word in words]
     return replace(learned, column=column, notes=[*learned.notes, *((what, one) for one in items)])
+
+
+def merged_labels(y: np.ndarray) -> tuple[np.ndarray, dict[str, list[str]]]:
+    """Return labels with merged spellings, and the spellings that were merged.
+
+    Text is stripped, "1.0" becomes "1", and blank text becomes None. The second result has the
+    spellings of each label that has several, e.g. {"yes": ["yes", "yes "]}. If some labels are
+    text, all become text; otherwise labels stay unchanged.
+    """
+    known = np.flatnonzero(~is_missing(y))
+    if not any(isinstance(label, str) for label in y[known].tolist()):
+        return y, {}
+    texts, codes = np.unique(y[known].astype(str), return_inverse=True)
+    labels = [without_decimals(text.strip()) or None for text in texts.tolist()]
+    merged = np.full(len(y), None, dtype=object)
+    merged[known] = np.array(labels, dtype=object)[codes]
+    spellings: dict[str, list[str]] = {}
+    for label, text in zip(labels, texts.tolist(), strict=True):
+        spellings.setdefault(label or "", []).append(text)
+    several = {label: found for label, found in spellings.items() if label and len(found) > 1}
+    return merged if None in labels or len(known) < len(y) else merged.astype(str), several
 
 
 def target_numbers(

@@ -42,7 +42,7 @@ MAX_ITER, TOL = 12, 1e-4  # few iterations: a map that is stopped early has over
 STEPS, STEPS_UP_TO, ANCHORS, ROWS = 150, 2000, 256, 2048
 MOST_VOTERS = 10_000  # for the held-out rows, after each round of stochastic descent
 # total variance along dropped axes, in units in which a vote falls by a factor of e from 0 to 1
-FLAT = 1e-4
+MOST_DROPPED = 1e-4
 STEP = 0.03  # the first step length of stochastic descent, relative to the norm of the map
 
 
@@ -440,9 +440,9 @@ def embedded(encoder: Any, X: Any, A: np.ndarray) -> np.ndarray:
 def along_principal_axes(Z: np.ndarray) -> np.ndarray:
     """Return the rotation (m', m) of embedded rows to their principal axes, the longest first.
 
-    The last axes are dropped as long as the total variance along them is less than FLAT, which does
-    not affect votes. At least one axis is kept.
+    The last axes are dropped as long as the total variance along them is less than MOST_DROPPED,
+    which does not affect votes. At least one axis is kept.
     """
     variance, axes = eigh(np.cov(Z, rowvar=False, bias=True).reshape(Z.shape[1], -1))
-    n_flat = np.count_nonzero(np.cumsum(variance)[:-1] < FLAT)
+    n_flat = np.count_nonzero(np.cumsum(variance)[:-1] < MOST_DROPPED)
     return axes.T[n_flat:][::-1]

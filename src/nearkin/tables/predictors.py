@@ -32,7 +32,6 @@ from .._memory import require_memory
 from .._messages import shown
 from .._parameters import check_choice, check_integer, check_random_state, equals
 from .._validation import (
-    canonical_csr,
     check_consistent_length,
     refuse_foreign,
     refuse_sparse_gaps,
@@ -307,15 +306,12 @@ class TablePredictor(
     def _numbers(self, X: Any, sparse: bool, **options: Any) -> Any:
         """Return an array of numbers; sparse ones must not have missing values."""
         refuse_sparse_gaps(X)
-        return canonical_csr(
-            validated(
-                self,
-                X,
-                dtype=(np.float64, np.float32),
-                accept_sparse="csr" if sparse else False,
-                ensure_all_finite=True if sparse else "allow-nan",
-                **options,
-            )
+        return validated(
+            self,
+            X,
+            accept_sparse="csr" if sparse else False,
+            ensure_all_finite=True if sparse else "allow-nan",
+            **options,
         )
 
     def _learn_encoding(
