@@ -25,13 +25,11 @@ from nearkin import (
     LDE,
     LMNN,
     NCA,
-    TDL,
     EmbeddingAdapter,
     NCAClassifier,
     NCARegressor,
     PairNCA,
 )
-from nearkin.estimators.transductive import GraphPenalty
 from nearkin.tables import predictors
 from nearkin.tables.members import Member
 
@@ -318,59 +316,6 @@ def test_every_estimator_reports_one_fit(method):
 
 def seed(estimator):
     return {"random_state": 0} if "random_state" in estimator.get_params() else {}
-
-
-@with_sklearn_callbacks
-class TestTDL:
-    LABELS = np.where(np.arange(60) % 3, -1, data()[1])
-
-    def test_reports_the_folds_that_choose_the_weight(self):
-        recorder = Recorder()
-        model = TDL(3).set_callbacks(recorder).fit(*data())
-        assert model.reg_scores_
-        assert recorder.calls[0][1].max_subtasks == 3
-        *folds, _ = recorder.values("end")
-        assert [values["fitted"].transform(data()[0]).shape for values in folds] == [(60, 3)] * 3
-
-    def test_reports_the_steps_of_the_clipped_cost(self):
-        X = data()[0]
-        recorder = Recorder()
-        tdl = TDL(3, reg=0.1, loss="clipped")
-        model = clone(tdl).set_callbacks(recorder).fit(X, self.LABELS)
-        *steps, last, _ = [values["fitted"] for values in recorder.values("end")]
-        assert len(steps) >= 1
-        np.testing.assert_array_equal(last.transform(X), model.transform(X))
-        assert not np.allclose(steps[0].transform(X), model.transform(X))
-
-    def test_stops_on_request_and_keeps_the_step(self):
-        X = data()[0]
-        recorder = Recorder(stop=True)
-        tdl = TDL(3, reg=0.1, loss="clipped").set_callbacks(recorder).fit(X, self.LABELS)
-        step, _ = [values["fitted"] for values in recorder.values("end")]
-        np.testing.assert_array_equal(tdl.transform(X), step.transform(X))
-
-    @pytest.mark.parametrize("n_steps", [0, 1])
-    def test_an_interrupt_keeps_the_last_step(self, n_steps, monkeypatch):
-        X = data()[0]
-        recorder = Recorder()
-        model = TDL(3, reg=0.1, loss="clipped").set_callbacks(recorder)
-        solve, calls = GraphPenalty.solve, []
-
-        def interrupted(penalty, *arguments, **options):
-            calls.append(penalty)
-            if len(calls) == 2 + n_steps:  # the first is without any cost
-                raise KeyboardInterrupt
-            return solve(penalty, *arguments, **options)
-
-        monkeypatch.setattr(GraphPenalty, "solve", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, self.LABELS)
-        assert recorder.events[-1] == ("teardown", "fit")
-        assert ("end", "fit") not in recorder.events
-        assert hasattr(model, "embedding_") == bool(n_steps)
-        if n_steps:
-            step = recorder.values("end")[0]["fitted"]
-            np.testing.assert_array_equal(model.transform(X), step.transform(X))
 
 
 @with_sklearn_callbacks

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy.sparse import diags_array
+from scipy.sparse import csr_array, diags_array
 from sklearn.preprocessing import minmax_scale
 
 from nearkin.estimators import TDL
-from nearkin.estimators.tdl import label_costs, row_costs
+from nearkin.estimators.tdl import label_costs
 from nearkin.evaluation import corrected_resampled_t_test, holm
 
 from ..data import MissingDataError
@@ -33,6 +33,12 @@ LOSSES = (SQUARED, *SLOPES)
 MAX_STEPS = 30
 LARGEST = 20.0  # exponent: rows far from other classes may count for ever more
 LABELLED, WRONG = 0.1, 0.2  # shares of the rows, and of their labels
+
+
+def row_costs(A: csr_array, V: np.ndarray) -> np.ndarray:
+    """Return the cost of every row, sum_j a_ij ||v_i - v_j||^2."""
+    A = A.tocoo()
+    return np.bincount(A.row, A.data * np.sum((V[A.row] - V[A.col]) ** 2, axis=1), minlength=len(V))
 
 
 def majorized(X: np.ndarray, few: np.ndarray, m: int, slope: Slope) -> TDL:

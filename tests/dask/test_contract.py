@@ -6,9 +6,9 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.neighbors import KNeighborsTransformer
 
 import nearkin
-from nearkin import ApproximateSearch
 from nearkin.dask import (
     DaskDMLMJ,
     DaskDNE,
@@ -134,7 +134,7 @@ def test_what_is_wrong_with_the_labels(estimator, client, data):
 @pytest.mark.parametrize(
     ("search", "message"),
     [
-        (ApproximateSearch(check_recall=True), r"without check_recall \(check it on a sample"),
+        (KNeighborsTransformer(), "or an ApproximateSearch for Dask arrays"),
         ("nearest", "search must be 'exact', 'approximate', 'auto'"),
     ],
     ids=str,

@@ -120,7 +120,7 @@ def test_the_map_is_near_the_exact_one(method):
 @pytest.mark.slow
 def test_on_a_cluster(client, data):
     model = DaskDNE(3, n_neighbors=5, search="approximate").fit(*blocks(*data))
-    assert (model.search_, model.search_recall_) == ("approximate", None)
+    assert model.search_ == "approximate"
     assert (
         subspace_angles(DNE(3, n_neighbors=5).fit(*data).components_.T, model.components_.T).max()
         < 0.05

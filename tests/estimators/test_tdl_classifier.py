@@ -8,8 +8,8 @@ from sklearn.datasets import load_digits, make_circles
 from sklearn.utils import shuffle
 
 from nearkin import TDL, TDLClassifier
-from nearkin.estimators import tdl as tdl_module
-from nearkin.estimators.tdl import LeftOut, best_bandwidth
+from nearkin.estimators import tdl_classifier
+from nearkin.estimators.tdl_classifier import LeftOut, best_bandwidth
 from nearkin.graphs import binary, heat_kernel, normalized_laplacian, union
 from nearkin.neighbors import nearest
 
@@ -106,12 +106,6 @@ def test_labels_that_cannot_be_learned_from(y, message):
         TDLClassifier().fit(X, y)
 
 
-@pytest.mark.slow
-def test_reg_by_hidden_labels():
-    tdl = TDLClassifier(TDL(8, reg="auto", random_state=0)).fit(X[:150], Y[:150] // 4)
-    assert tdl.tdl_.reg_ in tdl.tdl_.reg_scores_
-
-
 def test_the_given_tdl_is_cloned_and_its_parameters_are_reached():
     tdl = TDL(5)
     model = TDLClassifier(tdl).set_params(tdl__reg=16.0)
@@ -120,7 +114,7 @@ def test_the_given_tdl_is_cloned_and_its_parameters_are_reached():
     assert model.tdl_ is not tdl
     assert not hasattr(tdl, "embedding_")
     assert model.tdl_.embedding_.shape == (300, 5)
-    assert model.tdl_.reg_ == 16.0
+    assert model.tdl_.reg == 16.0
 
 
 def small_groups(n_classes=6, n_groups=15, n_of_a_group=6, n_features=5, seed=0):
@@ -168,7 +162,7 @@ class TestDefault:
     ):
         """Without a cut, and in the complement of the constant vector, by the inverse of a matrix."""
         n = 80
-        monkeypatch.setattr(tdl_module, "EIGENVECTORS", n)
+        monkeypatch.setattr(tdl_classifier, "EIGENVECTORS", n)
         model = TDLClassifier().fit(X[:n], FEW[:n])
         P = normalized_laplacian(union(binary(nearest(X[:n], 5)))).toarray()
         H = np.eye(n) - 1 / n
@@ -239,7 +233,7 @@ class TestDefault:
         (more if n_more > 0 else right)[: abs(n_more)] = True
         rows, _, few = banana_in_noise()
         found = iter([LeftOut(1.0, 1.0, right), LeftOut(1.0, loss, more)])
-        monkeypatch.setattr(tdl_module, "best_bandwidth", lambda Z, codes: next(found))
+        monkeypatch.setattr(tdl_classifier, "best_bandwidth", lambda Z, codes: next(found))
         model = TDLClassifier().fit(rows, few)
         assert list(model.losses_.items()) == [("tdl", 1.0), ("features", loss)]
         assert (model.space_ == "features") is expected

@@ -22,6 +22,7 @@ from nearkin.neighbors import (
     nearest,
     nearest_other_class,
     nearest_same_class,
+    recall,
     searcher,
 )
 
@@ -55,6 +56,12 @@ def search(request, monkeypatch):
     return SEARCHES[request.param]
 
 
+@pytest.fixture
+def all_ranked_again(monkeypatch):
+    """All rows are ranked by their distances in all features."""
+    monkeypatch.setattr(approximate_module, "n_ranked", lambda k: 300 + k)
+
+
 def assert_same_lists(G, H):
     np.testing.assert_array_equal(G.indptr, H.indptr)
     np.testing.assert_allclose(G.data, H.data, rtol=1e-6)
@@ -67,10 +74,11 @@ def assert_same_lists(G, H):
         {"n_lists": 20, "n_probes": 1000},
         {"n_lists": 1},
         {"n_lists": 10**6, "n_probes": 1000},
-        {"n_lists": 5, "n_probes": 1000, "n_components": 2, "n_rerank": 300},
+        {"n_lists": 5, "n_probes": 1000, "n_components": 2},
     ],
     ids=["all lists", "one list", "a list for each row", "fewer dimensions, ranked again"],
 )
+@pytest.mark.usefixtures("all_ranked_again")
 def test_exact_where_all_candidates_are_compared(labelled, search, parameters):
     X, y = labelled
     G = search(X, y, 4, searcher(ApproximateSearch(**parameters), len(X)))
@@ -98,28 +106,48 @@ def test_lists_are_as_long_as_the_exact_ones(labelled, search):
 
 
 @needs_faiss
-def test_measured_recall(labelled, search):
+@pytest.mark.parametrize("relation", SEARCHES)
+def test_recall_is_the_share_of_true_neighbours(labelled, relation, monkeypatch):
+    monkeypatch.setattr(approximate_module, "BRUTE_CLASS", 50)
     X, y = labelled
-    exact = search(X, y, 5, EXACT)
+    exact = SEARCHES[relation](X, y, 5, EXACT)
     for n_probes in (1, 1000):
-        approximate = searcher(
-            ApproximateSearch(n_lists=30, n_probes=n_probes, check_recall=True), len(X)
-        )
-        G = search(X, y, 5, approximate)
-        (recall,) = approximate.recall.values()
+        approximate = ApproximateSearch(n_lists=30, n_probes=n_probes)
+        G = SEARCHES[relation](X, y, 5, searcher(approximate, N))
+        found = recall(X, approximate, 5, y, relation=relation)
         pairs = [
             set(zip(np.repeat(np.arange(N), np.diff(A.indptr)), A.indices, strict=True))
             for A in (G, exact)
         ]
-        assert recall == pytest.approx(len(pairs[0] & pairs[1]) / exact.nnz, abs=0.03)
-    assert recall == 1.0
+        assert found == pytest.approx(len(pairs[0] & pairs[1]) / exact.nnz, abs=0.03)
+    assert found == 1.0
+
+
+def test_recall_of_an_exact_search(labelled):
+    X, y = labelled
+    assert recall(X, "exact", 3) == recall(X, KNeighborsTransformer(), 3, y, relation="same") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"relation": "same"}, "relation='same' needs the classes of the rows: give y"),
+        ({"relation": "others"}, "relation must be one of all, same, other"),
+        ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
+        ({"y": np.arange(9) % 2}, "inconsistent numbers of samples"),
+    ],
+)
+def test_wrong_arguments_of_recall_are_named(labelled, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        recall(labelled[0], **{"search": "exact", "n_neighbors": 3} | arguments)
 
 
 @needs_faiss
 @pytest.mark.parametrize(("unit", "offset"), [(1e-25, 0.0), (1e40, 0.0), (1.0, 1e8)])
+@pytest.mark.usefixtures("all_ranked_again")
 def test_any_unit_and_origin(labelled, search, unit, offset):
     X, y = labelled
-    approximate = ApproximateSearch(n_probes=1000, n_components=4, n_rerank=300)
+    approximate = ApproximateSearch(n_probes=1000, n_components=4)
     G = search(X * unit + offset, y, 4, searcher(approximate, N))
     np.testing.assert_allclose(G.data / unit, search(X, y, 4, EXACT).data, rtol=1e-6)
 
@@ -157,12 +185,13 @@ def test_transformer_and_given_distances(labelled, search):
 
 @needs_faiss
 class TestOneTable:
+    @pytest.mark.usefixtures("all_ranked_again")
     def test_sparse_and_float32(self, search):
         X = random_array(
             (300, 200), density=0.05, format="csr", random_state=np.random.default_rng(0)
         )
         y = np.arange(300) % 3
-        approximate = ApproximateSearch(n_probes=1000, n_rerank=300, n_components=20)
+        approximate = ApproximateSearch(n_probes=1000, n_components=20)
         of_sparse, of_dense = (
             search(A, y, 4, searcher(approximate, 300)) for A in (X, X.toarray())
         )
@@ -234,7 +263,7 @@ class TestEstimators:
             clone(method).set_params(search=search).fit(X, y)
             for search in (
                 "exact",
-                ApproximateSearch(n_probes=1000, check_recall=True),
+                ApproximateSearch(n_probes=1000),
                 KNeighborsTransformer(algorithm="brute"),
             )
         )
@@ -242,8 +271,6 @@ class TestEstimators:
         for other in (approximate, transformed):
             np.testing.assert_allclose(other.transform(X), Z, atol=1e-5 * np.abs(Z).max())
         assert (exact.search_, approximate.search_) == ("exact", "approximate")
-        assert set(approximate.search_recall_.values()) == {1.0}
-        assert exact.search_recall_ is None
         if name in SPECTRAL:
             given = clone(method).fit(X, y, distances=csr_array(euclidean_distances(X)))
             assert given.search_ == "distances"
@@ -309,12 +336,8 @@ def test_recall_where_nuisance_with_heavy_tails_decides_which_rows_are_near():
     X = np.hstack(
         [y[:, None] + rng.normal(size=(30_000, 10)), 3 * rng.laplace(size=(30_000, 30))]
     ).astype(np.float32)
-    search = searcher(ApproximateSearch(check_recall=True), len(X))
-    few = searcher(ApproximateSearch(n_probes=64, check_recall=True), len(X))
-    for one in (search, few):
-        nearest_other_class(X, y, 10, one)
-    assert search.recall["other classes"] >= 0.95
-    assert few.recall["other classes"] < 0.9
+    assert recall(X, "approximate", 10, y, relation="other") >= 0.95
+    assert recall(X, ApproximateSearch(n_probes=64), 10, y, relation="other") < 0.9
 
 
 @needs_faiss
@@ -328,7 +351,5 @@ def test_recall_on_mnist():
         pytest.skip("NEARKIN_DATA has no mnist.npz")
     with np.load(path) as data:
         X, y = data["X"][:20_000].astype(np.float32), data["y"][:20_000]
-    search = searcher(ApproximateSearch(check_recall=True), len(X))
-    nearest_same_class(X, y, 10, search)
-    nearest_other_class(X, y, 10, search)
-    assert min(search.recall.values()) >= 0.95, search.recall
+    for relation in ("same", "other"):
+        assert recall(X, "approximate", 10, y, relation=relation) >= 0.95

@@ -56,7 +56,7 @@ TESTED_ELSEWHERE = {
     "app/cluster": "app/test_folder_comparison.py and test_folder_rows.py run on it",
     "app/saved_fields": "app/test_saved_file.py forges each of them",
     "app/thresholds": "app/test_adapt.py reads what it prints",
-    "estimators/transductive": "estimators/test_tdl.py and test_lap_rls.py: what the two share",
+    "estimators/transductive": "estimators/test_tdl.py and test_laplacian_eigenmaps.py",
     "objectives/network": "estimators/test_neural_nca.py, the one file that loads torch",
 }
 OF_ALL_MODULES = {"dask/test_contract", "dask/test_faults"}

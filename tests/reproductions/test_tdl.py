@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist, squareform
+from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
 
 from nearkin.estimators import TDL
+from nearkin.estimators.tdl import label_costs
+from nearkin.graphs import heat_kernel, laplacian, union
 from nearkin.neighbors import nearest
 from reproductions.splits import some_labels
 from reproductions.tdl import experiments as tdl
@@ -50,14 +54,33 @@ class TestTDL:
         X = rng.normal(size=(80, 2)) + 8 * y[:, None]
         assert tdl.support_vectors(X, y, some_labels(y, 0.3, rng)) == 100
 
-    def test_majorized_losses(self, rng):
-        """The clipped one is the library's; a linear one the paper's."""
+    def test_a_linear_loss_is_the_papers(self, rng):
         X, y = rng.normal(size=(80, 3)), rng.integers(0, 3, 80)
         few = some_labels(y, 0.5, rng)
-        for loss, slope in (("clipped", tdl_losses.SLOPES["clipped"]), ("squared", np.ones_like)):
-            ours = TDL(3, reg=1.0, loss=loss).fit(X, few)
-            theirs = tdl_losses.majorized(X, few, 3, slope)
-            np.testing.assert_allclose(theirs.eigenvalues_, ours.eigenvalues_)
+        linear = tdl_losses.majorized(X, few, 3, np.ones_like)
+        np.testing.assert_allclose(linear.eigenvalues_, TDL(3, reg=1.0).fit(X, few).eigenvalues_)
+
+    def test_clipped_costs_lower_the_objective_to_a_fixed_point(self, rng):
+        """min(c_i, 0): rows whose cost is positive at the end have none in the last eigenproblem."""
+        X, y = make_blobs(200, 4, centers=3, cluster_std=2.0, random_state=1)
+        few = np.where(np.arange(200) < 60, y, -1)
+        few[:60:6] = (few[:60:6] + 1) % 3
+        tdl = tdl_losses.majorized(X, few, 3, tdl_losses.SLOPES["clipped"])
+        A = label_costs(X, few, 20)
+        P = laplacian(union(heat_kernel(nearest(X, 20))))
+
+        def objective(V):
+            """Return the objective by its definition, and the cost of every row."""
+            squares = squareform(pdist(V, "sqeuclidean"))
+            costs = np.sum(A.toarray() * squares, axis=1)
+            np.testing.assert_allclose(tdl_losses.row_costs(A, V), costs, atol=1e-12)
+            return np.minimum(costs, 0).sum() + tdl.reg_unit_ * np.trace(V.T @ P @ V), costs
+
+        value, costs = objective(tdl.embedding_)
+        assert value < objective(TDL(3, reg=np.inf).fit(X, few).embedding_)[0]
+        assert value == pytest.approx(tdl.objective_)
+        clipped = np.flatnonzero(costs > 0)
+        assert set(np.arange(0, 60, 6)) & set(clipped)  # wrong labels
 
     def test_wrong_labels_are_those_of_other_classes(self, rng):
         few = some_labels(np.arange(200) % 3, 0.5, rng)

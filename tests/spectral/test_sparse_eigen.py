@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import ArpackError
 from sklearn.exceptions import ConvergenceWarning
 
 from nearkin.graphs import (
@@ -18,7 +19,7 @@ from nearkin.graphs import (
     union,
 )
 from nearkin.neighbors import nearest
-from nearkin.spectral import SpectralStatus, smallest_eigenpairs, sparse_eigen
+from nearkin.spectral import SpectralStatus, smallest_eigenpairs, sparse_eigen, spectral_norm
 
 
 def graph(n, n_parts=1, seed=0):
@@ -124,13 +125,17 @@ def test_more_pairs_than_there_are():
     assert result.status is SpectralStatus.RANK_DEFICIENT
 
 
-def test_a_start_changes_nothing_but_time(monkeypatch):
-    monkeypatch.setattr(sparse_eigen, "DENSE", 100)
-    M, null = problem("negative eigenvalues", 500)
-    cold = smallest_eigenpairs(M, 5, null)
-    warm = smallest_eigenpairs(M, 5, null, start=cold.vectors.sum(axis=1))
-    np.testing.assert_allclose(warm.values, cold.values, atol=1e-9)
-    np.testing.assert_allclose(np.abs(np.sum(warm.vectors * cold.vectors, axis=0)), 1, atol=1e-6)
+@pytest.mark.parametrize("lanczos_fails", [False, True])
+def test_the_spectral_norm_is_the_largest_absolute_eigenvalue(lanczos_fails, monkeypatch):
+    def failing(*args, **options):
+        raise ArpackError(-9999)
+
+    if lanczos_fails:
+        monkeypatch.setattr(sparse_eigen, "eigsh", failing)
+    M = problem("negative eigenvalues", 150)[0]
+    for signed in (M, -M):
+        expected = np.abs(np.linalg.eigvalsh(M.toarray())).max()
+        assert spectral_norm(signed) == pytest.approx(expected, rel=1e-12)
 
 
 def outliers(seed, n, p, df):

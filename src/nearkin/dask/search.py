@@ -64,11 +64,10 @@ class Lists(NamedTuple):
 def block_searcher(search: Any, n: int) -> Searcher:
     """Return the local searcher for blocks: EXACT, or an IVFSearch for the shared index."""
     found = searcher(search, n)
-    if (found is not EXACT and not isinstance(found, IVFSearch)) or found.recall is not None:
+    if found is not EXACT and not isinstance(found, IVFSearch):
         raise ValueError(
             "search must be 'exact', 'approximate', 'auto' or an ApproximateSearch for Dask "
-            "arrays, without check_recall (check it on a sample, with the local class), got "
-            f"{search!r}."
+            f"arrays, got {search!r}."
         )
     return found
 
@@ -89,7 +88,7 @@ def partition(table: Table, search: Searcher) -> Table:
     large = table.class_sizes > SMALL_CLASS
     groups = np.where(large, np.cumsum(large) - 1, large.sum())
     n_probes = search.n_probes or PROBES
-    index = SharedIndex(table.class_sizes, groups, V, n_probes, search.n_rerank)
+    index = SharedIndex(table.class_sizes, groups, V, n_probes)
     drawn = np.random.default_rng(0).random(n) < PER_LIST * n_lists / n
     drawn[np.unique(groups[table.codes], return_index=True)[1]] = True  # every group has a row
     samples = table.map(
@@ -317,9 +316,6 @@ class SharedIndex(NamedTuple):
         To the few dimensions of the centres; None for the features themselves.
     n_probes : int
         Number of nearest lists searched for a query; more if they contain too few rows.
-    n_rerank : int
-        Number of rows found there that are ranked again by their distances in all features; 0 for
-        the default.
     quantizer : CoarseQuantizer
         The centres of the lists; its `list_of` is that of the sample from which they were learned.
     sizes : integer array of shape (n_lists,)
@@ -330,7 +326,6 @@ class SharedIndex(NamedTuple):
     groups: np.ndarray
     projection: np.ndarray | None
     n_probes: int
-    n_rerank: int
     quantizer: Any = None
     sizes: Any = None
 
@@ -389,7 +384,7 @@ def choose_lists(
     n_class = index.class_sizes[block.codes]
     others = np.where(small, n_class, 0) if relation == "other" else 1
     most = n_class if relation == "same" else index.class_sizes.sum()
-    n_found = np.minimum(n_ranked(index.n_rerank, per_row(k, block)) + others, most)
+    n_found = np.minimum(n_ranked(per_row(k, block)) + others, most)
     probes = np.full((len(Z), index.n_probes), -1, np.int32)
     for group, members in members_by_class(index.groups[block.codes]):
         shares = small[members[0]]

@@ -28,7 +28,8 @@ from .rows import SharedRows as SharedRows
 from .sda import SDA
 from .soft_neighbors import SoftNeighborsClassifier, SoftNeighborsRegressor
 from .t_nca import TDistributedNCA
-from .tdl import TDL, TDLClassifier
+from .tdl import TDL
+from .tdl_classifier import TDLClassifier
 
 __all__ = [
     "DMLMJ",

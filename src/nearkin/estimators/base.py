@@ -21,7 +21,7 @@ from .._parameters import check_integer, check_number, equals
 from .._validation import check_array, refuse_foreign, weighted_rows, weights_of
 from ..folds import N_SPLITS, best_setting, inner_folds, sample_rows
 from ..linalg import RANK_TOLERANCE, svd
-from ..neighbors import EXACT, searcher
+from ..neighbors import searcher
 from ..neighbors.lists import Listed
 from ..spectral import SpectralResult, SpectralStatus, range_basis, shrunk
 from .pairs import validate_pairs
@@ -183,16 +183,17 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
     and, where neighbours are searched, `search`), and `_solve`, which implements the paper's
     algorithm. It extends `_check_parameters` to check its own parameters. `fit` is final.
 
-    `_neighbor_counts` names the parameters that are a number of neighbours or "auto"; `_solve`
-    reads the resolved values from the attributes with a trailing underscore. "auto" takes the
-    smallest k among 1, 3, 5, 7, 10 and 15 whose 1-NN accuracy in the learned space is within one
-    standard error of the best, on five folds of the training rows. All parameters that are "auto"
-    get the same k. The folds are deterministic (see `inner_folds`), and of more than 2,000 rows
-    they use about 2,000, at least ten of each class. The choice takes 30 fits of at most 1,600
-    rows.
+    `_neighbor_counts` names the parameters that are a number of neighbours or "auto"; `_solve` gets
+    each from `_number_of_neighbors`, and sets the attribute with a trailing underscore. "auto"
+    takes the smallest k among 1, 3, 5, 7, 10 and 15 whose 1-NN accuracy in the learned space is
+    within one standard error of the best, on five folds of the training rows. All parameters that
+    are "auto" get the same k. The folds are deterministic (see `inner_folds`), and of more than
+    2,000 rows they use about 2,000, at least ten of each class. The choice takes 30 fits of at most
+    1,600 rows.
     """
 
     n_components: Any
+    search: Any = "exact"  # of methods that search no neighbours
     _needs_labels = True
     _neighbor_counts: tuple[str, ...] = ()
 
@@ -220,9 +221,11 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
             Means, class sizes and other scatters are those of the copies (where the scale matters,
             of s_i / mean(s) copies of row i).
         distances : sparse matrix of shape (n, n), default=None
-            Precomputed distances from every row to some others, used in place of a search. Rows
-            that lack neighbours of a class use those they have, with a warning. Cross-validation
-            cannot subset this matrix. `RCA` ignores it.
+            Precomputed distances from every row to some others, used in place of a search: the
+            method takes its neighbours from these, and makes its graphs of them. (Methods with one
+            graph of all rows whose weights are free, such as `LaplacianEigenmaps`, take that graph
+            instead, as `affinity`.) Rows that lack neighbours of a class use those they have, with
+            a warning. Cross-validation cannot subset this matrix. `RCA` and `GMML` ignore it.
 
         Returns
         -------
@@ -242,7 +245,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         else:
             X = validate_rows(self, X, reset=True)
             classes, codes = None, np.zeros(X.shape[0], dtype=np.intp)
-        search = searcher(self.search, X.shape[0], distances) if hasattr(self, "search") else EXACT
+        search = searcher(self.search, X.shape[0], distances)
         in_span = self._solves_in_span(*X.shape)
         rows = Rows(X, codes, search, classes=classes, weights=weights, in_span=in_span)
         scores = None
@@ -260,24 +263,6 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         """
         if self._neighbor_counts:
             self.n_neighbors_scores_ = scores
-        for name in self._neighbor_counts:
-            k = getattr(self, name)
-            if equals(k, "auto"):
-                if scores is None:
-                    raise ValueError(
-                        f"{name}='auto' needs rows in memory: give the {name}_ of a fit to a "
-                        "sample of them."
-                    )
-                k = list(scores)[best_setting(list(scores.values()))]
-            setattr(self, f"{name}_", check_integer(k, name, 1))
-        if hasattr(self, "shrinkage"):
-            s = self.shrinkage
-            if s is not None and (isinstance(s, str) or check_number(s, "shrinkage", 0) > 1):
-                raise ValueError(
-                    f"shrinkage must be None or a number between 0 and 1, got {s!r}: choose "
-                    "between None and 0.5 by inner folds, e.g. with GridSearchCV."
-                )
-            self.shrinkage_ = 0.0 if s is None else float(s)
         self._check_parameters(rows.shape[1])
         result = self._solve(rows)
         result.warn(REMEDIES)
@@ -287,8 +272,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         self.objective_ = result.objective
         self.rank_ = result.rank
         self.n_features_in_ = rows.shape[1]
-        if hasattr(self, "search"):
-            self.search_, self.search_recall_ = rows.search.name, rows.search.recall
+        self.search_ = rows.search.name
         return self
 
     @abstractmethod
@@ -309,7 +293,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         or the labels encoded in a way of its own.
         """
         automatic = [name for name in self._neighbor_counts if equals(getattr(self, name), "auto")]
-        exact = equals(getattr(self, "search", "exact"), "exact")
+        exact = equals(self.search, "exact")
         encoded = type(self)._encode_labels is SpectralEmbedding._encode_labels
         return exact and encoded and not automatic
 
@@ -317,11 +301,18 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         """Return whether the problem is solved in the span of the rows if p > n."""
         return True
 
-    def _shrunk(self, S_w: np.ndarray, rows: Rows) -> np.ndarray:
-        """Return S_w, shrunk on the span of the rows by `shrinkage_` (see `LDE`)."""
-        if self.shrinkage_ == 0:
-            return S_w
-        return shrunk(S_w, range_basis(rows.total_scatter()), self.shrinkage_)
+    def _number_of_neighbors(self, name: str) -> int:
+        """Return the value of a parameter in `_neighbor_counts`; for "auto" the k of the folds."""
+        k = getattr(self, name)
+        if equals(k, "auto"):
+            scores = self.n_neighbors_scores_
+            if scores is None:
+                raise ValueError(
+                    f"{name}='auto' needs rows in memory: give the {name}_ of a fit to a sample "
+                    "of them."
+                )
+            k = list(scores)[best_setting(list(scores.values()))]
+        return check_integer(k, name, 1)
 
     def _scores_of_neighbors(
         self,
@@ -353,3 +344,25 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
                 f"{names[0]}='auto' needs two rows of a class in y: give a number of neighbours."
             )
         return dict(zip(NUMBERS_OF_NEIGHBORS, np.transpose(scores), strict=True))
+
+
+class ShrunkEmbedding(SpectralEmbedding):
+    """A spectral method that divides by S_w, shrunk by the parameter `shrinkage` (see `LDE`)."""
+
+    shrinkage: Any
+
+    def _check_parameters(self, n_features: int) -> None:
+        super()._check_parameters(n_features)
+        s = self.shrinkage
+        if s is not None and (isinstance(s, str) or check_number(s, "shrinkage", 0) > 1):
+            raise ValueError(
+                f"shrinkage must be None or a number between 0 and 1, got {s!r}: choose between "
+                "None and 0.5 by inner folds, e.g. with GridSearchCV."
+            )
+        self.shrinkage_ = 0.0 if s is None else float(s)
+
+    def _shrunk(self, S_w: np.ndarray, rows: Rows) -> np.ndarray:
+        """Return S_w, shrunk on the span of the rows by `shrinkage_`."""
+        if self.shrinkage_ == 0:
+            return S_w
+        return shrunk(S_w, range_basis(rows.total_scatter()), self.shrinkage_)

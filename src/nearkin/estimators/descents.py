@@ -147,7 +147,7 @@ class TermEmbedding(DescentEmbedding):
         self.objective_ = term.sign * (best.value - cost)
         self.objective_error_ = best.error
         self.perplexity_ = perplexity(rows.nearest_squares(best.x))
-        self.search_, self.search_recall_ = term.search.name, term.search.recall
+        self.search_ = term.search.name
         self._sgd_state = None
         if best.memory:
             self._sgd_state = SGDState.of(best.x, best.memory, rows, n_counted)

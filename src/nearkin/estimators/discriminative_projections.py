@@ -21,7 +21,7 @@ from ..linalg import RANK_TOLERANCE, lstsq, svd
 from ..scatter import group_means, row_space, scatter, second_moment, total_scatter
 from ..spectral import ratio_trace
 from .base import LinearEmbedding, SparseRowsMixin
-from .transductive import affinity_graph
+from .graph_penalty import affinity_graph
 from .validation import (
     has_target,
     validate_labelled_rows,
@@ -96,7 +96,7 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
     rank_ : int
         Dimension of the space in which the problem was solved: the rank of B + C, minus the
         directions left out.
-    search_, search_recall_
+    search_
         See `LDE`.
 
     Warns
@@ -181,7 +181,8 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
             Real-valued targets: NaN for unlabelled rows; a row that lacks one of several targets
             counts as unlabelled.
         affinity : array or sparse matrix of shape (n, n), default=None
-            Replaces W: symmetric and nonnegative; the diagonal is ignored.
+            Replaces W: symmetric and nonnegative; the diagonal is ignored. See
+            `LaplacianEigenmaps.fit`.
 
         Returns
         -------
@@ -238,7 +239,7 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
         self.n_components_ = len(components)
         self.objective_ = result.objective
         self.rank_ = result.rank
-        self.search_, self.search_recall_ = search.name, search.recall
+        self.search_ = search.name
         task.end()
         return self
 

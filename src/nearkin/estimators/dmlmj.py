@@ -9,11 +9,11 @@ import numpy as np
 
 from ..linalg import RANK_TOLERANCE
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
-from .base import COMPARED_AMOUNTS, SpectralEmbedding
+from .base import COMPARED_AMOUNTS, ShrunkEmbedding
 from .rows import Rows
 
 
-class DMLMJ(SpectralEmbedding):
+class DMLMJ(ShrunkEmbedding):
     """Distance Metric Learning through Maximization of the Jeffrey divergence.
 
     The differences between a row and its k nearest rows of the same class, and of other classes,
@@ -61,7 +61,7 @@ class DMLMJ(SpectralEmbedding):
         Rank of S_w + S_b.
     shrinkage_ : float
         s.
-    search_, search_recall_
+    search_
         See `LDE`.
     n_neighbors_, n_neighbors_scores_
         See `DNE`.
@@ -121,10 +121,11 @@ class DMLMJ(SpectralEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        S = rows.scatter(rows.mean_knn("same", self.n_neighbors_))
+        k = self.n_neighbors_ = self._number_of_neighbors("n_neighbors")
+        S = rows.scatter(rows.mean_knn("same", k))
         S_w = self._shrunk(S, rows)
         kept = 1 - self.shrinkage_ if S.any() else 1.0  # no trace to shrink toward
-        S_b = rows.scatter(rows.mean_knn("other", self.n_neighbors_))
+        S_b = rows.scatter(rows.mean_knn("other", k))
         S_b = kept * S_b + (S_w - kept * S)
         result = generalized_eigh(S_b, S_w)
         shares = np.where(result.values > 1 - RANK_TOLERANCE, 1.0, result.values)

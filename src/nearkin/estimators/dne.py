@@ -66,7 +66,7 @@ class DNE(SpectralEmbedding):
         The number of neighbours used.
     n_neighbors_scores_ : dict of int to ndarray, or None
         The accuracy in every fold, for each number that "auto" tried.
-    n_components_, search_, search_recall_
+    n_components_, search_
         See `LDE`.
 
     Warns
@@ -130,8 +130,9 @@ class DNE(SpectralEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        same = rows.union_knn("same", self.n_neighbors_)
-        other = rows.union_knn("other", self.n_neighbors_)
+        k = self.n_neighbors_ = self._number_of_neighbors("n_neighbors")
+        same = rows.union_knn("same", k)
+        other = rows.union_knn("other", k)
         m = self.n_components
         if self._solves_in_span(*rows.shape):
             S_w, S_b = rows.scatter(same), rows.scatter(other)

@@ -17,7 +17,9 @@ from .._parameters import check_number, check_positive
 from ..graphs import laplacian
 from ..scatter import row_space, scatter, total_scatter
 from .base import SparseRowsMixin
-from .transductive import KernelExtension, affinity_graph, evaluate, kernel_function
+from .extension import KernelExtension, evaluate
+from .graph_penalty import affinity_graph
+from .kernel_penalty import kernel_function
 from .validation import (
     has_target,
     validate_labelled_rows,
@@ -92,7 +94,7 @@ class LapRLS(CallbackSupportMixin, SparseRowsMixin, BaseEstimator):
             JY[labelled] = Y - target_mean
             self.dual_coef_ = solve(M, JY, overwrite_a=True)
             self.intercept_ = target_mean - mean @ self.dual_coef_
-        self.search_, self.search_recall_ = search.name, search.recall
+        self.search_ = search.name
 
     def _values(self, X: Any) -> np.ndarray:
         """Return f(x) for validated rows, shape (n, q)."""
@@ -162,7 +164,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         The label of every row of `fit`: the given or else the predicted one.
     n_features_in_, feature_names_in_
         As in scikit-learn.
-    search_, search_recall_
+    search_
         See `LDE`.
 
     See Also
@@ -219,8 +221,8 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         y : array of shape (n,)
             Class labels, at least two classes; -1, None or NaN for unlabelled rows.
         affinity : array or sparse matrix of shape (n, n), default=None
-            Replaces W: symmetric and nonnegative; the diagonal is ignored. Cross-validation cannot
-            subset it.
+            Replaces W: symmetric and nonnegative; the diagonal is ignored. See
+            `LaplacianEigenmaps.fit`.
 
         Returns
         -------
@@ -262,7 +264,7 @@ class LapRLSRegressor(MultiOutputMixin, RegressorMixin, LapRLS):
     coef_, dual_coef_, intercept_
         As in `LapRLSClassifier`, for every target: w', alpha and b, of shape (q, p), (n, q) and
         (q,).
-    X_fit_, kernel_, gamma_I_, n_features_in_, feature_names_in_, search_, search_recall_
+    X_fit_, kernel_, gamma_I_, n_features_in_, feature_names_in_, search_
         See `LapRLSClassifier`.
 
     See Also

@@ -10,7 +10,8 @@ from scipy.sparse import csr_array
 from .._callbacks import FitTask, with_callbacks
 from .._parameters import check_integer
 from ..neighbors import searcher
-from .transductive import GraphExtension, TransductiveEmbedding
+from .extension import GraphExtension
+from .transductive import TransductiveEmbedding
 from .validation import validate_rows
 
 
@@ -58,7 +59,7 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         Laplacian P.
     extension_ : callable
         Maps new rows to coordinates; a dataclass of arrays and numbers.
-    search_, search_recall_
+    search_
         See `LDE`.
 
     Warns
@@ -134,7 +135,8 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         y : ignored
         affinity : array or sparse matrix of shape (n, n), optional
             Symmetric nonnegative graph W, used instead of one from the distances between the rows.
-            Cross-validation cannot subset it.
+            Its entries are weights; `union(heat_kernel(G))` of `nearkin.graphs` makes them of
+            precomputed distances G. Cross-validation cannot subset it.
 
         Returns
         -------
@@ -159,6 +161,6 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         self.n_components_ = Z.shape[1]
         self.objective_ = result.objective
         self.residual_ = result.residual
-        self.search_, self.search_recall_ = search.name, search.recall
+        self.search_ = search.name
         task.end()
         return self

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
-from .base import COMPARED_AMOUNTS, SpectralEmbedding
+from .base import COMPARED_AMOUNTS, ShrunkEmbedding
 from .rows import Rows
 
 
-class LDE(SpectralEmbedding):
+class LDE(ShrunkEmbedding):
     """Local Discriminant Embedding: attract same-class neighbours, repel other-class neighbours.
 
     In the within-class graph W, i and j are adjacent if either is among the other's k_w nearest
@@ -67,8 +67,6 @@ class LDE(SpectralEmbedding):
     search_ : str
         How neighbours were found: "exact", "approximate", "distances" or the name of the
         transformer.
-    search_recall_ : dict of str to float, or None
-        The share of true neighbours found, if measured by `ApproximateSearch(check_recall=True)`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -132,7 +130,9 @@ class LDE(SpectralEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        S_w = rows.scatter(rows.union_knn("same", self.n_neighbors_within_, weights="heat"))
-        S_b = rows.scatter(rows.union_knn("other", self.n_neighbors_between_, weights="heat"))
+        k_w = self.n_neighbors_within_ = self._number_of_neighbors("n_neighbors_within")
+        k_b = self.n_neighbors_between_ = self._number_of_neighbors("n_neighbors_between")
+        S_w = rows.scatter(rows.union_knn("same", k_w, weights="heat"))
+        S_b = rows.scatter(rows.union_knn("other", k_b, weights="heat"))
         S_w = self._shrunk(S_w, rows)
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
-from .base import COMPARED_AMOUNTS, SpectralEmbedding
+from .base import COMPARED_AMOUNTS, ShrunkEmbedding
 from .rows import Rows
 
 
-class LFDA(SpectralEmbedding):
+class LFDA(ShrunkEmbedding):
     """Local Fisher Discriminant Analysis: LDA for classes that may consist of several clusters.
 
     Let s_i be the distance from row i to the k-th nearest row of its class c, which has n_c rows,
@@ -42,7 +42,7 @@ class LFDA(SpectralEmbedding):
 
     Attributes
     ----------
-    components_, eigenvalues_, n_components_, objective_, rank_, shrinkage_, search_, search_recall_
+    components_, eigenvalues_, n_components_, objective_, rank_, shrinkage_, search_
         See `LDE`.
     n_neighbors_, n_neighbors_scores_
         See `DNE`.
@@ -101,6 +101,7 @@ class LFDA(SpectralEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        S_w, S_b = rows.local_fisher_scatters(self.n_neighbors_)
+        k = self.n_neighbors_ = self._number_of_neighbors("n_neighbors")
+        S_w, S_b = rows.local_fisher_scatters(k)
         S_w = self._shrunk(S_w, rows)
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))

@@ -57,7 +57,7 @@ class LPP(SpectralEmbedding):
         Number of principal components kept; with `variance=1`, the rank of X'DX.
     n_neighbors_, n_neighbors_scores_
         See `DNE`.
-    n_components_, search_, search_recall_
+    n_components_, search_
         See `LDE`.
 
     Warns
@@ -122,7 +122,8 @@ class LPP(SpectralEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        W = rows.union_knn("all", self.n_neighbors_, weights="heat")
+        k = self.n_neighbors_ = self._number_of_neighbors("n_neighbors")
+        W = rows.union_knn("all", k, weights="heat")
         S, B = rows.scatter(W), rows.total_scatter(rows.degrees(W))  # X'LX, X'DX
         T = np.eye(len(B))
         if self.variance < 1:  # the leading principal components

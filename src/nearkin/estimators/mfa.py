@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from .._parameters import check_integer
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
-from .base import COMPARED_AMOUNTS, SpectralEmbedding
+from .base import COMPARED_AMOUNTS, ShrunkEmbedding
 from .rows import Rows
 
 
-class MFA(SpectralEmbedding):
+class MFA(ShrunkEmbedding):
     """Marginal Fisher Analysis: attract same-class neighbours, repel close between-class pairs.
 
     In the intrinsic graph, i and j of one class are adjacent if either is among the other's k_1
@@ -40,7 +40,7 @@ class MFA(SpectralEmbedding):
 
     Attributes
     ----------
-    components_, eigenvalues_, n_components_, objective_, rank_, shrinkage_, search_, search_recall_
+    components_, eigenvalues_, n_components_, objective_, rank_, shrinkage_, search_
         See `LDE`.
     n_neighbors_, n_neighbors_scores_
         See `DNE`.
@@ -108,7 +108,8 @@ class MFA(SpectralEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        S_w = self._shrunk(rows.scatter(rows.union_knn("same", self.n_neighbors_)), rows)
+        k = self.n_neighbors_ = self._number_of_neighbors("n_neighbors")
+        S_w = self._shrunk(rows.scatter(rows.union_knn("same", k)), rows)
         S_b = rows.scatter(rows.closest_pairs(self.n_pairs))
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))
 

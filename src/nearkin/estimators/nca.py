@@ -163,7 +163,7 @@ class NCA(TermEmbedding):
         The loss before and after every iteration. With candidates it may jump where they are
         searched again. With solver="sgd" it holds estimates at the map of each step: the first,
         then the mean over every epoch.
-    search_, search_recall_
+    search_
         See `LDE`; of the last search for candidates.
     n_features_in_, feature_names_in_
         As in scikit-learn.

@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._messages import warn_user
-from .._parameters import check_choice, check_integer, check_number, equals
+from .._parameters import check_choice, check_integer, check_number
 from .._validation import shape_of
-from ..linalg import RANK_TOLERANCE
 from ..spectral import (
     SpectralResult,
     SpectralStatus,
@@ -20,11 +18,11 @@ from ..spectral import (
     trace_difference,
     trace_ratio,
 )
-from .base import COMPARED_AMOUNTS, SpectralEmbedding
+from .base import COMPARED_AMOUNTS, ShrunkEmbedding
 from .rows import Rows
 
 
-class NMMP(SpectralEmbedding):
+class NMMP(ShrunkEmbedding):
     """Neighborhood MinMax Projections: the trace ratio of mutual same- and other-class neighbours.
 
     S_w is the scatter of the same-class pairs that are among each other's k_w nearest of that class
@@ -41,16 +39,13 @@ class NMMP(SpectralEmbedding):
 
     Parameters
     ----------
-    n_components : int, "bound" or None, default=None
-        m, at most p. "bound" takes the number of directions that separate the classes better than
-        all directions together, which maximizes eq. 6 over m: the number of positive eigenvalues of
-        S_b - lambda_1 S_w, where lambda_1 = tr S_b / tr S_w is the lower bound of the ratio
-        (section 3), or `weight`. None takes 3 times the number of classes, for the trace ratio at
-        most half of the rank of X; of the rules tried on many data sets, these lost least. In
-        the paper's form, `shrinkage=None`, few components of the trace ratio are weak, and None
-        takes half of the rank: on digits, 9 components classify worse than 9 of the ratio trace,
-        and 30 equally well. The paper takes 60 for images and text. m = rank does not change any
-        distance. Choose m by cross-validation if you can.
+    n_components : int or None, default=None
+        m, at most p. None takes 3 times the number of classes, for the trace ratio at most half of
+        the rank of X; of the rules tried on many data sets, these lost least. In the paper's form,
+        `shrinkage=None`, few components of the trace ratio are weak, and None takes half of the
+        rank: on digits, 9 components classify worse than 9 of the ratio trace, and 30 equally well.
+        The paper takes 60 for images and text. m = rank does not change any distance. Choose m by
+        cross-validation if you can.
     n_neighbors_within : int, sequence, dict or None, default=None
         k_w for all classes, or k_w(i) for each: a sequence in the order of the sorted labels or,
         for rows in memory, a dict by label. None is the paper's n_c // 2 + 2 for a class of n_c
@@ -91,15 +86,14 @@ class NMMP(SpectralEmbedding):
         Dimension of the space in which the problem was solved.
     n_iter_ : int
         Number of eigendecompositions.
-    n_components_, shrinkage_, search_, search_recall_
+    n_components_, shrinkage_, search_
         See `LDE`.
 
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, if no rows of different classes are mutual
-        neighbours, or if `n_components="bound"` finds no positive eigenvalue for `weight` and keeps
-        the direction of the largest one.
+        If there are fewer directions than requested, or if no rows of different classes are mutual
+        neighbours.
     ConvergenceWarning
         If the trace ratio did not converge to a relative tolerance of 1e-10.
 
@@ -156,7 +150,7 @@ class NMMP(SpectralEmbedding):
 
     def __init__(
         self,
-        n_components: int | str | None = None,
+        n_components: int | None = None,
         *,
         n_neighbors_within: Any = None,
         n_neighbors_between: Any = 10,
@@ -184,7 +178,7 @@ class NMMP(SpectralEmbedding):
         S_b = rows.scatter(rows.mutual_knn("other", k_b))
         T = rows.span_basis()  # step 0: the range of the total scatter
         A, B = T.T @ S_b @ T, T.T @ S_w @ T
-        m = self._dimension(A, B, len(n_c))
+        m = self._dimension(len(n_c), rank=len(A))
         self.n_iter_ = 1
         if self.criterion == "ratio_trace":
             result = generalized_eigh(S_b, S_w, None if self.n_components is None else m)
@@ -208,26 +202,13 @@ class NMMP(SpectralEmbedding):
             self.n_iter_ = result.n_iter
         return replace(result, vectors=T @ result.vectors, rank=T.shape[1])
 
-    def _dimension(self, S_b: np.ndarray, S_w: np.ndarray, n_classes: int) -> int:
-        """Return m, for scatters in the range of the total scatter."""
-        if self.n_components == "bound":
-            least = self.weight
-            if least is None:
-                least = np.trace(S_b) / np.trace(S_w) if np.trace(S_w) > 0 else 0.0
-            values = np.linalg.eigvalsh(S_b - least * S_w)
-            n_positive = int(np.sum(values > RANK_TOLERANCE * np.abs(values).max()))
-            if n_positive == 0 and self.weight is not None:
-                warn_user(
-                    f"weight={self.weight:g} outweighs every direction: no eigenvalue of S_b - "
-                    "weight S_w is positive, and the direction of the largest one is kept. Take a "
-                    "smaller weight, or a number for n_components."
-                )
-            return max(1, n_positive)
+    def _dimension(self, n_classes: int, rank: int) -> int:
+        """Return m: `n_components`, or the number that it stands for if it is None."""
         if self.n_components is not None:
             return self.n_components
         if self.criterion == "ratio_trace":
             return 3 * n_classes
-        half_the_rank = -(-len(S_b) // 2)
+        half_the_rank = -(-rank // 2)
         return min(3 * n_classes, half_the_rank) if self.shrinkage_ > 0 else half_the_rank
 
     def _per_class(self, rows: Rows, name: str) -> Any:
@@ -250,6 +231,7 @@ class NMMP(SpectralEmbedding):
         return np.array([check_integer(number, name, 1) for number in k])
 
     def _check_parameters(self, n_features: int) -> None:
+        super()._check_parameters(n_features)
         check_choice(self.criterion, "criterion", ("trace_ratio", "ratio_trace"))
         if self.weight is not None:
             check_number(self.weight, "weight", 0)
@@ -257,5 +239,3 @@ class NMMP(SpectralEmbedding):
                 raise ValueError(
                     "weight has no meaning for criterion='ratio_trace': leave one of them out."
                 )
-        if not equals(self.n_components, "bound"):
-            super()._check_parameters(n_features)

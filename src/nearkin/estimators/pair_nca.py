@@ -76,7 +76,7 @@ class PairNCA(TermEmbedding):
     objective_ : float
         Cost at A, without the penalty, for a pair of weight 1. It is `log(n (n - 1))` if the pairs
         are as close as any others. Row weights are scaled to mean 1.
-    objective_error_, perplexity_, n_iter_, search_, search_recall_
+    objective_error_, perplexity_, n_iter_, search_
         See `NCA`.
     loss_curve_ : ndarray of shape (at least `n_iter_` + 1,)
         Cost plus penalty, before and after every iteration; see `NCA`.

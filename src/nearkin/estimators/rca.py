@@ -15,12 +15,12 @@ from ..graphs import connected_components
 from ..linalg import RANK_TOLERANCE
 from ..neighbors import EXACT
 from ..spectral import LEAST_WITHIN, SpectralResult, largest_scatter_first, ratio_trace
-from .base import COMPARED_AMOUNTS, SpectralEmbedding
+from .base import COMPARED_AMOUNTS, ShrunkEmbedding
 from .pairs import validate_given_pairs
 from .rows import Rows
 
 
-class RCA(SpectralEmbedding):
+class RCA(ShrunkEmbedding):
     """Relevant Component Analysis: whitens the covariance within chunklets.
 
     A chunklet is a set of rows known to belong together, because they share a class label or for

@@ -55,7 +55,7 @@ class Rows:
     codes : ndarray of shape (n,)
         Class codes 0, 1, ..., and -1 for rows without a label.
     search : Searcher
-        Its name and recall become `search_` and `search_recall_` of the estimator.
+        Its name becomes `search_` of the estimator.
     classes : ndarray of shape (n_classes,), default=None
         Their labels; None for 0, 1, ....
     weights : ndarray of shape (n,), default=None
@@ -107,9 +107,8 @@ class Rows:
         self.n_complement = X.shape[1] - self.X.shape[1]
 
     def _knn(self, relation: str, k: Any) -> csr_array:
-        codes = np.zeros_like(self.codes) if relation == "all" else self.codes
-        k = k if np.ndim(k) == 0 else k[codes]
-        return neighbor_lists(self.X, codes, k, relation, self.search)
+        k = k if np.ndim(k) == 0 else k[self.codes]
+        return neighbor_lists(self.X, self.codes, k, relation, self.search)
 
     def _copies(self, G: csr_array) -> np.ndarray | None:
         """Return s_i s_j for every listed neighbour j of i, the number of pairs of their copies."""

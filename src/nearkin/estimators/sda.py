@@ -51,7 +51,7 @@ class SDA(SpectralEmbedding):
         Sum of the eigenvalues.
     rank_ : int
         Rank of S_t + alpha X'LX + beta I, in the span of the rows.
-    n_components_, search_, search_recall_
+    n_components_, search_
         See `LDE`.
 
     Warns

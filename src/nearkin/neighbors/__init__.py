@@ -15,6 +15,7 @@ neighbours transformer, or among given distances. `approximate.py` searches appr
 from .approximate import (
     ApproximateSearch,
     choose_search,
+    recall,
     searcher,
 )
 from .brute_force import squares_to_nearest
@@ -53,6 +54,7 @@ __all__ = [
     "nearest_other_class",
     "nearest_same_class",
     "neighbor_lists",
+    "recall",
     "searcher",
     "squares_to_nearest",
     "twin_groups",

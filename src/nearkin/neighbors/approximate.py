@@ -15,8 +15,10 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from .._blocks import row_blocks
-from .._parameters import check_integer
+from .._labels import encode_labels
+from .._parameters import check_choice, check_integer
 from .._threads import parallel_map
+from .._validation import as_rows, check_consistent_length
 from .brute_force import nearest_candidates, tiles_of
 from .inverted_lists import CoarseQuantizer, InvertedLists, import_faiss
 from .lists import (
@@ -28,6 +30,7 @@ from .lists import (
     NeighborLists,
     Searcher,
     members_of,
+    neighbor_lists,
     related,
     transformed,
 )
@@ -51,12 +54,10 @@ class ApproximateSearch(BaseEstimator):
     n_components : "auto", int or None, default="auto"
         Number of leading principal components in which the lists are formed and searched; None uses
         the features themselves. "auto" takes 48 if there are more than 96 features.
-    n_rerank : "auto" or int, default="auto"
-        Number of candidates that are ranked again by their distances in all features. "auto" takes
-        5 k + 10.
-    check_recall : bool, default=False
-        Whether to also search exactly for 500 evenly spaced rows and report the share of their true
-        neighbours that was found, as `search_recall_` of the estimator.
+
+    See Also
+    --------
+    nearkin.neighbors.recall : The share of the true neighbours that a search finds.
 
     Notes
     -----
@@ -65,8 +66,8 @@ class ApproximateSearch(BaseEstimator):
     component besides the rows, and a few hundred megabytes per thread. Time, with the defaults and
     d components: O(n p d) to compute the components, O(n d sqrt(n)) to form the lists and to choose
     among them, O(n c d) to search c candidates for every row (all rows of its lists, up to 131,072;
-    a class of up to 20,000 rows is searched by brute force), and O(n r p) to rank r candidates
-    again.
+    a class of up to 20,000 rows is searched by brute force), and O(n k p) to rank 5 k + 10
+    candidates again by their distances in all features.
 
     If faiss is imported before scikit-learn's first search in a process, scikit-learn's searches
     may use only one thread from then on. nearkin therefore imports faiss only here, after an exact
@@ -77,9 +78,8 @@ class ApproximateSearch(BaseEstimator):
     >>> from sklearn.datasets import load_digits
     >>> from nearkin import DNE, ApproximateSearch
     >>> X, y = load_digits(return_X_y=True)
-    >>> dne = DNE(10, search=ApproximateSearch(n_probes=100, check_recall=True)).fit(X, y)
-    >>> dne.search_, min(dne.search_recall_.values()) > 0.95
-    ('approximate', True)
+    >>> DNE(10, search=ApproximateSearch(n_probes=100)).fit(X, y).search_
+    'approximate'
     """
 
     def __init__(
@@ -87,14 +87,10 @@ class ApproximateSearch(BaseEstimator):
         n_lists: int | str = "auto",
         n_probes: int | str = "auto",
         n_components: int | str | None = "auto",
-        n_rerank: int | str = "auto",
-        check_recall: bool = False,
     ) -> None:
         self.n_lists = n_lists
         self.n_probes = n_probes
         self.n_components = n_components
-        self.n_rerank = n_rerank
-        self.check_recall = check_recall
 
 
 APPROXIMATE_ROWS = 100_000
@@ -182,8 +178,6 @@ class IVFSearch:
         self.n_probes = _number(parameters.n_probes, "n_probes")
         d = parameters.n_components
         self.n_components = None if d is None else _number(d, "n_components")
-        self.n_rerank = _number(parameters.n_rerank, "n_rerank")
-        self.recall: dict[str, float] | None = {} if parameters.check_recall else None
         self._projected: tuple[Any, np.ndarray] | None = None
         self._partitioned: tuple[np.ndarray, CoarseQuantizer] | None = None
 
@@ -193,7 +187,7 @@ class IVFSearch:
         if self._projected is None or self._projected[0] is not entries:
             self._projected = (entries, projection(X, self.n_components)(X))
         Z = self._projected[1]
-        n_candidates = np.minimum(n_ranked(self.n_rerank, lengths), len(Z) * (lengths > 0))
+        n_candidates = np.minimum(n_ranked(lengths), len(Z) * (lengths > 0))
         lists = NeighborLists(lengths, X.dtype)
 
         def fill(search: Search) -> None:
@@ -207,10 +201,7 @@ class IVFSearch:
 
         searches = list(self._searches(Z, codes, n_candidates, relation, int(lengths.max())))
         parallel_map(fill, searches, len(Z) * Z.shape[1] * len(searches))
-        G = lists.to_csr()
-        if self.recall is not None:
-            self.recall[RELATIONS[relation]] = measured_recall(X, codes, G, relation)
-        return G
+        return lists.to_csr()
 
     def index(self, X: Any, n_found: int) -> Index:
         """Return an index over rows, for new queries."""
@@ -225,7 +216,7 @@ class IVFSearch:
         ivf = faiss.IndexIVFFlat(centres, d, n_lists)
         ivf.is_trained = True  # the centres, and the list of every row, are known
         ivf.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(quantizer.list_of))
-        r = min(int(n_ranked(self.n_rerank, min(n_found, n))), n)
+        r = min(n_ranked(min(n_found, n)), n)
 
         def candidates(Z: np.ndarray) -> np.ndarray:
             """Return the indices of the r rows found near each query.
@@ -357,9 +348,9 @@ def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
     return project
 
 
-def n_ranked(n_rerank: int, k: Any) -> np.ndarray:
-    """Return the number of candidates to rank again, at least k; 0 means the default."""
-    return np.maximum(n_rerank or 5 * k + 10, k)
+def n_ranked(k: Any) -> Any:
+    """Return how many candidates are ranked again by their distances in all features."""
+    return 5 * k + 10
 
 
 def _rank(Q: Any, X: Any, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -378,7 +369,50 @@ def _rank(Q: Any, X: Any, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 RECALL_ROWS = 500  # for which recall is measured
 
 
-def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: str) -> float:
+def recall(X: Any, search: Any, n_neighbors: int, y: Any = None, *, relation: str = "all") -> float:
+    """Return the share of the true neighbours that a search finds.
+
+    All rows are searched, as a fit does, and 500 evenly spaced ones are compared with an exact
+    search.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+    search : {"approximate", "auto", "exact"}, ApproximateSearch or transformer
+        See `LDE`.
+    n_neighbors : int
+        k.
+    y : array of shape (n,), default=None
+        Class labels, for neighbours of the same class or of other classes.
+    relation : {"all", "same", "other"}, default="all"
+        Which rows may be neighbours of a row: all, those of its class, or those of other classes.
+
+    Returns
+    -------
+    float
+        In [0, 1]. A row found counts if it is at least as near as the k-th nearest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nearkin import ApproximateSearch
+    >>> from nearkin.neighbors import recall
+    >>> X, y = load_digits(return_X_y=True)
+    >>> recall(X, ApproximateSearch(n_probes=100), 10, y, relation="other") > 0.95
+    True
+    """
+    check_choice(relation, "relation", RELATIONS)
+    k = check_integer(n_neighbors, "n_neighbors", 1)
+    X = as_rows(X)
+    if y is None and relation != "all":
+        raise ValueError(f"relation={relation!r} needs the classes of the rows: give y.")
+    codes = None if y is None else encode_labels(y)[1]
+    check_consistent_length(X, codes)
+    G = neighbor_lists(X, codes, k, relation, searcher(search, X.shape[0]))
+    return measured_recall(X, codes, G, relation)
+
+
+def measured_recall(X: Any, codes: Any, G: csr_array, relation: str) -> float:
     """Return the share of true neighbours in the lists of 500 evenly spaced rows.
 
     An exact search is the reference: a neighbour is true if it is at least as near as the k-th
@@ -389,7 +423,7 @@ def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: str) -> f
     rows = rows[:: -(-len(rows) // RECALL_ROWS) or 1]
     checked = np.zeros_like(lengths)
     checked[rows] = lengths[rows]
-    true = EXACT.lists(X, codes, checked, relation)
+    true = neighbor_lists(X, codes, checked, relation, EXACT)
     bounds = true.data[true.indptr[rows + 1] - 1] * (1 + 1e-5)
     shares = [
         np.mean(G.data[slice(*G.indptr[i : i + 2])] <= bound)

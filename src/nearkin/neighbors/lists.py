@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,12 +45,9 @@ class Searcher(Protocol):
     ----------
     name : str
         `search_` of an estimator.
-    recall : dict of str to float, or None
-        The share of the true neighbours that was found, by relation; None if it is not measured.
     """
 
     name: str
-    recall: dict[str, float] | None
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
         """Return G like `nearest`, with the `lengths[i]` nearest rows of row i in a relation to it.
@@ -71,8 +69,6 @@ class Indexed:
         and indices of the k nearest rows (b, k), nearest first.
     name : str
     """
-
-    recall: dict[str, float] | None = None
 
     def __init__(self, index_of: Callable[[Any, int], Index], name: str) -> None:
         self.index, self.name = index_of, name
@@ -115,23 +111,23 @@ def plan(
     n_own : {0, 1}
         Whether a query is among its candidates.
     """
-
-    def parts() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        every = np.arange(len(others))
-        if relation == "all":
-            yield np.arange(len(codes)), every, lengths + n_own
-        elif relation == "same":
-            # a class without candidates, or without queries, is not searched
-            for i, j in zip(members_of(codes), members_of(others), strict=False):
-                yield i, j, lengths + n_own
-        else:
-            n_same = np.bincount(others, minlength=codes.max() + 1)[codes]
-            # among the k + n_c nearest, at most n_c are of class c: at least k are of other classes
-            yield np.flatnonzero(n_same <= SMALL_CLASS), every, lengths + n_same
-            for c in np.unique(codes[n_same > SMALL_CLASS]):
-                yield np.flatnonzero(codes == c), every[others != c], lengths
-
-    for queries, candidates, enough in parts():
+    every = np.arange(len(others))
+    if relation == "all":
+        parts = iter([(np.arange(len(codes)), every, lengths + n_own)])
+    elif relation == "same":
+        with_own = lengths + n_own
+        # a class without candidates, or without queries, is not searched
+        classes = zip(members_of(codes), members_of(others), strict=False)
+        parts = ((i, j, with_own) for i, j in classes)
+    else:
+        n_same = np.bincount(others, minlength=codes.max() + 1)[codes]
+        small = n_same <= SMALL_CLASS
+        # among the k + n_c nearest, at most n_c are of class c: at least k are of other classes
+        among_all = (np.flatnonzero(small), every, lengths + n_same)
+        large = np.unique(codes[~small])
+        among_others = ((np.flatnonzero(codes == c), every[others != c], lengths) for c in large)
+        parts = chain([among_all], among_others)
+    for queries, candidates, enough in parts:
         queries = queries[lengths[queries] > 0]
         if len(queries) and len(candidates):
             yield queries, candidates, min(int(enough[queries].max()), len(candidates))
@@ -243,7 +239,7 @@ def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr
 
 def _nearest(X: Any, y: Any, n_neighbors: Any, relation: str, search: Searcher) -> csr_array:
     X = as_rows(X)
-    codes = np.zeros(X.shape[0], dtype=np.intp) if y is None else encode_labels(y)[1]
+    codes = None if y is None else encode_labels(y)[1]
     check_consistent_length(X, codes)
     k = np.asarray(n_neighbors)
     if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
@@ -252,10 +248,14 @@ def _nearest(X: Any, y: Any, n_neighbors: Any, relation: str, search: Searcher) 
 
 
 def neighbor_lists(
-    X: Any, codes: np.ndarray, n_neighbors: Any, relation: str, search: Searcher
+    X: Any, codes: Any, n_neighbors: Any, relation: str, search: Searcher
 ) -> csr_array:
-    """Return the result of `nearest` and its variants, for valid rows and class codes 0, 1, ..."""
+    """Return the result of `nearest` and its variants, for valid rows and class codes 0, 1, ...
+
+    The codes do not matter, and may be None, if the relation is "all".
+    """
     X = densified(X)
+    codes = np.zeros(X.shape[0], dtype=np.intp) if relation == "all" else codes
     sizes = np.bincount(codes)
     most = len(codes) - sizes[codes] if relation == "other" else sizes[codes] - 1
     lengths = np.minimum(n_neighbors, most)
@@ -300,7 +300,6 @@ class Listed:
     """
 
     name = "distances"
-    recall: dict[str, float] | None = None
 
     def __init__(self, distances: Any, n: int) -> None:
         G = check_array(

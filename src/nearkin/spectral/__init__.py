@@ -14,7 +14,6 @@ from .criteria import (
     SpectralStatus,
     choose_solver,
     generalized_eigh,
-    lanczos_largest,
     largest_scatter_first,
     range_basis,
     ratio_trace,
@@ -24,7 +23,7 @@ from .criteria import (
     unit_within_scatter,
 )
 from .geodesic import geometric_mean
-from .sparse_eigen import smallest_eigenpairs, smallest_of_dense
+from .sparse_eigen import smallest_eigenpairs, smallest_of_dense, spectral_norm
 
 __all__ = [
     "LEAST_WITHIN",
@@ -33,13 +32,13 @@ __all__ = [
     "choose_solver",
     "generalized_eigh",
     "geometric_mean",
-    "lanczos_largest",
     "largest_scatter_first",
     "range_basis",
     "ratio_trace",
     "shrunk",
     "smallest_eigenpairs",
     "smallest_of_dense",
+    "spectral_norm",
     "trace_difference",
     "trace_ratio",
     "unit_within_scatter",

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.linalg import eigvalsh
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
@@ -45,7 +46,6 @@ def smallest_eigenpairs(
     null: csr_array | None = None,
     *,
     excluded: np.ndarray | None = None,
-    start: np.ndarray | None = None,
 ) -> SpectralResult:
     """Minimize tr V'MV subject to V'V = I and V'q = 0: the smallest eigenpairs of PMP, P = I - qq'.
 
@@ -65,8 +65,6 @@ def smallest_eigenpairs(
         eigenvalue 0 and need no iteration.
     excluded : array of shape (n,), optional
         q, nonzero, of any length; by default all ones.
-    start : array of shape (n,), optional
-        Initial vector of Lanczos; the sum of the vectors of a similar problem saves some steps.
 
     Returns
     -------
@@ -95,7 +93,7 @@ def smallest_eigenpairs(
     if n <= DENSE or m > n // 20 or (n <= STILL_DENSE and M.nnz > n * n // 10):
         solvers = [_dense]
     for solve in solvers:
-        values, V = solve(M, m, q, null, start)
+        values, V = solve(M, m, q, null)
         V = V - np.outer(q, q @ V)  # exactly orthogonal to q, and of unit length
         V /= np.linalg.norm(V, axis=0)
         R = M @ V
@@ -114,7 +112,20 @@ def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralRes
     return eigen_result(Q @ B, values, R, size, len(H), n_pairs, SpectralStatus.UNRESOLVED)
 
 
-def _dense(M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarray | None) -> Pairs:
+def spectral_norm(M: csr_array) -> float:
+    """Return the largest absolute eigenvalue of a symmetric matrix, by Lanczos or else LAPACK."""
+    n = M.shape[0]
+    start = np.random.default_rng(0).standard_normal(n)
+    try:
+        largest = eigsh(M, 1, which="LM", v0=start, return_eigenvectors=False)
+    except ArpackError:
+        what = f"A matrix of order {n}, on which Lanczos gave up,"
+        require_memory(2 * 8 * n * n, what, "scale the features first")
+        largest = eigvalsh(M.toarray())
+    return float(np.abs(largest).max())
+
+
+def _dense(M: csr_array, m: int, q: np.ndarray, null: csr_array) -> Pairs:
     n = M.shape[0]
     require_memory(3 * 8 * n * n, f"The dense eigenproblem of {n} rows", "ask for fewer components")
     above = 2 * np.abs(M).sum(axis=1).max()  # the eigenvalue of q, above all others
@@ -125,9 +136,7 @@ def _dense(M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarr
     return eigh((A + A.T) / 2, subset_by_index=(0, m - 1))
 
 
-def _sparse(
-    M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarray | None
-) -> Pairs:
+def _sparse(M: csr_array, m: int, q: np.ndarray, null: csr_array) -> Pairs:
     """Merge the known null vectors with the pairs found orthogonal to them."""
     n, n_null = null.shape
     null_t = csr_array(null.T)
@@ -150,7 +159,7 @@ def _sparse(
         return project(shift * X - M @ X)
 
     rng = np.random.default_rng(0)
-    start = rng.standard_normal(n) if start is None else start
+    start = rng.standard_normal(n)
     n_other = min(m, n - max(n_null, 1))
     V, values = zeros, np.zeros(zeros.shape[1])
     if n_other > 0:
