@@ -240,9 +240,6 @@ class TermEmbedding(DescentEmbedding):
                 return length * (1 - t / (n_epochs * n_batches))
             return length / (1 + (n_before + t) / SLOWING) ** 0.5
 
-        def draw() -> np.ndarray:
-            return rng.choice(n, min(N_FAR, n), replace=False, shuffle=False)
-
         k = self._n_near(n, N_NEAR_OF_ANCHOR)
         order, near, far = np.arange(n), np.empty((n, 0), np.int32), np.arange(n)
 
@@ -270,8 +267,7 @@ class TermEmbedding(DescentEmbedding):
                 if t in (0, refresh_at):
                     end = refresh_at if t < refresh_at else n_epochs * n_batches
                     near = near_of(anchors_of(batch, batch + end - t), B, k)
-                    draw()  # unused, but keeps the map of each seed as in earlier versions
-                far = draw()
+                far = rng.choice(n, min(N_FAR, n), replace=False, shuffle=False)
             anchors = anchors_of(batch, batch + 1)
             candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
             value, gradient = term.estimate(B, candidates, n_batches)
