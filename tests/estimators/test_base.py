@@ -7,9 +7,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
 from nearkin import DMLMJ, DNE, LDE, LFDA, LPP, MFA
+from nearkin.bandwidth import unit_distance
 from nearkin.estimators import base
 from nearkin.estimators.base import best_setting, inner_folds, sample_rows
-from nearkin.estimators.descent_embedding import unit_distance
 from nearkin.estimators.rows import Rows
 from nearkin.neighbors import EXACT
 

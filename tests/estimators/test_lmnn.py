@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler, scale
 from nearkin import LMNN
 from nearkin.descent import lbfgs
 from nearkin.estimators import descent_embedding, lmnn
-from nearkin.estimators.descent_embedding import target_neighbors
+from nearkin.objectives.candidates import target_neighbors
 from nearkin.objectives.lmnn import large_margin
 
 

@@ -26,14 +26,10 @@ from .._validation import (
     equals,
     validate_rows,
 )
+from ..bandwidth import nearest_squares, perplexity_bandwidth, unit_distance
 from ..objectives.network import OBJECTIVES, SparsePairWeights, neighbor_terms, objective_value
 from .base import Embedding
-from .descent_embedding import (
-    nearest_squares,
-    perplexity_bandwidth,
-    principal_directions,
-    unit_distance,
-)
+from .descent_embedding import principal_directions
 from .nca import validate_with_target
 
 MOST_COMPONENTS = 50  # of the default network, by default

@@ -24,9 +24,9 @@ from .._validation import (
     validated,
     weighted_rows,
 )
+from ..bandwidth import PERPLEXITY, perplexities, unit_distance
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
-from .descent_embedding import PERPLEXITY, perplexities, unit_distance
 
 VOTES = 100  # number of votes by default if the search is not exact
 

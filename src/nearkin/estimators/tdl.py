@@ -31,12 +31,12 @@ from .._validation import (
     validate_labelled_rows,
     validate_rows,
 )
+from ..bandwidth import PERPLEXITY, nearest_squares, perplexity_bandwidth
 from ..graphs import laplacian, mean_weights
 from ..neighbors import EXACT, Searcher, neighbor_lists, searcher
 from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, lanczos_largest
 from .base import SparseRowsMixin
-from .descent_embedding import PERPLEXITY, nearest_squares, perplexity_bandwidth
 from .soft_neighbors import SoftNeighborsClassifier, indicators
 from .transductive import (
     GraphExtension,
