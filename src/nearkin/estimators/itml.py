@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Never, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -28,7 +28,7 @@ from ..bandwidth import evenly_by
 from ..descent import lbfgs
 from ..linalg import svd
 from ..neighbors import EXACT
-from ..objectives.loss import Loss, Value, chain_rule, embed
+from ..objectives.loss import Value, chain_rule, embed
 from ..scatter import RANK_TOLERANCE
 from .descent_embedding import DescentEmbedding, Scale, n_directions
 from .gmml import check_prior
@@ -278,7 +278,7 @@ class ITML(DescentEmbedding):
         space = Scale(1.0, rows.space, rows.shape)
 
         def loss(twice: np.ndarray) -> Value:
-            value, gradient = given.value(twice / 2)
+            value, gradient = given.loss(twice / 2)
             return value, gradient / 2
 
         def leading(twice: np.ndarray) -> np.ndarray:
@@ -330,7 +330,7 @@ def check_two(values: Any, name: str) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Bounds(Loss[Never, Never]):
+class Bounds:
     """Bounds on the squared distances of pairs, and the cost of violating them.
 
     Attributes
@@ -375,7 +375,7 @@ class Bounds(Loss[Never, Never]):
         signs, ends = np.tile([1.0, -1.0], q), np.arange(0, 2 * q + 1, 2)
         return csr_array((signs, self.pairs.ravel(), ends), shape=(q, len(self.X)))
 
-    def value(self, B: np.ndarray, part: None = None) -> Value:
+    def loss(self, B: np.ndarray) -> Value:
         """Return D_ld(B'B, I) and the penalties of violated bounds, and the gradient."""
         value = float(np.sum(B * B)) - 2 * float(np.linalg.slogdet(B)[1]) - len(B)
         gradient = 2 * (B - np.linalg.inv(B).T)
