@@ -373,9 +373,10 @@ class NCA(DescentEmbedding):
         of lowest `init_loss`, if it is given.
         """
         rows, ridge = loss.rows, Ridge(self.alpha, loss.rows.shape[0])
+        starts = self._inits(init_loss or loss, rows, m, rng, self.warm_start)
         found = minimize(
             loss + ridge,
-            self._inits(init_loss or loss, rows, m, rng, self.warm_start),
+            starts,
             solver=self.solver,
             batch_size=self.batch_size,
             max_iter=self.max_iter,
@@ -427,7 +428,7 @@ class NCA(DescentEmbedding):
         return self._loss(rows, pair_weights, self.solver), init_loss
 
     def _inits(
-        self, init_loss: Any, rows: Scale, m: int, rng: Any, warm_start: bool
+        self, init_loss: NCALoss, rows: Scale, m: int, rng: Any, warm_start: bool
     ) -> Iterator[np.ndarray]:
         """Yield `n_init` maps B of the rows, shape (m, r), or (p,) for a diagonal map.
 

@@ -30,7 +30,7 @@ from .._validation import (
     validate_rows,
 )
 from ..bandwidth import unit_distance
-from ..descent import DescentResult, OnIteration, Status, adam, lbfgs
+from ..descent import Status, adam, lbfgs
 from ..neighbors import EXACT, neighbor_lists, squares_to_nearest
 from ..objectives.candidates import ALL_PAIRS_ROWS
 from ..objectives.stochastic import PairWeights, SameClass
@@ -238,12 +238,32 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         loss = PlacedNeighbors(S, right_neighbors(H, pair_weights, k), self.alpha)
         U = initial_positions(H, pair_weights.codes, self.n_components)
         on_iteration = partial(task.iteration, lambda U: vars(self) | {"positions_": U})
-        if len(rows) <= EXACT_ROWS:
+        if (n := len(rows)) <= EXACT_ROWS:
             n_iter = ITERATIONS if isinstance(self.max_iter, str) else self.max_iter
             found = lbfgs(loss.value, U, max_iter=n_iter, tol=self.tol, on_iteration=on_iteration)
         else:
-            found = self._by_minibatches(loss, U, rng, on_iteration)
-        return self._set_positions(found, loss, H.dtype, task)
+            n_drawn = min(n, max(EXACT_ROWS, int((250 * n) ** 0.5)))
+            n_iter = int(STEPS / ROUND * max(1.0, n / 10_000) ** 0.25)
+            n_iter = n_iter if isinstance(self.max_iter, str) else self.max_iter
+            length = LENGTH * float(np.linalg.norm(U))
+            found = adam(
+                lambda U, t: loss.estimate(U, rng.choice(n, n_drawn, replace=False)),
+                U,
+                n_batches=ROUND,
+                max_iter=n_iter,
+                tol=self.tol,
+                step=lambda t: length * (1 - t / (ROUND * n_iter)),
+                on_iteration=on_iteration,
+            )
+        self.positions_ = found.x.astype(H.dtype)
+        self.embedding_ = (S @ found.x).astype(H.dtype)
+        self.n_components_ = self.positions_.shape[1]
+        self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
+        self.objective_ = loss.log_likelihood(found.x, found.value)
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        task.end()
+        return self
 
     def _learn_space(self, X: Any, y: Any, rng: Any) -> tuple[np.ndarray, PairWeights]:
         """Return the rows in the space, and the pair weights."""
@@ -277,40 +297,6 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
                 "dimensions, such as the default."
             )
         return X, pair_weights
-
-    def _by_minibatches(
-        self, loss: PlacedNeighbors, init: np.ndarray, rng: Any, on_iteration: OnIteration
-    ) -> DescentResult:
-        """Descend by steps that shrink to zero."""
-        n = len(init)
-        n_drawn = min(n, max(EXACT_ROWS, int((250 * n) ** 0.5)))
-        n_iter = int(STEPS / ROUND * max(1.0, n / 10_000) ** 0.25)
-        if not isinstance(self.max_iter, str):
-            n_iter = self.max_iter
-        n_steps, length = ROUND * n_iter, LENGTH * float(np.linalg.norm(init))
-        return adam(
-            lambda U, t: loss.estimate(U, rng.choice(n, n_drawn, replace=False)),
-            init,
-            n_batches=ROUND,
-            max_iter=n_iter,
-            tol=self.tol,
-            step=lambda t: length * (1 - t / n_steps),
-            on_iteration=on_iteration,
-        )
-
-    def _set_positions(
-        self, found: DescentResult, loss: PlacedNeighbors, dtype: Any, task: FitTask
-    ) -> Self:
-        """Set the fitted attributes; raise the interrupt that ended the descent."""
-        self.positions_ = found.x.astype(dtype)
-        self.embedding_ = (loss.S @ found.x).astype(dtype)
-        self.n_components_ = self.positions_.shape[1]
-        self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
-        self.objective_ = loss.log_likelihood(found.x, found.value)
-        if found.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        task.end()
-        return self
 
     def space(self, X: Any) -> np.ndarray:
         """Map rows into the learned space, shape (n, r), in which neighbours are searched.
