@@ -306,7 +306,7 @@ class NeighborLoss(Loss[Candidates, Minibatch], Generic[RowsT]):
     k: int | None
 
     @property
-    def required(self) -> np.ndarray | None:
+    def required_classes(self) -> np.ndarray | None:
         """The classes, if the nearest row of the same class has to be a candidate, or None."""
         return None
 
@@ -314,7 +314,7 @@ class NeighborLoss(Loss[Candidates, Minibatch], Generic[RowsT]):
         """Return the near rows of every row under a map, and evenly drawn far ones."""
         if self.k is None:
             return None
-        near = near_rows(self.rows.embedding(B), self.k, self.required, self.search)
+        near = near_rows(self.rows.embedding(B), self.k, self.required_classes, self.search)
         return Candidates(near, evenly_by(row_norms(self.rows.X, squared=True), N_FAR), len(near))
 
     def batches(
@@ -341,7 +341,7 @@ class NeighborLoss(Loss[Candidates, Minibatch], Generic[RowsT]):
         if self.k is not None:
             far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
             k = min(max(self.k, N_NEAR), n - 1)
-            near = near_rows(Z, k, self.required, anchors=anchors)
+            near = near_rows(Z, k, self.required_classes, anchors=anchors)
         groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
         batches = [Minibatch.of(anchors[group], near[group], far, n) for group in groups]
         sums = [sum_of(Z[batch.rows], batch) for batch in batches]
@@ -409,7 +409,7 @@ class Minibatches:
                 last = self._refresh_at if t < self._refresh_at else n_steps
                 coming = self._anchors(batch, batch + last - t)
                 found = near_rows(
-                    loss.rows.embedding(B), loss.k, loss.required, loss.search, coming
+                    loss.rows.embedding(B), loss.k, loss.required_classes, loss.search, coming
                 )
                 self._near = np.empty((n, found.shape[1]), found.dtype)
                 self._near[coming] = found

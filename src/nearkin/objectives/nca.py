@@ -163,7 +163,7 @@ class StochasticNeighbors(NeighborLoss[RowsT]):
     pair_weights: PairWeights
 
     @property
-    def required(self) -> np.ndarray | None:
+    def required_classes(self) -> np.ndarray | None:
         """The classes for g: log q_i needs the nearest row of the same class."""
         return self.codes if self.objective == "log_likelihood" else None
 
