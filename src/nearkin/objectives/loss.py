@@ -78,7 +78,8 @@ class Penalized(Loss[Part, Batch]):
 
     def value(self, B: np.ndarray, part: Part | None = None) -> Value:
         """Return the sum and its gradient."""
-        return self._plus_penalty(self.loss.value(B, part), B)
+        (value, gradient), (cost, slope) = self.loss.value(B, part), self.penalty(B)
+        return value + cost, gradient + slope
 
     def candidates(self, B: np.ndarray) -> Part | None:
         """Return the candidates of the loss."""
@@ -92,16 +93,13 @@ class Penalized(Loss[Part, Batch]):
 
     def estimate(self, B: np.ndarray, batch: Batch) -> Value:
         """Return estimates of the sum and of its gradient."""
-        return self._plus_penalty(self.loss.estimate(B, batch), B)
+        (value, gradient), (cost, slope) = self.loss.estimate(B, batch), self.penalty(B)
+        return value + cost, gradient + slope
 
     def evaluate(self, B: np.ndarray) -> tuple[float, float]:
         """Return the sum and its standard error."""
         value, error = self.loss.evaluate(B)
         return value + self.penalty(B)[0], error
-
-    def _plus_penalty(self, loss: Value, B: np.ndarray) -> Value:
-        cost, slope = self.penalty(B)
-        return loss[0] + cost, loss[1] + slope
 
 
 @dataclass(frozen=True, eq=False)
