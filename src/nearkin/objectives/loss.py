@@ -44,7 +44,7 @@ class Loss(Protocol[Part, Batch]):
 
     def value(self, B: np.ndarray, part: Part | None = None) -> Value:
         """Return the loss and its gradient, by a part of the pairs of rows or by all."""
-        raise TypeError(f"{self} has estimates only: take stochastic gradient.")
+        raise TypeError(f"{type(self).__name__} has estimates only: take stochastic gradient.")
 
     def candidates(self, B: np.ndarray) -> Part | None:
         """Return the pairs of rows that count near B; None if all do, or are found by `value`."""
@@ -54,15 +54,15 @@ class Loss(Protocol[Part, Batch]):
         self, size: int | str, n_epochs: int | str, rng: np.random.Generator
     ) -> Batches[Batch]:
         """Return minibatches of at most `size` rows; "auto" chooses a number."""
-        raise TypeError(f"{self} draws no minibatches.")
+        raise TypeError(f"{type(self).__name__} draws no minibatches.")
 
     def estimate(self, B: np.ndarray, batch: Batch) -> Value:
         """Return estimates of the loss and of its gradient from a minibatch."""
-        raise TypeError(f"{self} has no estimates: take L-BFGS.")
+        raise TypeError(f"{type(self).__name__} has no estimates: take L-BFGS.")
 
     def evaluate(self, B: np.ndarray) -> tuple[float, float]:
         """Return the loss, estimated from many rows, and the standard error of the estimate."""
-        raise TypeError(f"{self} has no estimates: take its value.")
+        raise TypeError(f"{type(self).__name__} has no estimates: take its value.")
 
     def __add__(self, penalty: Ridge) -> Penalized[Part, Batch]:
         """Return the sum with a penalty."""
