@@ -121,19 +121,19 @@ class PlacedNeighbors(Loss[Never, np.ndarray]):
     W: csr_array
     alpha: float
 
-    def value(self, B: np.ndarray, part: None = None) -> Value:
+    def value(self, U: np.ndarray, part: None = None) -> Value:
         """Return the loss of positions and its gradient."""
-        Z = self.S @ B
+        Z = self.S @ U
         rows = about_mean(Z)
         similarity, *pulls = log_similarity(rows, rows, self.W)
         anchors = np.flatnonzero(np.diff(self.W.indptr))
         mass, push, slope = log_mass(rows[anchors], rows, anchors)
         slope[anchors] += push
         slope = (slope - sum(pulls)) / len(Z)
-        cost, from_cost = self._penalty(self.S, np.arange(len(B)), B, Z)
+        cost, from_cost = self._penalty(self.S, np.arange(len(U)), U, Z)
         return (mass - similarity) / len(Z) + cost, self.S.T @ slope + from_cost
 
-    def estimate(self, B: np.ndarray, batch: np.ndarray) -> Value:
+    def estimate(self, U: np.ndarray, batch: np.ndarray) -> Value:
         """Return estimates of the loss and its gradient from drawn landmarks.
 
         The first 512 are anchors, if they have a target neighbour; all their target neighbours
@@ -145,7 +145,7 @@ class PlacedNeighbors(Loss[Never, np.ndarray]):
         near, places = np.unique(W[anchors].indices, return_inverse=True)
         rows = np.concatenate([anchors, near, others])
         S = S[rows]
-        Z = S @ B
+        Z = S @ U
         ends = np.cumsum([len(anchors), len(near)])
         z, z_near, z_others = np.split(about_mean(Z), ends)
         shape = len(anchors), len(near)
@@ -153,12 +153,12 @@ class PlacedNeighbors(Loss[Never, np.ndarray]):
         similarity, pull, pull_near = log_similarity(z, z_near, right)
         mass, push, push_others = log_mass(z, z_others)
         slope = np.concatenate([push - pull, -pull_near, push_others]) / ANCHORS
-        cost, from_cost = self._penalty(S, rows, B, Z)
+        cost, from_cost = self._penalty(S, rows, U, Z)
         return (mass - similarity) / ANCHORS + cost, S.T @ slope + from_cost
 
-    def log_likelihood(self, B: np.ndarray, value: float) -> float:
+    def log_likelihood(self, U: np.ndarray, value: float) -> float:
         """Return 1/n sum_i log q_i from the value of the loss."""
-        return self._penalty(self.S, np.arange(len(B)), B, self.S @ B)[0] - value
+        return self._penalty(self.S, np.arange(len(U)), U, self.S @ U)[0] - value
 
     def _penalty(self, S: csr_array, rows: np.ndarray, U: np.ndarray, Z: np.ndarray) -> Value:
         """Return `alpha mean ||u_i - z_i||^2` over some landmarks, and its gradient.
