@@ -2,15 +2,41 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, rosen, rosen_der
+from scipy import optimize
+from scipy.optimize import rosen, rosen_der
 
-from nearkin.descent import Status, adam, lbfgs, lbfgs_rounds
+from nearkin.descent import Status, adam, lbfgs, lbfgs_rounds, minimize
+from nearkin.objectives.loss import Loss
 
 SCALES = np.array([[1.0, 3.0], [10.0, 0.5]])
 
 
 def bowl(x):
     return 0.5 * float(np.sum(SCALES * (x - 2) ** 2)) + 7, SCALES * (x - 2)
+
+
+class Bowl(Loss):
+    """Batches are numbers, which do not matter; the value is known but for an error of 0.5."""
+
+    def value(self, x, part=None):
+        return bowl(x)
+
+    def batches(self, size, n_epochs, rng):
+        return Numbers(size, n_epochs)
+
+    def estimate(self, x, batch):
+        return bowl(x)
+
+    def evaluate(self, x):
+        return bowl(x)[0], 0.5
+
+
+class Numbers:
+    def __init__(self, n_batches, n_epochs):
+        self.n_batches, self.n_epochs = n_batches, n_epochs
+
+    def __call__(self, x, t):
+        return t
 
 
 def test_a_bowl():
@@ -35,12 +61,14 @@ def test_the_start_may_be_the_end():
 
 
 def test_a_status_that_scipy_may_add(monkeypatch):
+    original = optimize.minimize
+
     def added(*args, **options):
-        found = minimize(*args, **options)
+        found = original(*args, **options)
         found.status = 7
         return found
 
-    monkeypatch.setattr("nearkin.descent.minimize", added)
+    monkeypatch.setattr("nearkin.descent.optimize.minimize", added)
     found = lbfgs(lambda x: (x @ x, 2 * x), np.ones(3), max_iter=50, tol=1e-9)
     assert found.status is Status.STALLED
     np.testing.assert_allclose(found.x, 0, atol=1e-6)
@@ -105,27 +133,22 @@ class TestRounds:
     def descend(shift, **options):
         looked_up = []
 
-        def look_up(x):
-            looked_up.append(x)
-            return x
+        class Shifted(Loss):
+            def candidates(self, x):
+                looked_up.append(x)
+                return x
 
-        def loss(x, neighbors):
-            away = 0.0 if neighbors is None else shift * (x - neighbors)
-            value, gradient = bowl(x)
-            return value - float(np.sum(away)), gradient - (0.0 if neighbors is None else shift)
+            def value(self, x, part=None):
+                away = 0.0 if part is None else shift * (x - part)
+                value, gradient = bowl(x)
+                return value - float(np.sum(away)), gradient - (0.0 if part is None else shift)
 
         options = {"max_iter": 200, "tol": 1e-10} | options
-        return lbfgs_rounds(loss, np.zeros((2, 2)), look_up=look_up, **options), looked_up
+        return lbfgs_rounds(Shifted(), np.zeros((2, 2)), **options), looked_up
 
     def test_without_neighbours_there_is_one_round(self):
         plain = lbfgs(bowl, np.zeros((2, 2)), max_iter=100, tol=1e-12)
-        result = lbfgs_rounds(
-            lambda x, neighbors: bowl(x),
-            plain.x * 0,
-            look_up=lambda x: None,
-            max_iter=100,
-            tol=1e-12,
-        )
+        result = lbfgs_rounds(Bowl(), np.zeros((2, 2)), max_iter=100, tol=1e-12)
         np.testing.assert_array_equal(result.x, plain.x)
         assert result.curve == plain.curve
 
@@ -232,3 +255,36 @@ class TestAdam:
 
         with pytest.raises(KeyboardInterrupt):
             self.descend(interrupted, np.zeros(2))
+
+
+class TestMinimize:
+    @staticmethod
+    def descend(solver, starts, **options):
+        options = {"batch_size": 10, "max_iter": 100, "tol": 1e-10, "on_iteration": None} | options
+        rng = np.random.RandomState(0)
+        return minimize(Bowl(), starts, solver=solver, rng=rng, **options)
+
+    def test_stochastic_gradient_is_evaluated(self):
+        result = self.descend("sgd", [np.full((2, 2), 1.9)])
+        np.testing.assert_allclose(result.x, 2.0, atol=0.1)
+        assert (result.value, result.error) == (bowl(result.x)[0], 0.5)
+
+    def test_the_lowest_of_several_descents_is_kept(self):
+        starts = [np.full((2, 2), start) for start in (50.0, 2.1, -40.0)]
+        found = self.descend("lbfgs", starts, max_iter=1)
+        alone = [self.descend("lbfgs", [start], max_iter=1).value for start in starts]
+        assert found.value == min(alone) < max(alone)
+
+    def test_a_descent_that_is_stopped_is_the_last(self):
+        seen = []
+        starts = (seen.append(start) or np.full((2, 2), start) for start in (2.5, 50.0, 2.1))
+        stops = iter([False] * 3 + [True])
+        found = self.descend(
+            "lbfgs", starts, max_iter=3, tol=0.0, on_iteration=lambda x: next(stops)
+        )
+        assert seen == [2.5, 50.0]
+        assert found.status is Status.STOPPED
+        assert found.value < bowl(np.full((2, 2), 2.5))[0]
+
+    def test_auto_is_two_hundred_iterations(self):
+        assert self.descend("lbfgs", [np.zeros((2, 2))], max_iter="auto").n_iter < 200

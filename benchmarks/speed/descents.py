@@ -32,10 +32,10 @@ from benchmarks.data import published_split
 from benchmarks.measure import apart, command, memory, timed
 from benchmarks.report import head, row
 from nearkin import LMNN, NCA
-from nearkin.estimators.descent_embedding import target_neighbors
 from nearkin.estimators.lmnn import balanced_scale, gaps_of_targets
+from nearkin.objectives.candidates import target_neighbors
 from nearkin.objectives.lmnn import impostors_within, large_margin, target_squares
-from nearkin.objectives.nca import expected_accuracy
+from nearkin.objectives.nca import nca_objective
 from nearkin.objectives.stochastic import SameClass
 
 SIDE = 28
@@ -79,8 +79,10 @@ def evaluation() -> None:
     X, y, A = rng.standard_normal((n, p)), rng.integers(0, 8, n), rng.standard_normal((m, p)) / 20
     theirs = their_evaluation(A, X, y)
     single, pair_weights = (A.astype(np.float32), X.astype(np.float32)), SameClass(y)
-    ours, _, (value, _) = timed(expected_accuracy, *single, pair_weights, repeats=5)
-    exact = expected_accuracy(A, X, pair_weights)[0]
+    ours, _, (value, _) = timed(
+        nca_objective, "expected_accuracy", *single, pair_weights, repeats=5
+    )
+    exact = nca_objective("expected_accuracy", A, X, pair_weights)[0]
     print(
         f"\nOne exact evaluation, n = {n}, p = {p}, m = {m}: scikit-learn {theirs:.2f} s, ours "
         f"{ours:.3f} s in float32"
@@ -123,8 +125,11 @@ def report(X: np.ndarray, y: np.ndarray, their_seconds: float, reached: float | 
 
 def exact_objective(A: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
     X = (X - X.mean(axis=0)).astype(np.float32)
-    return expected_accuracy(
-        A.astype(np.float32), X, SameClass(np.unique(y, return_inverse=True)[1])
+    return nca_objective(
+        "expected_accuracy",
+        A.astype(np.float32),
+        X,
+        SameClass(np.unique(y, return_inverse=True)[1]),
     )[0] / len(X)
 
 

@@ -1,26 +1,31 @@
-"""Descent: from a function that returns (value, gradient) to a frozen result with a diagnosis.
+"""Solvers: from a loss and a start to the lowest point found, with a diagnosis.
 
-`lbfgs` takes the function itself, and `lbfgs_rounds` a function that depends on neighbours, which
-are searched again from time to time. `adam` only needs estimates, each from a different part of the
-data.
+`lbfgs` takes any function that returns its value and gradient. `lbfgs_rounds` takes a `Loss` that
+depends on neighbours, which are searched again from time to time. `adam` only needs estimates of
+the function, and `sgd` takes them from minibatches of the rows of a `Loss`. `minimize` descends
+from several starts by one of them.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy import optimize
 
-Value = tuple[float, np.ndarray]  # a value and its gradient
+from .objectives.loss import Batch, Batches, Loss, Part, Value
+
 OnIteration = Callable[[np.ndarray], bool] | None
 
+MAX_ITER = 200
 ROUND = 15  # iterations after which neighbours are searched again
 RECENT, PAST = 0.9, 0.999  # decay of Adam's running means, the usual values
+STEP = 0.1  # the first step length of `sgd`, in units of a map that preserves distances
+SLOWING = 100  # steps after which those of `sgd` begin to shrink if more rows may follow
 
 
 class Status(enum.IntEnum):
@@ -93,6 +98,11 @@ class DescentResult:
         """Whether a callback or an interrupt ended the descent."""
         return self.status in (Status.STOPPED, Status.INTERRUPTED)
 
+    def in_units(self, unit: float) -> DescentResult:
+        """Return the result for the loss, if the descent was that of the loss divided by `unit`."""
+        curve = [unit * value for value in self.curve]
+        return replace(self, value=float(unit * self.value), curve=curve)
+
     def then(self, next: DescentResult) -> DescentResult:
         """Return the result of a descent that continued this one, with the iterations of both."""
         return replace(next, n_iter=self.n_iter + next.n_iter, curve=self.curve + next.curve)
@@ -139,14 +149,14 @@ def lbfgs(
             curve.append(float(value))
         return float(value), np.ravel(gradient).astype(np.float64)
 
-    def after_iteration(intermediate_result: Any) -> None:
+    def after_iteration(intermediate_result: optimize.OptimizeResult) -> None:
         curve.append(float(intermediate_result.fun))
         if on_iteration is not None and on_iteration(best.reshape(start.shape)):
             raise StopIteration
 
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "ftol": tol, "gtol": tol}
     try:
-        found = minimize(
+        found = optimize.minimize(
             evaluate, best, jac=True, method="L-BFGS-B", callback=after_iteration, options=options
         )
         status = Status(found.status)
@@ -158,29 +168,24 @@ def lbfgs(
 
 
 def lbfgs_rounds(
-    loss: Callable[..., Value],
+    loss: Loss[Part, Batch],
     start: np.ndarray,
     *,
-    look_up: Callable[[np.ndarray], Any],
     max_iter: int,
     tol: float,
     on_iteration: OnIteration = None,
     finish_exactly: bool = False,
 ) -> DescentResult:
-    """Minimize a loss by `lbfgs`, updating the neighbours it depends on every 15 iterations.
+    """Minimize a loss by `lbfgs`, updating the candidates it depends on every 15 iterations.
 
-    A round lowers the loss for its initial neighbours, and might do so by letting other rows come
-    close. Two points are therefore compared by the loss with the neighbours of each. A round that
+    A round lowers the loss for its initial candidates, and might do so by letting other rows come
+    close. Two points are therefore compared by the loss with the candidates of each. A round that
     has raised *this* loss is undone and ends the descent.
 
     Parameters
     ----------
-    loss : function `loss(x, neighbors)` of the point and of its neighbours
-        Returns the value and the gradient; without neighbours (None), it finds them itself or needs
-        none.
-    look_up : function of the point
-        Returns its neighbours, or None if the loss with None is as fast: one more round then runs
-        to the end.
+    loss : Loss
+        Once it has no candidates, one more round runs to the end.
     finish_exactly : bool, default=False
         Whether an undone round is followed by a last one with None.
     start, max_iter, tol, on_iteration
@@ -191,14 +196,14 @@ def lbfgs_rounds(
     DescentResult
         As from `lbfgs`, with the iterations of all rounds.
     """
-    neighbors = look_up(start)
-    value = np.inf if neighbors is None else loss(start, neighbors)[0]
+    part = loss.candidates(start)
+    value = np.inf if part is None else loss.value(start, part)[0]
     best = DescentResult(start, value, 0, [], Status.MAX_ITER)
     while best.status is Status.MAX_ITER and best.n_iter < max_iter:
-        is_last = neighbors is None
+        is_last = part is None
         n_iter = max_iter - best.n_iter
         found = lbfgs(
-            partial(loss, neighbors=neighbors),
+            partial(loss.value, part=part),
             best.x,
             max_iter=n_iter if is_last else min(ROUND, n_iter),
             tol=tol,
@@ -206,8 +211,8 @@ def lbfgs_rounds(
         )
         if not (is_last or found.ended_early):
             try:
-                neighbors = look_up(found.x)
-                value = loss(found.x, neighbors)[0]
+                part = loss.candidates(found.x)
+                value = loss.value(found.x, part)[0]
             except KeyboardInterrupt:
                 found = replace(found, status=Status.INTERRUPTED)
             else:
@@ -216,7 +221,7 @@ def lbfgs_rounds(
                 converged = level and not (risen and finish_exactly)
                 status = Status.CONVERGED if converged else Status.MAX_ITER
                 if risen:
-                    found, neighbors = replace(found, x=best.x), None
+                    found, part = replace(found, x=best.x), None
                 found = replace(found, value=min(value, best.value), status=status)
         best = best.then(found)
         if is_last:
@@ -300,3 +305,102 @@ def adam(
             status = Status.CONVERGED
     value, memory = float(np.mean(values[-n_batches:])), Momentum(mean, square, n_steps)
     return DescentResult(x, value, len(means), values[:1] + means, status, memory)
+
+
+def sgd(
+    loss: Loss[Part, Batch],
+    start: np.ndarray,
+    *,
+    batches: Batches[Batch],
+    tol: float,
+    more_follow: bool = False,
+    memory: Momentum | None = None,
+    on_iteration: OnIteration = None,
+) -> DescentResult:
+    """Minimize a loss of a map by `adam` over minibatches, and evaluate the last map.
+
+    Parameters
+    ----------
+    loss : Loss
+    start : ndarray of shape (m, r), or (r,)
+        For rows in units of the typical distance of neighbours: the first step has a tenth of the
+        norm of a map that preserves distances.
+    batches : Batches
+    more_follow : bool, default=False
+        Whether the descent may be continued with other rows. The length of step t, over all calls,
+        then shrinks as 1 / sqrt(t); otherwise it decreases linearly to 0.
+    tol, memory, on_iteration
+        See `adam`.
+
+    Returns
+    -------
+    DescentResult
+        As from `adam`, with the value and the error of `loss.evaluate`.
+    """
+    length = STEP * len(start) ** 0.5
+    n_before = 0 if memory is None else memory.n_steps
+
+    def step(t: int) -> float:
+        if more_follow:
+            return length / (1 + (n_before + t) / SLOWING) ** 0.5
+        return length * (1 - t / (batches.n_epochs * batches.n_batches))
+
+    found = adam(
+        lambda x, t: loss.estimate(x, batches(x, t)),
+        start,
+        n_batches=batches.n_batches,
+        max_iter=batches.n_epochs,
+        tol=tol,
+        step=step,
+        memory=memory,
+        on_iteration=on_iteration,
+    )
+    value, error = loss.evaluate(found.x)
+    return replace(found, value=value, error=error)
+
+
+def minimize(
+    loss: Loss[Part, Batch],
+    starts: Iterable[np.ndarray],
+    *,
+    solver: str,
+    batch_size: int | str,
+    max_iter: int | str,
+    tol: float,
+    rng: np.random.RandomState,
+    on_iteration: OnIteration,
+) -> DescentResult:
+    """Minimize a loss by `lbfgs_rounds` or by `sgd` from each start, and keep the lowest value.
+
+    A descent that is ended early is the last one.
+
+    Parameters
+    ----------
+    loss : Loss
+    starts : iterable of ndarray
+        May draw from `rng`.
+    solver : {"lbfgs", "sgd"}
+    batch_size : int or "auto"
+        Of "sgd": see `loss.batches`.
+    max_iter : int or "auto"
+        Iterations of L-BFGS, 200 by default, or epochs.
+    tol, on_iteration
+        See `lbfgs` and `adam`.
+    rng : RandomState
+        Seeds the minibatches.
+    """
+    if solver == "sgd":
+        batches = loss.batches(batch_size, max_iter, np.random.default_rng(rng.randint(2**31)))
+        solve = partial(sgd, loss, batches=batches, tol=tol, on_iteration=on_iteration)
+    else:
+        n_iter = MAX_ITER if isinstance(max_iter, str) else max_iter
+        solve = partial(lbfgs_rounds, loss, max_iter=n_iter, tol=tol, on_iteration=on_iteration)
+    best: DescentResult | None = None
+    for start in starts:
+        found = solve(start)
+        best = found if best is None or found.value < best.value else best
+        if found.ended_early:
+            best = replace(best, status=found.status)
+            break
+    assert best is not None
+    return best

@@ -13,7 +13,7 @@ from distributed.utils import key_split
 
 from nearkin.dask import DaskDNE, DaskLPP, DaskNCA, nearest_labels
 from nearkin.dask.table import Work
-from nearkin.estimators.descent_embedding import FLOAT64_ROWS
+from nearkin.objectives.loss import FLOAT64_ROWS
 
 from .conftest import N_WORKERS, blocks, da, distributed
 

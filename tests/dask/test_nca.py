@@ -8,12 +8,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nearkin import NCA
 from nearkin.dask import DaskNCA
-from nearkin.dask.nca import ClusterTerm, UnitClusterRows
+from nearkin.dask.nca import ClusterNeighbors, UnitClusterRows
 from nearkin.dask.table import Work, as_table
-from nearkin.estimators.descent_embedding import FLOAT64_ROWS, UnitRows
-from nearkin.estimators.nca import LabelTerm
+from nearkin.estimators.descent_embedding import UnitRows
 from nearkin.neighbors import EXACT
-from nearkin.objectives.nca import expected_accuracy
+from nearkin.objectives.loss import FLOAT64_ROWS
+from nearkin.objectives.nca import StochasticNeighbors, nca_objective
 from nearkin.objectives.stochastic import SameClass
 
 from .conftest import InlineWork, blocks, da
@@ -33,13 +33,15 @@ UNEVEN = (70, 0, 1, 229)
 def test_value_and_gradient(objective, shape, client, data):
     B = np.random.default_rng(0).standard_normal(shape)
     local = UnitRows.of(data[0], 3)
-    value, gradient = LabelTerm(local, objective, SameClass(data[1]), EXACT)(B, None)
+    value, gradient = StochasticNeighbors(local, EXACT, None, objective, SameClass(data[1])).value(
+        B
+    )
     with Work(client) as work:
         table = as_table(work, "DaskNCA", *blocks(*data, UNEVEN))
         labels = work.submit(np.concatenate, table.map(lambda block: block.codes))
         rows = UnitClusterRows.of(table)
         assert rows.unit == pytest.approx(local.unit, rel=1e-12)
-        found = ClusterTerm(rows, objective, labels, EXACT)(B, None)
+        found = ClusterNeighbors(rows, EXACT, None, objective, labels).value(B)
     assert found[0] == pytest.approx(value, rel=1e-10)
     assert np.linalg.norm(found[1] - gradient) <= 1e-10 * np.linalg.norm(gradient)
 
@@ -50,19 +52,19 @@ def test_candidates_are_the_same_and_so_is_what_is_estimated_from_them():
     y = rng.integers(0, 5, n)
     X, B = rng.standard_normal((5, 10))[y] + rng.standard_normal((n, 10)), np.eye(3, 10)
     local = UnitRows.of(X)
-    term = LabelTerm(local, objective, SameClass(y), EXACT)
-    candidates = local.candidates(B, 20, term.codes, EXACT)
+    loss = StochasticNeighbors(local, EXACT, 20, objective, SameClass(y))
+    candidates = loss.candidates(B)
     table = as_table(InlineWork(), "DaskNCA", *blocks(X, y, (700, 0, 1, n - 701)))
     rows = UnitClusterRows.of(table)
-    distributed = ClusterTerm(rows, objective, y, EXACT)
-    found = rows.candidates(B, 20, distributed.codes, EXACT)
+    distributed = ClusterNeighbors(rows, EXACT, 20, objective, y)
+    found = distributed.candidates(B)
     assert rows.unit == pytest.approx(local.unit, rel=1e-9)
     listed, far = found
     near = np.concatenate([near for _, near in listed])
     np.testing.assert_array_equal(np.sort(near), np.sort(candidates.near))
     np.testing.assert_array_equal(far, candidates.far)
-    value, gradient = term(B, candidates)
-    distributed_value, distributed_gradient = distributed(B, found)
+    value, gradient = loss.value(B, candidates)
+    distributed_value, distributed_gradient = distributed.value(B, found)
     assert distributed_value == pytest.approx(value, rel=1e-6)
     error = np.linalg.norm(distributed_gradient - gradient)
     assert error <= 1e-5 * np.linalg.norm(gradient)
@@ -149,7 +151,9 @@ def test_stochastic_descent_takes_one_block_after_the_other(data):
     assert nca.n_iter_ == 12
     Z = X.map_blocks(nca.transform, dtype=X.dtype, chunks=(X.chunks[0], 2))
     assert isinstance(Z, da.Array)
-    reached = expected_accuracy(nca.components_, data[0], SameClass(data[1]))[0] / 300
+    reached = (
+        nca_objective("expected_accuracy", nca.components_, data[0], SameClass(data[1]))[0] / 300
+    )
     assert reached > NCA(2).fit(*data).objective_ - 0.05
 
 

@@ -1,25 +1,15 @@
-"""What descents share: their inits, and the rows near each row."""
+"""The inits of descents."""
 
 import numpy as np
 import pytest
-from sklearn.datasets import (
-    load_wine,
-)
+from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from nearkin import NCA
-from nearkin.estimators import descent_embedding
-from nearkin.estimators.descent_embedding import (
-    UnitRows,
-    near_rows,
-)
-from nearkin.estimators.nca import LabelTerm
-from nearkin.neighbors import EXACT
-from nearkin.objectives.nca import expected_accuracy
+from nearkin.estimators.descent_embedding import UnitRows
+from nearkin.objectives.nca import nca_objective
 from nearkin.objectives.stochastic import SameClass
-
-from .test_nca_sgd import clusters
 
 
 def wine():
@@ -28,29 +18,6 @@ def wine():
 
 
 class TestInits:
-    @pytest.mark.parametrize("n", [30, 1500])
-    def test_are_scaled_to_a_perplexity_of_ten(self, n):
-        X = np.random.default_rng(0).normal(size=(n, 6)) * [1e3, 1, 1, 1, 1, 1e-3]
-        near = descent_embedding.nearest_squares(X / descent_embedding.unit_distance(X))
-        assert descent_embedding.perplexity(near) == pytest.approx(10, rel=1e-3)
-
-    def test_of_few_rows_half_are_neighbours(self):
-        X = np.random.default_rng(0).normal(size=(8, 2))
-        assert descent_embedding.perplexity(
-            descent_embedding.nearest_squares(X / descent_embedding.unit_distance(X))
-        ) == pytest.approx(4, rel=1e-3)
-
-    def test_the_unit_does_not_depend_on_the_order_of_float32_rows_far_from_the_origin(self):
-        rng = np.random.default_rng(0)
-        X = (rng.normal(size=(300, 5)) + 1e4).astype(np.float32)
-        units = [descent_embedding.unit_distance(rows, 50) for rows in (X, X[rng.permutation(300)])]
-        assert units[0] == pytest.approx(units[1], rel=1e-12)
-
-    def test_duplicates(self):
-        X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 200, axis=0)
-        assert np.isfinite(descent_embedding.unit_distance(X))
-        NCA().fit(X, np.arange(1000) // 200 % 2)
-
     @pytest.mark.parametrize("init", ["auto", "identity", "pca", "lda", "random"])
     def test_every_start_is_improved(self, init):
         X, y = wine()
@@ -96,7 +63,7 @@ class TestInits:
         X = rng.normal(size=(3, 20_000))[y] + rng.normal(size=(30, 20_000))
         A = NCA(2, init="lda", solver="sgd", random_state=0).partial_fit(X, y).components_
         rows = UnitRows.of(X)
-        B = LabelTerm(rows, "f", SameClass(2 * y), EXACT).directions("lda", 4, rng)
+        B = rows.directions("lda", 4, 2 * y, rng)
         assert (A.shape, B.shape) == ((2, 20_000), (2, 20_000))
 
     def test_an_array_is_taken_as_it_is(self):
@@ -105,7 +72,7 @@ class TestInits:
         with pytest.warns(ConvergenceWarning):
             nca = NCA(3, init=A, alpha=0.0, max_iter=1).fit(X, y)
         assert -nca.loss_curve_[0] == pytest.approx(
-            expected_accuracy(A, X, SameClass(y))[0] / len(y), rel=1e-10
+            nca_objective("expected_accuracy", A, X, SameClass(y))[0] / len(y), rel=1e-10
         )
 
     def test_an_array_for_more_features_than_rows(self):
@@ -114,24 +81,5 @@ class TestInits:
         y = np.arange(20) % 2
         with pytest.warns(ConvergenceWarning):
             nca = NCA(2, init=A, alpha=0.0, max_iter=1).fit(X, y)
-        expected = expected_accuracy(A, X - X.mean(axis=0), SameClass(y))[0] / 20
+        expected = nca_objective("expected_accuracy", A, X - X.mean(axis=0), SameClass(y))[0] / 20
         assert -nca.loss_curve_[0] == pytest.approx(expected, rel=1e-10)
-
-
-class TestNearRows:
-    @pytest.mark.parametrize("of_class", [False, True])
-    def test_of_some_are_those_of_all(self, of_class):
-        X, y = clusters(300, 5)
-        y[:2] = [7, 8]  # alone in their classes
-        codes = y if of_class else None
-        some = np.append([1, 0], np.random.default_rng(0).permutation(np.arange(2, 300))[:88])
-        np.testing.assert_array_equal(
-            near_rows(X, 6, codes, anchors=some), near_rows(X, 6, codes)[some]
-        )
-
-    def test_never_the_row_itself_even_among_duplicates(self):
-        Z = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 30, axis=0)
-        some = np.arange(0, 120, 7)
-        near = near_rows(Z, 5, None, anchors=some)
-        assert near.shape == (len(some), 5)
-        assert (near != some[:, None]).all()

@@ -19,7 +19,8 @@ from sklearn.preprocessing import StandardScaler, scale
 from nearkin import LMNN
 from nearkin.descent import lbfgs
 from nearkin.estimators import descent_embedding, lmnn
-from nearkin.estimators.descent_embedding import target_neighbors
+from nearkin.objectives import lmnn as objective
+from nearkin.objectives.candidates import target_neighbors
 from nearkin.objectives.lmnn import large_margin
 
 
@@ -199,8 +200,8 @@ def random_labels():
 @pytest.fixture
 def rounds(monkeypatch):
     """Impostors are looked up now and then, however few rows there are, and however many impostors."""
-    monkeypatch.setattr(lmnn, "SEARCH_ALWAYS_ROWS", 0)
-    monkeypatch.setattr(lmnn, "WORTH", 1.0)
+    monkeypatch.setattr(objective, "SEARCH_ALWAYS_ROWS", 0)
+    monkeypatch.setattr(objective, "WORTH", 1.0)
 
 
 @pytest.mark.usefixtures("rounds")
@@ -214,7 +215,7 @@ class TestRounds:
     def test_end_where_the_exact_descent_does(self, load, monkeypatch):
         X, y = load()
         now_and_then = LMNN(tol=1e-6, max_iter=1000).fit(X, y)
-        monkeypatch.setattr(lmnn, "SEARCH_ALWAYS_ROWS", 10_000)
+        monkeypatch.setattr(objective, "SEARCH_ALWAYS_ROWS", 10_000)
         always = LMNN(tol=1e-6, max_iter=1000).fit(X, y)
         assert now_and_then.objective_ == pytest.approx(loss_of(now_and_then, X, y), rel=1e-9)
         assert now_and_then.objective_ == pytest.approx(always.objective_, rel=2e-3)
@@ -223,11 +224,11 @@ class TestRounds:
         """A map of few dimensions can turn, and those who are listed be left alone: the rest is
         done without lists.
         """
-        monkeypatch.setattr(lmnn, "SLACK", 0.0)
+        monkeypatch.setattr(objective, "SLACK", 0.0)
         X, y = random_labels()
         model = LMNN(3).fit(X, y)
         assert model.objective_ == pytest.approx(loss_of(model, X, y), rel=1e-9)
-        monkeypatch.setattr(lmnn, "SEARCH_ALWAYS_ROWS", 10_000)
+        monkeypatch.setattr(objective, "SEARCH_ALWAYS_ROWS", 10_000)
         always = LMNN(3).fit(X, y)
         assert model.objective_ == always.objective_
         np.testing.assert_array_equal(
@@ -237,15 +238,15 @@ class TestRounds:
 
     def test_lists_that_are_not_worth_it_are_not_made(self, monkeypatch):
         X, y = classes(200)
-        monkeypatch.setattr(lmnn, "WORTH", 0.0)
+        monkeypatch.setattr(objective, "WORTH", 0.0)
         without = LMNN().fit(X, y)
-        monkeypatch.setattr(lmnn, "SEARCH_ALWAYS_ROWS", 10_000)
+        monkeypatch.setattr(objective, "SEARCH_ALWAYS_ROWS", 10_000)
         np.testing.assert_array_equal(without.components_, LMNN().fit(X, y).components_)
 
     def test_a_bound_on_those_who_count_leaves_out_the_farthest(self, monkeypatch):
         X, y = classes(200)
-        monkeypatch.setattr(lmnn, "MOST", 0)
-        monkeypatch.setattr(lmnn, "ALWAYS", 10)
+        monkeypatch.setattr(objective, "MOST", 0)
+        monkeypatch.setattr(objective, "ALWAYS", 10)
         model = LMNN().fit(X, y)
         d, targets = (
             cdist(model.transform(X), model.transform(X), "sqeuclidean"),
@@ -271,9 +272,9 @@ class TestRounds:
 
 class TestInterrupts:
     @staticmethod
-    def interrupt(monkeypatch, name, at):
-        """Let the `at`-th call of a function of the module be interrupted."""
-        function, calls = getattr(lmnn, name), []
+    def interrupt(monkeypatch, module, name, at):
+        """Let the `at`-th call of a function of a module be interrupted."""
+        function, calls = getattr(module, name), []
 
         def interrupted(*arguments, **keywords):
             calls.append(name)
@@ -281,15 +282,15 @@ class TestInterrupts:
                 raise KeyboardInterrupt
             return function(*arguments, **keywords)
 
-        monkeypatch.setattr(lmnn, name, interrupted)
+        monkeypatch.setattr(module, name, interrupted)
 
     @pytest.mark.parametrize("exact_rows", [0, 10_000])
     @pytest.mark.parametrize(("name", "at"), [("large_margin", 12), ("impostors_within", 2)])
     def test_keep_the_best_map(self, name, at, exact_rows, monkeypatch):
         X, y = wine()
-        monkeypatch.setattr(lmnn, "SEARCH_ALWAYS_ROWS", exact_rows)
-        monkeypatch.setattr(lmnn, "WORTH", 1.0)
-        self.interrupt(monkeypatch, name, at)
+        monkeypatch.setattr(objective, "SEARCH_ALWAYS_ROWS", exact_rows)
+        monkeypatch.setattr(objective, "WORTH", 1.0)
+        self.interrupt(monkeypatch, objective, name, at)
         model = LMNN()
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
@@ -299,7 +300,7 @@ class TestInterrupts:
     def test_of_a_later_pass_keep_that_of_the_one_before(self, monkeypatch):
         X, y = wine()
         first = LMNN().fit(X, y)
-        self.interrupt(monkeypatch, "target_neighbors", 2)
+        self.interrupt(monkeypatch, lmnn, "target_neighbors", 2)
         model = LMNN(n_passes=2)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
@@ -526,7 +527,7 @@ class TestGivenComparisons:
 
     def test_an_interrupt_keeps_the_best_map(self, compared, monkeypatch):
         X, triplets, _ = compared
-        TestInterrupts.interrupt(monkeypatch, "comparison_margin", 9)
+        TestInterrupts.interrupt(monkeypatch, objective, "comparison_margin", 9)
         model = LMNN()
         with pytest.raises(KeyboardInterrupt):
             model.fit_triplets(triplets, X=X)

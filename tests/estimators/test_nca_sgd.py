@@ -11,13 +11,13 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
-from nearkin import NCA
-from nearkin.estimators import descent_embedding, descents, nca
-from nearkin.estimators.descent_embedding import (
-    RowsInPlace,
-)
-from nearkin.estimators.nca import LabelTerm
-from nearkin.objectives.nca import expected_accuracy
+from nearkin import NCA, descent
+from nearkin.estimators import nca
+from nearkin.estimators.descent_embedding import RowsInPlace
+from nearkin.neighbors import EXACT
+from nearkin.objectives import candidates
+from nearkin.objectives.candidates import Minibatches, NeighborLoss
+from nearkin.objectives.nca import StochasticNeighbors, nca_objective
 from nearkin.objectives.stochastic import SameClass
 
 
@@ -52,7 +52,7 @@ every_structure = pytest.mark.parametrize("structure", ["full", "diagonal"])
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(descents, "STEPS", 200)
+    monkeypatch.setattr(candidates, "STEPS", 200)
 
 
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
@@ -80,9 +80,9 @@ class TestTheFit:
         few, exact = sgd(5, batch_size=50).fit(X, y), NCA(5, n_candidates=None).fit(X, y)
 
         def value(model):
-            return expected_accuracy(model.components_, X - X.mean(axis=0), SameClass(y))[0] / len(
-                X
-            )
+            return nca_objective(
+                "expected_accuracy", model.components_, X - X.mean(axis=0), SameClass(y)
+            )[0] / len(X)
 
         assert value(few) > value(exact) - 0.01
         assert few.objective_ == pytest.approx(value(few), abs=0.005)
@@ -172,7 +172,7 @@ class TestTheFit:
 
     def test_an_interrupt_keeps_the_map(self, monkeypatch):
         X, y = wine()
-        calls, estimate = [], LabelTerm.estimate
+        calls, estimate = [], StochasticNeighbors.estimate
 
         def interrupted(*arguments):
             calls.append(arguments)
@@ -180,7 +180,7 @@ class TestTheFit:
                 raise KeyboardInterrupt
             return estimate(*arguments)
 
-        monkeypatch.setattr(LabelTerm, "estimate", interrupted)
+        monkeypatch.setattr(StochasticNeighbors, "estimate", interrupted)
         model = sgd(init="identity")
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
@@ -195,9 +195,8 @@ class TestManyRows:
 
     @pytest.fixture
     def few(self, monkeypatch):
-        for module in (descents, nca):
-            monkeypatch.setattr(module, "INIT_ROWS", 200)
-        monkeypatch.setattr(descents, "EVALUATION_ROWS", 200)
+        monkeypatch.setattr(nca, "INIT_ROWS", 200)
+        monkeypatch.setattr(candidates, "EVALUATION_ROWS", 200)
 
     @pytest.mark.parametrize(("init", "kind"), [("auto", np.asarray), ("pca", csr_array)])
     @pytest.mark.slow
@@ -205,7 +204,9 @@ class TestManyRows:
         X, y = clusters(600 if kind is csr_array else 300)
         model = sgd(3, init=init).fit(kind(X), y)
         exact = NCA(3, tol=1e-4).fit(X, y)
-        value = expected_accuracy(model.components_, X - X.mean(axis=0), SameClass(y))[0] / len(X)
+        value = nca_objective(
+            "expected_accuracy", model.components_, X - X.mean(axis=0), SameClass(y)
+        )[0] / len(X)
         assert value > exact.objective_ - 0.03
         assert 0 < model.objective_error_ < 0.05
         assert abs(model.objective_ - value) < 4 * model.objective_error_ + 0.005
@@ -219,8 +220,8 @@ class TestManyRows:
     def test_a_given_start_is_taken_as_it_is(self, few):
         X, y = clusters()
         A = np.random.default_rng(0).normal(size=(2, 10)) / 5
-        _, term = sgd(2)._terms(X, SameClass(y), np.random.RandomState(0), 2)
-        rows = term.rows
+        loss, _ = sgd(2)._losses(X, SameClass(y), 2, np.random.RandomState(0))
+        rows = loss.rows
         assert isinstance(rows, RowsInPlace)
         np.testing.assert_allclose(
             rows.embedding(rows.coordinates(A)), (X - X.mean(axis=0)) @ A.T, atol=1e-4
@@ -407,16 +408,13 @@ def test_bad_parameters_are_named(parameters, error, message):
 
 
 def test_defaults_are_what_the_documentation_says():
-    assert (descents.ALL_PAIRS_ROWS, descent_embedding.N_NEAR, descent_embedding.N_FAR) == (
-        8000,
-        50,
-        500,
-    )
-    assert (descents.N_NEAR_OF_ANCHOR, descents.STEPS, descents.STEP) == (15, 500, 0.1)
+    assert (candidates.ALL_PAIRS_ROWS, candidates.N_NEAR, candidates.N_FAR) == (8000, 50, 500)
+    assert (candidates.N_NEAR_OF_ANCHOR, candidates.STEPS, descent.STEP) == (15, 500, 0.1)
     for n, n_batches in ((100, 1), (4000, 20), (60_000, 118)):
-        found, n_epochs = NCA()._epochs(n)
-        assert found == n_batches
-        assert 500 <= n_batches * n_epochs < 1000
+        rows = RowsInPlace.of(np.arange(n)[:, None] % 1000.0, unit=1.0)
+        found = Minibatches(NeighborLoss(rows, EXACT, None), "auto", "auto", None)
+        assert found.n_batches == n_batches
+        assert 500 <= n_batches * found.n_epochs < 1000
 
 
 @pytest.mark.slow
@@ -424,8 +422,7 @@ def test_defaults_are_what_the_documentation_says():
 @pytest.mark.parametrize("structure", ["full", "diagonal"])
 def test_a_feature_that_is_constant_in_the_rows_of_the_init_is_learned(structure, monkeypatch):
     """The init is found on a sixth of the rows, which mostly miss the two that differ."""
-    for module in (nca, descents):
-        monkeypatch.setattr(module, "INIT_ROWS", 100)
+    monkeypatch.setattr(nca, "INIT_ROWS", 100)
     X = np.random.default_rng(0).normal(size=(600, 3))
     y = (X[:, 0] > 0).astype(int)
     X[:, 2] = 0

@@ -7,12 +7,12 @@ from scipy.stats import norm
 from sklearn.preprocessing import scale
 
 from nearkin import PairNCA
-from nearkin.estimators import descents, pair_nca
-from nearkin.estimators.descent_embedding import RowsInPlace, UnitRows, near_rows
-from nearkin.estimators.pair_nca import PairTerm
+from nearkin.estimators import pair_nca
+from nearkin.estimators.descent_embedding import RowsInPlace, UnitRows
 from nearkin.neighbors import EXACT
-from nearkin.objectives.nca import pair_cost
-from nearkin.objectives.stochastic import Candidates
+from nearkin.objectives import candidates
+from nearkin.objectives.candidates import Minibatch, mass_among_candidates, near_rows
+from nearkin.objectives.nca import SimilarPairs, pair_cost
 from nearkin.spectral import ratio_trace
 from nearkin.testing import check_gradient
 
@@ -162,7 +162,7 @@ class TestManyRows:
         ],
     )
     def test_come_near_the_exact_fit(self, parameters, monkeypatch):
-        monkeypatch.setattr(descents, "STEPS", 200)
+        monkeypatch.setattr(candidates, "STEPS", 200)
         X = slow_and_noise(300)
         pairs = np.column_stack([np.arange(299), np.arange(1, 300)])
         exact, few = PairNCA(2).fit(X), PairNCA(2, **parameters).fit(X)
@@ -179,27 +179,25 @@ class TestManyRows:
         rows = UnitRows.of(X)
         if in_place:
             rows = RowsInPlace.of(X, rows.unit)
-        term = PairTerm(rows, pairs, weights, EXACT)
+        loss = SimilarPairs(rows, EXACT, None, pairs, weights)
         B = np.random.default_rng(1).normal(size=(2, 4)) / 3
         Z, far = rows.embedding(B), np.arange(0, 120, 2)
         near = near_rows(Z, 7, None, EXACT)
         parts = [
-            Candidates.of_anchors(part, near[part], far, 120)
-            for part in np.arange(120).reshape(4, 30)
+            Minibatch.of(part, near[part], far, 120, 4) for part in np.arange(120).reshape(4, 30)
         ]
         squares = np.sum((Z[pairs[:, 0]] - Z[pairs[:, 1]]) ** 2, axis=1)
-        masses = [term.sum(Z, part) for part in parts]
+        masses = [mass_among_candidates(Z[part.rows], part)[0] for part in parts]
         expected = np.mean(squares) + np.mean(np.log(np.multiply(masses, 4)))
-        costs = [term.estimate(B, part, 4)[0] for part in parts]
+        costs = [loss.estimate(B, part)[0] for part in parts]
         assert np.mean(costs) == pytest.approx(expected, rel=1e-9)
-        check_gradient(lambda B: term.estimate(B, parts[1], 4), B)
+        check_gradient(lambda B: loss.estimate(B, parts[1]), B)
 
     @pytest.mark.slow
     def test_rows_that_stay_where_they_are(self, monkeypatch):
         X = slow_and_noise(400)
         copies = PairNCA(2, solver="sgd", random_state=0).fit(X)
-        for module in (descents, pair_nca):
-            monkeypatch.setattr(module, "INIT_ROWS", 300)
+        monkeypatch.setattr(pair_nca, "INIT_ROWS", 300)
         for here in (X, csr_array(X)):
             model = PairNCA(2, solver="sgd", random_state=0).fit(here)
             assert model.objective_ == pytest.approx(copies.objective_, abs=0.1)

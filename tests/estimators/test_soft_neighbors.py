@@ -11,7 +11,8 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import scale
 
 from nearkin import NCA, ApproximateSearch, SoftNeighborsClassifier, SoftNeighborsRegressor
-from nearkin.estimators import descent_embedding, soft_neighbors
+from nearkin.bandwidth import nearest_squares, perplexity
+from nearkin.estimators import soft_neighbors
 
 needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
 APPROXIMATE = pytest.param(ApproximateSearch(n_probes=1000), marks=needs_faiss, id="approximate")
@@ -99,8 +100,8 @@ def test_auto_is_a_perplexity_of_ten_in_any_unit():
     X, y, new = problem()
     for unit in (1e-4, 1.0, 1e4):
         auto = SoftNeighborsClassifier(bandwidth="auto").fit(X * unit, y)
-        near = descent_embedding.nearest_squares(X * unit / auto.bandwidth_)
-        assert descent_embedding.perplexity(near) == pytest.approx(10, rel=1e-3)
+        near = nearest_squares(X * unit / auto.bandwidth_)
+        assert perplexity(near) == pytest.approx(10, rel=1e-3)
         plain = SoftNeighborsClassifier(bandwidth="auto").fit(X, y)
         np.testing.assert_allclose(
             auto.predict_proba(new * unit), plain.predict_proba(new), atol=1e-6

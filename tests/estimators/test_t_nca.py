@@ -19,7 +19,9 @@ from nearkin.estimators.t_nca import (
     right_neighbors,
     stratified_sample,
 )
+from nearkin.objectives import t_nca as objective
 from nearkin.objectives.stochastic import SameClass
+from nearkin.objectives.t_nca import PlacedNeighbors
 
 
 def wine():
@@ -86,7 +88,7 @@ class TestPositions:
         H = picture.landmarks_
         S = placement(H, H, picture.bandwidth_, 15, own=True)
         W = right_neighbors(H, SameClass(y), 15)
-        slope = picture._loss(S, W, picture.positions_)[1]
+        slope = PlacedNeighbors(S, W, picture.alpha).value(picture.positions_)[1]
         assert np.abs(slope).max() < 1e-4
 
     @pytest.mark.parametrize("alone", [[], [0, 70]])
@@ -260,7 +262,7 @@ class TestManyRows:
         X, y = blobs(600)
         exact = accuracy(TDistributedNCA().fit(X[:400], y[:400]), X, y, 400)
         monkeypatch.setattr(t_nca, "EXACT_ROWS", 200)
-        monkeypatch.setattr(t_nca, "ANCHORS", 50)
+        monkeypatch.setattr(objective, "ANCHORS", 50)
         stochastic = TDistributedNCA(random_state=0).fit(X[:400], y[:400])
         assert accuracy(stochastic, X, y, 400) > exact - 0.02
         assert stochastic.n_iter_ == 10
@@ -279,7 +281,7 @@ class TestManyRows:
     def test_landmarks_of_a_rare_class(self, solver, monkeypatch):
         if solver == "minibatches":
             monkeypatch.setattr(t_nca, "EXACT_ROWS", 40)
-            monkeypatch.setattr(t_nca, "ANCHORS", 20)
+            monkeypatch.setattr(objective, "ANCHORS", 20)
         X, y = blobs(500, n_classes=1)
         y[[10, 200, 400]] = 1
         for seed in range(3):
@@ -354,8 +356,8 @@ def test_an_interrupt_keeps_the_positions_so_far(monkeypatch):
             raise KeyboardInterrupt
         return log_mass(*args, **options)
 
-    log_mass = t_nca.log_mass
-    monkeypatch.setattr(t_nca, "log_mass", interrupted)
+    log_mass = objective.log_mass
+    monkeypatch.setattr(objective, "log_mass", interrupted)
     picture = TDistributedNCA()
     with pytest.raises(KeyboardInterrupt):
         picture.fit(X, y)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin._blocks import unit_rows
-from nearkin.objectives.cosine import LOSSES, Comparison, nested_loss, softmax_loss
+from nearkin.objectives.cosine import LOSSES, Comparison, CosineSoftmax, softmax_loss
 from nearkin.testing import check_gradient
 
 B, C, P, M = 9, 13, 5, 3
@@ -219,10 +219,12 @@ class TestLimits:
         A, comparison = problem(kind)
         sizes = [1, 2, M]
         expected = np.mean([softmax_loss(A[:m], comparison, 0.3, loss)[0] for m in sizes])
-        assert nested_loss(A, comparison, 0.3, loss, sizes)[0] == pytest.approx(expected, rel=1e-12)
-        check_gradient(lambda A: nested_loss(A, comparison, 0.3, loss, sizes), A)
+        assert CosineSoftmax(0.3, loss, sizes).estimate(A, comparison)[0] == pytest.approx(
+            expected, rel=1e-12
+        )
+        check_gradient(lambda A: CosineSoftmax(0.3, loss, sizes).estimate(A, comparison), A)
         for one, plain in zip(
-            nested_loss(A, comparison, 0.3, loss, [M]),
+            CosineSoftmax(0.3, loss, [M]).estimate(A, comparison),
             softmax_loss(A, comparison, 0.3, loss),
             strict=True,
         ):

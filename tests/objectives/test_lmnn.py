@@ -8,9 +8,9 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from nearkin import _threads
-from nearkin.estimators.descent_embedding import target_neighbors
 from nearkin.graphs import laplacian
 from nearkin.objectives import lmnn, stochastic
+from nearkin.objectives.candidates import target_neighbors
 from nearkin.objectives.lmnn import (
     Comparisons,
     comparison_margin,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from nearkin.estimators.descent_embedding import target_neighbors
+from nearkin.objectives.candidates import target_neighbors
 from nearkin.objectives.lmnn import large_margin
 
 from .test_stochastic import N, finite_differences, problem, squares

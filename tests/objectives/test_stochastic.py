@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 
 from nearkin.objectives import stochastic
+from nearkin.objectives.candidates import Candidates, Minibatch, mass_among_candidates
 from nearkin.objectives.nca import nca_objective, pair_cost
-from nearkin.objectives.stochastic import (
-    Candidates,
-    SameClass,
-    TargetKernel,
-    mass_among_candidates,
-)
+from nearkin.objectives.stochastic import SameClass, TargetKernel
 
 N = 30
 
@@ -133,7 +129,7 @@ class TestNeighbors:
         near = np.array([rng.permutation(np.delete(np.arange(N), i))[:5] for i in range(N)])
         far, total = np.arange(0, N, 3), 0.0
         for anchors in np.array_split(rng.permutation(N), 4):
-            part = Candidates.of_anchors(anchors, near[anchors], far, N)
+            part = Minibatch.of(anchors, near[anchors], far, N)
             weights = pair_weights.subset(part.rows)
             total += nca_objective(objective, A, X[part.rows], weights, part)[0]
         whole = nca_objective(objective, A, X, pair_weights, Candidates(near, far, N))[0]

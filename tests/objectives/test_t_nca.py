@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import check_grad
 from scipy.sparse import csr_array
 
-from nearkin.objectives.t_nca import log_mass, log_similarity
+from nearkin.objectives.t_nca import PlacedNeighbors, log_mass, log_similarity
+from nearkin.testing import check_gradient
 
 RNG = np.random.default_rng(0)
 Z, Y = RNG.normal(size=(20, 2)), RNG.normal(size=(30, 2))
@@ -75,3 +76,21 @@ def test_tiles_add_up(monkeypatch, dtype):
     tiled, slope = own_mass(Z.astype(dtype))
     assert tiled == pytest.approx(value, rel=tolerance)
     np.testing.assert_allclose(slope, gradient, rtol=0, atol=10 * tolerance)
+
+
+def test_gradient_of_the_loss_of_positions(monkeypatch):
+    """With its penalty, of all landmarks and of a minibatch, in which landmarks may be twice."""
+    rng = np.random.default_rng(0)
+    W = csr_array((rng.random((40, 40)) < 0.1) * 1.0)
+    W.setdiag(0)
+    W.eliminate_zeros()
+    S = rng.random((40, 40)) * (rng.random((40, 40)) < 0.2)
+    np.fill_diagonal(S, 0.5)
+    loss = PlacedNeighbors(csr_array(S / S.sum(axis=1, keepdims=True)), W, 0.7)
+    U = rng.normal(size=(40, 2))
+    check_gradient(loss.value, U)
+    batch = rng.permutation(40)[:30]
+    monkeypatch.setattr("nearkin.objectives.t_nca.ANCHORS", 12)
+    check_gradient(lambda U: loss.estimate(U, batch), U)
+    cost = 0.7 * np.mean(np.sum((U - loss.S @ U) ** 2, axis=1))
+    assert loss.log_likelihood(U, loss.value(U)[0]) == pytest.approx(cost - loss.value(U)[0])

@@ -31,12 +31,15 @@ LEAVES = {
     "testing",
 }
 # A module imports from the layers below its own: graphs never see solvers, solvers never see data.
-GRAPHS = LEAVES | {"neighbors", "graphs"}
+GRAPHS = LEAVES | {"neighbors", "graphs", "bandwidth"}
 SOLVERS = GRAPHS | {"scatter", "spectral", "objectives", "descent"}
 ESTIMATORS = SOLVERS | {"estimators"}
 JOBS = ESTIMATORS | {"tables", "vectors"}
 ALLOWED = {
-    **dict.fromkeys(LEAVES | {"neighbors", "graphs", "spectral", "objectives", "descent"}, LEAVES),
+    **dict.fromkeys(LEAVES | {"neighbors", "graphs", "spectral"}, LEAVES),
+    "bandwidth": LEAVES | {"neighbors"},
+    "objectives": GRAPHS,
+    "descent": LEAVES | {"objectives"},
     "scatter": GRAPHS,
     "estimators": SOLVERS,
     "tables": ESTIMATORS,

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from nearkin import EmbeddingAdapter
 from nearkin._blocks import unit_rows
 from nearkin.descent import adam
-from nearkin.objectives.cosine import Comparison, _loss_of_similarities, softmax_loss
+from nearkin.objectives.cosine import Comparison, CosineSoftmax, _loss_of_similarities, softmax_loss
 from nearkin.testing import check_gradient
 from nearkin.vectors import adapter as adapter_module
 from nearkin.vectors.adapter import (
@@ -398,15 +398,15 @@ class TestObjective:
 class TestEndings:
     @pytest.mark.parametrize("quantize", [None, "int8", "binary"])
     def test_an_interrupt_keeps_the_map_so_far(self, quantize, monkeypatch):
-        model, loss, calls = adapter(quantize=quantize), adapter_module.nested_loss, []
+        model, estimate, calls = adapter(quantize=quantize), CosineSoftmax.estimate, []
 
         def interrupted(*arguments):
             calls.append(arguments)
             if len(calls) in (1, 13):  # at once, and in the third pass of the next fit
                 raise KeyboardInterrupt
-            return loss(*arguments)
+            return estimate(*arguments)
 
-        monkeypatch.setattr(adapter_module, "nested_loss", interrupted)
+        monkeypatch.setattr(CosineSoftmax, "estimate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, Y)
         assert not hasattr(model, "components_")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Never, Self
 
 import numpy as np
 from distributed import Future
@@ -12,37 +12,28 @@ from sklearn.utils.extmath import row_norms
 from .._callbacks import FitTask, with_callbacks
 from .._labels import check_shared_labels
 from .._parameters import check_random_state
-from ..estimators import NCA
-from ..estimators.descent_embedding import (
-    FLOAT64_ROWS,
-    N_FAR,
+from ..bandwidth import (
     PERPLEXITY_NEIGHBORS,
     PERPLEXITY_ROWS,
-    Scale,
-    directions,
-    discriminant_directions,
     evenly_by,
-    n_directions,
     perplexity_bandwidth,
     squares_to,
 )
+from ..estimators import NCA
+from ..estimators.descent_embedding import Scale, directions, discriminant_directions, n_directions
 from ..estimators.nca import check_parameters
 from ..linalg import eigh
 from ..neighbors import EXACT, Searcher
-from ..objectives.stochastic import (
-    TERMS,
-    Candidates,
-    SameClass,
-    Terms,
-    Value,
-    among_all,
-    among_candidates,
-    with_same_class,
-)
+from ..objectives.candidates import N_FAR, Minibatch, among_candidates, number_near, with_same_class
+from ..objectives.loss import FLOAT64_ROWS, Loss, Value
+from ..objectives.stochastic import TERMS, SameClass, Terms, among_all
 from ..scatter import RowSpace
 from .search import Lists, block_searcher, nearest, partition
 from .spectral import DaskTransformer, take_over
 from .table import Block, Table, Work, aligned, as_table, first_moments, taken
+
+# Candidates of every row, in parts that the workers hold, and far rows.
+Listed = tuple[list[Future], np.ndarray]
 
 
 class DaskNCA(DaskTransformer):
@@ -128,9 +119,10 @@ class DaskNCA(DaskTransformer):
             table = as_table(work, type(self).__name__, X, y, exact=exact)
             check_shared_labels(table.codes)
             labels = work.submit(np.concatenate, table.map(lambda block: block.codes))
-            term = ClusterTerm(UnitClusterRows.of(table), self.objective, labels, search)
+            k = number_near(self.n_candidates, table.shape[0], "lbfgs")
+            loss = ClusterNeighbors(UnitClusterRows.of(table), search, k, self.objective, labels)
             try:
-                nca.fit_term(term, m, rng, table.dtype, task)
+                nca.fit_loss(loss, m, rng, table.dtype, task)
             finally:
                 if hasattr(nca, "n_iter_"):  # also if an interrupt is raised again
                     take_over(self, nca)
@@ -195,63 +187,9 @@ class UnitClusterRows(Scale):
         """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
         return nearest_squares(self.embedding(B))
 
-    def candidates(self, B: np.ndarray, k: int, codes: Any, search: Searcher) -> Any:
-        """Return the candidates of every row: the k nearest rows and some far ones.
-
-        With classes, the nearest row of the same class is a candidate, too.
-        """
-        Z = partition(self.embedding(B), search)
-        near = nearest(Z, "all", k)
-        same = [None] * len(near) if codes is None else nearest(Z, "same", 1)
-        numbers = Z.work.submit(np.concatenate, Z.map(lambda block: block.numbers))
-        listed = Z.work.map(near_numbers, near, same, Z.starts[:-1], numbers=numbers)
-        return listed, evenly_in(self.table, N_FAR)
-
-
-@dataclass(frozen=True)
-class ClusterTerm:
-    """The objective of NCA, like `LabelTerm`, for rows on a cluster: -f or -g.
-
-    Attributes
-    ----------
-    rows : UnitClusterRows
-    objective : {"expected_accuracy", "log_likelihood"}
-    labels : future of an array of shape (n,)
-        Class codes 0, 1, ....
-    search : Searcher
-    """
-
-    rows: UnitClusterRows
-    objective: str
-    labels: Future
-    search: Searcher
-    sign: ClassVar[int] = -1
-
-    def __call__(self, B: np.ndarray, candidates: tuple[list[Future], np.ndarray] | None) -> Value:
-        """Return the value and gradient at a map, over given candidates or all pairs of rows."""
-        table, (n, _) = self.rows.table, self.rows.shape
-        t = len(table.blocks)
-        shares = [slice(s, None, t) for s in range(t)]
-        parts, far = (shares, None) if candidates is None else candidates
-        Z = table.work.submit(stacked, self.rows.embedding(B).blocks)
-        terms = TERMS[self.objective]
-        added = table.work.map(added_up, parts, Z=Z, codes=self.labels, far=far, terms=terms)
-        total = table.total(chained, of_embedding=table.work.reduce(added), shape=B.shape)
-        return -total[0] / n, -total[1:].reshape(B.shape) / n
-
-    @property
-    def codes(self) -> Future | None:
-        """Return the classes if the nearest row of the same class must be a candidate, or None."""
-        return self.labels if self.objective == "log_likelihood" else None
-
-    @property
-    def n_classes(self) -> int:
-        """Return the number of classes, which limits that of the discriminant directions."""
-        return len(self.rows.table.class_sizes)
-
-    def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
+    def directions(self, name: str, m: int, codes: Any, rng: np.random.RandomState) -> np.ndarray:
         """Return m directions for the name of an init; there may be fewer for "lda"."""
-        table, p = self.rows.table, self.rows.shape[1]
+        table, p = self.table, self.shape[1]
         if name == "pca":
             return eigh(table.total_scatter(), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
         if name == "random":
@@ -259,7 +197,62 @@ class ClusterTerm:
         if name != "lda":  # the identity, also for "auto" if all dimensions are kept
             return np.eye(m, p)
         S_b, S_w = table.between_scatter(), table.within_scatter()
-        return discriminant_directions(S_b, S_w, min(m, self.n_classes - 1))
+        return discriminant_directions(S_b, S_w, min(m, len(table.class_sizes) - 1))
+
+
+@dataclass(frozen=True)
+class ClusterNeighbors(Loss[Listed, Never]):
+    """The counterpart of `StochasticNeighbors` for rows on a cluster: -f or -g.
+
+    Attributes
+    ----------
+    rows : UnitClusterRows
+    search : Searcher
+        For candidates.
+    k : int or None
+        Number of near candidates of every row; None if all rows are candidates.
+    objective : {"expected_accuracy", "log_likelihood"}
+    codes : future of an array of shape (n,)
+        Class codes 0, 1, ....
+    """
+
+    rows: UnitClusterRows
+    search: Searcher
+    k: int | None
+    objective: str
+    codes: Future
+
+    def value(self, B: np.ndarray, part: Listed | None = None) -> Value:
+        """Return the value and gradient at a map, over given candidates or all pairs of rows."""
+        table, (n, _) = self.rows.table, self.rows.shape
+        t = len(table.blocks)
+        shares = [slice(s, None, t) for s in range(t)]
+        parts, far = (shares, None) if part is None else part
+        Z = table.work.submit(stacked, self.rows.embedding(B).blocks)
+        terms = TERMS[self.objective]
+        added = table.work.map(added_up, parts, Z=Z, codes=self.codes, far=far, terms=terms)
+        total = table.total(chained, of_embedding=table.work.reduce(added), shape=B.shape)
+        return -total[0] / n, -total[1:].reshape(B.shape) / n
+
+    def candidates(self, B: np.ndarray) -> Listed | None:
+        """Return the candidates of every row: the k nearest rows and some far ones.
+
+        For g, the nearest row of the same class is a candidate, too.
+        """
+        if self.k is None:
+            return None
+        Z = partition(self.rows.embedding(B), self.search)
+        near = nearest(Z, "all", self.k)
+        is_g = self.objective == "log_likelihood"
+        same = nearest(Z, "same", 1) if is_g else [None] * len(near)
+        numbers = Z.work.submit(np.concatenate, Z.map(lambda block: block.numbers))
+        listed = Z.work.map(near_numbers, near, same, Z.starts[:-1], numbers=numbers)
+        return listed, evenly_in(self.rows.table, N_FAR)
+
+    @property
+    def n_classes(self) -> int:
+        """Return the number of classes, which limits that of the discriminant directions."""
+        return len(self.rows.table.class_sizes)
 
 
 def evenly_in(table: Table, n_rows: int) -> np.ndarray:
@@ -312,9 +305,9 @@ def added_up(part: Any, *, Z: np.ndarray, codes: np.ndarray, far: Any, terms: Te
     if far is None:
         return np.append(*among_all(Z, SameClass(codes), terms, part))
     anchors, near = part
-    candidates = Candidates.of_anchors(anchors, near, far, len(Z))
-    rows, gradient = candidates.rows, np.zeros(Z.shape)
-    value, gradient[rows] = among_candidates(Z[rows], candidates, SameClass(codes[rows]), terms)
+    batch = Minibatch.of(anchors, near, far, len(Z))
+    rows, gradient = batch.rows, np.zeros(Z.shape)
+    value, gradient[rows] = among_candidates(Z[rows], batch, SameClass(codes[rows]), terms)
     return np.append(value, gradient)
 
 

@@ -1,125 +1,35 @@
-"""What the maps found by descent share.
-
-These are inits, candidate neighbours, rows scaled to unit distance of neighbours, the penalty, and
-the setting of fitted attributes.
-"""
+"""Linear maps that are found by descent: inits, the rows in their unit, and what a fit sets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.sparse import issparse
-from sklearn import config_context
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.extmath import row_norms
 
-from .._blocks import densified, row_blocks, squared_distances
-from .._callbacks import CallbackSupportMixin
+from .._blocks import densified, row_blocks
+from .._callbacks import CallbackSupportMixin, FitTask
 from .._messages import warn_user
-from .._parameters import check_integer
+from .._parameters import check_choice, check_integer, check_number
 from .._threads import parallel_map
-from ..descent import DescentResult, Status
+from ..bandwidth import PERPLEXITY_ROWS, nearest_squares, perplexity_bandwidth, unit_distance
+from ..descent import MAX_ITER, DescentResult, Status
 from ..linalg import LinAlgError, eigh
-from ..neighbors import EXACT, Searcher, exact_index, nearest, nearest_same_class
-from ..objectives.linear_map import embed, group_penalty
-from ..objectives.stochastic import Candidates, Value, with_same_class
-from ..scatter import RowSpace, row_space, total_scatter
+from ..objectives.loss import FLOAT64_ROWS, Ridge, embed
+from ..scatter import RowSpace, between_scatter, row_space, total_scatter, within_scatter
 from ..spectral import SpectralStatus, generalized_eigh, range_basis, shrunk, unit_within_scatter
 from .base import LinearEmbedding
 
-# Inits, scaled such that neighbourhoods are neither empty nor hold all rows.
-
-PERPLEXITY = 10.0
-PERPLEXITY_ROWS = 1000  # the perplexity is averaged over this many rows
-PERPLEXITY_NEIGHBORS = 100  # of a row; farther ones contribute nothing
+# Inits, which `Scale.scaled` makes such that neighbourhoods are neither empty nor hold all rows.
 
 SHRINKAGE = 0.01  # of S_w; with more, high-variance noise hides low-variance directions from LDA
 
 INITS = ("auto", "identity", "pca", "lda", "random")
-
-
-def unit_distance(
-    X: Any, n_rows: int = PERPLEXITY_ROWS, *, mean_perplexity: float = PERPLEXITY
-) -> float:
-    """Return the typical distance u of neighbours, estimated from at most `n_rows` rows.
-
-    It is the bandwidth at which `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` has the given mean perplexity.
-    """
-    return perplexity_bandwidth(nearest_squares(X, n_rows), mean_perplexity)
-
-
-def perplexity_bandwidth(squares: np.ndarray, mean_perplexity: float = PERPLEXITY) -> float:
-    """Return the bandwidth u with a given mean perplexity.
-
-    `squares`, shape (rows, k), holds the squared distances of some rows to their nearest rows,
-    ascending. With duplicates the target is at least twice the smallest possible perplexity. It is
-    at most half way between the smallest and the largest, which matters for fewer than 20 rows.
-    """
-    if not squares.any():
-        return 1.0
-    typical = squares[squares > 0].mean()
-    low, high = -8.0, 8.0  # u^2 from 1/3000 of the typical square to 3000 times it
-    # 1 and the number of neighbours, unless there are duplicates or few rows
-    fewest, most = (perplexity(squares / (typical * np.exp(end))) for end in (low, high))
-    log_u2 = 0.0
-    if fewest < most:
-        target = min(max(mean_perplexity, 2 * fewest), (fewest + most) / 2)
-        log_u2 = brentq(
-            lambda log_u2: perplexity(squares / (typical * np.exp(log_u2))) - target,
-            low,
-            high,
-            xtol=1e-6,
-        )
-    return float(np.sqrt(typical * np.exp(log_u2)))
-
-
-def perplexity(squares: np.ndarray) -> float:
-    """Return the mean of `perplexities(squares)`."""
-    return float(np.mean(perplexities(squares)))
-
-
-def perplexities(squares: np.ndarray) -> np.ndarray:
-    """Return exp(entropy) of the softmax of minus the squared distances of each row.
-
-    The distances may be in any order.
-    """
-    excess = squares - squares.min(axis=1, keepdims=True)
-    E = np.exp(-excess)
-    total = E.sum(axis=1)
-    return total * np.exp((E * excess).sum(axis=1) / total)
-
-
-def nearest_squares(X: Any, n_rows: int = PERPLEXITY_ROWS) -> np.ndarray:
-    """Return the squared distances of some rows to their 100 nearest others, ascending.
-
-    The shape is (at most `n_rows`, at most 100).
-    """
-    sample = evenly_by(squared_distances(X), n_rows)
-    return np.sort(squares_to(X[sample], X, sample), axis=1)[:, :-1]
-
-
-def squares_to(queries: Any, X: Any, numbers: np.ndarray) -> np.ndarray:
-    """Return the squared distances of queries to their 101 nearest rows of X.
-
-    The shape is (n_queries, at most 101). The distance of a query to the row of its own index is
-    infinite.
-    """
-    with config_context(assume_finite=True):
-        k = min(X.shape[0], PERPLEXITY_NEIGHBORS + 1)
-        distances, found = exact_index(X, k)(queries, k)
-    return np.where(found == numbers[:, None], np.inf, distances.astype(np.float64) ** 2)
-
-
-def evenly_by(norms: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return the indices of at most `n_rows` rows, evenly spaced in the order of their norms.
-
-    The choice does not depend on the order of the rows.
-    """
-    return np.argsort(norms, kind="stable")[:: -(-len(norms) // n_rows)]
 
 
 def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
@@ -173,47 +83,9 @@ def discriminant_directions(S_b: np.ndarray, S_w: np.ndarray, m: int) -> np.ndar
     return unit_within_scatter(generalized_eigh(S_b, S_w)).vectors[:, :m].T
 
 
-# Candidate neighbours: targets of the same class, rows near in an embedding, and some far rows.
-
-N_NEAR, N_FAR = 50, 500
-
-
-def target_neighbors(Z: Any, codes: np.ndarray, k: Any, search: Searcher = EXACT) -> np.ndarray:
-    """Return the k nearest rows of the same class for every row, or `k[i]` for row i.
-
-    The shape is (n, at most k). Missing neighbours are filled with the row's own index.
-    """
-    graph = nearest_same_class(Z, codes, k, search)
-    lengths = np.diff(graph.indptr)
-    width = max(1, lengths.max())
-    targets = np.repeat(np.arange(len(codes), dtype=graph.indices.dtype)[:, None], width, axis=1)
-    targets[np.arange(width) < lengths[:, None]] = graph.indices
-    return targets
-
-
-def near_rows(
-    Z: np.ndarray,
-    k: int,
-    codes: np.ndarray | None,
-    search: Searcher = EXACT,
-    anchors: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return the indices of the k nearest rows of every row, or of every anchor, shape (n, k).
-
-    With classes there is one more column, which g needs: the nearest row of the same class, or the
-    row's own index if that row is listed already or does not exist.
-    """
-    queried = np.ones(len(Z), int) if anchors is None else np.bincount(anchors, minlength=len(Z))
-    near = nearest(Z, k * queried, search).indices.reshape(-1, k)  # in row order
-    if codes is not None:
-        own = np.flatnonzero(queried).astype(near.dtype)
-        near = with_same_class(near, target_neighbors(Z, codes, queried, search)[own, 0], own)
-    return near if anchors is None else near[np.argsort(np.argsort(anchors))]
-
-
 # Rows scaled by the typical distance between neighbours.
 
-FLOAT64_ROWS = 2000  # up to this many rows, a descent computes in float64
+INIT_ROWS = 10_000  # rows on which stochastic descent finds an init
 UNIT_ROWS = 200  # of many rows, those compared with all others to estimate the unit
 BLOCK = 2**19  # entries in a block of rows, which is copied two or three times
 
@@ -253,6 +125,10 @@ class Scale:
         """Return which columns are not constant; an init is 0 in the others, to have no effect."""
         raise NotImplementedError
 
+    def directions(self, name: str, m: int, codes: Any, rng: np.random.RandomState) -> np.ndarray:
+        """Return m directions for the name of an init of `NCA`; "lda" may have fewer."""
+        raise NotImplementedError
+
     def nearest_squares(self, B: np.ndarray) -> np.ndarray:
         """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
         return nearest_squares(self.embedding(B))
@@ -265,7 +141,7 @@ class Scale:
         descent jumps to the map 0 and stays there.
         """
         B = B / max(perplexity_bandwidth(self.nearest_squares(B)), at_least)
-        return B / max(1.0, penalty(B, alpha, self.shape[0])[0] ** 0.5)
+        return B / max(1.0, Ridge(alpha, self.shape[0])(B)[0] ** 0.5)
 
 
 @dataclass(frozen=True)
@@ -317,15 +193,18 @@ class UnitRows(Scale):
         """Return the centred embedding Z = X B', shape (n, m)."""
         return embed(B, self.X)
 
-    def candidates(
-        self, B: np.ndarray, k: int, codes: np.ndarray | None, search: Searcher
-    ) -> Candidates:
-        """Return the candidates of every row: the k nearest rows and some far ones.
-
-        With classes, the nearest row of the same class is a candidate, too.
-        """
-        near = near_rows(self.embedding(B), k, codes, search)
-        return Candidates(near, evenly_by(row_norms(self.X, squared=True), N_FAR), len(near))
+    def directions(
+        self, name: str, m: int, codes: np.ndarray | None, rng: np.random.RandomState
+    ) -> np.ndarray:
+        """Return m directions for the name of an init of `NCA`; "lda" may have fewer."""
+        if name != "lda":
+            return directions(name, self.X, m, rng)
+        if codes is None or issparse(self.X):
+            raise ValueError("init='lda' needs classes and dense X: take init='pca' or 'auto'.")
+        space, codes = row_space(self.X), np.unique(codes, return_inverse=True)[1]
+        S_b = between_scatter(space.coordinates, codes)
+        S_w = within_scatter(space.coordinates, codes)
+        return space.back_project(discriminant_directions(S_b, S_w, min(m, codes.max())).T)
 
 
 @dataclass(frozen=True)
@@ -393,15 +272,29 @@ def n_directions(estimator: Any, most: int) -> int:
     return most if m is None else check_integer(m, "n_components", 1, most)
 
 
-def penalty(B: np.ndarray, alpha: float, n: int, groups: np.ndarray | None = None) -> Value:
-    """Return `alpha / sqrt(n) ||B||^2` and its gradient.
+def check_descent(estimator: Any) -> int | None:
+    """Raise an error if a parameter of a descent is invalid that `NCA` and `PairNCA` share.
 
-    With groups of features, the squared norm is that of `group_penalty`. The uncertainty of a mean
-    over n rows falls as 1 / sqrt(n), and so does the penalty that keeps B from overfitting.
+    Returns the maximum number of iterations, or None if it depends on n.
     """
-    weight = alpha / n**0.5
-    norm, slope = (float(np.sum(B * B)), 2 * B) if groups is None else group_penalty(B, groups)
-    return weight * norm, weight * slope
+    check_number(estimator.alpha, "alpha", 0)
+    check_choice(estimator.solver, "solver", ("lbfgs", "sgd"))
+    for name in ("n_candidates", "batch_size", "max_iter"):
+        value = getattr(estimator, name)
+        if isinstance(value, str):
+            check_choice(value, name, ("auto",))
+        elif value is not None or name != "n_candidates":
+            check_integer(value, name, 1)
+    check_number(estimator.tol, "tol", 0)
+    n_init = check_integer(estimator.n_init, "n_init", 1)
+    if estimator.max_iter == "auto":
+        return n_init * MAX_ITER if estimator.solver == "lbfgs" else None
+    return n_init * int(estimator.max_iter)
+
+
+def reporter(task: FitTask, rows: Scale, dtype: Any) -> Callable[[np.ndarray], bool]:
+    """Return what a solver calls after every iteration: callbacks see the map so far."""
+    return partial(task.iteration, lambda B: {"components_": rows.components(B, dtype)})
 
 
 class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
@@ -451,17 +344,4 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
 
 
 # what `nearkin.dask` may take
-__all__ = [
-    "FLOAT64_ROWS",
-    "N_FAR",
-    "PERPLEXITY_NEIGHBORS",
-    "PERPLEXITY_ROWS",
-    "DescentEmbedding",
-    "Scale",
-    "directions",
-    "discriminant_directions",
-    "evenly_by",
-    "n_directions",
-    "perplexity_bandwidth",
-    "squares_to",
-]
+__all__ = ["DescentEmbedding", "Scale", "directions", "discriminant_directions", "n_directions"]

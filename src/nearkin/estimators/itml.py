@@ -17,11 +17,12 @@ from .._callbacks import FitTask, with_callbacks
 from .._labels import check_shared_labels
 from .._parameters import check_integer, check_number, check_positive
 from .._validation import shape_of, weighted_rows
-from ..descent import Value, lbfgs
+from ..bandwidth import evenly_by
+from ..descent import lbfgs
 from ..linalg import RANK_TOLERANCE, svd
 from ..neighbors import EXACT
-from ..objectives.linear_map import chain_rule, embed
-from .descent_embedding import DescentEmbedding, Scale, evenly_by, n_directions
+from ..objectives.loss import Value, chain_rule, embed
+from .descent_embedding import DescentEmbedding, Scale, n_directions
 from .pairs import NO_PAIR_DIFFERS, validate_given_pairs
 from .rows import Rows
 from .validation import check_prior, validate_labelled_rows

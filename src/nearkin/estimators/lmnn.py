@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,36 +15,29 @@ from .._labels import check_shared_labels
 from .._messages import warn_user
 from .._parameters import check_integer, check_number
 from .._validation import relative_weights, weighted_rows
-from ..descent import DescentResult, Status, Value, lbfgs_rounds
+from ..bandwidth import evenly_by, unit_distance
+from ..descent import DescentResult, Status, lbfgs, lbfgs_rounds
+from ..objectives.candidates import target_neighbors
 from ..objectives.lmnn import (
+    ComparisonMargin,
     Comparisons,
-    comparison_margin,
-    impostors_within,
-    large_margin,
+    LargeMargin,
     pair_squares,
     target_squares,
 )
+from ..objectives.loss import Ridge, Scaled
 from .descent_embedding import (
     COMPARED,
     UNIT_ROWS,
     DescentEmbedding,
     UnitRows,
     directions,
-    evenly_by,
     n_directions,
-    target_neighbors,
-    unit_distance,
+    reporter,
 )
 from .pairs import validate_comparisons
 from .validation import validate_labelled_rows
 
-SEARCH_ALWAYS_ROWS = 4000  # up to this many rows, searching impostors at every step is cheap
-# a second margin: rows within it are listed, as they may become impostors before the next search
-SLACK = 1.0
-# share of all pairs from which searching at every step is faster than keeping lists
-WORTH = 1 / 256
-MOST = 2**25  # maximum number of impostors counted in total,
-ALWAYS = 100  # but at least this many per row, if there are as many
 GAPS = 2**23  # entries of the distances that determine the scale of the init
 # loss of the comparisons for a map of nearly 0; the map 0 has loss 1/2
 NOTHING_LEARNED = 0.499
@@ -215,45 +207,36 @@ class LMNN(DescentEmbedding):
         m = n_directions(self, X.shape[1])
         rows = UnitRows.of(X, m)
         targets = target_neighbors(rows.X, codes, self.n_neighbors)
-        n = X.shape[0]
         V = directions("auto", rows.X, m) * rows.varies()
         Z = rows.embedding(V)
         init = V / (balanced_scale(*gaps_of_targets(Z, codes, targets)) or unit_distance(Z))
+        loss = LargeMargin(rows.X, codes, targets, weights)
         # The unit of the loss is the loss of the targets at the init.
-        no_impostors = csr_array((n, n), dtype=bool)
-        unit = large_margin(init, rows.X, targets, no_impostors, weights=weights)[0] / n or 1.0
-
-        def impostors(A: np.ndarray, slack: float) -> csr_array:
-            Z = rows.embedding(A)
-            reach = 1 + target_squares(Z, targets).max(axis=1)
-            return impostors_within(Z, codes, reach + slack, max(ALWAYS, MOST // n))
-
-        def loss(A: np.ndarray, neighbors: csr_array | None) -> Value:
-            """Return the loss over the listed impostors, or over all, and its gradient."""
-            listed = impostors(A, 0.0) if neighbors is None else neighbors
-            value, gradient = large_margin(A, rows.X, targets, listed, weights=weights)
-            return value / n / unit, gradient / n / unit
-
-        def look_up(A: np.ndarray) -> csr_array | None:
-            """Return the rows of other classes within two margins; None to search at every step."""
-            if n <= SEARCH_ALWAYS_ROWS:
-                return None
-            listed = impostors(A, SLACK)
-            return listed if listed.nnz < min(WORTH * n * n, MOST / 2) else None
-
-        best = DescentResult(init, np.inf, 0, [], Status.MAX_ITER)
+        unit = loss.value(init, csr_array((len(codes), len(codes)), dtype=bool))[0] or 1.0
+        found = DescentResult(init, np.inf, 0, [], Status.MAX_ITER)
         for number in range(n_passes):
             try:
                 if number:
-                    targets = target_neighbors(rows.embedding(best.x), codes, self.n_neighbors)
-                best = best.then(self._descend(loss, best.x, look_up, rows, X.dtype, task))
+                    targets = target_neighbors(rows.embedding(found.x), codes, self.n_neighbors)
+                    loss = replace(loss, targets=targets)
+                one_pass = lbfgs_rounds(
+                    Scaled(loss, unit),
+                    found.x,
+                    max_iter=max_iter,
+                    tol=self.tol,
+                    on_iteration=reporter(task, rows, X.dtype),
+                    finish_exactly=True,
+                )
+                found = found.then(one_pass)
             except KeyboardInterrupt:
                 if not number:
                     raise
-                best = replace(best, status=Status.INTERRUPTED)
-            if best.ended_early:
+                found = replace(found, status=Status.INTERRUPTED)
+            if found.ended_early:
                 break
-        return self._set_result(best, unit, rows, X.dtype, task)
+        found = found.in_units(unit)
+        self.objective_ = found.value
+        return self._set_map(found, rows, X.dtype, task)
 
     @with_callbacks
     def fit_triplets(self, triplets: Any, *, X: Any = None, weights: Any = None) -> LMNN:
@@ -346,13 +329,16 @@ class LMNN(DescentEmbedding):
         scale = balanced_scale(gaps[order], total, w[order]) or float(w @ d[near]) ** 0.5 or 1.0
         unit = total / 2 / scale**2 or 1.0
 
-        def loss(A: np.ndarray, neighbors: None) -> Value:
-            value, gradient = comparison_margin(A, rows.X, comparisons)
-            value += shrinkage / 2 * float(np.sum(A * A))
-            return value / unit, (gradient + shrinkage * A) / unit
-
-        best = self._descend(loss, V / scale, lambda _: None, rows, X.dtype, task)
-        self._set_result(best, unit, rows, X.dtype, task)
+        loss = ComparisonMargin(rows.X, comparisons) + Ridge(shrinkage / 2)
+        found = lbfgs(
+            Scaled(loss, unit).value,
+            V / scale,
+            max_iter=max_iter,
+            tol=self.tol,
+            on_iteration=reporter(task, rows, X.dtype),
+        ).in_units(unit)
+        self.objective_ = found.value
+        self._set_map(found, rows, X.dtype, task)
         if self.objective_ > NOTHING_LEARNED:
             warn_user(
                 f"No map was found that orders the {name} better than the map 0, whose loss is "
@@ -360,30 +346,6 @@ class LMNN(DescentEmbedding):
                 f"explain them. The rows a and b that are to be near come first in {name}."
             )
         return self
-
-    def _descend(
-        self, loss: Any, start: np.ndarray, look_up: Any, rows: UnitRows, dtype: Any, task: FitTask
-    ) -> DescentResult:
-        """Return the result of one descent; see `lbfgs_rounds`."""
-        return lbfgs_rounds(
-            loss,
-            start,
-            look_up=look_up,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            on_iteration=partial(
-                task.iteration, lambda A: {"components_": rows.components(A, dtype)}
-            ),
-            finish_exactly=True,
-        )
-
-    def _set_result(
-        self, best: DescentResult, unit: float, rows: UnitRows, dtype: Any, task: FitTask
-    ) -> LMNN:
-        """Set the map and the loss, which was minimized in units of `unit`."""
-        self.objective_ = float(unit * best.value)
-        best = replace(best, curve=[unit * value for value in best.curve])
-        return self._set_map(best, rows, dtype, task)
 
 
 def gaps_of_targets(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +9,9 @@ import numpy as np
 from .._callbacks import FitTask, with_callbacks
 from .._parameters import check_integer, check_number
 from .._validation import relative_weights, weighted_rows
-from ..descent import Value, lbfgs
-from ..objectives.kernel_regression import prediction_loss, squared_error
+from ..descent import lbfgs
+from ..objectives.kernel_regression import KernelRegression, squared_error
+from ..objectives.loss import Ridge
 from .descent_embedding import (
     COMPARED,
     EARLY,
@@ -19,7 +19,7 @@ from .descent_embedding import (
     UnitRows,
     directions,
     n_directions,
-    penalty,
+    reporter,
 )
 from .validation import validate_target_rows
 
@@ -150,19 +150,14 @@ class MLKR(DescentEmbedding):
         unit = float(np.average(np.sum(Y * Y, axis=1), weights=weights)) ** 0.5
         Y = Y / unit
 
-        def loss(B: np.ndarray) -> Value:
-            value, gradient = prediction_loss(B, rows.X, Y, squared_error, weights=weights)
-            cost, slope = penalty(B, self.alpha, n)
-            return value / n + cost, gradient / n + slope
-
+        ridge = Ridge(self.alpha, n)
+        loss = KernelRegression(rows.X, Y, squared_error, weights) + ridge
         found = lbfgs(
-            loss,
+            loss.value,
             rows.scaled(directions("auto", rows.X, m) * rows.varies(), self.alpha),
             max_iter=self.max_iter,
             tol=self.tol,
-            on_iteration=partial(
-                task.iteration, lambda B: {"components_": rows.components(B, X.dtype)}
-            ),
+            on_iteration=reporter(task, rows, X.dtype),
         )
-        self.objective_ = unit**2 * (found.value - penalty(found.x, self.alpha, n)[0])
+        self.objective_ = unit**2 * (found.value - ridge(found.x)[0])
         return self._set_map(found, rows, X.dtype, task)

@@ -1,8 +1,5 @@
 """Neighbourhood Components Analysis (Goldberger, Roweis, Hinton and Salakhutdinov, NIPS 2004).
 
-`NCA` is the estimator: parameters, validation, inits. `LabelTerm` is its objective, in the form
-that `descents.py` minimizes.
-
 The map of the features is A, shape (m, p), or `components_`. Descents work on B, the same map for
 rows in units of the typical distance of neighbours. Where the span of the rows has fewer
 dimensions, r < p, B is in its coordinates and has shape (m, r). `rows.coordinates(A)` is B, and
@@ -13,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -24,31 +21,35 @@ from .._labels import check_shared_labels
 from .._memory import require_memory
 from .._parameters import check_bool, check_choice, check_random_state
 from .._validation import check_array, relative_weights, shape_of, weighted_rows
+from ..bandwidth import perplexity
+from ..descent import DescentResult, Momentum, Status, minimize, sgd
 from ..neighbors import Searcher, searcher
-from ..objectives.nca import nca_objective
+from ..objectives.candidates import Minibatches, number_near
+from ..objectives.loss import Loss, Ridge
+from ..objectives.nca import StochasticNeighbors
 from ..objectives.stochastic import (
     TERMS,
-    Candidates,
     PairWeights,
     SameClass,
     TargetKernel,
-    Value,
     target_bandwidth,
 )
-from ..scatter import between_scatter, row_space, within_scatter
 from .descent_embedding import (
     COMPARED,
     EARLY,
+    INIT_ROWS,
     INITS,
+    DescentEmbedding,
     RowsInPlace,
     Scale,
     UnitRows,
-    directions,
-    discriminant_directions,
+    check_descent,
     n_directions,
+    reporter,
 )
-from .descents import INIT_ROWS, SGDState, TermEmbedding
 from .validation import validate_labelled_rows, validate_target_rows
+
+Rows = TypeVar("Rows", UnitRows, RowsInPlace)
 
 
 def _descends_by_minibatches(nca: NCA) -> bool:
@@ -57,7 +58,7 @@ def _descends_by_minibatches(nca: NCA) -> bool:
     return True
 
 
-class NCA(TermEmbedding):
+class NCA(DescentEmbedding):
     """Neighbourhood Components Analysis: maximizes the accuracy of stochastic nearest neighbours.
 
     Row i draws row j as its neighbour with probability p_ij and inherits its label. With C_i the
@@ -229,6 +230,7 @@ class NCA(TermEmbedding):
     }
 
     _needs_labels = True
+    _sgd_state: SGDState | None = None
 
     def __init__(
         self,
@@ -284,14 +286,12 @@ class NCA(TermEmbedding):
         -------
         self
         """
-        n_iterations = check_parameters(self)
-        task = FitTask(self, X, y, n_iterations)
+        task = FitTask(self, X, y, check_parameters(self))
         X, pair_weights = validate_with_target(self, X, y, sample_weight)
-        m = n_directions(self, X.shape[1])
-        rng = check_random_state(self.random_state)
-        init_term, term = self._terms(X, pair_weights, rng, m if self.structure == "full" else None)
-        inits = self._inits(init_term, term.rows, m, rng, self.warm_start)
-        return self._minimize(term, inits, rng, X.dtype, task)
+        m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
+        m_full = m if self.structure == "full" else None
+        loss, init_loss = self._losses(X, pair_weights, m_full, rng)
+        return self.fit_loss(loss, m, rng, X.dtype, task, init_loss)
 
     @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]
     @with_callbacks
@@ -327,52 +327,109 @@ class NCA(TermEmbedding):
         state = self._sgd_state
         if state is None:
             m = n_directions(self, min(X.shape)) if first else len(self.components_)
-            init_term, term = self._terms(X, pair_weights, rng)
-            B = next(self._inits(init_term, term.rows, m, rng, warm_start=True))
-            state = SGDState.of(B, None, term.rows, 0)
+            loss, init_loss = self._losses(X, pair_weights, None, rng)
+            B = next(self._inits(init_loss, loss.rows, m, rng, warm_start=True))
+            state = SGDState.of(B, None, loss.rows, 0)
         rows = RowsInPlace.of(X, state.unit)
-        term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, X.shape[0]))
-        return self._minimize(term, [state.B], rng, X.dtype, task, state)
+        loss = self._loss(rows, pair_weights, "sgd")
+        ridge = Ridge(self.alpha, state.n_counted + X.shape[0])
+        generator = np.random.default_rng(rng.randint(2**31))
+        found = sgd(
+            loss + ridge,
+            state.B,
+            batches=Minibatches(loss, self.batch_size, 1, generator, refresh_share=0),
+            tol=self.tol,
+            more_follow=True,
+            memory=state.memory,
+            on_iteration=reporter(task, rows, X.dtype),
+        )
+        if not found.ended_early:  # the epoch is complete
+            found = replace(found, status=Status.CONVERGED)
+        if hasattr(self, "loss_curve_"):
+            curve = [*self.loss_curve_, *found.curve[1:]]
+            found = replace(found, curve=curve, n_iter=self.n_iter_ + found.n_iter)
+        return self._set_result(found, loss, ridge, X.dtype, task)
 
-    def fit_term(self, term: Any, m: int, rng: Any, dtype: Any, task: Any = None) -> None:
-        """Learn the map to m dimensions that minimizes a term, and report progress to a task.
+    def fit_loss(
+        self,
+        loss: NCALoss,
+        m: int,
+        rng: np.random.RandomState,
+        dtype: Any,
+        task: FitTask,
+        init_loss: NCALoss | None = None,
+    ) -> Self:
+        """Learn the map to m dimensions that minimizes a loss plus the penalty.
 
-        The rows of the term may be anywhere, such as on the cluster of `DaskNCA`. The module
-        docstring of `descents.py` defines a term.
+        The rows of the loss may be anywhere, such as on the cluster of `DaskNCA`. Inits are those
+        of lowest `init_loss`, if it is given.
         """
-        inits = self._inits(term, term.rows, m, rng, self.warm_start)
-        self._minimize(term, inits, rng, dtype, task)
+        rows, ridge = loss.rows, Ridge(self.alpha, loss.rows.shape[0])
+        starts = self._inits(init_loss or loss, rows, m, rng, self.warm_start)
+        found = minimize(
+            loss + ridge,
+            starts,
+            solver=self.solver,
+            batch_size=self.batch_size,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
+            on_iteration=reporter(task, rows, dtype),
+        )
+        return self._set_result(found, loss, ridge, dtype, task)
 
-    def _terms(
-        self, X: Any, pair_weights: PairWeights, rng: Any, m: int | None = None
-    ) -> tuple[LabelTerm, LabelTerm]:
-        """Return the term for which an init is found, and the term that is minimized.
+    def _set_result(
+        self, found: DescentResult, loss: NCALoss, ridge: Ridge, dtype: Any, task: FitTask
+    ) -> Self:
+        """Set the fitted attributes."""
+        rows, memory = loss.rows, found.memory
+        self.objective_ = -(found.value - ridge(found.x)[0])
+        self.objective_error_ = found.error
+        self.perplexity_ = perplexity(rows.nearest_squares(found.x))
+        self.search_ = loss.search.name
+        self._sgd_state = memory and SGDState.of(found.x, memory, rows, ridge.n)
+        return self._set_map(found, rows, dtype, task)
 
-        They differ only for stochastic descent on more than 10,000 rows, which are not copied.
+    def _loss(
+        self, rows: Rows, pair_weights: PairWeights, solver: str
+    ) -> StochasticNeighbors[Rows]:
+        """Return the loss of some rows, with as many candidates as a solver needs."""
+        n = rows.shape[0]
+        k, search = number_near(self.n_candidates, n, solver), searcher(self.search, n)
+        return StochasticNeighbors(rows, search, k, self.objective, pair_weights)
+
+    def _losses(
+        self, X: Any, pair_weights: PairWeights, m: int | None, rng: np.random.RandomState
+    ) -> tuple[StochasticNeighbors[Any], StochasticNeighbors[UnitRows]]:
+        """Return the loss that is minimized, and the one for which an init is found.
+
+        They differ for stochastic descent: on more than 10,000 rows, which are not copied, an init
+        is found on some of them.
         """
         n = X.shape[0]
         if self.structure == "diagonal" and issparse(X):
             n_bytes = 4 * 8 * n * X.shape[1]
             require_memory(n_bytes, "A diagonal map of sparse X", "take structure='full'")
-        rows = self._rows(X, m)
-        term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, n))
-        if isinstance(rows, UnitRows):
-            return term, term
-        some = np.sort(rng.choice(n, INIT_ROWS, replace=False))
-        few = UnitRows.of(X[some], m)
-        return replace(term, rows=few, pair_weights=pair_weights.subset(some)), term
+        if self.solver == "sgd" and n > INIT_ROWS:
+            loss = self._loss(RowsInPlace.of(X), pair_weights, "sgd")
+            some = np.sort(rng.choice(n, INIT_ROWS, replace=False))
+            X, pair_weights = X[some], pair_weights.subset(some)
+            return loss, self._loss(UnitRows.of(X, m), pair_weights, "lbfgs")
+        rows = UnitRows.of(X, m)
+        init_loss = self._loss(rows, pair_weights, "lbfgs")
+        return self._loss(rows, pair_weights, self.solver), init_loss
 
     def _inits(
-        self, init_term: Any, rows: Scale, m: int, rng: Any, warm_start: bool
+        self, init_loss: NCALoss, rows: Scale, m: int, rng: Any, warm_start: bool
     ) -> Iterator[np.ndarray]:
         """Yield `n_init` maps B of the rows, shape (m, r), or (p,) for a diagonal map.
 
         The first is `components_` of the last fit, with `warm_start` and after a fit, or else
-        `init`, found for `init_term`. The others are random.
+        `init`, found for `init_loss`. The others are random.
         """
         warm_start = warm_start and hasattr(self, "components_")
         if isinstance(self.init, str) and not warm_start:
-            yield self._named_init(init_term, rows, m, rng, self.init)
+            yield self._named_init(init_loss, rows, m, rng, self.init)
         else:
             p = self.n_features_in_
             if warm_start:
@@ -390,24 +447,31 @@ class NCA(TermEmbedding):
                 raise ValueError(f"{name} must be of shape {shape}, got {A.shape}.")
             yield rows.coordinates(A)
         for _ in range(self.n_init - 1):
-            yield self._named_init(init_term, rows, m, rng, "random")
+            yield self._named_init(init_loss, rows, m, rng, "random")
 
-    def _named_init(self, init_term: Any, rows: Scale, m: int, rng: Any, name: str) -> np.ndarray:
+    def _named_init(
+        self,
+        init_loss: NCALoss,
+        rows: Scale,
+        m: int,
+        rng: np.random.RandomState,
+        name: str,
+    ) -> np.ndarray:
         """Return the init of a given name, scaled to a perplexity of 10.
 
-        "auto" is the one of lowest loss. An init found on some of the rows, those of `init_term`,
+        "auto" is the one of lowest loss. An init found on some of the rows, those of `init_loss`,
         is scaled again for all rows: with more rows, neighbours are closer.
         """
-        init_rows = init_term.rows
-        p = init_rows.shape[1]
+        init_rows = init_loss.rows
+        n, p = init_rows.shape
         m = min(m, p)
         if self.structure == "diagonal":
             found = [np.abs(rng.standard_normal(p)) if name == "random" else np.ones(p)]
         else:
             names = [name]
             if name == "auto" and m < p:
-                names = ["pca", "lda"] if m < init_term.n_classes else ["pca"]
-            found = [init_term.directions(each, m, rng) for each in names]
+                names = ["pca", "lda"] if m < init_loss.n_classes else ["pca"]
+            found = [init_rows.directions(each, m, init_loss.codes, rng) for each in names]
             if len(found[0]) < m:
                 few = f"init='lda' has {len(found[0])} directions here, n_components is {m}"
                 raise ValueError(f"{few}: take init='pca' or 'auto'.")
@@ -417,7 +481,8 @@ class NCA(TermEmbedding):
         inits = [init_rows.scaled(B, self.alpha) for B in found if len(B) == len(found[0])]
         B = inits[0]
         if len(inits) > 1:
-            B = min(inits, key=lambda B: self._loss(init_term, B, self._look_up(init_term, B))[0])
+            loss = init_loss + Ridge(self.alpha, n)
+            B = min(inits, key=lambda B: loss.value(B, loss.candidates(B))[0])
         if rows is init_rows:
             return B
         if B.ndim == 2:
@@ -438,7 +503,7 @@ def check_parameters(nca: NCA) -> int | None:
             f"n_components must be None for a diagonal map (p features), got {nca.n_components!r}."
         )
     check_bool(nca.warm_start, "warm_start")
-    return nca._check_descent()
+    return check_descent(nca)
 
 
 def validate_with_target(
@@ -461,85 +526,55 @@ def validate_with_target(
     return X, TargetKernel(targets - np.median(targets), nca.target_bandwidth_, weights)
 
 
-@dataclass(frozen=True)
-class LabelTerm:
-    """-f or -g, to be minimized: a mean over rows, with weights of mean 1, if any.
-
-    Rows are in units of the typical distance of neighbours. The module docstring of `descents.py`
-    defines a term.
+@dataclass(frozen=True, eq=False)
+class SGDState:
+    """The state of a stochastic descent, which can continue with other rows.
 
     Attributes
     ----------
-    rows : UnitRows or RowsInPlace
-    objective : {"expected_accuracy", "log_likelihood"}
-    pair_weights : SameClass or TargetKernel
-    search : Searcher
-        For candidates.
+    B : ndarray of shape (m, p), or (p,)
+        The map of features in units of the typical distance, as the descent left it. `components_`
+        may have other signs, which would not fit the mean in the memory.
+    memory : Momentum or None
+    unit : float
+        The typical distance of the first rows.
+    n_counted : int
+        Number of rows so far.
     """
 
-    rows: Any
-    objective: str
-    pair_weights: PairWeights
-    search: Searcher
-    sign: ClassVar[int] = -1
+    B: np.ndarray
+    memory: Momentum | None
+    unit: float
+    n_counted: int
 
-    def __call__(self, B: np.ndarray, candidates: Candidates | None) -> Value:
-        """Return the value at a map and its gradient, for given candidates or all rows."""
-        X = self.rows.X
-        value, gradient = nca_objective(self.objective, B, X, self.pair_weights, candidates)
-        return -value / X.shape[0], -gradient / X.shape[0]
+    @classmethod
+    def of(cls, B: np.ndarray, memory: Momentum | None, rows: Scale, n_counted: int) -> SGDState:
+        """Return the state of a descent on `rows`, in terms of the features."""
+        to_features = rows.space.to_features
+        if to_features is not None:
+            B = to_features(B.T).T
+            memory = memory and memory._replace(mean=to_features(memory.mean.T).T)
+        return cls(B, memory, rows.unit, n_counted)
+
+
+class NCALoss(Loss[Any, Any], Protocol):
+    """What `NCA` minimizes: `StochasticNeighbors`, or its counterpart for rows on a cluster."""
 
     @property
-    def row_weights(self) -> np.ndarray | None:
-        """Weights of the rows; None for equal weights."""
-        return self.pair_weights.row_weights
+    def rows(self) -> Scale:
+        """The rows, in units of the typical distance of neighbours."""
 
     @property
-    def codes(self) -> np.ndarray | None:
-        """The classes for g, whose log q_i needs the nearest row of the same class, or None."""
-        return self.pair_weights.codes if self.objective == "log_likelihood" else None
+    def search(self) -> Searcher:
+        """The search for candidates."""
+
+    @property
+    def codes(self) -> Any:
+        """The classes of the rows, as `rows.directions` takes them; None if there are none."""
 
     @property
     def n_classes(self) -> int:
         """Number of classes, or 0 if there are no discriminant directions."""
-        codes = self.pair_weights.codes
-        return 0 if codes is None or issparse(self.rows.X) else int(codes.max()) + 1
-
-    def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
-        """Return m directions for the name of an init; there may be fewer discriminant ones."""
-        X, codes = self.rows.X, self.pair_weights.codes
-        if name != "lda":
-            return directions(name, X, m, rng)
-        if codes is None or issparse(X):
-            raise ValueError("init='lda' needs classes and dense X: take init='pca' or 'auto'.")
-        space, codes = row_space(X), np.unique(codes, return_inverse=True)[1]
-        S_b = between_scatter(space.coordinates, codes)
-        S_w = within_scatter(space.coordinates, codes)
-        return space.back_project(discriminant_directions(S_b, S_w, min(m, codes.max())).T)
-
-    def estimate(self, B: np.ndarray, candidates: Candidates, n_batches: int) -> Value:
-        """Return estimates of the value and its gradient from one of `n_batches` parts.
-
-        For given near and far rows, the mean of the estimates of an epoch is the value and the
-        gradient over all anchors.
-        """
-        value, gradient = self._sum(B, self.rows.take(candidates.rows), candidates)
-        weight = n_batches / self.rows.shape[0]  # exact on average, though sizes differ by a row
-        return weight * value, weight * gradient
-
-    def sum(self, Z: np.ndarray, candidates: Candidates) -> float:
-        """Return the sum over some anchors at the embedding Z of all rows."""
-        identity = np.ones(Z.shape[1])  # as a diagonal: Z is embedded
-        return self._sum(identity, Z[candidates.rows], candidates)[0]
-
-    def _sum(self, A: np.ndarray, X: Any, candidates: Candidates) -> Value:
-        pair_weights = self.pair_weights.subset(candidates.rows)
-        value, gradient = nca_objective(self.objective, A, X, pair_weights, candidates)
-        return -value, -gradient
-
-    def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
-        """Return the value and its error: those of the mean over anchors, unchanged."""
-        return mean, error
 
 
 __all__ = ["NCA", "check_parameters"]  # the second for `nearkin.dask`

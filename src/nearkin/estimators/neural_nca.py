@@ -24,14 +24,10 @@ from .._parameters import (
     check_random_state,
     equals,
 )
+from ..bandwidth import nearest_squares, perplexity_bandwidth, unit_distance
 from ..objectives.network import OBJECTIVES, SparsePairWeights, neighbor_terms, objective_value
 from .base import Embedding
-from .descent_embedding import (
-    nearest_squares,
-    perplexity_bandwidth,
-    principal_directions,
-    unit_distance,
-)
+from .descent_embedding import principal_directions
 from .nca import validate_with_target
 from .pairs import check_pair_weights, check_pairs
 from .validation import validate_rows

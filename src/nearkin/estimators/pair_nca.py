@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,20 +9,31 @@ from scipy.sparse import issparse
 
 from .._callbacks import FitTask, with_callbacks
 from .._parameters import check_choice, check_positive, check_random_state
-from .._validation import check_array, number_of_rows, relative_weights, weighted_rows, weights_of
-from ..neighbors import Searcher, searcher
-from ..objectives.linear_map import chain_rule, embed
-from ..objectives.nca import pair_cost
-from ..objectives.stochastic import Candidates, Value, mass_among_candidates
+from .._validation import check_array, number_of_rows, relative_weights, weighted_rows
+from ..bandwidth import perplexity
+from ..descent import minimize
+from ..neighbors import searcher
+from ..objectives.candidates import number_near
+from ..objectives.loss import Ridge
+from ..objectives.nca import SimilarPairs
 from ..scatter import second_moment, total_scatter
 from ..spectral import ratio_trace
-from .descent_embedding import directions, n_directions
-from .descents import INIT_ROWS, TermEmbedding
+from .descent_embedding import (
+    INIT_ROWS,
+    DescentEmbedding,
+    RowsInPlace,
+    Scale,
+    UnitRows,
+    check_descent,
+    directions,
+    n_directions,
+    reporter,
+)
 from .pairs import check_pair_weights, check_pairs, validate_given_pairs
 from .validation import validate_rows
 
 
-class PairNCA(TermEmbedding):
+class PairNCA(DescentEmbedding):
     """NCA from weighted pairs of similar rows: makes them close, compared with all pairs of rows.
 
     With weights w_ab of the pairs (a, b), the map A minimizes
@@ -231,7 +241,7 @@ class PairNCA(TermEmbedding):
         self
         """
         check_choice(self.init, "init", ("auto", "identity", "pca", "random"))
-        task = FitTask(self, X, y, n_iterations=self._check_descent())
+        task = FitTask(self, X, y, check_descent(self))
         present, _, row_weights, numbers = weighted_rows(X, None, sample_weight)
         n_given, X = number_of_rows(X), validate_rows(self, present, reset=True)
         shape = np.asarray(y).shape
@@ -252,31 +262,45 @@ class PairNCA(TermEmbedding):
                 "sample_weight is 0 for a row of every pair that counts: there is nothing to learn "
                 "from."
             )
+        n, kept = X.shape[0], weights > 0
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
-        kept = weights > 0
-        term = PairTerm(
-            self._rows(X, m),
-            np.searchsorted(numbers, pairs[kept]),
-            weights[kept] / weights.sum(),
-            searcher(self.search, X.shape[0]),
-            row_weights,
-        )
+        in_place = self.solver == "sgd" and n > INIT_ROWS
+        rows = RowsInPlace.of(X) if in_place else UnitRows.of(X, m)
+        k, search = number_near(self.n_candidates, n, self.solver), searcher(self.search, n)
+        pairs, weights = np.searchsorted(numbers, pairs[kept]), weights[kept] / weights.sum()
+        loss = SimilarPairs(rows, search, k, pairs, weights, row_weights)
+        ridge = Ridge(self.alpha, n)
         names = [self.init] + ["random"] * (self.n_init - 1)
-        inits = (self._named_init(term, m, rng, name) for name in names)
-        return self._minimize(term, inits, rng, X.dtype, task)
+        found = minimize(
+            loss + ridge,
+            (self._named_init(loss, rows, m, rng, name) for name in names),
+            solver=self.solver,
+            batch_size=self.batch_size,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
+            on_iteration=reporter(task, rows, X.dtype),
+        )
+        self.objective_ = found.value - ridge(found.x)[0]
+        self.objective_error_ = found.error
+        self.perplexity_ = perplexity(rows.nearest_squares(found.x))
+        self.search_ = search.name
+        return self._set_map(found, rows, X.dtype, task)
 
-    def _named_init(self, term: PairTerm, m: int, rng: Any, name: str) -> np.ndarray:
+    def _named_init(
+        self, loss: SimilarPairs, rows: Scale, m: int, rng: np.random.RandomState, name: str
+    ) -> np.ndarray:
         """Return the init of a given name, found on at most 10,000 rows and pairs.
 
         "auto" is the one of lower loss. Directions are scaled to a perplexity of 10, or smaller, to
         a mean squared distance of the pairs of m / 2. For evenly distributed rows, this minimizes
         eq. 8 over the scale.
         """
-        rows, n, m = term.rows, term.rows.shape[0], min(m, term.rows.shape[1])
+        n, m, take = rows.shape[0], min(m, rows.shape[1]), loss.rows.take
         some = slice(None) if n <= INIT_ROWS else np.sort(rng.choice(n, INIT_ROWS, replace=False))
-        X, step = rows.take(some), -(-len(term.pairs) // INIT_ROWS)
-        (a, b), weights = term.pairs[::step].T, term.weights[::step, None]
-        difference = rows.take(a) - rows.take(b)
+        X, step = take(some), -(-len(loss.pairs) // INIT_ROWS)
+        (a, b), weights = loss.pairs[::step].T, loss.weights[::step, None]
+        difference = take(a) - take(b)
         is_auto = name == "auto" and m < X.shape[1]
         found = [directions("pca" if is_auto else name, X, m, rng) * rows.varies()]
         if is_auto and not issparse(X):
@@ -289,67 +313,5 @@ class PairNCA(TermEmbedding):
                 mean_square = np.sum(weights * np.square(difference @ B.T)) / np.sum(weights)
                 r = max(1, np.count_nonzero(B.any(axis=1)))  # without constant features
                 inits.append(rows.scaled(B, self.alpha, (2 * mean_square / r) ** 0.5))
-        return inits[0] if len(inits) == 1 else min(inits, key=lambda B: self._evaluate(term, B, n))
-
-
-@dataclass(frozen=True)
-class PairTerm:
-    """The cost of weighted pairs, eq. 8, with rows in units of the typical distance of neighbours.
-
-    The module docstring of `descents.py` defines a term.
-
-    Attributes
-    ----------
-    rows : UnitRows or RowsInPlace
-    pairs : ndarray of shape (n_pairs, 2)
-        Rows a and b.
-    weights : ndarray of shape (n_pairs,)
-        s_a s_b w_ab, scaled to sum 1.
-    search : Searcher
-    row_weights : ndarray of shape (n,), default=None
-        s, scaled to mean 1; None for equal weights.
-    """
-
-    rows: Any
-    pairs: np.ndarray
-    weights: np.ndarray
-    search: Searcher
-    row_weights: np.ndarray | None = None
-    codes = None  # there are no classes
-    sign = 1
-
-    def __call__(self, B: np.ndarray, candidates: Candidates | None) -> Value:
-        """Return the cost of a map and its gradient, for given candidates or all rows."""
-        X = self.rows.X
-        return pair_cost(B, X, self.pairs, self.weights, candidates, self.row_weights)
-
-    def estimate(self, B: np.ndarray, candidates: Candidates, n_batches: int) -> Value:
-        """Return estimates of the cost and its gradient from one of `n_batches` parts of the rows.
-
-        They use the pairs (c, d) and the given pairs (c, b) of the rows c in this part. On average,
-        the logarithm of the sum over the pairs of some rows is a little less than that over all
-        pairs.
-        """
-        take, anchors = self.rows.take, candidates.rows[: len(candidates.near)]
-        X = take(candidates.rows)
-        mass, G = self._mass(embed(B, X), candidates)
-        chosen = np.isin(self.pairs[:, 0], anchors)
-        (a, b), weights = self.pairs[chosen].T, n_batches * self.weights[chosen, None]
-        difference = take(a) - take(b)
-        Z = difference @ B.T
-        cost = np.log(mass * candidates.n_rows / len(anchors)) + float(np.sum(weights * Z**2))
-        return cost, chain_rule(G / mass, B, X) + chain_rule(2 * weights * Z, B, difference)
-
-    def sum(self, Z: np.ndarray, candidates: Candidates) -> float:
-        """Return the sum over all pairs of some anchors, at the embedding Z of all rows."""
-        return self._mass(Z[candidates.rows], candidates)[0]
-
-    def _mass(self, Z: np.ndarray, candidates: Candidates) -> Value:
-        row_weights = weights_of(self.row_weights, candidates.rows)
-        return mass_among_candidates(Z, candidates, row_weights)
-
-    def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
-        """Return the cost and its standard error from those of the mean over anchors."""
-        a, b = self.pairs.T
-        squares = np.sum((Z[a] - Z[b]).astype(np.float64) ** 2, axis=1)
-        return float(self.weights @ squares + np.log(mean * len(Z))), error / mean
+        penalized = loss + Ridge(self.alpha, n)
+        return inits[0] if len(inits) == 1 else min(inits, key=penalized.evaluate)

@@ -16,9 +16,9 @@ from .._blocks import row_blocks
 from .._memory import require_memory
 from .._parameters import check_integer, check_positive
 from .._validation import relative_weights, weighted_rows
+from ..bandwidth import PERPLEXITY, perplexities, unit_distance
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
-from .descent_embedding import PERPLEXITY, perplexities, unit_distance
 from .validation import real_targets, validate_labelled_rows, validate_rows, validated
 
 VOTES = 100  # number of votes by default if the search is not exact

@@ -29,13 +29,14 @@ from .._parameters import (
     check_random_state,
 )
 from .._threads import parallel_map
-from ..descent import DescentResult, OnIteration, Status, adam, lbfgs
-from ..neighbors import EXACT, nearest, neighbor_lists, squares_to_nearest
-from ..objectives.stochastic import PairWeights, SameClass, Value
-from ..objectives.t_nca import log_mass, log_similarity
+from ..bandwidth import unit_distance
+from ..descent import Status, adam, lbfgs
+from ..neighbors import EXACT, neighbor_lists, squares_to_nearest
+from ..objectives.candidates import ALL_PAIRS_ROWS
+from ..objectives.stochastic import PairWeights, SameClass
+from ..objectives.t_nca import PlacedNeighbors
 from .base import Embedding
-from .descent_embedding import FLOAT64_ROWS, directions, unit_distance
-from .descents import ALL_PAIRS_ROWS
+from .descent_embedding import directions
 from .nca import NCA, validate_with_target
 from .validation import validate_rows
 
@@ -52,7 +53,7 @@ COLUMNS = 8192  # landmarks that are compared with 256 rows at a time
 # gradient, each for some anchors among some rows.
 EXACT_ROWS = 4096
 ITERATIONS = 100
-STEPS, ROUND, ANCHORS, LENGTH = 300, 30, 512, 0.03
+STEPS, ROUND, LENGTH = 300, 30, 0.03
 
 
 class TDistributedNCA(CallbackSupportMixin, Embedding):
@@ -235,20 +236,35 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         self.bandwidth_ = unit_distance(H, mean_perplexity=PERPLEXITY)
         k = min(k, len(H) - 1)
         S = placement(H, H, self.bandwidth_, k, own=True)
-        W = right_neighbors(H, pair_weights, k)
+        loss = PlacedNeighbors(S, right_neighbors(H, pair_weights, k), self.alpha)
         U = initial_positions(H, pair_weights.codes, self.n_components)
         on_iteration = partial(task.iteration, lambda U: vars(self) | {"positions_": U})
-        if len(rows) <= EXACT_ROWS:
-            found = lbfgs(
-                partial(self._loss, S, W),
+        if (n := len(rows)) <= EXACT_ROWS:
+            n_iter = ITERATIONS if isinstance(self.max_iter, str) else self.max_iter
+            found = lbfgs(loss.value, U, max_iter=n_iter, tol=self.tol, on_iteration=on_iteration)
+        else:
+            n_drawn = min(n, max(EXACT_ROWS, int((250 * n) ** 0.5)))
+            n_iter = int(STEPS / ROUND * max(1.0, n / 10_000) ** 0.25)
+            n_iter = n_iter if isinstance(self.max_iter, str) else self.max_iter
+            length = LENGTH * float(np.linalg.norm(U))
+            found = adam(
+                lambda U, t: loss.estimate(U, rng.choice(n, n_drawn, replace=False)),
                 U,
-                max_iter=ITERATIONS if isinstance(self.max_iter, str) else self.max_iter,
+                n_batches=ROUND,
+                max_iter=n_iter,
                 tol=self.tol,
+                step=lambda t: length * (1 - t / (ROUND * n_iter)),
                 on_iteration=on_iteration,
             )
-        else:
-            found = self._by_minibatches(S, W, U, rng, on_iteration)
-        return self._set_positions(found, S, H.dtype, task)
+        self.positions_ = found.x.astype(H.dtype)
+        self.embedding_ = (S @ found.x).astype(H.dtype)
+        self.n_components_ = self.positions_.shape[1]
+        self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
+        self.objective_ = loss.log_likelihood(found.x, found.value)
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        task.end()
+        return self
 
     def _learn_space(self, X: Any, y: Any, rng: Any) -> tuple[np.ndarray, PairWeights]:
         """Return the rows in the space, and the pair weights."""
@@ -282,86 +298,6 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
                 "dimensions, such as the default."
             )
         return X, pair_weights
-
-    def _loss(self, S: csr_array, W: csr_array, U: np.ndarray) -> Value:
-        """Return the loss of positions and its gradient."""
-        Z = S @ U
-        rows = about_mean(Z)
-        similarity, *pulls = log_similarity(rows, rows, W)
-        anchors = np.flatnonzero(np.diff(W.indptr))
-        mass, push, slope = log_mass(rows[anchors], rows, anchors)
-        slope[anchors] += push
-        slope = (slope - sum(pulls)) / len(Z)
-        cost, from_cost = self._penalty(S, np.arange(len(U)), U, Z)
-        return (mass - similarity) / len(Z) + cost, S.T @ slope + from_cost
-
-    def _by_minibatches(
-        self, S: csr_array, W: csr_array, init: np.ndarray, rng: Any, on_iteration: OnIteration
-    ) -> DescentResult:
-        """Descend by steps that shrink to zero.
-
-        A step uses some anchors, all their target neighbours, and some other landmarks that
-        represent all of them.
-        """
-        n, has_target = len(init), np.diff(W.indptr) > 0
-        n_drawn = min(n, max(EXACT_ROWS, int((250 * n) ** 0.5)))
-        n_iter = int(STEPS / ROUND * max(1.0, n / 10_000) ** 0.25)
-        if not isinstance(self.max_iter, str):
-            n_iter = self.max_iter
-        n_steps, length = ROUND * n_iter, LENGTH * float(np.linalg.norm(init))
-
-        def estimate(U: np.ndarray, t: int) -> Value:
-            drawn = rng.choice(n, n_drawn, replace=False)
-            anchors, others = drawn[:ANCHORS], drawn[ANCHORS:]
-            anchors = anchors[has_target[anchors]]
-            near, places = np.unique(W[anchors].indices, return_inverse=True)
-            rows = np.concatenate([anchors, near, others])
-            S_rows = S[rows]
-            Z = S_rows @ U
-            ends = np.cumsum([len(anchors), len(near)])
-            z, z_near, z_others = np.split(about_mean(Z), ends)
-            shape = len(anchors), len(near)
-            right = csr_array((W[anchors].data, places, W[anchors].indptr), shape=shape)
-            similarity, pull, pull_near = log_similarity(z, z_near, right)
-            mass, push, push_others = log_mass(z, z_others)
-            slope = np.concatenate([push - pull, -pull_near, push_others]) / ANCHORS
-            cost, from_cost = self._penalty(S_rows, rows, U, Z)
-            return (mass - similarity) / ANCHORS + cost, S_rows.T @ slope + from_cost
-
-        return adam(
-            estimate,
-            init,
-            n_batches=ROUND,
-            max_iter=n_iter,
-            tol=self.tol,
-            step=lambda t: length * (1 - t / n_steps),
-            on_iteration=on_iteration,
-        )
-
-    def _penalty(self, S: csr_array, rows: np.ndarray, U: np.ndarray, Z: np.ndarray) -> Value:
-        """Return `alpha mean ||u_i - z_i||^2` over some landmarks, and its gradient.
-
-        Landmarks may be listed twice. S holds the weights with which they are placed.
-        """
-        apart = U[rows] - Z
-        slope = 2 * self.alpha / len(rows) * apart
-        gradient = -(S.T @ slope)
-        np.add.at(gradient, rows, slope)
-        return self.alpha * float(np.sum(apart**2)) / len(rows), gradient
-
-    def _set_positions(self, found: DescentResult, S: csr_array, dtype: Any, task: FitTask) -> Self:
-        """Set the fitted attributes; raise the interrupt that ended the descent."""
-        Z = S @ found.x
-        self.positions_ = found.x.astype(dtype)
-        self.embedding_ = Z.astype(dtype)
-        self.n_components_ = self.positions_.shape[1]
-        self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
-        cost, _ = self._penalty(S, np.arange(len(Z)), found.x, Z)
-        self.objective_ = cost - found.value
-        if found.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        task.end()
-        return self
 
     def space(self, X: Any) -> np.ndarray:
         """Map rows into the learned space, shape (n, r), in which neighbours are searched.
@@ -450,11 +386,10 @@ def right_neighbors(H: np.ndarray, pair_weights: PairWeights, k: int) -> csr_arr
     For real-valued targets, it is w_ij for the 3 k nearest rows, if it is not 0.
     """
     if isinstance(pair_weights, SameClass):
-        # landmarks may be of one class, which `nearest_same_class` would refuse
         W = neighbor_lists(H, pair_weights.codes, k, "same", EXACT)
         W.data = np.ones(len(W.data))
         return W
-    W = nearest(H, min(3 * k, len(H) - 1))
+    W = neighbor_lists(H, np.zeros(len(H), np.intp), 3 * k, "all", EXACT)
     i = np.repeat(np.arange(len(H)), np.diff(W.indptr))
     W.data = np.exp(pair_weights.log_weights(i, W.indices, np.float64))
     W.eliminate_zeros()
@@ -474,11 +409,6 @@ def stratified_sample(codes: np.ndarray, n_rows: int, fewest: int, rng: Any) -> 
     place = np.arange(len(codes)) - (np.cumsum(sizes) - sizes)[codes]
     share = np.where(place < fewest, 0.0, (place + rng.uniform(size=len(codes))) / sizes[codes])
     return np.sort(order[np.argsort(share, kind="stable")[:n_rows]])
-
-
-def about_mean(Z: np.ndarray) -> np.ndarray:
-    """Return the centred rows, in float32 if there are many."""
-    return (Z - Z.mean(axis=0)).astype(np.float64 if len(Z) <= FLOAT64_ROWS else np.float32)
 
 
 def initial_positions(H: np.ndarray, codes: np.ndarray | None, m: int) -> np.ndarray:

@@ -15,8 +15,8 @@ from .._blocks import row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._labels import encode_partial_labels, require_two_classes
 from .._parameters import check_estimator
+from ..bandwidth import PERPLEXITY, nearest_squares, perplexity_bandwidth
 from .base import SparseRowsMixin
-from .descent_embedding import PERPLEXITY, nearest_squares, perplexity_bandwidth
 from .soft_neighbors import SoftNeighborsClassifier, indicators
 from .tdl import TDL
 from .validation import validate_labelled_rows, validate_rows

@@ -1,4 +1,4 @@
-"""Objectives for descent: functions that return a value and its gradient.
+"""Losses for descent, and their formulas: functions that return a value and its gradient.
 
 They compute in blocks, without n x n memory.
 """

@@ -21,11 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Never
 
 import numpy as np
 
 from .._blocks import row_lengths
+from .loss import Loss, Value
 
 LOSSES = ("nca", "contrastive")
 
@@ -75,27 +76,41 @@ class _Mapped:
         return ((G - along * self.Z) / self.lengths).T @ self.X
 
 
-def nested_loss(
-    A: np.ndarray, comparison: Comparison, temperature: float, loss: str, sizes: Sequence[int]
-) -> tuple[float, np.ndarray]:
-    """Return `softmax_loss` averaged over maps to leading dimensions of A, and its gradient."""
-    value, gradient = 0.0, np.zeros(A.shape)
-    for m in sizes:
-        one, slope = softmax_loss(A[:m], comparison, temperature, loss)
-        value += one / len(sizes)
-        gradient[:m] += slope / len(sizes)
-    return value, gradient
+@dataclass(frozen=True, eq=False)
+class CosineSoftmax(Loss[Never, Comparison]):
+    """`softmax_loss`, averaged over maps to leading dimensions.
+
+    Attributes
+    ----------
+    temperature : float
+        T.
+    loss : {"nca", "contrastive"}
+    sizes : sequence of int
+        Numbers of leading dimensions.
+    """
+
+    temperature: float
+    loss: str
+    sizes: Sequence[int]
+
+    def estimate(self, B: np.ndarray, batch: Comparison) -> Value:
+        """Return estimates of the loss of a map and of its gradient."""
+        value, gradient = 0.0, np.zeros(B.shape)
+        for m in self.sizes:
+            one, slope = softmax_loss(B[:m], batch, self.temperature, self.loss)
+            value += one / len(self.sizes)
+            gradient[:m] += slope / len(self.sizes)
+        return value, gradient
 
 
-def softmax_loss(
-    A: np.ndarray, comparison: Comparison, temperature: float, loss: str
-) -> tuple[float, np.ndarray]:
+def softmax_loss(A: np.ndarray, comparison: Comparison, temperature: float, loss: str) -> Value:
     """Return the loss of a map A of shape (m, p) and its gradient; O((b + c) p m + b c m)."""
     queries = _Mapped(A, comparison.queries)
     candidates: _Mapped | None = queries
     if comparison.candidates is not None:
         candidates = None if comparison.fixed else _Mapped(A, comparison.candidates)
-    Z: Any = candidates.Z if candidates else comparison.candidates
+    Z = candidates.Z if candidates else comparison.candidates
+    assert Z is not None
     S = queries.Z @ Z.T / queries.Z.dtype.type(temperature)
     if candidates is queries:
         np.fill_diagonal(S, -np.inf)
@@ -113,7 +128,7 @@ def softmax_loss(
 
 def _loss_of_similarities(
     S: np.ndarray, W: np.ndarray, loss: str, weights: np.ndarray | None = None
-) -> tuple[float, np.ndarray]:
+) -> Value:
     """Return the loss and its gradient for similarities s_ij, which are -inf for excluded pairs."""
     W = W.astype(S.dtype, copy=False)
     has = (W > 0).any(axis=1, keepdims=True)

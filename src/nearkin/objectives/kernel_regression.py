@@ -21,16 +21,18 @@ indicators as Y and the logarithm as l, y^_i holds the class probabilities, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Never
 
 import numpy as np
 
 from .._blocks import row_blocks
 from .._threads import parallel_map, shares
-from .linear_map import chain_rule, embed
-from .stochastic import Value, exponentiate, factors, tile_height
+from .loss import Loss, Matrix, Value, chain_rule, embed
+from .stochastic import exponentiate, factors, tile_height
 
-Loss = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+# from the predictions and the targets, the loss of every row and its derivative
+RowLoss = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 # added to every probability, which limits a row's loss to about 16, so that hopeless rows do not
 # attract the map
@@ -60,9 +62,9 @@ def log_loss(predicted: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def prediction_loss(
     A: np.ndarray,
-    X: Any,
+    X: Matrix,
     Y: np.ndarray,
-    loss: Loss,
+    loss: RowLoss,
     n_anchors: int | None = None,
     weights: np.ndarray | None = None,
 ) -> Value:
@@ -104,7 +106,7 @@ def prediction_loss(
     return value, chain_rule(gradient, A, X)
 
 
-def among_pairs(Z: np.ndarray, Y: np.ndarray, loss: Loss, weights: np.ndarray) -> Value:
+def among_pairs(Z: np.ndarray, Y: np.ndarray, loss: RowLoss, weights: np.ndarray) -> Value:
     """Return L and its gradient with respect to Z, from one kernel for both rows of a pair.
 
     With K_ij = exp(-||z_i - z_j||^2) and t_i = sum_j w_j K_ij,
@@ -169,7 +171,7 @@ def among_pairs(Z: np.ndarray, Y: np.ndarray, loss: Loss, weights: np.ndarray) -
 
 
 def of_anchors(
-    Z: np.ndarray, Y: np.ndarray, loss: Loss, weights: np.ndarray, anchors: np.ndarray
+    Z: np.ndarray, Y: np.ndarray, loss: RowLoss, weights: np.ndarray, anchors: np.ndarray
 ) -> Value:
     """Return the loss of some rows, predicted by all others, and its gradient with respect to Z."""
     n = len(Z)
@@ -215,3 +217,34 @@ def of_anchors(
     parts = parallel_map(add_tiles, tiles, len(anchors) * n)
     value, from_rows, from_columns = (sum(part[1:], part[0]) for part in zip(*parts, strict=True))
     return value, 2 * (from_columns[:, :-1] + from_rows - from_columns[:, -1:] * Z)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRegression(Loss[Never, np.ndarray]):
+    """The mean loss of leave-one-out predictions: `prediction_loss` / n.
+
+    Attributes
+    ----------
+    X, Y, loss, weights
+        See `prediction_loss`.
+    n_anchors : int, default=None
+        How many rows of a minibatch, the first ones, are predicted; all by default.
+    """
+
+    X: Matrix
+    Y: np.ndarray
+    loss: RowLoss
+    weights: np.ndarray | None = None
+    n_anchors: int | None = None
+
+    def value(self, B: np.ndarray, part: None = None) -> Value:
+        """Return the loss and its gradient."""
+        value, gradient = prediction_loss(B, self.X, self.Y, self.loss, weights=self.weights)
+        return value / len(self.Y), gradient / len(self.Y)
+
+    def estimate(self, B: np.ndarray, batch: np.ndarray) -> Value:
+        """Return estimates of the loss and its gradient from the rows with given indices."""
+        weights = None if self.weights is None else self.weights[batch]
+        n = min(self.n_anchors or len(batch), len(batch))
+        value, gradient = prediction_loss(B, self.X[batch], self.Y[batch], self.loss, n, weights)
+        return value / n, gradient / n

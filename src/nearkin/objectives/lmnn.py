@@ -28,23 +28,72 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Never
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn.utils.extmath import row_norms
 
 from .._blocks import row_blocks
 from .._threads import parallel_map
-from .linear_map import chain_rule, embed
-from .stochastic import SameClass, Value, factors, tile_height
+from .loss import Loss, Matrix, Value, chain_rule, embed
+from .stochastic import SameClass, factors, tile_height
 
 PAIR_ENTRIES = 2**18  # entries of differences of rows at a time, which fit into the cache of a core
+SEARCH_ALWAYS_ROWS = 4000  # up to this many rows, searching impostors at every step is cheap
+# a second margin: rows within it are listed, as they may become impostors before the next search
+SLACK = 1.0
+# share of all pairs from which searching at every step is faster than keeping lists
+WORTH = 1 / 256
+MOST = 2**25  # maximum number of impostors counted in total,
+ALWAYS = 100  # but at least this many per row, if there are as many
+
+
+@dataclass(frozen=True, eq=False)
+class LargeMargin(Loss[csr_array, Never]):
+    """E(A) / n, with the impostors near A.
+
+    Attributes
+    ----------
+    X : ndarray or sparse matrix of shape (n, p)
+        Preferably centred.
+    codes : ndarray of shape (n,)
+        Class codes 0, 1, ....
+    targets : ndarray of shape (n, k)
+        Indices of the target rows of each row, padded with its own index.
+    weights : ndarray of shape (n,) or None
+        s; None for 1 each.
+    """
+
+    X: Matrix
+    codes: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray | None
+
+    def value(self, A: np.ndarray, part: csr_array | None = None) -> Value:
+        """Return the loss and its gradient; `part` lists impostors, all are searched without it."""
+        listed = self._impostors(A, 0.0) if part is None else part
+        n = len(self.targets)
+        value, gradient = large_margin(A, self.X, self.targets, listed, weights=self.weights)
+        return value / n, gradient / n
+
+    def candidates(self, A: np.ndarray) -> csr_array | None:
+        """Return the rows of other classes within two margins; None to search at every step."""
+        n = len(self.targets)
+        if n <= SEARCH_ALWAYS_ROWS:
+            return None
+        listed = self._impostors(A, SLACK)
+        return listed if listed.nnz < min(WORTH * n * n, MOST / 2) else None
+
+    def _impostors(self, A: np.ndarray, slack: float) -> csr_array:
+        Z = embed(A, self.X)
+        reach = 1 + target_squares(Z, self.targets).max(axis=1)
+        return impostors_within(Z, self.codes, reach + slack, max(ALWAYS, MOST // len(Z)))
 
 
 def large_margin(
     A: np.ndarray,
-    X: Any,
+    X: Matrix,
     targets: np.ndarray,
     impostors: csr_array,
     mu: float = 0.5,
@@ -121,7 +170,7 @@ def large_margin(
     return (1 - mu) * of_targets + mu * hinges, _gradient([W, V], Z, A, X)
 
 
-def _gradient(graphs: Sequence[csr_array], Z: np.ndarray, A: np.ndarray, X: Any) -> np.ndarray:
+def _gradient(graphs: Sequence[csr_array], Z: np.ndarray, A: np.ndarray, X: Matrix) -> np.ndarray:
     """Return the gradient of `sum_ab w_ab d_ab` over the edges of directed graphs."""
     directed = [graph for W in graphs for graph in (W, W.T)]
     n_products = sum(W.nnz for W in graphs) * Z.shape[1]
@@ -171,7 +220,19 @@ class Comparisons:
         return cls(np.column_stack(np.divmod(codes, n)), near, far, weights, attraction)
 
 
-def comparison_margin(A: np.ndarray, X: Any, comparisons: Comparisons, mu: float = 0.5) -> Value:
+@dataclass(frozen=True, eq=False)
+class ComparisonMargin(Loss[Never, Never]):
+    """`comparison_margin` of given comparisons between rows X."""
+
+    X: Matrix
+    comparisons: Comparisons
+
+    def value(self, A: np.ndarray, part: None = None) -> Value:
+        """Return the loss and its gradient."""
+        return comparison_margin(A, self.X, self.comparisons)
+
+
+def comparison_margin(A: np.ndarray, X: Matrix, comparisons: Comparisons, mu: float = 0.5) -> Value:
     """Return the loss of comparisons and its gradient.
 
         E(A) = (1 - mu) sum_ab v_ab d_ab + mu sum_abcd w_abcd [1 + d_ab - d_cd]_+
@@ -213,14 +274,14 @@ def comparison_margin(A: np.ndarray, X: Any, comparisons: Comparisons, mu: float
     return value, _gradient([W], Z, A, X)
 
 
-def pair_squares(Z: Any, pairs: np.ndarray) -> np.ndarray:
+def pair_squares(Z: Matrix, pairs: np.ndarray) -> np.ndarray:
     """Return the squared distances within pairs of dense or sparse rows, (n_pairs,), float64."""
 
     def of_block(block: slice) -> np.ndarray:
         a, b = pairs[block].T
         return row_norms(Z[a] - Z[b], squared=True).astype(np.float64)
 
-    width = Z.nnz // Z.shape[0] + 1 if issparse(Z) else Z.shape[1]
+    width = Z.shape[1] if isinstance(Z, np.ndarray) else Z.nnz // Z.shape[0] + 1
     blocks = row_blocks(len(pairs), width, PAIR_ENTRIES)
     return np.concatenate(parallel_map(of_block, blocks, len(pairs) * width))
 

@@ -30,11 +30,11 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from .._blocks import row_blocks
 from .._threads import parallel_map, shares
 from .._validation import weights_of
+from .loss import Value
 
 # Which neighbours are correct: rows of the same class, or rows of similar targets.
 #
@@ -158,7 +158,6 @@ def target_bandwidth(targets: np.ndarray) -> float:
 TILE_ENTRIES = 2**17
 FEWEST_TILE_ROWS, TILE_ROWS = 32, 256
 
-Value = tuple[float, np.ndarray]
 Terms = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
@@ -280,175 +279,3 @@ def exponentiate(logits: np.ndarray) -> np.ndarray:
     np.maximum(logits, least, out=logits)
     np.exp(logits, out=logits)
     return top
-
-
-# Stochastic neighbours among a few candidates of every row: an estimate of `among_all` in O(n).
-
-# A smaller weight changes no sum, and subnormal numbers make products ten times slower.
-NEGLIGIBLE = 1e-30
-
-
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """The possible neighbours of every row: its nearest rows, and some that represent all others.
-
-    The nearest rows alone would mislead a descent, since unlisted rows could come close at no cost.
-    Row i therefore draws its neighbour among its k near rows, each with its own weight, and s far
-    rows, each representing `(n - 1 - k) / s` others (far rows that are near, or i itself, are
-    excluded). If rows have weights, a far row represents that many of its own weight. If far rows
-    are drawn uniformly, the sums over rows are unbiased, whatever the weights.
-
-    Attributes
-    ----------
-    near : ndarray of shape (b, k)
-        Row indices, padded with the row's own index. The first b rows are the anchors, which draw
-        neighbours.
-    far : ndarray of shape (s,)
-        Indices of distinct rows, drawn from all.
-    n_rows : int
-        n, including rows that are absent because no anchor lists them.
-    rows : ndarray, default=None
-        The indices, among all rows, of those that are present; None for all.
-    """
-
-    near: np.ndarray
-    far: np.ndarray
-    n_rows: int
-    rows: Any = None
-
-    @classmethod
-    def of_anchors(
-        cls, anchors: np.ndarray, near: np.ndarray, far: np.ndarray, n_rows: int
-    ) -> Candidates:
-        """Return the candidates of some anchors, as positions among the rows needed, anchors first.
-
-        Objectives are sums over anchors, so the results of the parts of a partition add up to the
-        value and the gradient of the whole. `near` lists the near rows of the anchors by their
-        indices among all rows.
-        """
-        position = np.zeros(n_rows, dtype=np.intp)
-        position[near], position[far], position[anchors] = 1, 1, 0
-        rows = np.concatenate([anchors, np.flatnonzero(position)])
-        position[rows] = np.arange(len(rows))
-        return cls(position[near], position[far], n_rows, rows)
-
-
-def with_same_class(near: np.ndarray, same: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return lists of near rows with an additional column, the nearest row of the same class.
-
-    Where that row does not exist or is listed already, the column has the row's own index.
-    """
-    return np.column_stack([near, np.where((near == same[:, None]).any(axis=1), own, same)])
-
-
-def among_candidates(
-    Z: np.ndarray, candidates: Candidates, pair_weights: PairWeights, terms: Terms
-) -> Value:
-    """Return the objective and its gradient like `among_all`, estimated from the candidates.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, m)
-        All rows, or those of `Candidates.of_anchors`.
-    candidates : Candidates
-    pair_weights, terms
-        See `among_all`, for the rows of Z.
-
-    Notes
-    -----
-    O(b (k + s) m) time for b anchors, O(b k + n m) memory and a tile per thread.
-    """
-
-    def weigh(logits: np.ndarray, i: np.ndarray, columns: np.ndarray) -> Value:
-        log_w = pair_weights.log_weights(i, columns, Z.dtype)
-        R = logits + (0.0 if log_w is None else log_w)
-        p_top, r_top = exponentiate(logits), exponentiate(R)
-        p_sum, r_sum = logits.sum(axis=1, keepdims=True), R.sum(axis=1, keepdims=True)
-        log_q = r_top - p_top + np.log(r_sum / p_sum)
-        term, factor = weighted_terms(terms, log_q, weights_of(pair_weights.row_weights, i[:, 0]))
-        logits /= p_sum
-        R /= r_sum
-        logits -= R
-        logits *= factor
-        logits[np.abs(logits) < NEGLIGIBLE] = 0.0
-        return float(term.sum(dtype=np.float64)), logits
-
-    return _over_candidates(Z, candidates, weigh, pair_weights.row_weights)
-
-
-def mass_among_candidates(
-    Z: np.ndarray, candidates: Candidates, row_weights: np.ndarray | None = None
-) -> Value:
-    """Return `sum_i sum_j v_i v_j exp(-||z_i - z_j||^2)`, estimated, and its gradient.
-
-    The sum is over anchors i and all others j, estimated from the candidates. The row weights v are
-    1 by default. As in `exponentiate`, no term is below exp(-60).
-    """
-    offsets = (Z * Z).sum(axis=1)
-    if row_weights is not None:
-        offsets -= np.log(row_weights)
-
-    def weigh(logits: np.ndarray, i: np.ndarray, columns: np.ndarray) -> Value:
-        logits -= offsets[i]
-        masses = np.exp(np.clip(logits, -60.0, None, out=logits), out=logits)
-        return float(masses.sum(dtype=np.float64)), np.negative(masses, out=masses)
-
-    return _over_candidates(Z, candidates, weigh, row_weights)
-
-
-def _over_candidates(
-    Z: np.ndarray,
-    candidates: Candidates,
-    weigh: Callable[..., Value],
-    row_weights: np.ndarray | None,
-) -> Value:
-    """Return a sum over the anchors and their candidates, and its gradient with respect to Z.
-
-    `weigh` takes logits (b, k + s), the anchors (b, 1) and the candidates of the columns. The
-    logits are those of `factors`, or -inf. It returns a partial sum and G, its derivatives with
-    respect to the squared distances of the pairs.
-    """
-    near, far = candidates.near, candidates.far
-    (b, k), s, n = near.shape, len(far), len(Z)
-    with_ones, operand = factors(Z, row_weights)
-    far_ones, far_operand = with_ones[far], np.ascontiguousarray(operand[:, far])
-    far_position = np.full(n, -1)
-    far_position[far] = np.arange(s)
-    near_weights = np.empty((b, k), Z.dtype)
-    gradient = np.zeros(Z.shape)
-
-    def add_blocks(blocks: Sequence[slice]) -> Value:
-        value, from_columns = 0.0, np.zeros(far_ones.shape)  # G'(Z, 1) of the far rows
-        for rows in blocks:
-            i, j, z = np.arange(rows.start, rows.stop)[:, None], near[rows], with_ones[rows]
-            logits = np.hstack([np.matmul(operand.T[j], z[:, :, None])[..., 0], z @ far_operand])
-            logits[:, :k][j == i] = -np.inf
-            # Far rows that are near rows, or the row itself, are excluded; the rest represent all
-            # others.
-            positions = np.hstack([far_position[j], far_position[i]])
-            anchor, listed = np.nonzero(positions >= 0)
-            logits[anchor, k + positions[anchor, listed]] = -np.inf
-            n_others = candidates.n_rows - 1 - np.sum(j != i, axis=1)
-            n_far = np.maximum(np.isfinite(logits[:, k:]).sum(axis=1), 1)
-            with np.errstate(divide="ignore"):
-                logits[:, k:] += np.log(n_others / n_far).astype(logits.dtype)[:, None]
-            columns = np.hstack([j, np.broadcast_to(far, (len(i), s))])
-            part, G = weigh(logits, i, columns)
-            value += part
-            near_weights[rows] = G[:, :k]
-            from_rows = G[:, k:] @ far_ones
-            gradient[rows] = from_rows[:, -1:] * Z[rows] - from_rows[:, :-1]
-            from_columns += G[:, k:].T @ z
-        return value, from_columns
-
-    blocks = row_blocks(b, 1, tile_height(k * Z.shape[1] + s))
-    parts = parallel_map(add_blocks, shares(blocks), b * (k + s))
-    value = sum(part[0] for part in parts)
-    from_columns = sum((part[1] for part in parts), np.zeros(far_ones.shape))
-    gradient[far] += from_columns[:, -1:] * Z[far] - from_columns[:, :-1]
-    ends = k * np.minimum(np.arange(n + 1), b)  # a row that is not an anchor lists none
-    graph = csr_array((near_weights.ravel(), near.ravel(), ends), shape=(n, n))
-    products = sum(parallel_map(lambda graph: graph @ Z, [graph, graph.T], b * k))
-    degrees = np.bincount(near.ravel(), near_weights.ravel(), minlength=n).astype(np.float64)
-    degrees[:b] += near_weights.sum(axis=1)
-    return value, 2 * (gradient + degrees[:, None] * Z - products)

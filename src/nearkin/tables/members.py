@@ -15,16 +15,12 @@ import numpy as np
 
 from .._blocks import densified, row_blocks
 from .._threads import blas_in_one_thread
+from ..bandwidth import unit_distance
 from ..descent import Status, adam, lbfgs
-from ..estimators.descent_embedding import (
-    UNIT_ROWS,
-    UnitRows,
-    directions,
-    penalty,
-    unit_distance,
-)
+from ..estimators.descent_embedding import UNIT_ROWS, UnitRows, directions
 from ..linalg import eigh, row_signs, svd
-from ..objectives.kernel_regression import Loss, prediction_loss
+from ..objectives.kernel_regression import KernelRegression, RowLoss
+from ..objectives.loss import Ridge
 from .votes import Expert, HeldOut, Part, Prediction, SoftVote, experts
 
 # descending: the first maps are cheap and rough
@@ -65,11 +61,11 @@ class LabelledRows:
     X: np.ndarray
     Y: np.ndarray
     groups: np.ndarray
-    loss: Loss
+    loss: RowLoss
     weights: np.ndarray | None = None
 
     @classmethod
-    def of(cls, encoder: Any, X: Any, Y: np.ndarray, loss: Loss, weights: Any = None) -> Self:
+    def of(cls, encoder: Any, X: Any, Y: np.ndarray, loss: RowLoss, weights: Any = None) -> Self:
         """Return the rows X, encoded, with their targets."""
         groups = np.unique(encoder.groups_, return_inverse=True)[1]
         return cls(encoder.transform(X), Y.astype(np.float32), groups, loss, weights)
@@ -114,16 +110,12 @@ class Member:
 
     def descend(self, alpha: float) -> np.ndarray:
         """Continue the descent with a penalty; return the map of the features."""
-        n, rows = len(self.training), self.training
-
-        def loss(B: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = prediction_loss(B, self.X, rows.Y, rows.loss, weights=rows.weights)
-            cost, slope = penalty(B, alpha, n, rows.groups)
-            return value / n + cost, gradient / n + slope
-
+        rows = self.training
+        loss = KernelRegression(self.X, rows.Y, rows.loss, rows.weights)
+        penalty = Ridge(alpha, len(rows), groups=rows.groups)
         collapsed = np.linalg.norm(self.B) < COLLAPSED * np.linalg.norm(self.init)
         start = self.init if collapsed else with_room(self.B, self.init)
-        found = lbfgs(loss, start, max_iter=MAX_ITER, tol=TOL)
+        found = lbfgs((loss + penalty).value, start, max_iter=MAX_ITER, tol=TOL)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         self.B = found.x
@@ -322,20 +314,12 @@ def refined(
         """Take the steps of a round from `first` on, with some of the rows."""
         n = len(among)
         n_drawn = min(n, max(ROWS, int((250 * n) ** 0.5)))
-        n_anchors = min(ANCHORS, n_drawn)
-
-        def estimate(A: np.ndarray, t: int) -> tuple[float, np.ndarray]:
-            drawn = rows.subset(among[rng.choice(n, n_drawn, replace=False)])
-            value, gradient = prediction_loss(
-                A, drawn.X, drawn.Y, rows.loss, n_anchors, drawn.weights
-            )
-            cost, slope = penalty(A, alpha * found.unit**2, n, rows.groups)
-            return value / n_anchors + cost, gradient / n_anchors + slope
-
+        penalty = Ridge(alpha * found.unit**2, n, groups=rows.groups)
+        loss = KernelRegression(rows.X, rows.Y, rows.loss, rows.weights, ANCHORS) + penalty
         A = with_room(A, found.init)
         length = STEP * float(np.linalg.norm(A))
         descent = adam(
-            estimate,
+            lambda B, t: loss.estimate(B, among[rng.choice(n, n_drawn, replace=False)]),
             A,
             n_batches=n_steps - first,
             max_iter=1,

@@ -38,24 +38,16 @@ from .._validation import (
     weighted_rows,
 )
 from ..descent import Status
-from ..estimators.descent_embedding import FLOAT64_ROWS
 from ..estimators.validation import check_targets_vary, real_targets, validated
 from ..folds import MAX_ROWS, inner_folds, sample_rows
 from ..neighbors import exact_index
-from ..objectives.kernel_regression import Loss, log_loss, squared_error
+from ..objectives.kernel_regression import RowLoss, log_loss, squared_error
+from ..objectives.loss import FLOAT64_ROWS
 from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, is_table
 from .columns import Feature
 from .encoder import TableEncoder
 from .held_out import Drift, HeldOutRows, check_coverage, check_levels
-from .members import (
-    ALPHAS,
-    LabelledRows,
-    LearnedMap,
-    VotingSpace,
-    embedded,
-    member_path,
-    refined,
-)
+from .members import ALPHAS, LabelledRows, LearnedMap, VotingSpace, embedded, member_path, refined
 from .votes import (
     DISTANCES,
     MIXED_TEMPERATURES,
@@ -113,7 +105,7 @@ class TablePredictor(
     A subclass defines `_loss`, `fit`, `_learn_targets` and `_encode_targets`.
     """
 
-    _loss: Loss
+    _loss: RowLoss
     _class_weights: np.ndarray | None = None
 
     def __init__(
@@ -723,7 +715,7 @@ class TablePredictor(
         return (distances, self._rows[found]) if return_distance else self._rows[found]
 
 
-LOSSES: dict[str, Loss] = {"squared_error": squared_error, "absolute_error": absolute_error}
+LOSSES: dict[str, RowLoss] = {"squared_error": squared_error, "absolute_error": absolute_error}
 COMPARED = {"own_vote": True, "nested": False, "most_rows": 100_000}
 
 

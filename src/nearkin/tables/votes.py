@@ -26,7 +26,7 @@ from ..objectives.kernel_regression import (
     LEAST,
     LEAST_LOGIT,
     MANY_CLASSES,
-    Loss,
+    RowLoss,
     log_loss,
     squared_error,
 )
@@ -461,7 +461,7 @@ class HeldOut:
 
     parts: Sequence[Part]
     Y: np.ndarray
-    loss: Loss
+    loss: RowLoss
     weights: np.ndarray | None = None
 
     def predict(self, vote: Any) -> np.ndarray:

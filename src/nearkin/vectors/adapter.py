@@ -32,11 +32,12 @@ from .._validation import (
     refuse_words,
     weighted_rows,
 )
-from ..descent import DescentResult, Status, Value, adam
+from ..descent import DescentResult, Status, adam
 from ..estimators.base import Embedding
 from ..estimators.pairs import check_row_numbers, unstacked
 from ..estimators.validation import validate_dense_rows, validate_foreign_rows
-from ..objectives.cosine import LOSSES, Comparison, nested_loss
+from ..objectives.cosine import LOSSES, Comparison, CosineSoftmax
+from ..objectives.loss import Ridge, Value
 from ..scatter import total_scatter, within_scatter
 from .codes import QUANTIZERS, BinaryQuantizer, Int8Quantizer, Quantizer, itq_rotation
 from .judgements import Labels, count_relevant
@@ -1034,17 +1035,15 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         rng, n = np.random.default_rng(seed), len(kind)
         n_batches = -(-n // BATCH)
         n_steps = max(n_batches, FEWEST_STEPS)
-        longest, weight = FIRST_STEP * float(np.linalg.norm(start)), self.alpha / n**0.5
+        longest = FIRST_STEP * float(np.linalg.norm(start))
+        loss = CosineSoftmax(self.temperature, self.loss_, sizes) + Ridge(self.alpha, n, start)
         batches: list[np.ndarray] = []
 
         def estimate(A: np.ndarray, t: int) -> Value:
             if t % n_batches == 0:
                 order = kind.order(rng) if isinstance(kind, Labelled) else rng.permutation(n)
                 batches[:] = np.array_split(order, n_batches)
-            comparison = kind.comparison(batches[t % n_batches], rng)
-            value, gradient = nested_loss(A, comparison, self.temperature, self.loss_, sizes)
-            away = A - start
-            return value + weight * float(np.sum(away**2)), gradient + 2 * weight * away
+            return loss.estimate(A, kind.comparison(batches[t % n_batches], rng))
 
         with blas_in_one_thread():  # batches are small: a second thread would only wait
             return adam(

@@ -7,13 +7,13 @@ from sklearn.datasets import load_diabetes, load_wine
 from sklearn.preprocessing import scale
 
 from nearkin import MLKR, NCA, PairNCA, SoftNeighborsClassifier, SoftNeighborsRegressor
-from nearkin.estimators import descents
-from nearkin.estimators.descent_embedding import UnitRows, unit_distance
-from nearkin.estimators.nca import LabelTerm
-from nearkin.estimators.pair_nca import PairTerm
+from nearkin.bandwidth import unit_distance
+from nearkin.estimators.descent_embedding import UnitRows
 from nearkin.neighbors import EXACT
-from nearkin.objectives.nca import nca_objective, pair_cost
-from nearkin.objectives.stochastic import Candidates, SameClass, TargetKernel
+from nearkin.objectives import candidates
+from nearkin.objectives.candidates import Candidates, Minibatch
+from nearkin.objectives.nca import SimilarPairs, StochasticNeighbors, nca_objective, pair_cost
+from nearkin.objectives.stochastic import SameClass, TargetKernel
 
 pytestmark = pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 
@@ -144,16 +144,13 @@ class TestNCA:
     def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(self, objective):
         X, y, weights = wine()
         rng, rows, n = np.random.default_rng(0), UnitRows.of(X), len(X)
-        B, term = (
-            rng.normal(size=(2, 13)),
-            LabelTerm(rows, objective, SameClass(y, weights / weights.mean()), EXACT),
-        )
+        B, pair_weights = rng.normal(size=(2, 13)), SameClass(y, weights / weights.mean())
+        loss = StochasticNeighbors(rows, EXACT, None, objective, pair_weights)
         near = np.array([rng.permutation(np.delete(np.arange(n), i))[:7] for i in range(n)])
         far, parts = np.arange(0, n, 4), np.array_split(rng.permutation(n), 5)
-        value, gradient = term(B, Candidates(near, far, n))
+        value, gradient = loss.value(B, Candidates(near, far, n))
         found = [
-            term.estimate(B, Candidates.of_anchors(part, near[part], far, n), len(parts))
-            for part in parts
+            loss.estimate(B, Minibatch.of(part, near[part], far, n, len(parts))) for part in parts
         ]
         assert np.mean([v for v, _ in found]) == pytest.approx(value, rel=1e-10)
         np.testing.assert_allclose(np.mean([G for _, G in found], axis=0), gradient, atol=1e-10)
@@ -166,7 +163,7 @@ class TestNCA:
         exact = clone(model).fit(X, y, weights)
         assert exact.objective_error_ == 0
         for n_rows in (40, 80):
-            monkeypatch.setattr(descents, "EVALUATION_ROWS", n_rows)
+            monkeypatch.setattr(candidates, "EVALUATION_ROWS", n_rows)
             some = clone(model).fit(X, y, weights)
             assert some.objective_ <= 1
             assert abs(some.objective_ - exact.objective_) < 4 * some.objective_error_ + 1e-3
@@ -246,16 +243,14 @@ class TestPairNCA:
         s, far = weights / weights.mean(), np.arange(n)
         pairs = np.column_stack([np.arange(n - 1), np.arange(1, n)])
         of_pairs = s[pairs].prod(axis=1)
-        term = PairTerm(rows, pairs, of_pairs / of_pairs.sum(), EXACT, s)
+        loss = SimilarPairs(rows, EXACT, None, pairs, of_pairs / of_pairs.sum(), s)
         B, none = rng.normal(size=(2, 13)) / 3, np.empty((n, 0), int)
         parts = np.array_split(rng.permutation(n), 5)
-        candidates = [Candidates.of_anchors(part, none[part], far, n) for part in parts]
-        value, _ = term(B, None)
-        Z = rows.embedding(B)
-        mean = sum(term.sum(Z, part) for part in candidates) / s.sum()
-        assert term.of_mean(Z, mean, 0.0)[0] == pytest.approx(value, rel=1e-10)
+        batches = [Minibatch.of(part, none[part], far, n, 5) for part in parts]
+        value, _ = loss.value(B)
+        assert loss.evaluate(B) == (pytest.approx(value, rel=1e-10), 0)
         # Jensen: the logarithm of a part of the sum is in the mean at most that of the sum
-        estimates = [term.estimate(B, part, 5)[0] for part in candidates]
+        estimates = [loss.estimate(B, batch)[0] for batch in batches]
         assert value - 0.5 < np.mean(estimates) <= value
 
 
