@@ -231,11 +231,6 @@ def _require_held_out(options: argparse.Namespace, model: Model) -> None:
     given = ["--coverage"] * (options.coverage is not None) + ["--drift"] * options.drift
     if not given or model.held_out_rows is not None:
         return
-    if model.soft_vote:
-        raise TableError(
-            f"{options.model}: {given[0]} needs held-out rows, which nearkin {model.version} did "
-            "not save: make the model again with `nearkin compare TABLE --save model.safetensors`."
-        )
     raise TableError(
         f"{options.model}: {given[0]} needs held-out rows, which only models of NCA tables have, "
         f"but this is one of {model.method}: make one with `nearkin compare TABLE --methods "
