@@ -19,6 +19,13 @@ def test_of_few_rows_half_are_neighbours():
     assert perplexity(nearest_squares(X / unit_distance(X))) == pytest.approx(4, rel=1e-3)
 
 
+def test_the_typical_distance_of_float32_rows_does_not_depend_on_their_order():
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(300, 5)) + 1e4).astype(np.float32)
+    units = [unit_distance(rows, 50) for rows in (X, X[rng.permutation(300)])]
+    assert units[0] == pytest.approx(units[1], rel=1e-12)
+
+
 def test_duplicates():
     X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 200, axis=0)
     assert np.isfinite(unit_distance(X))

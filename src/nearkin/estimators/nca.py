@@ -17,10 +17,9 @@ from scipy.sparse import issparse
 from sklearn.utils.metaestimators import available_if
 
 from .._callbacks import FitTask, with_callbacks
-from .._labels import check_shared_labels
 from .._memory import require_memory
 from .._parameters import check_bool, check_choice, check_random_state
-from .._validation import check_array, relative_weights, shape_of, weighted_rows
+from .._validation import check_array, shape_of
 from ..bandwidth import perplexity
 from ..descent import DescentResult, Momentum, Status, minimize, sgd
 from ..neighbors import Searcher, searcher
@@ -30,9 +29,6 @@ from ..objectives.nca import StochasticNeighbors
 from ..objectives.stochastic import (
     TERMS,
     PairWeights,
-    SameClass,
-    TargetKernel,
-    target_bandwidth,
 )
 from .descent_embedding import (
     COMPARED,
@@ -47,7 +43,7 @@ from .descent_embedding import (
     n_directions,
     reporter,
 )
-from .validation import validate_labelled_rows, validate_target_rows
+from .validation import validate_with_target
 
 Rows = TypeVar("Rows", UnitRows, RowsInPlace)
 
@@ -504,26 +500,6 @@ def check_parameters(nca: NCA) -> int | None:
         )
     check_bool(nca.warm_start, "warm_start")
     return check_descent(nca)
-
-
-def validate_with_target(
-    nca: Any, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True
-) -> tuple[Any, PairWeights]:
-    """Return X and the pair weights of y, for `target` classes or numbers.
-
-    Numbers set the bandwidth of their kernel. Rows of weight 0 are left out; the weights of the
-    others are scaled to mean 1.
-    """
-    X, y, weights, _ = weighted_rows(X, y, sample_weight)
-    weights = relative_weights(weights)
-    if nca.target == "classes":
-        X, _, codes = validate_labelled_rows(nca, X, y, reset=reset)
-        check_shared_labels(codes)
-        return X, SameClass(codes, weights)
-    X, targets = validate_target_rows(nca, X, y, reset=reset)
-    if reset:
-        nca.target_bandwidth_ = target_bandwidth(targets)
-    return X, TargetKernel(targets - np.median(targets), nca.target_bandwidth_, weights)
 
 
 @dataclass(frozen=True, eq=False)

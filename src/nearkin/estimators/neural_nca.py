@@ -28,9 +28,8 @@ from ..bandwidth import nearest_squares, perplexity_bandwidth, unit_distance
 from ..objectives.network import OBJECTIVES, SparsePairWeights, neighbor_terms, objective_value
 from .base import Embedding
 from .descent_embedding import principal_directions
-from .nca import validate_with_target
 from .pairs import check_pair_weights, check_pairs
-from .validation import validate_rows
+from .validation import validate_rows, validate_with_target
 
 MOST_COMPONENTS = 50  # of the default network, by default
 HELD_OUT = 2000  # rows or pairs, at most

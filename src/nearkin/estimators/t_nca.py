@@ -37,8 +37,8 @@ from ..objectives.stochastic import PairWeights, SameClass
 from ..objectives.t_nca import PlacedNeighbors
 from .base import Embedding
 from .descent_embedding import directions
-from .nca import NCA, validate_with_target
-from .validation import validate_rows
+from .nca import NCA
+from .validation import validate_rows, validate_with_target
 
 SPACE = 32  # dimensions of the default space
 PERPLEXITY = 10.0  # of the neighbours' weights

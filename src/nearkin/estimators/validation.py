@@ -10,7 +10,7 @@ from scipy.linalg import eigvalsh
 from scipy.sparse import issparse
 from sklearn.utils import validation
 
-from .._labels import encode_labels
+from .._labels import check_shared_labels, encode_labels
 from .._messages import counted, shown
 from .._validation import (
     ROWS,
@@ -23,9 +23,12 @@ from .._validation import (
     is_missing,
     name_cells,
     refuse_foreign,
+    relative_weights,
     shape_of,
+    weighted_rows,
     widened,
 )
+from ..objectives.stochastic import PairWeights, SameClass, TargetKernel, target_bandwidth
 
 # what to do with words and with gaps
 REMEDIES = (
@@ -139,6 +142,26 @@ def _refuse_unfit(targets: np.ndarray, reader: str) -> None:
     if targets.dtype.kind in "Of" and (missing := is_missing(targets)).any():
         rows = f"{counted(missing.sum(), 'row')} (the first: {missing.argmax()})"
         raise ValueError(f"y holds NaN in {rows}: drop rows without a target.")
+
+
+def validate_with_target(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = True
+) -> tuple[Any, PairWeights]:
+    """Return X and the pair weights of y, for `target` classes or numbers.
+
+    Numbers set the bandwidth of their kernel. Rows of weight 0 are left out; the weights of the
+    others are scaled to mean 1.
+    """
+    X, y, weights, _ = weighted_rows(X, y, sample_weight)
+    weights = relative_weights(weights)
+    if estimator.target == "classes":
+        X, _, codes = validate_labelled_rows(estimator, X, y, reset=reset)
+        check_shared_labels(codes)
+        return X, SameClass(codes, weights)
+    X, targets = validate_target_rows(estimator, X, y, reset=reset)
+    if reset:
+        estimator.target_bandwidth_ = target_bandwidth(targets)
+    return X, TargetKernel(targets - np.median(targets), estimator.target_bandwidth_, weights)
 
 
 def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
