@@ -11,8 +11,9 @@ over the fits, how far rows stand apart after the map, and what is predicted of 
 
 Numbers are compared, not a digest of them: BLAS of another machine rounds in another way, and what
 has moved can be named. `TOLERANCE` is below the last digit that a page prints, and far above
-rounding, also that of descents in float32; `TOLERANCES` are those of runs that amplify it. Distances do not depend on signs and turns of a map;
-their logarithms (of 1 + d) compare large ones relatively and do not fail near zero.
+rounding, also that of descents in float32; `TOLERANCES` are those of runs that amplify it.
+Distances do not depend on signs and turns of a map; their logarithms (of 1 + d) compare large ones
+relatively and do not fail near zero.
 """
 
 from __future__ import annotations

@@ -389,7 +389,7 @@ def right_neighbors(H: np.ndarray, pair_weights: PairWeights, k: int) -> csr_arr
         W = neighbor_lists(H, pair_weights.codes, k, "same", EXACT)
         W.data = np.ones(len(W.data))
         return W
-    W = neighbor_lists(H, np.zeros(len(H), np.intp), 3 * k, "all", EXACT)
+    W = neighbor_lists(H, None, 3 * k, "all", EXACT)
     i = np.repeat(np.arange(len(H)), np.diff(W.indptr))
     W.data = np.exp(pair_weights.log_weights(i, W.indices, np.float64))
     W.eliminate_zeros()

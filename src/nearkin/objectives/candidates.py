@@ -280,8 +280,7 @@ def near_rows(
     """
     n = len(Z)
     queried = np.ones(n, int) if anchors is None else np.bincount(anchors, minlength=n)
-    one_class = np.zeros(n, np.intp)
-    near = neighbor_lists(Z, one_class, k * queried, "all", search).indices.reshape(-1, k)
+    near = neighbor_lists(Z, None, k * queried, "all", search).indices.reshape(-1, k)
     if codes is not None:
         own = np.flatnonzero(queried).astype(near.dtype)  # in row order
         near = with_same_class(near, target_neighbors(Z, codes, queried, search)[own, 0], own)
