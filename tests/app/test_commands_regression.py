@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow import csv
 
 from nearkin.app.cli import main
 from nearkin.app.model import embed, load_model, predict, save_model
@@ -122,7 +123,7 @@ def test_groups_make_it_harder_and_are_no_feature(here, capsys):
 
 @pytest.mark.slow
 def test_whole_numbers_and_npz_files(here, capsys):
-    frame = pd.read_csv("houses.csv", float_precision="round_trip")
+    frame = csv.read_csv("houses.csv").to_pandas()
     np.savez("t.npz", X=frame.filter(like="room").to_numpy(), y=frame["price"].round().astype(int))
     assert main(["compare", "t.npz", "--task", "regression", *QUICK]) == 0
     assert "t: 120 rows, 8 features" in capsys.readouterr().out
