@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize
 from scipy.optimize import rosen, rosen_der
 
-from nearkin.descent import Status, adam, lbfgs, lbfgs_rounds, minimize
+from nearkin.descent import DescentStatus, adam, lbfgs, lbfgs_rounds, minimize
 from nearkin.objectives.loss import Loss
 
 SCALES = np.array([[1.0, 3.0], [10.0, 0.5]])
@@ -43,7 +43,7 @@ def test_a_bowl():
     result = lbfgs(bowl, np.zeros((2, 2)), max_iter=100, tol=1e-12)
     np.testing.assert_allclose(result.x, 2.0, atol=1e-5)
     assert result.value == pytest.approx(7)
-    assert result.status is Status.CONVERGED
+    assert result.status is DescentStatus.CONVERGED
     assert len(result.curve) == result.n_iter + 1
     assert result.curve[0] == bowl(np.zeros((2, 2)))[0]
     assert (np.diff(result.curve) <= 0).all()
@@ -57,7 +57,7 @@ def test_rosenbrock():
 
 def test_the_start_may_be_the_end():
     result = lbfgs(bowl, np.full((2, 2), 2.0), max_iter=5, tol=1e-8)
-    assert (result.n_iter, result.status, result.curve) == (0, Status.CONVERGED, [7.0])
+    assert (result.n_iter, result.status, result.curve) == (0, DescentStatus.CONVERGED, [7.0])
 
 
 def test_a_status_that_scipy_may_add(monkeypatch):
@@ -70,13 +70,13 @@ def test_a_status_that_scipy_may_add(monkeypatch):
 
     monkeypatch.setattr("nearkin.descent.optimize.minimize", added)
     found = lbfgs(lambda x: (x @ x, 2 * x), np.ones(3), max_iter=50, tol=1e-9)
-    assert found.status is Status.STALLED
+    assert found.status is DescentStatus.STALLED
     np.testing.assert_allclose(found.x, 0, atol=1e-6)
 
 
 def test_max_iter():
     result = lbfgs(lambda x: (rosen(x), rosen_der(x)), np.full(5, -1.2), max_iter=3, tol=1e-14)
-    assert (result.n_iter, result.status) == (3, Status.MAX_ITER)
+    assert (result.n_iter, result.status) == (3, DescentStatus.MAX_ITER)
 
 
 def test_a_callback_sees_the_best_and_may_stop():
@@ -87,7 +87,7 @@ def test_a_callback_sees_the_best_and_may_stop():
         return len(seen) == 2
 
     result = lbfgs(bowl, np.zeros((2, 2)), max_iter=100, tol=1e-12, on_iteration=on_iteration)
-    assert (result.n_iter, result.status) == (2, Status.STOPPED)
+    assert (result.n_iter, result.status) == (2, DescentStatus.STOPPED)
     assert seen == result.curve[1:]
 
 
@@ -101,7 +101,7 @@ def test_an_interrupt_keeps_the_best():
         return bowl(x)
 
     result = lbfgs(interrupted, np.zeros((2, 2)), max_iter=100, tol=1e-12)
-    assert result.status is Status.INTERRUPTED
+    assert result.status is DescentStatus.INTERRUPTED
     assert result.value == min(calls[:3]) == bowl(result.x)[0]
 
 
@@ -119,7 +119,7 @@ def test_noise_of_single_precision_ends_quietly():
         return float(np.float32(value)), slope + 1e-3 * np.sin(1e6 * x)
 
     result = lbfgs(rough, np.full(5, -1.2), max_iter=500, tol=0.0)
-    assert result.status in (Status.STALLED, Status.CONVERGED, Status.MAX_ITER)
+    assert result.status in (DescentStatus.STALLED, DescentStatus.CONVERGED, DescentStatus.MAX_ITER)
     assert result.value <= min(result.curve)
     assert result.value < 1
 
@@ -154,13 +154,13 @@ class TestRounds:
 
     def test_neighbours_are_looked_up_at_the_end_of_every_round(self):
         result, looked_up = self.descend(0.0, max_iter=4)
-        assert (result.n_iter, result.status, len(looked_up)) == (4, Status.MAX_ITER, 2)
+        assert (result.n_iter, result.status, len(looked_up)) == (4, DescentStatus.MAX_ITER, 2)
         np.testing.assert_array_equal(looked_up[-1], result.x)
 
     def test_a_round_that_has_not_lowered_the_loss_is_undone(self):
         result, _ = self.descend(1e3)
         np.testing.assert_array_equal(result.x, 0.0)
-        assert (result.value, result.status) == (bowl(np.zeros((2, 2)))[0], Status.CONVERGED)
+        assert (result.value, result.status) == (bowl(np.zeros((2, 2)))[0], DescentStatus.CONVERGED)
 
     def test_the_rest_may_do_without_lists(self):
         result, looked_up = self.descend(1e3, finish_exactly=True)
@@ -186,7 +186,7 @@ class TestAdam:
         result = self.descend(self.noisy, np.zeros((2, 2)))
         np.testing.assert_allclose(result.x, 2.0, atol=0.1)
         assert (result.n_iter, len(result.curve)) == (100, 101)
-        assert result.status is Status.CONVERGED
+        assert result.status is DescentStatus.CONVERGED
         assert result.curve[0] == bowl(np.zeros((2, 2)))[0]
         assert result.value == result.curve[-1] == pytest.approx(7, abs=0.05)
 
@@ -205,7 +205,7 @@ class TestAdam:
 
     def test_a_short_descent_has_not_converged(self):
         result = self.descend(self.noisy, np.full((2, 2), 500.0), max_iter=2)
-        assert result.status is Status.MAX_ITER
+        assert result.status is DescentStatus.MAX_ITER
 
     def test_goes_on_where_it_was(self):
         def constant(t):
@@ -223,7 +223,7 @@ class TestAdam:
     def test_no_gradient_is_no_step(self):
         result = self.descend(lambda x, t: (1.0, np.zeros_like(x)), np.ones(3))
         np.testing.assert_array_equal(result.x, 1.0)
-        assert result.status is Status.CONVERGED
+        assert result.status is DescentStatus.CONVERGED
 
     def test_a_callback_sees_the_last_and_may_stop(self):
         seen = []
@@ -233,7 +233,7 @@ class TestAdam:
             return len(seen) == 2
 
         result = self.descend(self.noisy, np.zeros((2, 2)), on_iteration=on_iteration)
-        assert (result.n_iter, result.status) == (2, Status.STOPPED)
+        assert (result.n_iter, result.status) == (2, DescentStatus.STOPPED)
         np.testing.assert_array_equal(seen[-1], result.x)
 
     def test_an_interrupt_keeps_the_last(self):
@@ -246,7 +246,7 @@ class TestAdam:
             return self.noisy(x, t)
 
         result = self.descend(interrupted, np.zeros((2, 2)))
-        assert (result.status, result.n_iter) == (Status.INTERRUPTED, 1)
+        assert (result.status, result.n_iter) == (DescentStatus.INTERRUPTED, 1)
         np.testing.assert_array_equal(result.x, points[-1])
 
     def test_an_interrupt_before_anything_is_raised(self):
@@ -283,7 +283,7 @@ class TestMinimize:
             "lbfgs", starts, max_iter=3, tol=0.0, on_iteration=lambda x: next(stops)
         )
         assert seen == [2.5, 50.0]
-        assert found.status is Status.STOPPED
+        assert found.status is DescentStatus.STOPPED
         assert found.value < bowl(np.full((2, 2), 2.5))[0]
 
     def test_auto_is_two_hundred_iterations(self):

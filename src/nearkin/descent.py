@@ -28,7 +28,7 @@ STEP = 0.1  # the first step length of `sgd`, in units of a map that preserves d
 SLOWING = 100  # steps after which those of `sgd` begin to shrink if more rows may follow
 
 
-class Status(enum.IntEnum):
+class DescentStatus(enum.IntEnum):
     """How a descent ended; the values but the last are those of SciPy's L-BFGS-B."""
 
     CONVERGED = 0  # the value has almost stopped changing, or the gradient is almost 0
@@ -38,7 +38,7 @@ class Status(enum.IntEnum):
     INTERRUPTED = 100  # a KeyboardInterrupt
 
     @classmethod
-    def _missing_(cls, value: object) -> Status:
+    def _missing_(cls, value: object) -> DescentStatus:
         return cls.STALLED  # a status that SciPy adds; the lowest point found is kept
 
 
@@ -78,7 +78,7 @@ class DescentResult:
     curve : list of float
         The value at the start and after every iteration; with `adam` the first estimate, and the
         mean of the estimates within every iteration.
-    status : Status
+    status : DescentStatus
     memory : Momentum or None
         The state with which `adam` can continue.
     error : float
@@ -89,14 +89,14 @@ class DescentResult:
     value: float
     n_iter: int
     curve: list[float]
-    status: Status
+    status: DescentStatus
     memory: Momentum | None = None
     error: float = 0.0
 
     @property
     def ended_early(self) -> bool:
         """Whether a callback or an interrupt ended the descent."""
-        return self.status in (Status.STOPPED, Status.INTERRUPTED)
+        return self.status in (DescentStatus.STOPPED, DescentStatus.INTERRUPTED)
 
     def in_units(self, unit: float) -> DescentResult:
         """Return the result for the loss, if the descent was that of the loss divided by `unit`."""
@@ -159,11 +159,11 @@ def lbfgs(
         found = optimize.minimize(
             evaluate, best, jac=True, method="L-BFGS-B", callback=after_iteration, options=options
         )
-        status = Status(found.status)
+        status = DescentStatus(found.status)
     except KeyboardInterrupt:
         if not curve:
             raise
-        status = Status.INTERRUPTED
+        status = DescentStatus.INTERRUPTED
     return DescentResult(best.reshape(start.shape), lowest, len(curve) - 1, curve, status)
 
 
@@ -198,8 +198,8 @@ def lbfgs_rounds(
     """
     part = loss.candidates(start)
     value = np.inf if part is None else loss.value(start, part)[0]
-    best = DescentResult(start, value, 0, [], Status.MAX_ITER)
-    while best.status is Status.MAX_ITER and best.n_iter < max_iter:
+    best = DescentResult(start, value, 0, [], DescentStatus.MAX_ITER)
+    while best.status is DescentStatus.MAX_ITER and best.n_iter < max_iter:
         is_last = part is None
         n_iter = max_iter - best.n_iter
         found = lbfgs(
@@ -214,12 +214,12 @@ def lbfgs_rounds(
                 part = loss.candidates(found.x)
                 value = loss.value(found.x, part)[0]
             except KeyboardInterrupt:
-                found = replace(found, status=Status.INTERRUPTED)
+                found = replace(found, status=DescentStatus.INTERRUPTED)
             else:
                 risen = value > best.value
                 level = best.value - value <= ROUND * tol * max(abs(value), 1)
                 converged = level and not (risen and finish_exactly)
-                status = Status.CONVERGED if converged else Status.MAX_ITER
+                status = DescentStatus.CONVERGED if converged else DescentStatus.MAX_ITER
                 if risen:
                     found, part = replace(found, x=best.x), None
                 found = replace(found, value=min(value, best.value), status=status)
@@ -275,9 +275,9 @@ def adam(
     mean, square, n_steps = memory or Momentum(np.zeros_like(x))
     values: list[float] = []
     means: list[float] = []  # of the values within every iteration
-    status = Status.MAX_ITER
+    status = DescentStatus.MAX_ITER
     try:
-        while len(means) < max_iter and status is Status.MAX_ITER:
+        while len(means) < max_iter and status is DescentStatus.MAX_ITER:
             for t in range(len(values), len(values) + n_batches):
                 value, gradient = estimate(x, t)
                 values.append(float(value))
@@ -290,19 +290,19 @@ def adam(
                     x = x - step(t) * (mean / (1 - RECENT**n_steps) / typical)
             means.append(float(np.mean(values[-n_batches:])))
             if on_iteration is not None and on_iteration(x):
-                status = Status.STOPPED
+                status = DescentStatus.STOPPED
     except KeyboardInterrupt:
         if not values:
             raise
-        status = Status.INTERRUPTED
+        status = DescentStatus.INTERRUPTED
     # whether the last fifth of the values is level with the fifth before, within their noise
     count = len(values) // 5
-    if status is Status.MAX_ITER and count > 1:
+    if status is DescentStatus.MAX_ITER and count > 1:
         before, last = np.array(values[-2 * count : -count]), np.array(values[-count:])
         noise = ((before.var(ddof=1) + last.var(ddof=1)) / count) ** 0.5
         fall = before.mean() - last.mean()
         if fall <= tol * count * max(abs(last.mean()), 1) + 2 * noise:
-            status = Status.CONVERGED
+            status = DescentStatus.CONVERGED
     value, memory = float(np.mean(values[-n_batches:])), Momentum(mean, square, n_steps)
     return DescentResult(x, value, len(means), values[:1] + means, status, memory)
 

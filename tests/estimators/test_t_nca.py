@@ -16,8 +16,8 @@ from nearkin.estimators.t_nca import (
     initial_positions,
     placement,
     places_of_classes,
-    right_neighbors,
     stratified_sample,
+    target_graph,
 )
 from nearkin.objectives import t_nca as objective
 from nearkin.objectives.stochastic import SameClass
@@ -87,7 +87,7 @@ class TestPositions:
         picture = TDistributedNCA(max_iter=2000, tol=1e-14).fit(X, y)
         H = picture.landmarks_
         S = placement(H, H, picture.bandwidth_, 15, own=True)
-        W = right_neighbors(H, SameClass(y), 15)
+        W = target_graph(H, SameClass(y), 15)
         slope = PlacedNeighbors(S, W, picture.alpha).value(picture.positions_)[1]
         assert np.abs(slope).max() < 1e-4
 

@@ -20,7 +20,12 @@ from ..bandwidth import (
     squares_to,
 )
 from ..estimators import NCA
-from ..estimators.descent_embedding import Scale, directions, discriminant_directions, n_directions
+from ..estimators.descent_embedding import (
+    Scale,
+    check_n_components,
+    directions,
+    discriminant_directions,
+)
 from ..estimators.nca import check_parameters
 from ..linalg import eigh
 from ..neighbors import EXACT, Searcher
@@ -110,7 +115,7 @@ class DaskNCA(DaskTransformer):
                 "NCA on a sample of the rows, or call NCA(solver='sgd').partial_fit on one block "
                 "of rows after the other."
             )
-        m, search = n_directions(nca, X.shape[1]), block_searcher(self.search, X.shape[0])
+        m, search = check_n_components(nca, X.shape[1]), block_searcher(self.search, X.shape[0])
         rng = check_random_state(self.random_state)
         if self.warm_start and hasattr(self, "components_"):
             nca.components_ = self.components_

@@ -18,14 +18,14 @@ from .._messages import warn_user
 from .._parameters import check_choice, check_integer, check_number
 from .._threads import parallel_map
 from ..bandwidth import PERPLEXITY_ROWS, nearest_squares, perplexity_bandwidth, unit_distance
-from ..descent import MAX_ITER, DescentResult, Status
+from ..descent import MAX_ITER, DescentResult, DescentStatus
 from ..linalg import LinAlgError, eigh
 from ..objectives.loss import FLOAT64_ROWS, Ridge, embed
 from ..scatter import RowSpace, between_scatter, row_space, total_scatter, within_scatter
 from ..spectral import SpectralStatus, generalized_eigh, range_basis, shrunk, unit_within_scatter
 from .base import LinearEmbedding
 
-# Inits, which `Scale.scaled` makes such that neighbourhoods are neither empty nor hold all rows.
+# Inits; `Scale.scaled_init` keeps neighbourhoods from being empty or holding all rows.
 
 SHRINKAGE = 0.01  # of S_w; with more, high-variance noise hides low-variance directions from LDA
 
@@ -133,7 +133,7 @@ class Scale:
         """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
         return nearest_squares(self.embedding(B))
 
-    def scaled(self, B: np.ndarray, alpha: float, at_least: float = 0.0) -> np.ndarray:
+    def scaled_init(self, B: np.ndarray, alpha: float, at_least: float = 0.0) -> np.ndarray:
         """Return an init B, scaled to a mean perplexity of 10 and a penalty of at most 1.
 
         B is divided by the bandwidth for that perplexity, or by `at_least` if that is larger. It is
@@ -266,8 +266,8 @@ COMPARED = {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": Fals
 EARLY = {"tol": 1e-4}
 
 
-def n_directions(estimator: Any, most: int) -> int:
-    """Return the requested number of dimensions, or all."""
+def check_n_components(estimator: Any, most: int) -> int:
+    """Return the requested number of dimensions m, at most `most`, or all."""
     m = estimator.n_components
     return most if m is None else check_integer(m, "n_components", 1, most)
 
@@ -315,13 +315,13 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
         self.components_ = rows.components(found.x, dtype)
         self.n_components_ = len(self.components_)
         self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
-        if found.status is Status.INTERRUPTED:
+        if found.status is DescentStatus.INTERRUPTED:
             raise KeyboardInterrupt
         requested, kept = self.n_components, self.n_components_
         if requested is not None and kept < requested:
             text = SpectralStatus.RANK_DEFICIENT.value
             warn_user(text.format(requested=requested, found=kept))
-        if found.status is Status.MAX_ITER:
+        if found.status is DescentStatus.MAX_ITER:
             max_iter = found.n_iter if self.max_iter == "auto" else self.max_iter
             warn_user(
                 f"max_iter={max_iter} iterations ended the descent before it converged: the map is "
@@ -330,7 +330,7 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
             )
         elif (
             found.n_iter == 0
-            and found.status is not Status.STOPPED
+            and found.status is not DescentStatus.STOPPED
             and not (self.warm_start or self._init_may_be_minimum)
         ):
             warn_user(
@@ -344,4 +344,10 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
 
 
 # what `nearkin.dask` may take
-__all__ = ["DescentEmbedding", "Scale", "directions", "discriminant_directions", "n_directions"]
+__all__ = [
+    "DescentEmbedding",
+    "Scale",
+    "check_n_components",
+    "directions",
+    "discriminant_directions",
+]

@@ -22,7 +22,7 @@ from ..descent import lbfgs
 from ..linalg import RANK_TOLERANCE, svd
 from ..neighbors import EXACT
 from ..objectives.loss import Value, chain_rule, embed
-from .descent_embedding import DescentEmbedding, Scale, n_directions
+from .descent_embedding import DescentEmbedding, Scale, check_n_components
 from .pairs import NO_PAIR_DIFFERS, validate_given_pairs
 from .rows import Rows
 from .validation import check_prior, validate_labelled_rows
@@ -258,7 +258,7 @@ class ITML(DescentEmbedding):
         if gamma > FARTHEST:
             raise ValueError(f"gamma must be at most {FARTHEST:g}, got {gamma:g}.")
         tol = check_number(self.tol, "tol", 0)
-        m = n_directions(self, rows.shape[1])
+        m = check_n_components(self, rows.shape[1])
         X = centre(dense_float64(rows.X))
         # M_0 = R'R is the identity for the rows X R'
         R = np.eye(X.shape[1])

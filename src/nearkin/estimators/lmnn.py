@@ -16,7 +16,7 @@ from .._messages import warn_user
 from .._parameters import check_integer, check_number
 from .._validation import relative_weights, weighted_rows
 from ..bandwidth import evenly_by, unit_distance
-from ..descent import DescentResult, Status, lbfgs, lbfgs_rounds
+from ..descent import DescentResult, DescentStatus, lbfgs, lbfgs_rounds
 from ..objectives.candidates import target_neighbors
 from ..objectives.lmnn import (
     ComparisonMargin,
@@ -31,8 +31,8 @@ from .descent_embedding import (
     UNIT_ROWS,
     DescentEmbedding,
     UnitRows,
+    check_n_components,
     directions,
-    n_directions,
     reporter,
 )
 from .pairs import validate_comparisons
@@ -204,7 +204,7 @@ class LMNN(DescentEmbedding):
         weights = relative_weights(weights)
         X, _, codes = validate_labelled_rows(self, X, y)
         check_shared_labels(codes)
-        m = n_directions(self, X.shape[1])
+        m = check_n_components(self, X.shape[1])
         rows = UnitRows.of(X, m)
         targets = target_neighbors(rows.X, codes, self.n_neighbors)
         V = directions("auto", rows.X, m) * rows.varies()
@@ -213,7 +213,7 @@ class LMNN(DescentEmbedding):
         loss = LargeMargin(rows.X, codes, targets, weights)
         # The unit of the loss is the loss of the targets at the init.
         unit = loss.value(init, csr_array((len(codes), len(codes)), dtype=bool))[0] or 1.0
-        found = DescentResult(init, np.inf, 0, [], Status.MAX_ITER)
+        found = DescentResult(init, np.inf, 0, [], DescentStatus.MAX_ITER)
         for number in range(n_passes):
             try:
                 if number:
@@ -231,7 +231,7 @@ class LMNN(DescentEmbedding):
             except KeyboardInterrupt:
                 if not number:
                     raise
-                found = replace(found, status=Status.INTERRUPTED)
+                found = replace(found, status=DescentStatus.INTERRUPTED)
             if found.ended_early:
                 break
         found = found.in_units(unit)
@@ -313,7 +313,7 @@ class LMNN(DescentEmbedding):
         max_iter = check_integer(self.max_iter, "max_iter", 1)
         task = FitTask(self, tuples if X is None else X, None, max_iter)
         X, quadruplets, weights = validate_comparisons(self, tuples, name, X, weights)
-        m = n_directions(self, X.shape[1])
+        m = check_n_components(self, X.shape[1])
         rows = UnitRows.of(X, m, n_rows=UNIT_ROWS)
         comparisons = Comparisons.of(quadruplets, weights / weights.sum())
         near, far, w = comparisons.near, comparisons.far, comparisons.weights

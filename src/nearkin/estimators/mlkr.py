@@ -17,8 +17,8 @@ from .descent_embedding import (
     EARLY,
     DescentEmbedding,
     UnitRows,
+    check_n_components,
     directions,
-    n_directions,
     reporter,
 )
 from .validation import validate_target_rows
@@ -143,7 +143,7 @@ class MLKR(DescentEmbedding):
         X, y, weights, _ = weighted_rows(X, y, sample_weight)
         weights = relative_weights(weights)
         X, targets = validate_target_rows(self, X, y, multi_output=True)
-        n, m = X.shape[0], n_directions(self, X.shape[1])
+        n, m = X.shape[0], check_n_components(self, X.shape[1])
         rows = UnitRows.of(X, m)
         Y = targets.reshape(n, -1)
         Y = Y - np.average(Y, axis=0, weights=weights)
@@ -154,7 +154,7 @@ class MLKR(DescentEmbedding):
         loss = KernelRegression(rows.X, Y, squared_error, weights) + ridge
         found = lbfgs(
             loss.value,
-            rows.scaled(directions("auto", rows.X, m) * rows.varies(), self.alpha),
+            rows.scaled_init(directions("auto", rows.X, m) * rows.varies(), self.alpha),
             max_iter=self.max_iter,
             tol=self.tol,
             on_iteration=reporter(task, rows, X.dtype),

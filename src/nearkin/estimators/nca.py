@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -21,7 +21,7 @@ from .._memory import require_memory
 from .._parameters import check_bool, check_choice, check_random_state
 from .._validation import check_array, shape_of
 from ..bandwidth import perplexity
-from ..descent import DescentResult, Momentum, Status, minimize, sgd
+from ..descent import DescentResult, DescentStatus, Momentum, minimize, sgd
 from ..neighbors import Searcher, searcher
 from ..objectives.candidates import Minibatches, number_near
 from ..objectives.loss import Loss, Ridge
@@ -40,12 +40,10 @@ from .descent_embedding import (
     Scale,
     UnitRows,
     check_descent,
-    n_directions,
+    check_n_components,
     reporter,
 )
 from .validation import validate_with_target
-
-Rows = TypeVar("Rows", UnitRows, RowsInPlace)
 
 
 def _descends_by_minibatches(nca: NCA) -> bool:
@@ -284,7 +282,7 @@ class NCA(DescentEmbedding):
         """
         task = FitTask(self, X, y, check_parameters(self))
         X, pair_weights = validate_with_target(self, X, y, sample_weight)
-        m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
+        m, rng = check_n_components(self, X.shape[1]), check_random_state(self.random_state)
         m_full = m if self.structure == "full" else None
         loss, init_loss = self._losses(X, pair_weights, m_full, rng)
         return self.fit_loss(loss, m, rng, X.dtype, task, init_loss)
@@ -322,7 +320,7 @@ class NCA(DescentEmbedding):
         rng = check_random_state(self.random_state)
         state = self._sgd_state
         if state is None:
-            m = n_directions(self, min(X.shape)) if first else len(self.components_)
+            m = check_n_components(self, min(X.shape)) if first else len(self.components_)
             loss, init_loss = self._losses(X, pair_weights, None, rng)
             B = next(self._inits(init_loss, loss.rows, m, rng, warm_start=True))
             state = SGDState.of(B, None, loss.rows, 0)
@@ -340,7 +338,7 @@ class NCA(DescentEmbedding):
             on_iteration=reporter(task, rows, X.dtype),
         )
         if not found.ended_early:  # the epoch is complete
-            found = replace(found, status=Status.CONVERGED)
+            found = replace(found, status=DescentStatus.CONVERGED)
         if hasattr(self, "loss_curve_"):
             curve = [*self.loss_curve_, *found.curve[1:]]
             found = replace(found, curve=curve, n_iter=self.n_iter_ + found.n_iter)
@@ -386,9 +384,7 @@ class NCA(DescentEmbedding):
         self._sgd_state = memory and SGDState.of(found.x, memory, rows, ridge.n)
         return self._set_map(found, rows, dtype, task)
 
-    def _loss(
-        self, rows: Rows, pair_weights: PairWeights, solver: str
-    ) -> StochasticNeighbors[Rows]:
+    def _loss(self, rows: Any, pair_weights: PairWeights, solver: str) -> StochasticNeighbors[Any]:
         """Return the loss of some rows, with as many candidates as a solver needs."""
         n = rows.shape[0]
         k, search = number_near(self.n_candidates, n, solver), searcher(self.search, n)
@@ -474,7 +470,7 @@ class NCA(DescentEmbedding):
         if rows is init_rows:
             found = [B * rows.varies() for B in found]
         # LDA may have fewer directions than PCA's m
-        inits = [init_rows.scaled(B, self.alpha) for B in found if len(B) == len(found[0])]
+        inits = [init_rows.scaled_init(B, self.alpha) for B in found if len(B) == len(found[0])]
         B = inits[0]
         if len(inits) > 1:
             loss = init_loss + Ridge(self.alpha, n)
@@ -483,7 +479,7 @@ class NCA(DescentEmbedding):
             return B
         if B.ndim == 2:
             B = rows.coordinates(init_rows.components(B))
-        return rows.scaled(B * rows.varies(), self.alpha)
+        return rows.scaled_init(B * rows.varies(), self.alpha)
 
 
 def check_parameters(nca: NCA) -> int | None:

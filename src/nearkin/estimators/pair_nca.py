@@ -25,8 +25,8 @@ from .descent_embedding import (
     Scale,
     UnitRows,
     check_descent,
+    check_n_components,
     directions,
-    n_directions,
     reporter,
 )
 from .pairs import check_pair_weights, check_pairs, validate_given_pairs
@@ -263,7 +263,7 @@ class PairNCA(DescentEmbedding):
                 "from."
             )
         n, kept = X.shape[0], weights > 0
-        m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
+        m, rng = check_n_components(self, X.shape[1]), check_random_state(self.random_state)
         in_place = self.solver == "sgd" and n > INIT_ROWS
         rows = RowsInPlace.of(X) if in_place else UnitRows.of(X, m)
         k, search = number_near(self.n_candidates, n, self.solver), searcher(self.search, n)
@@ -312,6 +312,6 @@ class PairNCA(DescentEmbedding):
             if len(B) == m:
                 mean_square = np.sum(weights * np.square(difference @ B.T)) / np.sum(weights)
                 r = max(1, np.count_nonzero(B.any(axis=1)))  # without constant features
-                inits.append(rows.scaled(B, self.alpha, (2 * mean_square / r) ** 0.5))
+                inits.append(rows.scaled_init(B, self.alpha, (2 * mean_square / r) ** 0.5))
         penalized = loss + Ridge(self.alpha, n)
         return inits[0] if len(inits) == 1 else min(inits, key=penalized.evaluate)

@@ -30,7 +30,7 @@ from .._parameters import (
 )
 from .._threads import parallel_map
 from ..bandwidth import unit_distance
-from ..descent import Status, adam, lbfgs
+from ..descent import DescentStatus, adam, lbfgs
 from ..neighbors import EXACT, neighbor_lists, squares_to_nearest
 from ..objectives.candidates import ALL_PAIRS_ROWS
 from ..objectives.stochastic import PairWeights, SameClass
@@ -41,19 +41,18 @@ from .nca import NCA
 from .validation import validate_rows, validate_with_target
 
 SPACE = 32  # dimensions of the default space
-PERPLEXITY = 10.0  # of the neighbours' weights
 MOST_LANDMARKS = 50_000  # with this many, placing a row takes about a millisecond
 # The initial spread of the class means is this times the square root of their number, in units of
 # the t distribution.
 SPREAD = 3.0
-FLAT = 1e-12  # a smaller spread counts as zero
+LEAST_SPREAD = 1e-12  # a smaller spread counts as zero
 MANY_CLASSES = 500  # with more, t-SNE places the class means by the Barnes-Hut method
 COLUMNS = 8192  # landmarks that are compared with 256 rows at a time
-# Up to EXACT_ROWS landmarks, L-BFGS is used. With more, an iteration is ROUND steps of stochastic
+# Up to EXACT_ROWS landmarks, L-BFGS is used. With more, an iteration is 30 steps of stochastic
 # gradient, each for some anchors among some rows.
 EXACT_ROWS = 4096
-ITERATIONS = 100
-STEPS, ROUND, LENGTH = 300, 30, 0.03
+LBFGS_ITERATIONS = 100
+SGD_ITERATIONS, STEPS_PER_ITERATION, FIRST_STEP = 10, 30, 0.03
 
 
 class TDistributedNCA(CallbackSupportMixin, Embedding):
@@ -233,27 +232,27 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
             rows = stratified_sample(codes, most, k + 1, rng)
             H, pair_weights = H[rows], pair_weights.subset(rows)
         self.landmarks_, self.landmark_indices_ = H, rows
-        self.bandwidth_ = unit_distance(H, mean_perplexity=PERPLEXITY)
+        self.bandwidth_ = unit_distance(H)
         k = min(k, len(H) - 1)
         S = placement(H, H, self.bandwidth_, k, own=True)
-        loss = PlacedNeighbors(S, right_neighbors(H, pair_weights, k), self.alpha)
+        loss = PlacedNeighbors(S, target_graph(H, pair_weights, k), self.alpha)
         U = initial_positions(H, pair_weights.codes, self.n_components)
         on_iteration = partial(task.iteration, lambda U: vars(self) | {"positions_": U})
         if (n := len(rows)) <= EXACT_ROWS:
-            n_iter = ITERATIONS if isinstance(self.max_iter, str) else self.max_iter
+            n_iter = LBFGS_ITERATIONS if isinstance(self.max_iter, str) else self.max_iter
             found = lbfgs(loss.value, U, max_iter=n_iter, tol=self.tol, on_iteration=on_iteration)
         else:
             n_drawn = min(n, max(EXACT_ROWS, int((250 * n) ** 0.5)))
-            n_iter = int(STEPS / ROUND * max(1.0, n / 10_000) ** 0.25)
+            n_iter = int(SGD_ITERATIONS * max(1.0, n / 10_000) ** 0.25)
             n_iter = n_iter if isinstance(self.max_iter, str) else self.max_iter
-            length = LENGTH * float(np.linalg.norm(U))
+            length = FIRST_STEP * float(np.linalg.norm(U))
             found = adam(
                 lambda U, t: loss.estimate(U, rng.choice(n, n_drawn, replace=False)),
                 U,
-                n_batches=ROUND,
+                n_batches=STEPS_PER_ITERATION,
                 max_iter=n_iter,
                 tol=self.tol,
-                step=lambda t: length * (1 - t / (ROUND * n_iter)),
+                step=lambda t: length * (1 - t / (STEPS_PER_ITERATION * n_iter)),
                 on_iteration=on_iteration,
             )
         self.positions_ = found.x.astype(H.dtype)
@@ -261,7 +260,7 @@ class TDistributedNCA(CallbackSupportMixin, Embedding):
         self.n_components_ = self.positions_.shape[1]
         self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
         self.objective_ = loss.log_likelihood(found.x, found.value)
-        if found.status is Status.INTERRUPTED:
+        if found.status is DescentStatus.INTERRUPTED:
             raise KeyboardInterrupt
         task.end()
         return self
@@ -380,7 +379,7 @@ def placement(
     return csr_array((weights.ravel(), neighbors.ravel(), ends), shape=(len(Q), len(H)))
 
 
-def right_neighbors(H: np.ndarray, pair_weights: PairWeights, k: int) -> csr_array:
+def target_graph(H: np.ndarray, pair_weights: PairWeights, k: int) -> csr_array:
     """Return W (n, n): 1 for the k nearest rows of the same class.
 
     For real-valued targets, it is w_ij for the 3 k nearest rows, if it is not 0.
@@ -429,7 +428,7 @@ def initial_positions(H: np.ndarray, codes: np.ndarray | None, m: int) -> np.nda
     if not shared.all():
         codes[~shared] = pairwise_distances_argmin(H[~shared], means)
     apart = H - means[codes]
-    within = unit_spread(coordinates(apart, m))
+    within = unit_spread(principal_coordinates(apart, m))
     if len(means) == 1:
         return SPREAD**2 * within
     return SPREAD * len(means) ** 0.5 * places_of_classes(means, m)[codes] + within
@@ -440,7 +439,7 @@ def places_of_classes(means: np.ndarray, m: int) -> np.ndarray:
 
     They are placed by t-SNE, unless there are so few that they fit exactly.
     """
-    Z = coordinates(means - means.mean(axis=0), m)
+    Z = principal_coordinates(means - means.mean(axis=0), m)
     n_classes = len(means)
     if n_classes > m + 1:
         Z = TSNE(
@@ -454,7 +453,7 @@ def places_of_classes(means: np.ndarray, m: int) -> np.ndarray:
     return unit_spread(Z.astype(np.float64))
 
 
-def coordinates(X: np.ndarray, m: int) -> np.ndarray:
+def principal_coordinates(X: np.ndarray, m: int) -> np.ndarray:
     """Return the rows along their first m principal directions, padded with zeros."""
     Z = X @ directions("pca", X, min(m, *X.shape)).T
     return np.pad(Z, ((0, 0), (0, m - Z.shape[1])))
@@ -463,4 +462,4 @@ def coordinates(X: np.ndarray, m: int) -> np.ndarray:
 def unit_spread(Z: np.ndarray) -> np.ndarray:
     """Return the centred rows, divided by the root mean square of their coordinates."""
     Z = Z - Z.mean(axis=0)
-    return Z / max(float(np.sqrt(np.mean(Z**2))), FLAT)
+    return Z / max(float(np.sqrt(np.mean(Z**2))), LEAST_SPREAD)

@@ -230,7 +230,7 @@ EVALUATION_FAR = 2000
 EVALUATION_GROUPS = 20
 
 
-class Rows(Protocol):
+class DescentRows(Protocol):
     """Rows that maps embed. They may be in a file: only those in use are then copied."""
 
     @property
@@ -248,7 +248,7 @@ class Rows(Protocol):
         """Return the centred embedding Z = X B', shape (n, m)."""
 
 
-RowsT = TypeVar("RowsT", bound=Rows, covariant=True)
+RowsT = TypeVar("RowsT", bound=DescentRows, covariant=True)
 
 
 def target_neighbors(
@@ -293,7 +293,7 @@ class NeighborLoss(Loss[Candidates, Minibatch], Generic[RowsT]):
 
     Attributes
     ----------
-    rows : Rows
+    rows : DescentRows
         In units of the typical distance of neighbours.
     search : Searcher
         For candidates.
@@ -382,7 +382,7 @@ class Minibatches:
 
     def __init__(
         self,
-        loss: NeighborLoss[Rows],
+        loss: NeighborLoss[DescentRows],
         size: int | str,
         n_epochs: int | str,
         rng: np.random.Generator,

@@ -21,9 +21,9 @@ from .._threads import parallel_map
 from .._validation import weights_of
 from .candidates import (
     Candidates,
+    DescentRows,
     Minibatch,
     NeighborLoss,
-    Rows,
     RowsT,
     among_candidates,
     mass_among_candidates,
@@ -203,7 +203,7 @@ class StochasticNeighbors(NeighborLoss[RowsT]):
 
 
 @dataclass(frozen=True, eq=False)
-class SimilarPairs(NeighborLoss[Rows]):
+class SimilarPairs(NeighborLoss[DescentRows]):
     """The cost of weighted pairs of similar rows, eq. 8.
 
     Attributes

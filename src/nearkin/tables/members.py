@@ -16,7 +16,7 @@ import numpy as np
 from .._blocks import densified, row_blocks
 from .._threads import blas_in_one_thread
 from ..bandwidth import unit_distance
-from ..descent import Status, adam, lbfgs
+from ..descent import DescentStatus, adam, lbfgs
 from ..estimators.descent_embedding import UNIT_ROWS, UnitRows, directions
 from ..linalg import eigh, row_signs, svd
 from ..objectives.kernel_regression import KernelRegression, RowLoss
@@ -116,7 +116,7 @@ class Member:
         collapsed = np.linalg.norm(self.B) < COLLAPSED * np.linalg.norm(self.init)
         start = self.init if collapsed else with_room(self.B, self.init)
         found = lbfgs((loss + penalty).value, start, max_iter=MAX_ITER, tol=TOL)
-        if found.status is Status.INTERRUPTED:
+        if found.status is DescentStatus.INTERRUPTED:
             raise KeyboardInterrupt
         self.B = found.x
         return (self.B / self.unit).astype(np.float32)
@@ -163,7 +163,7 @@ class LearnedMap:
         The start of the descents, for rows in this unit.
     n_voters : float
         Mean number of rows that voted for a held-out row.
-    status : Status
+    status : DescentStatus
         CONVERGED, STOPPED or INTERRUPTED.
     distance : {"auto", "squared", "plain"}
         The distance in the votes, as requested.
@@ -178,7 +178,7 @@ class LearnedMap:
     unit: float
     init: np.ndarray
     n_voters: float
-    status: Status
+    status: DescentStatus
     distance: str
 
     @cached_property
@@ -212,7 +212,7 @@ def member_path(
     n_voters = float(np.mean([len(train) for train, _ in folds]))
     points: list[PathPoint] = []
 
-    def found(status: Status = Status.CONVERGED) -> LearnedMap:
+    def found(status: DescentStatus = DescentStatus.CONVERGED) -> LearnedMap:
         best = min(points, key=lambda point: point.loss)
         scores = {point.alpha: -point.loss for point in points}
         A = merged(best.maps)
@@ -239,13 +239,13 @@ def member_path(
             loss, vote = held_out.best_vote(guess)
             points.append(PathPoint(alpha, maps, held_out, loss, vote.temperature))
             if stop(found):
-                return found(Status.STOPPED)
+                return found(DescentStatus.STOPPED)
             if loss > WORSE * min(point.loss for point in points):
                 break
     except KeyboardInterrupt:
         if not points:
             raise
-        return found(Status.INTERRUPTED)
+        return found(DescentStatus.INTERRUPTED)
     return found()
 
 
@@ -326,14 +326,14 @@ def refined(
             tol=TOL,
             step=lambda t: length * (1 - (first + t) / n_steps),
         )
-        if descent.status is Status.INTERRUPTED:
+        if descent.status is DescentStatus.INTERRUPTED:
             raise KeyboardInterrupt
         return descent.x.astype(np.float32)
 
     points: list[LearnedMap] = []
     losses: list[float] = []
     A, T = found.components[:m] / np.float32(found.temperature**0.5), 1.0
-    status = Status.CONVERGED
+    status = DescentStatus.CONVERGED
     try:
         for alpha in alphas:
             A = descend(A, alpha, rest)
@@ -348,7 +348,7 @@ def refined(
     except KeyboardInterrupt:
         if not points:
             raise
-        status, best = Status.INTERRUPTED, points[int(np.argmin(losses))]
+        status, best = DescentStatus.INTERRUPTED, points[int(np.argmin(losses))]
         A = best.components
     held_out = in_space(best.components, rest)
     return replace(

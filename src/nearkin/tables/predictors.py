@@ -37,7 +37,7 @@ from .._validation import (
     refuse_sparse_gaps,
     weighted_rows,
 )
-from ..descent import Status
+from ..descent import DescentStatus
 from ..estimators.validation import check_targets_vary, real_targets, validated
 from ..folds import MAX_ROWS, inner_folds, sample_rows
 from ..neighbors import exact_index
@@ -168,7 +168,7 @@ class TablePredictor(
             unseen = self._unseen(learned, mixture_of(learned))
         self.member_rows_, self.member_votes_ = unseen
         self._keep_held_out(X, features)
-        if status is Status.INTERRUPTED:
+        if status is DescentStatus.INTERRUPTED:
             raise KeyboardInterrupt
         task.end()
         return self
@@ -180,7 +180,7 @@ class TablePredictor(
         folds: Sequence[TrainTest] | None,
         split: TrainTest | None,
         task: FitTask,
-    ) -> tuple[list[LearnedMap], list[LearnedMap], Status]:
+    ) -> tuple[list[LearnedMap], list[LearnedMap], DescentStatus]:
         """Return the members' maps of the encodings, the final maps, and the status.
 
         With more than 2,000 rows, the final maps are refined by stochastic gradient. Unfinished
@@ -209,15 +209,15 @@ class TablePredictor(
                     folds, split = self._folds(rows.X, codes)
                 found = member_path(rows, folds, self.n_components, alphas, self.distance, report)
                 last = found
-                if len(rows) > MAX_ROWS and found.status is Status.CONVERGED:
+                if len(rows) > MAX_ROWS and found.status is DescentStatus.CONVERGED:
                     last = self._refined(found, rows, split, final, rng)
-                if not final or last.status is Status.CONVERGED:
+                if not final or last.status is DescentStatus.CONVERGED:
                     learned.append(self._with_numbers(found))
                     final.append(self._with_numbers(last))
-                if last.status is not Status.CONVERGED:
+                if last.status is not DescentStatus.CONVERGED:
                     return learned, final, last.status
                 if last is not found and report(lambda: final[0]):
-                    return learned, final, Status.STOPPED
+                    return learned, final, DescentStatus.STOPPED
                 # The other encodings need about the same penalty, and one before it to start with.
                 # If there is none before it, as for bins of many columns, straight lines need less.
                 first = (learned or [found])[0].alpha
@@ -226,8 +226,8 @@ class TablePredictor(
         except KeyboardInterrupt:
             if not final:
                 raise
-            return learned, final, Status.INTERRUPTED
-        return learned, final, Status.CONVERGED
+            return learned, final, DescentStatus.INTERRUPTED
+        return learned, final, DescentStatus.CONVERGED
 
     def _refined(
         self,
@@ -247,7 +247,7 @@ class TablePredictor(
         try:
             return refined(found, rows, split, self.n_components, penalties, rng)
         except KeyboardInterrupt:
-            return replace(found, status=Status.INTERRUPTED)
+            return replace(found, status=DescentStatus.INTERRUPTED)
 
     def _folds(self, encoded: Any, codes: np.ndarray) -> tuple[list[TrainTest], TrainTest | None]:
         """Return the folds of the members and, of more than 2,000 rows, the split.

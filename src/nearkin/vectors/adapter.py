@@ -32,7 +32,7 @@ from .._validation import (
     refuse_words,
     weighted_rows,
 )
-from ..descent import DescentResult, Status, adam
+from ..descent import DescentResult, DescentStatus, adam
 from ..estimators.base import Embedding
 from ..estimators.pairs import check_row_numbers, unstacked
 from ..estimators.validation import validate_dense_rows, validate_foreign_rows
@@ -997,7 +997,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self.loss_curve_ = np.array(found.curve)
         if self.quantize is not None:
             self._quantize(unit_rows(X @ self.components_.T), sizes)
-        if found.status is Status.INTERRUPTED:
+        if found.status is DescentStatus.INTERRUPTED:
             raise KeyboardInterrupt
         task.end()
         return self
