@@ -50,6 +50,13 @@ def encode_partial_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def encode_partial_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the result of `encode_partial_labels`; raise an error for fewer than two classes."""
+    classes, codes = encode_partial_labels(y)
+    require_two_classes(classes)
+    return classes, codes
+
+
 def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted classes of labels without missing values, and the code of each label.
 

@@ -19,14 +19,13 @@ from scipy.linalg.lapack import dormqr
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.metrics import euclidean_distances
-from sklearn.utils.extmath import svd_flip
 
 from ._blocks import centre, dense_float64, densified, row_blocks
 from ._memory import require_memory
 from ._messages import counted, warn_user
 from ._threads import parallel_sum
 from .graphs import connected_components, scaled_weights
-from .linalg import RANK_TOLERANCE, svd
+from .linalg import RANK_TOLERANCE, row_signs, svd
 
 
 def scatter(X: Any, L: csr_array) -> np.ndarray:
@@ -271,18 +270,20 @@ class RowSpace:
     coordinates : array or sparse matrix of shape (n, r)
         For p <= n the rows themselves; for p > n the rows, centred or not, in an orthonormal basis
         of their span.
-    to_features : function from (r, m) to (p, m), or None
-        Converts columns in these coordinates to columns of features; None if the coordinates are
-        the features.
+    expand : function from (r, m) to (p, m), default=None
+        Multiplies columns by the basis; None if the coordinates are the features.
     """
 
     coordinates: Any
-    to_features: Callable[[np.ndarray], np.ndarray] | None
+    expand: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def to_features(self, V: np.ndarray) -> np.ndarray:
+        """Return columns (r, m) in these coordinates as columns of features, (p, m)."""
+        return V if self.expand is None else self.expand(V)
 
     @cached_property
     def basis(self) -> np.ndarray:
-        """The orthonormal basis of the span, shape (r, p), for p > n."""
-        assert self.to_features is not None
+        """The orthonormal basis of the span, shape (r, p)."""
         return self.to_features(np.eye(self.coordinates.shape[1])).T
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
@@ -291,18 +292,11 @@ class RowSpace:
         The largest entry of each is positive. Additional rows of V are coordinates in the
         `complement` of the span.
         """
-        return self.back_project_pairs(V, V[:0])[0]
-
-    def back_project_pairs(self, V: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return `back_project(V)`, and the columns of G (c, m) as rows with the same signs."""
-        components = V.T
-        if self.to_features is not None:
-            r = self.coordinates.shape[1]
-            components = self.to_features(V[:r]).T
-            if len(V) > r:
-                components = components + V[r:].T @ self.complement(len(V) - r)
-        G, components = svd_flip(G.copy(), components.copy(), u_based_decision=False)
-        return components, G.T
+        r = len(V) if self.expand is None else self.coordinates.shape[1]
+        components = self.to_features(V[:r]).T
+        if len(V) > r:
+            components = components + V[r:].T @ self.complement(len(V) - r)
+        return np.multiply(components, row_signs(components), order="C")
 
     def complement(self, m: int) -> np.ndarray:
         """Return m orthonormal rows (m, p) outside the span, in which the rows of X do not vary."""
@@ -325,7 +319,7 @@ def row_space(X: Any, *, centred: bool = True) -> RowSpace:
             f"The scatters of {p} features",
             "reduce the features first, e.g. with PCA",
         )
-        return RowSpace(densified(X), None)
+        return RowSpace(densified(X))
     require_memory(
         2 * 8 * n * p
         + 8
@@ -340,14 +334,14 @@ def row_space(X: Any, *, centred: bool = True) -> RowSpace:
     U, s, Vt = svd(R.T, full_matrices=False, check_finite=False)
     r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - centred)
 
-    def to_features(E: np.ndarray) -> np.ndarray:
+    def expand(E: np.ndarray) -> np.ndarray:
         """Return Q V E, where Q (p, n), with orthonormal columns, is kept as reflections."""
         QE = np.zeros((p, E.shape[1]), order="F")
         QE[:n] = Vt[:r].T @ E
         size = int(dormqr("L", "N", reflectors, tau, QE[:, :1], -1)[1][0]) * max(1, E.shape[1])
         return dormqr("L", "N", reflectors, tau, QE, size, overwrite_c=1)[0]
 
-    return RowSpace(U[:, :r] * s[:r], to_features)  # X = R'Q' = U s (QV)'
+    return RowSpace(U[:, :r] * s[:r], expand)  # X = R'Q' = U s (QV)'
 
 
 def rows_with_ones(X: Any) -> Iterator[np.ndarray]:

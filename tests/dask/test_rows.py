@@ -216,3 +216,13 @@ def test_lists_that_the_workers_cannot_hold_are_refused(sizes, memory, match, da
     monkeypatch.setattr(InlineWork, "memory", lambda work: memory)
     with pytest.raises(MemoryError, match=match):
         fitted(NMMP(), *data, sizes)
+
+
+def test_numbers_of_neighbours_by_label(data):
+    X, (labels, codes) = data[0], np.unique(data[1], return_inverse=True)
+    names, numbers = [f"class {label}" for label in labels], 3 + np.arange(len(labels))
+    y = np.array(names)[codes]
+    by_label = NMMP(2, n_neighbors_within=dict(zip(names, numbers, strict=True)))
+    in_order = NMMP(2, n_neighbors_within=numbers)
+    maps = [fitted(method, X, y, (100, 200)).components_ for method in (by_label, in_order)]
+    np.testing.assert_array_equal(*maps)

@@ -125,7 +125,7 @@ def test_guests_use_what_is_there_for_guests(guest):
     assert strange == []
 
 
-MOST_BELOW = 26
+MOST_BELOW = 27
 
 
 def test_guests_reach_below_few_folders():

@@ -26,7 +26,7 @@ from ..estimators.descent_embedding import (
     directions,
     discriminant_directions,
 )
-from ..estimators.nca import check_parameters
+from ..estimators.nca import check_parameters, fit_loss
 from ..linalg import eigh
 from ..neighbors import EXACT, Searcher
 from ..objectives.candidates import N_FAR, Minibatch, among_candidates, number_near, with_same_class
@@ -127,7 +127,7 @@ class DaskNCA(DaskTransformer):
             k = number_near(self.n_candidates, table.shape[0], "lbfgs")
             loss = ClusterNeighbors(UnitClusterRows.of(table), search, k, self.objective, labels)
             try:
-                nca.fit_loss(loss, m, rng, table.dtype, task)
+                fit_loss(nca, loss, loss, m, rng, table.dtype, task)
             finally:
                 if hasattr(nca, "n_iter_"):  # also if an interrupt is raised again
                     take_over(self, nca)
@@ -173,7 +173,7 @@ class UnitClusterRows(Scale):
         table.blocks[:] = table.map(rescaled, mean=np.array(moment) / n, dtype=dtype)
         unit = perplexity_bandwidth(nearest_squares(table))
         table.blocks[:] = table.map(rescaled, unit=unit)
-        return cls(unit, RowSpace(None, None), table.shape, table)
+        return cls(unit, RowSpace(None), table.shape, table)
 
     def varies(self) -> np.ndarray:
         """Return which columns are not constant."""

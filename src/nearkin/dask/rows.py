@@ -191,7 +191,7 @@ class ClusterRows(Table):
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
         """See `Rows`."""
-        return RowSpace(None, None).back_project(V)
+        return RowSpace(None).back_project(V)
 
 
 # Tasks on graphs: W (b, n) holds the rows of a block, as a csr_array of weights or distances to all

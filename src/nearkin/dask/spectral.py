@@ -214,7 +214,7 @@ class DaskPCA(DaskTransformer):
             table = as_table(work, type(self).__name__, X, labelled=False, exact=False)
             values, V = eigh(table.total_scatter() / (n - 1), subset_by_index=(p - m, p - 1))
         pca.n_components_ = m
-        pca.components_ = RowSpace(None, None).back_project(V[:, ::-1]).astype(table.dtype)
+        pca.components_ = RowSpace(None).back_project(V[:, ::-1]).astype(table.dtype)
         pca.mean_ = table.mean.astype(table.dtype)
         pca.explained_variance_ = values[::-1].astype(table.dtype)
         take_over(self, pca)
@@ -254,6 +254,8 @@ class DaskSpectralEmbedding(DaskTransformer):
     ((178, 9), DNE(n_components=0.96, n_neighbors=5))
     """
 
+    _searches_neighbors = True
+
     @with_callbacks
     def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:
         """Learn the map.
@@ -274,8 +276,8 @@ class DaskSpectralEmbedding(DaskTransformer):
         task = FitTask(self, X, y, n_iterations=0)
         twin, X = self._twin(X)
         labelled = get_tags(twin).target_tags.required
-        search = block_searcher(getattr(self, "search", "exact"), X.shape[0])
-        exact = search is EXACT and hasattr(self, "search")  # GMML searches no neighbours
+        search = block_searcher(twin.search, X.shape[0])
+        exact = search is EXACT and self._searches_neighbors
         with Work(client) as work:
             table = as_table(work, type(self).__name__, X, y, labelled=labelled, exact=exact)
             twin.fit_rows(ClusterRows(**vars(table), search=search))
@@ -311,6 +313,7 @@ class DaskGMML(DaskSpectralEmbedding):
     """
 
     _local_class = GMML
+    _searches_neighbors = False
     __init__ = GMML.__init__
 
 

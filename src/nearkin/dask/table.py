@@ -156,6 +156,8 @@ class Table:
     dtype : float32 or float64
     codes : array of shape (n,)
         Class codes 0, 1, ..., in the original order of rows; 0 without labels.
+    classes : array of shape (n_classes,)
+        Labels; a number without labels.
     class_sizes : array of shape (n_classes,)
     mean : array of shape (p,)
         Of the original rows.
@@ -171,6 +173,7 @@ class Table:
     shape: tuple[int, int]
     dtype: np.dtype
     codes: np.ndarray
+    classes: np.ndarray
     class_sizes: np.ndarray
     mean: np.ndarray
     index: Any = None
@@ -264,7 +267,9 @@ def as_table(
     sizes = X.chunks[0]
     starts = np.cumsum([0, *sizes]).tolist()
     blocks = work.map(as_block, raw, labels, starts[:-1], sizes, classes=classes, origin=origin)
-    return Table(work, blocks, starts, X.shape, X.dtype, codes, np.bincount(codes), mean)
+    return Table(
+        *(work, blocks, starts, X.shape, X.dtype, codes, classes, np.bincount(codes), mean)
+    )
 
 
 def check_exact(n: int, p: int, n_threads: int) -> None:

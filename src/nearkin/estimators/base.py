@@ -36,7 +36,8 @@ COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage"
 
 REMEDIES = {
     SpectralStatus.FLAT: "neighbours of different classes do not differ there; use more "
-    "neighbours, or features that tell the classes apart"
+    "neighbours, or features that tell the classes apart",
+    SpectralStatus.UNRESOLVED: "use more neighbours, a larger bandwidth, or remove outliers",
 }
 
 

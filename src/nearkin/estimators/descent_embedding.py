@@ -114,7 +114,7 @@ class Scale:
 
     def coordinates(self, A: np.ndarray) -> np.ndarray:
         """Return B for A."""
-        A = A if self.space.to_features is None else A @ self.space.basis.T
+        A = A if self.space.expand is None else A @ self.space.basis.T
         return A * self.unit
 
     def embedding(self, B: np.ndarray) -> Any:
@@ -170,7 +170,7 @@ class UnitRows(Scale):
         if m is not None and p > n and not (issparse(X) and m < p):
             space = row_space(X)
         else:
-            space = RowSpace(densified(X), None)
+            space = RowSpace(densified(X))
         X = space.coordinates
         dtype = dtype or (np.float64 if n <= FLOAT64_ROWS else np.float32)
         if not issparse(X):
@@ -229,7 +229,7 @@ class RowsInPlace(Scale):
         unit = unit or unit_distance(X, UNIT_ROWS)
         mean = None if issparse(X) else X.mean(axis=0, dtype=np.float64).astype(X.dtype)
         dtype = np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32
-        return cls(unit, RowSpace(X, None), X.shape, X, mean, dtype)
+        return cls(unit, RowSpace(X), X.shape, X, mean, dtype)
 
     def take(self, rows: Any) -> Any:
         """Return the rows with the given indices, centred, in units of the typical distance."""

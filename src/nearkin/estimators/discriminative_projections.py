@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import relative_to
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._labels import encode_partial_labels, require_two_classes
+from .._labels import encode_partial_classes
 from .._memory import require_memory
 from .._parameters import check_bool, check_choice, check_estimator, check_integer, check_number
 from ..graphs import laplacian
-from ..linalg import RANK_TOLERANCE, lstsq, svd
+from ..linalg import RANK_TOLERANCE, lstsq, row_signs, svd
 from ..scatter import group_means, row_space, scatter, second_moment, total_scatter
 from ..spectral import ratio_trace
 from .base import LinearEmbedding, SparseRowsMixin
@@ -192,8 +192,7 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
         check_choice(self.target, "target", SHARE)
         discrete = self.target == "classes"
         if discrete:
-            X, classes, y = validate_labelled_rows(self, X, y, encode_partial_labels)
-            require_two_classes(classes)
+            X, classes, y = validate_labelled_rows(self, X, y, encode_partial_classes)
             labelled = y >= 0
             n_labels = len(classes)
         else:
@@ -226,7 +225,9 @@ class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
         result = ratio_trace(A_plus_C, B_plus_C, m)
         result.warn()
         f, h = np.split(result.vectors, [r])
-        components, g = rows.back_project_pairs(f, H @ h)
+        A = rows.to_features(f).T
+        signs = row_signs(A)  # the largest entry of each row of f' becomes positive
+        components, g = np.multiply(A, signs, order="C"), (H @ h * signs.T).T
         if discrete:  # relative to the mean of the labelled rows until here
             g += components @ X[labelled].mean(axis=0, dtype=np.float64)[:, None]
             self.classes_ = classes
@@ -387,7 +388,7 @@ class DiscriminativeProjectionsClassifier(
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> DiscriminativeProjectionsClassifier:
         """Learn the maps; see `DiscriminativeProjections.fit` with `target="classes"`."""
         task = FitTask(self, X, y, n_iterations=0)
-        X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
+        X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_classes)
         self.projections_ = _cloned(self.projections, "classes").fit(X, y, affinity=affinity)
         nearest_labels = self._distances(X).argmin(axis=1)
         self.transduction_ = self.classes_[np.where(codes < 0, nearest_labels, codes)]

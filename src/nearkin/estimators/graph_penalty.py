@@ -79,10 +79,12 @@ class GraphPenalty:
         sources = V / self.scale[:, None]
         return GraphExtension(self.graph, sources, eigenvalues, c, self.normalized)
 
-    def as_unlabelled(self, V: np.ndarray, eigenvalues: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def as_unlabelled(
+        self, V: np.ndarray, extension: GraphExtension, rows: np.ndarray
+    ) -> np.ndarray:
         """Return V, with some rows placed where unlabelled rows with the same edges would be."""
         placed = V.copy()
-        placed[rows] = self.extension(V, eigenvalues).at(self.W[rows])
+        placed[rows] = extension.at(self.W[rows])
         return placed
 
     def warn_if_disconnected(self, m: int) -> None:

@@ -11,7 +11,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._labels import encode_partial_labels, require_two_classes
+from .._labels import encode_partial_classes
 from .._memory import require_memory
 from .._parameters import check_number, check_positive
 from ..graphs import laplacian
@@ -76,7 +76,7 @@ class LapRLS(CallbackSupportMixin, SparseRowsMixin, BaseEstimator):
             JY = Y - target_mean
             moment = Z.T @ JY - np.outer(Z.mean(axis=0, dtype=np.float64), JY.sum(axis=0))
             w = solve(H, moment, assume_a="pos")
-            self.coef_ = (w if rows.to_features is None else rows.to_features(w)).T
+            self.coef_ = rows.to_features(w).T
             row_mean = X[labelled].mean(axis=0, dtype=np.float64)
             self.intercept_ = target_mean - row_mean @ self.coef_.T
         else:
@@ -229,8 +229,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         self
         """
         task = FitTask(self, X, y, n_iterations=0)
-        X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
-        require_two_classes(self.classes_)
+        X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_classes)
         Y = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
         Y[codes < 0] = np.nan
         self._learn(X, Y, affinity)

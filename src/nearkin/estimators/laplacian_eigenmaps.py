@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from .._callbacks import FitTask, with_callbacks
 from .._parameters import check_integer
 from ..neighbors import searcher
+from .base import REMEDIES
 from .extension import GraphExtension
 from .transductive import TransductiveEmbedding
 from .validation import validate_rows
@@ -148,7 +149,7 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         search = searcher(self.search, X.shape[0])
         penalty = self._graph_penalty(X, affinity, search, signed=False)
         result = penalty.solve(csr_array(penalty.W.shape), 1.0, m, excluded=penalty.scale)
-        result.warn()
+        result.warn(REMEDIES)
         penalty.warn_if_disconnected(result.vectors.shape[1])
 
         Z = result.vectors / penalty.scale[:, None]

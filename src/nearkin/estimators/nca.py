@@ -283,9 +283,10 @@ class NCA(DescentEmbedding):
         task = FitTask(self, X, y, check_parameters(self))
         X, pair_weights = validate_with_target(self, X, y, sample_weight)
         m, rng = check_n_components(self, X.shape[1]), check_random_state(self.random_state)
-        m_full = m if self.structure == "full" else None
-        loss, init_loss = self._losses(X, pair_weights, m_full, rng)
-        return self.fit_loss(loss, m, rng, X.dtype, task, init_loss)
+        loss, init_loss = self._losses(
+            X, pair_weights, m if self.structure == "full" else None, rng
+        )
+        return fit_loss(self, loss, init_loss, m, rng, X.dtype, task)
 
     @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]
     @with_callbacks
@@ -344,34 +345,6 @@ class NCA(DescentEmbedding):
             found = replace(found, curve=curve, n_iter=self.n_iter_ + found.n_iter)
         return self._set_result(found, loss, ridge, X.dtype, task)
 
-    def fit_loss(
-        self,
-        loss: NCALoss,
-        m: int,
-        rng: np.random.RandomState,
-        dtype: Any,
-        task: FitTask,
-        init_loss: NCALoss | None = None,
-    ) -> Self:
-        """Learn the map to m dimensions that minimizes a loss plus the penalty.
-
-        The rows of the loss may be anywhere, such as on the cluster of `DaskNCA`. Inits are those
-        of lowest `init_loss`, if it is given.
-        """
-        rows, ridge = loss.rows, Ridge(self.alpha, loss.rows.shape[0])
-        starts = self._inits(init_loss or loss, rows, m, rng, self.warm_start)
-        found = minimize(
-            loss + ridge,
-            starts,
-            solver=self.solver,
-            batch_size=self.batch_size,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=rng,
-            on_iteration=reporter(task, rows, dtype),
-        )
-        return self._set_result(found, loss, ridge, dtype, task)
-
     def _set_result(
         self, found: DescentResult, loss: NCALoss, ridge: Ridge, dtype: Any, task: FitTask
     ) -> Self:
@@ -396,7 +369,7 @@ class NCA(DescentEmbedding):
         """Return the loss that is minimized, and the one for which an init is found.
 
         They differ for stochastic descent: on more than 10,000 rows, which are not copied, an init
-        is found on some of them.
+        is found on some of them. m is None for a map of the features themselves, not of the span.
         """
         n = X.shape[0]
         if self.structure == "diagonal" and issparse(X):
@@ -482,6 +455,34 @@ class NCA(DescentEmbedding):
         return rows.scaled_init(B * rows.varies(), self.alpha)
 
 
+def fit_loss(
+    nca: NCA,
+    loss: NCALoss,
+    init_loss: NCALoss,
+    m: int,
+    rng: np.random.RandomState,
+    dtype: Any,
+    task: FitTask,
+) -> NCA:
+    """Learn the map to m dimensions that minimizes a loss plus the penalty.
+
+    The rows of the loss may be anywhere, such as on a cluster. Inits are those of lowest
+    `init_loss`.
+    """
+    rows, ridge = loss.rows, Ridge(nca.alpha, loss.rows.shape[0])
+    found = minimize(
+        loss + ridge,
+        nca._inits(init_loss, rows, m, rng, nca.warm_start),
+        solver=nca.solver,
+        batch_size=nca.batch_size,
+        max_iter=nca.max_iter,
+        tol=nca.tol,
+        rng=rng,
+        on_iteration=reporter(task, rows, dtype),
+    )
+    return nca._set_result(found, loss, ridge, dtype, task)
+
+
 def check_parameters(nca: NCA) -> int | None:
     """Raise an error for an invalid parameter; return max_iter, or None if it depends on n."""
     check_choice(nca.objective, "objective", TERMS)
@@ -523,10 +524,8 @@ class SGDState:
     def of(cls, B: np.ndarray, memory: Momentum | None, rows: Scale, n_counted: int) -> SGDState:
         """Return the state of a descent on `rows`, in terms of the features."""
         to_features = rows.space.to_features
-        if to_features is not None:
-            B = to_features(B.T).T
-            memory = memory and memory._replace(mean=to_features(memory.mean.T).T)
-        return cls(B, memory, rows.unit, n_counted)
+        memory = memory and memory._replace(mean=to_features(memory.mean.T).T)
+        return cls(to_features(B.T).T, memory, rows.unit, n_counted)
 
 
 class NCALoss(Loss[Any, Any], Protocol):
@@ -549,4 +548,4 @@ class NCALoss(Loss[Any, Any], Protocol):
         """Number of classes, or 0 if there are no discriminant directions."""
 
 
-__all__ = ["NCA", "check_parameters"]  # the second for `nearkin.dask`
+__all__ = ["NCA", "check_parameters", "fit_loss"]  # what `nearkin.dask` may take

@@ -216,7 +216,7 @@ class NMMP(ShrunkEmbedding):
         k, n_classes = getattr(self, name), len(rows.class_sizes)
         if isinstance(k, Mapping):
             try:
-                k = [k[label] for label in getattr(rows, "classes", np.arange(n_classes))]
+                k = [k[label] for label in rows.classes]
             except KeyError as unknown:
                 raise ValueError(
                     f"{name} has no number for class {unknown.args[0]!s}: give one for every class."

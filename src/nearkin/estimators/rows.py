@@ -102,7 +102,7 @@ class Rows:
         self.class_weights = np.bincount(codes[labelled], weights_of(self.weights, labelled))
         self.classes = np.arange(len(self.class_sizes)) if classes is None else classes
         self.search = search
-        self.space = row_space(X) if in_span else RowSpace(X, None)
+        self.space = row_space(X) if in_span else RowSpace(X)
         self.X = self.space.coordinates
         self.n_complement = X.shape[1] - self.X.shape[1]
 

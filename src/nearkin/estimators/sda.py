@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._labels import encode_partial_labels, require_two_classes
+from .._labels import encode_partial_classes
 from .._parameters import check_integer, check_number
 from ..linalg import RANK_TOLERANCE
 from ..spectral import SpectralResult, largest_scatter_first, ratio_trace
@@ -138,7 +138,4 @@ class SDA(SpectralEmbedding):
         check_number(self.alpha, "alpha", 0)
         check_number(self.beta, "beta", 0)
 
-    def _encode_labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        classes, codes = encode_partial_labels(y)
-        require_two_classes(classes)
-        return classes, codes
+    _encode_labels = staticmethod(encode_partial_classes)

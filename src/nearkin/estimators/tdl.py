@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +20,8 @@ from .._parameters import (
 from ..graphs import laplacian, mean_weights, validate_affinity
 from ..linalg import RANK_TOLERANCE
 from ..neighbors import EXACT, Searcher, neighbor_lists, searcher
-from ..spectral import SpectralResult, spectral_norm
+from ..spectral import spectral_norm
+from .base import REMEDIES
 from .extension import GraphExtension, HeatGraph
 from .graph_penalty import GraphPenalty
 from .kernel_penalty import KernelPenalty, kernel_function
@@ -260,14 +260,18 @@ class TDL(TransductiveEmbedding):
         without_cost = penalty.solve(csr_array((n, n)), 1.0, max(m, UNIT_PAIRS))
         unit = self._unit(C, without_cost.values[:UNIT_PAIRS], penalty.size)
         eigenmaps = without_cost.leading(m)  # Laplacian Eigenmaps
-        solution = solve(penalty, C, reg * unit, eigenmaps)  # step 3 of Algorithm 1
-        result, V = solution.result, solution.result.vectors
+        weight = reg * unit  # lambda
+        if C.nnz == 0 or not np.isfinite(weight):
+            C, weight, result = csr_array((n, n)), 1.0, eigenmaps
+        else:
+            result = penalty.solve(C, weight, m)  # step 3 of Algorithm 1
+        V = result.vectors
         # P v = eigenvalue v + constant for the rows without a cost, and so for new rows
-        eigenvalues = result.values / solution.weight
-        extension = penalty.extension(V, eigenvalues)
-        rows_with_cost = np.flatnonzero(np.diff(solution.cost.indptr))
-        voting = penalty.as_unlabelled(V, eigenvalues, rows_with_cost)
-        result.warn()
+        extension = penalty.extension(V, result.values / weight)
+        rows_with_cost = np.flatnonzero(np.diff(C.indptr))
+        voting = penalty.as_unlabelled(V, extension, rows_with_cost)
+        penalties = result.values - np.sum(V * (C @ V), axis=0)  # lambda v'Pv
+        result.warn(REMEDIES)
         if isinstance(penalty, GraphPenalty):
             penalty.warn_if_disconnected(V.shape[1])
 
@@ -280,7 +284,7 @@ class TDL(TransductiveEmbedding):
         self.objective_ = result.objective
         self.residual_ = result.residual
         self.reg_unit_ = unit
-        self.roughness_ = solution.roughness
+        self.roughness_ = np.maximum(penalties, 0.0) / weight
         self.penalty_size_ = penalty.size
         cosines_squared = np.sum((eigenmaps.vectors.T @ V) ** 2)
         self.label_shift_ = max(0.0, 1 - float(cosines_squared) / len(result.values))
@@ -410,37 +414,3 @@ def total_cost(A: csr_array) -> csr_array:
     C is A, symmetrized.
     """
     return laplacian(A + A.T)
-
-
-@dataclass(frozen=True)
-class Solution:
-    """The V that minimizes tr V'(C' + weight P)V, for a cost C' of labels and a penalty P.
-
-    Attributes
-    ----------
-    result : SpectralResult
-    cost : csr_array of shape (n, n)
-        C'.
-    weight : float
-    """
-
-    result: SpectralResult
-    cost: csr_array
-    weight: float
-
-    @property
-    def roughness(self) -> np.ndarray:
-        """The roughness v'Pv of every eigenvector v, shape (m,)."""
-        V = self.result.vectors
-        penalties = self.result.values - np.sum(V * (self.cost @ V), axis=0)
-        return np.maximum(penalties, 0.0) / self.weight
-
-
-def solve(penalty: Penalty, cost: csr_array, weight: float, eigenmaps: SpectralResult) -> Solution:
-    """Minimize tr V'(C' + weight P)V subject to V'V = I and V'e = 0.
-
-    Without a cost, or for infinite weight, this is Laplacian Eigenmaps, the solution for C' = 0.
-    """
-    if cost.nnz == 0 or not np.isfinite(weight):
-        return Solution(eigenmaps, csr_array(cost.shape), 1.0)
-    return Solution(penalty.solve(cost, weight, eigenmaps.requested), cost, weight)

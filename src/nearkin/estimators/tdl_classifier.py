@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._labels import encode_partial_labels, require_two_classes
+from .._labels import encode_partial_classes
 from .._parameters import check_estimator
 from ..bandwidth import PERPLEXITY, nearest_squares, perplexity_bandwidth
 from .base import SparseRowsMixin
@@ -139,8 +139,7 @@ class TDLClassifier(CallbackSupportMixin, ClassifierMixin, SparseRowsMixin, Base
         self
         """
         task = FitTask(self, X, y, n_iterations=0)
-        X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
-        require_two_classes(self.classes_)
+        X, self.classes_, codes = validate_labelled_rows(self, X, y, encode_partial_classes)
         labelled = codes >= 0
         n_classes = len(self.classes_)
         self.label_distributions_ = indicators(codes, n_classes)

@@ -51,9 +51,8 @@ class SpectralStatus(enum.Enum):
         "kept: lower n_components, or add rows"
     )
     UNRESOLVED = (
-        "the eigenvectors have a residual of {residual:.1e}: the smallest eigenvalues lie too "
-        "close together, as outliers and weights of very different sizes make them; use more "
-        "neighbours, a larger bandwidth, or remove outliers"
+        "the eigenvectors have a residual of {residual:.1e}, as the smallest eigenvalues lie too "
+        "close together, which outliers and weights of very different sizes cause"
     )
     NOT_CONVERGED = (
         "the iteration stopped after {n_iter} eigen-decompositions with a relative gap of "

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._array_api import foreign_namespace, moved
 from .._blocks import affine_unit_rows, row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._labels import encode_partial_labels, require_two_classes
+from .._labels import encode_partial_classes
 from .._memory import require_memory
 from .._parameters import (
     check_choice,
@@ -434,8 +434,7 @@ def label_matrix(y: Any) -> csr_array:
             raise ValueError(f"y of several columns holds {value:g}; it must hold {SEVERAL}")
         Y = csr_array(Y[:, Y.sum(axis=0) > 0])
     else:
-        classes, codes = encode_partial_labels(y)
-        require_two_classes(classes)
+        classes, codes = encode_partial_classes(y)
         known = codes >= 0
         parts = (np.ones(known.sum()), codes[known], np.concatenate([[0], np.cumsum(known)]))
         Y = csr_array(parts, shape=(len(codes), len(classes)))
