@@ -93,7 +93,8 @@ from nearkin.evaluation import (
     judged_matrix,
 )
 from nearkin.graphs import binary, union
-from nearkin.neighbors import EXACT, approximate, nearest, searcher
+from nearkin.neighbors import EXACT, nearest, searcher
+from nearkin.neighbors.search import measured_recall
 from reproductions.data import SOURCES, Data
 from reproductions.experiment import Run
 from reproductions.registry import EXPERIMENTS
@@ -360,7 +361,7 @@ def approximate_search() -> Mapping[str, Any]:
         X, y = million.drawn(3000, 1, world)
         for relation, question in million.QUESTIONS.items():
             G = question(X, y, 10, searcher("approximate", len(y)))
-            recall = approximate.measured_recall(X, y, G, million.RELATION[relation])
+            recall = measured_recall(X, y, G, million.RELATION[relation])
             found[f"{world}, {relation}"] = [recall, G.data.mean(), G.nnz]
     return found
 

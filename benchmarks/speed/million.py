@@ -51,6 +51,7 @@ from nearkin.neighbors import (
     nearest_same_class,
     searcher,
 )
+from nearkin.neighbors.search import measured_recall
 
 FEATURES, CLASSES, NOISE = 384, 100, 0.1
 HELD_OUT = 20_000
@@ -203,7 +204,7 @@ def search_one(relation: str, n: int, how: str, world: str) -> dict[str, Any]:
     run = timed(question, X, y, 10, searcher(how, len(y)))
     result = {"seconds": run.seconds}
     if how == "approximate":
-        result["recall"] = approximate.measured_recall(X, y, run.result, RELATION[relation])
+        result["recall"] = measured_recall(X, y, run.result, RELATION[relation])
     return result
 
 
@@ -214,7 +215,7 @@ def peers_one(n: int, world: str) -> dict[str, Any]:
     X, _ = drawn(n, 1, world)
     seconds, _, lists = timed(nearest, X, 10, searcher("approximate", n))
     result = {"nearkin": seconds}
-    recall = approximate.measured_recall(X, None, lists, "all")
+    recall = measured_recall(X, None, lists, "all")
     queries = X[:: n // QUERIES][:QUERIES]
     exact = NearestNeighbors(n_neighbors=11, algorithm="brute")
     seconds, _, (_, true) = timed(lambda: exact.fit(X).kneighbors(queries))

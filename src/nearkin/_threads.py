@@ -64,15 +64,15 @@ def blas_in_one_thread() -> Iterator[int]:
     Querying and limiting the libraries takes half a millisecond: code that calls `parallel_map`
     many times with little work should enter this context once, around all calls.
     """
-    if _threads.get():
-        yield _threads.get()
+    if n := _threads.get():
+        yield n
         return
-    before = _threads.set(n_threads())
-    try:
-        with _blas_limit:
-            yield _threads.get()
-    finally:
-        _threads.reset(before)
+    with _blas_limit as n:
+        before = _threads.set(n)
+        try:
+            yield n
+        finally:
+            _threads.reset(before)
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def in_one_thread() -> Iterator[None]:
 
 def n_threads() -> int:
     """Return the number of threads that BLAS may use here."""
-    return _threads.get() or _blas_limit.n_threads_outside()
+    return _threads.get() or _blas_limit.n_threads()
 
 
 class _BlasLimit:
@@ -99,24 +99,24 @@ class _BlasLimit:
     """
 
     def __init__(self) -> None:
-        self._lock, self._entries = Lock(), 0
+        self._lock, self._entries, self._n_threads = Lock(), 0, 1
 
-    def n_threads_outside(self) -> int:
-        """Return the number of threads of BLAS before the first entry."""
-        with self._lock:
-            return self._n_threads if self._entries else self._count()
-
-    def _count(self) -> int:
-        blas = thread_pools().select(user_api="blas")
-        return max([1, *(library["num_threads"] for library in blas.info())])
-
-    def __enter__(self) -> None:
+    def n_threads(self) -> int:
+        """Return the number of threads of BLAS, while it is limited that before the first entry."""
         with self._lock:
             if not self._entries:
-                self._n_threads = self._count()
+                blas = thread_pools().select(user_api="blas")
+                self._n_threads = max([1, *(library["num_threads"] for library in blas.info())])
+            return self._n_threads
+
+    def __enter__(self) -> int:
+        n_threads = self.n_threads()
+        with self._lock:
+            if not self._entries:
                 self._limiter = thread_pools().limit(limits=1, user_api="blas")
                 self._disown()
             self._entries += 1
+        return n_threads
 
     def __exit__(self, *_: object) -> None:
         with self._lock:

@@ -79,14 +79,6 @@ class GraphPenalty:
         sources = V / self.scale[:, None]
         return GraphExtension(self.graph, sources, eigenvalues, c, self.normalized)
 
-    def as_unlabelled(
-        self, V: np.ndarray, extension: GraphExtension, rows: np.ndarray
-    ) -> np.ndarray:
-        """Return V, with some rows placed where unlabelled rows with the same edges would be."""
-        placed = V.copy()
-        placed[rows] = extension.at(self.W[rows])
-        return placed
-
     def warn_if_disconnected(self, m: int) -> None:
         """Warn if all m coordinates only separate connected components of the graph."""
         n_parts = int(coupled_rows(self.P).max()) + 1

@@ -104,9 +104,3 @@ class KernelPenalty:
         """Return the functions whose values on the training rows are V."""
         coefficients = self.coefficients @ (self.Q.T @ V)
         return KernelExtension(self.anchors, self.kernel, self.mean, coefficients)
-
-    def as_unlabelled(
-        self, V: np.ndarray, extension: KernelExtension, rows: np.ndarray
-    ) -> np.ndarray:
-        """Return V: labels do not move functions of the row away from their neighbours."""
-        return V

@@ -26,10 +26,7 @@ from ..neighbors import Searcher, searcher
 from ..objectives.candidates import Minibatches, number_near
 from ..objectives.loss import Loss, Ridge
 from ..objectives.nca import StochasticNeighbors
-from ..objectives.stochastic import (
-    TERMS,
-    PairWeights,
-)
+from ..objectives.stochastic import TERMS, PairWeights
 from .descent_embedding import (
     COMPARED,
     EARLY,
@@ -283,9 +280,8 @@ class NCA(DescentEmbedding):
         task = FitTask(self, X, y, check_parameters(self))
         X, pair_weights = validate_with_target(self, X, y, sample_weight)
         m, rng = check_n_components(self, X.shape[1]), check_random_state(self.random_state)
-        loss, init_loss = self._losses(
-            X, pair_weights, m if self.structure == "full" else None, rng
-        )
+        m_full = m if self.structure == "full" else None
+        loss, init_loss = self._losses(X, pair_weights, m_full, rng)
         return fit_loss(self, loss, init_loss, m, rng, X.dtype, task)
 
     @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]

@@ -11,12 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._callbacks import FitTask, with_callbacks
 from .._labels import encode_partial_labels
 from .._messages import warn_user
-from .._parameters import (
-    check_integer,
-    check_positive,
-    check_random_state,
-    equals,
-)
+from .._parameters import check_integer, check_positive, check_random_state, equals
 from ..graphs import laplacian, mean_weights, validate_affinity
 from ..linalg import RANK_TOLERANCE
 from ..neighbors import EXACT, Searcher, neighbor_lists, searcher
@@ -267,13 +262,16 @@ class TDL(TransductiveEmbedding):
             result = penalty.solve(C, weight, m)  # step 3 of Algorithm 1
         V = result.vectors
         # P v = eigenvalue v + constant for the rows without a cost, and so for new rows
-        extension = penalty.extension(V, result.values / weight)
-        rows_with_cost = np.flatnonzero(np.diff(C.indptr))
-        voting = penalty.as_unlabelled(V, extension, rows_with_cost)
+        extension: Any = penalty.extension(V, result.values / weight)
         penalties = result.values - np.sum(V * (C @ V), axis=0)  # lambda v'Pv
         result.warn(REMEDIES)
+        voting = V.copy()
         if isinstance(penalty, GraphPenalty):
             penalty.warn_if_disconnected(V.shape[1])
+            # where unlabelled rows with the same edges would be; functions of a kernel are not
+            # moved away from their neighbours by labels
+            with_cost = np.flatnonzero(np.diff(C.indptr))
+            voting[with_cost] = extension.at(penalty.W[with_cost])
 
         self.classes_ = classes
         self.embedding_ = V.astype(X.dtype, copy=False)

@@ -9,15 +9,11 @@ j.
 
 `lists.py` searches exactly (scikit-learn's search: multi-threaded, blocked, deterministic), with a
 neighbours transformer, or among given distances. `approximate.py` searches approximately, with
-`inverted_lists.py` and `brute_force.py`. `identical.py` and `twins.py` find copies of rows.
+`inverted_lists.py` and `brute_force.py`. `search.py` takes one of them by name. `identical.py` and
+`twins.py` find copies of rows.
 """
 
-from .approximate import (
-    ApproximateSearch,
-    choose_search,
-    recall,
-    searcher,
-)
+from .approximate import ApproximateSearch
 from .brute_force import squares_to_nearest
 from .identical import identical_rows
 from .inverted_lists import import_faiss
@@ -34,6 +30,7 @@ from .lists import (
     nearest_same_class,
     neighbor_lists,
 )
+from .search import choose_search, recall, searcher
 from .twins import chained_rows, n_with_twin, twin_groups
 
 __all__ = [
