@@ -15,9 +15,8 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import LinAlgError as LinAlgError
 
-RANK_TOLERANCE = (
-    1e-10  # smaller singular values and eigenvalues, relative to the largest, count as 0
-)
+# smaller singular values and eigenvalues, relative to the largest, count as 0
+RANK_TOLERANCE = 1e-10
 
 
 def svd(

@@ -321,11 +321,8 @@ def row_space(X: Any, *, centred: bool = True) -> RowSpace:
         )
         return RowSpace(densified(X))
     require_memory(
-        2 * 8 * n * p
-        + 8
-        * 8
-        * n
-        * n,  # X dense and once more; square factors and the work space of the decomposition
+        # X dense and once more; square factors and the work space of the decomposition
+        2 * 8 * n * p + 8 * 8 * n**2,
         f"The span of {n} rows with {p} features",
         "reduce the features first, e.g. with sklearn.decomposition.TruncatedSVD",
     )

@@ -28,9 +28,7 @@ from ..linalg import eigh
 from .criteria import SOLVED, SpectralResult, SpectralStatus, eigen_result
 
 DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
-STILL_DENSE = (
-    8000  # rows up to which LAPACK does so, in a minute, if the iteration leaves pairs unsolved
-)
+STILL_DENSE = 8000  # up to which it does so, in a minute, where iterating leaves pairs unsolved
 TOL = 1e-8  # of Lanczos, relative to a bound on the largest eigenvalue
 NULL = 1e-14  # relative residual of a null vector
 RESTARTS = 100  # of Lanczos; pairs missing after these are left to the subspace iteration
