@@ -6,7 +6,6 @@ They are found by an exact search, by a transformer, or among given distances.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from itertools import chain
 from typing import Any, Protocol
 
@@ -81,9 +80,7 @@ class Indexed:
         X = X if issparse(X) else near_origin(X)
         lists = NeighborLists(lengths, X.dtype)
         for queries, candidates, n_found in plan(codes, codes, lengths, relation):
-            # for a handful of rows, waking threads costs more than the search
-            few = len(candidates) <= SMALL_CLASS
-            with in_one_thread() if few else nullcontext(), config_context(assume_finite=True):
+            with config_context(assume_finite=True):
                 index = self.index(X[candidates] if len(candidates) < X.shape[0] else X, n_found)
                 for block in row_blocks(len(queries), n_found):
                     rows = queries[block]
@@ -137,9 +134,11 @@ def exact_index(X: Any, n_found: int) -> Index:
     """Return scikit-learn's exact search.
 
     It limits the threads of BLAS, too, and restores what it found: our limit has to be around it.
+    For a handful of rows, waking threads would cost more than the search.
     """
     index = NearestNeighbors(algorithm="brute", n_neighbors=n_found).fit(X)
-    return blas_in_one_thread()(index.kneighbors)
+    limited = in_one_thread() if X.shape[0] <= SMALL_CLASS else blas_in_one_thread()
+    return limited(index.kneighbors)
 
 
 EXACT = Indexed(exact_index, "exact")
