@@ -21,7 +21,7 @@ from ..bandwidth import (
 )
 from ..estimators import NCA
 from ..estimators.descent_embedding import (
-    Scale,
+    ScaledRows,
     check_n_components,
     directions,
     discriminant_directions,
@@ -151,7 +151,7 @@ class TwinTask(FitTask):
 
 
 @dataclass(frozen=True)
-class UnitClusterRows(Scale):
+class UnitClusterRows(ScaledRows):
     """The counterpart of `UnitRows` for rows on a cluster.
 
     Attributes

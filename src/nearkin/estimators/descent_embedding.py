@@ -25,7 +25,7 @@ from ..scatter import RowSpace, between_scatter, row_space, total_scatter, withi
 from ..spectral import SpectralStatus, generalized_eigh, range_basis, shrunk, unit_within_scatter
 from .base import LinearEmbedding
 
-# Inits; `Scale.scaled_init` keeps neighbourhoods from being empty or holding all rows.
+# Inits; `ScaledRows.scaled_init` keeps neighbourhoods from being empty or holding all rows.
 
 SHRINKAGE = 0.01  # of S_w; with more, high-variance noise hides low-variance directions from LDA
 
@@ -91,8 +91,10 @@ BLOCK = 2**19  # entries in a block of rows, which is copied two or three times
 
 
 @dataclass(frozen=True)
-class Scale:
-    """Converts between the map A of the features and the map B of rows in typical distances.
+class ScaledRows:
+    """Rows in units of the typical distance of neighbours; converts their maps B to A and back.
+
+    Abstract but for the conversion: rows may be in memory, in a file or on a cluster.
 
     Attributes
     ----------
@@ -145,7 +147,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class UnitRows(Scale):
+class UnitRows(ScaledRows):
     """Centred rows in units of the typical distance of neighbours, which removes the scale of X.
 
     Attributes
@@ -208,7 +210,7 @@ class UnitRows(Scale):
 
 
 @dataclass(frozen=True)
-class RowsInPlace(Scale):
+class RowsInPlace(ScaledRows):
     """Rows in memory or in a file; only the rows in use are copied, centred and scaled.
 
     Attributes
@@ -292,7 +294,7 @@ def check_descent(estimator: Any) -> int | None:
     return n_init * int(estimator.max_iter)
 
 
-def reporter(task: FitTask, rows: Scale, dtype: Any) -> Callable[[np.ndarray], bool]:
+def reporter(task: FitTask, rows: ScaledRows, dtype: Any) -> Callable[[np.ndarray], bool]:
     """Return what a solver calls after every iteration: callbacks see the map so far."""
     return partial(task.iteration, lambda B: {"components_": rows.components(B, dtype)})
 
@@ -305,7 +307,7 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
     warm_start = False
     _init_may_be_minimum = False
 
-    def _set_map(self, found: DescentResult, rows: Scale, dtype: Any, task: Any) -> Self:
+    def _set_map(self, found: DescentResult, rows: ScaledRows, dtype: Any, task: Any) -> Self:
         """Set the map, and how it was found, as the last step of a fit.
 
         Then raise the interrupt that ended the descent, or warn if there are fewer dimensions than
@@ -346,7 +348,7 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
 # what `nearkin.dask` may take
 __all__ = [
     "DescentEmbedding",
-    "Scale",
+    "ScaledRows",
     "check_n_components",
     "directions",
     "discriminant_directions",

@@ -22,7 +22,7 @@ from ..descent import lbfgs
 from ..linalg import RANK_TOLERANCE, svd
 from ..neighbors import EXACT
 from ..objectives.loss import Value, chain_rule, embed
-from .descent_embedding import DescentEmbedding, Scale, check_n_components
+from .descent_embedding import DescentEmbedding, ScaledRows, check_n_components
 from .pairs import NO_PAIR_DIFFERS, validate_given_pairs
 from .rows import Rows
 from .validation import check_prior, validate_labelled_rows
@@ -268,7 +268,7 @@ class ITML(DescentEmbedding):
         self.bounds_ = self._bounds_of(X)
         given = Bounds(X, pairs, similar, np.where(similar, *self.bounds_), gamma * weights)
         given = given.without_equal_rows()
-        space = Scale(1.0, rows.space, rows.shape)
+        space = ScaledRows(1.0, rows.space, rows.shape)
 
         def loss(twice: np.ndarray) -> Value:
             value, gradient = given.loss(twice / 2)

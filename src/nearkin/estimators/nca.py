@@ -34,7 +34,7 @@ from .descent_embedding import (
     INITS,
     DescentEmbedding,
     RowsInPlace,
-    Scale,
+    ScaledRows,
     UnitRows,
     check_descent,
     check_n_components,
@@ -381,7 +381,7 @@ class NCA(DescentEmbedding):
         return self._loss(rows, pair_weights, self.solver), init_loss
 
     def _inits(
-        self, init_loss: NCALoss, rows: Scale, m: int, rng: Any, warm_start: bool
+        self, init_loss: NCALoss, rows: ScaledRows, m: int, rng: Any, warm_start: bool
     ) -> Iterator[np.ndarray]:
         """Yield `n_init` maps B of the rows, shape (m, r), or (p,) for a diagonal map.
 
@@ -413,7 +413,7 @@ class NCA(DescentEmbedding):
     def _named_init(
         self,
         init_loss: NCALoss,
-        rows: Scale,
+        rows: ScaledRows,
         m: int,
         rng: np.random.RandomState,
         name: str,
@@ -517,7 +517,9 @@ class SGDState:
     n_counted: int
 
     @classmethod
-    def of(cls, B: np.ndarray, memory: Momentum | None, rows: Scale, n_counted: int) -> SGDState:
+    def of(
+        cls, B: np.ndarray, memory: Momentum | None, rows: ScaledRows, n_counted: int
+    ) -> SGDState:
         """Return the state of a descent on `rows`, in terms of the features."""
         to_features = rows.space.to_features
         memory = memory and memory._replace(mean=to_features(memory.mean.T).T)
@@ -528,7 +530,7 @@ class NCALoss(Loss[Any, Any], Protocol):
     """What `NCA` minimizes: `StochasticNeighbors`, or its counterpart for rows on a cluster."""
 
     @property
-    def rows(self) -> Scale:
+    def rows(self) -> ScaledRows:
         """The rows, in units of the typical distance of neighbours."""
 
     @property

@@ -22,7 +22,7 @@ from .descent_embedding import (
     INIT_ROWS,
     DescentEmbedding,
     RowsInPlace,
-    Scale,
+    ScaledRows,
     UnitRows,
     check_descent,
     check_n_components,
@@ -288,7 +288,7 @@ class PairNCA(DescentEmbedding):
         return self._set_map(found, rows, X.dtype, task)
 
     def _named_init(
-        self, loss: SimilarPairs, rows: Scale, m: int, rng: np.random.RandomState, name: str
+        self, loss: SimilarPairs, rows: ScaledRows, m: int, rng: np.random.RandomState, name: str
     ) -> np.ndarray:
         """Return the init of a given name, found on at most 10,000 rows and pairs.
 
