@@ -81,20 +81,20 @@ from nearkin import (
     label_issues,
     neighbors,
 )
+from nearkin.comparison import compare
 from nearkin.datasets import load
-from nearkin.evaluation import (
+from nearkin.graphs import binary, union
+from nearkin.neighbors import EXACT, nearest, searcher
+from nearkin.neighbors.search import measured_recall
+from nearkin.vectors import (
     Labels,
     Relevance,
     Vectors,
-    adaptation,
-    compare,
     compare_vectors,
     evaluate_migration,
     judged_matrix,
 )
-from nearkin.graphs import binary, union
-from nearkin.neighbors import EXACT, nearest, searcher
-from nearkin.neighbors.search import measured_recall
+from nearkin.vectors import comparison as adaptation
 from reproductions.data import SOURCES, Data
 from reproductions.experiment import Run
 from reproductions.registry import EXPERIMENTS

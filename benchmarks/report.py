@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, studentized_range, wilcoxon
 
-from nearkin.evaluation import holm
+from nearkin.statistics import holm
 
 SIGNIFICANCE = 0.05
 

@@ -20,8 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from nearkin import NCA, EmbeddingAdapter, NCAClassifier, TDLClassifier
+from nearkin.comparison import all_methods, compare
 from nearkin.datasets import load
-from nearkin.evaluation import all_methods, compare
 
 FOLDER = Path(__file__).parent / "images" / "cards"
 SIZE = (2.8, 1.7)  # inches of 96 pixels: the width of a card

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import DNE, LPP, TDL, NCAClassifier, NCARegressor, plotting
-from nearkin.evaluation import SCORES as SCORES_OF
-from nearkin.evaluation import Method, Vote, compare, default_references, protocol
+from nearkin.comparison import SCORES as SCORES_OF
+from nearkin.comparison import Method, Vote, compare, default_references, protocol
 from nearkin.plotting import (
     COLORS,
     GREY,

@@ -24,7 +24,7 @@ from benchmarks.data import frame, numbers
 from benchmarks.measure import command
 from benchmarks.report import head, row
 from nearkin import NCA
-from nearkin.evaluation.methods import LDA
+from nearkin.comparison.methods import LDA
 from nearkin.tables.gaps import Imputer
 
 TABLES = (

@@ -25,7 +25,7 @@ from benchmarks.measure import command
 from benchmarks.report import head, row
 from benchmarks.studies.defaults import GROUPS, spectral_sets, split
 from nearkin import DMLMJ, LDE, LFDA, MFA, NMMP, RCA
-from nearkin.evaluation import Method, all_methods, compare
+from nearkin.comparison import Method, all_methods, compare
 
 AMOUNTS = {"paper": None, "0.3": 0.3, "0.5": 0.5, "0.7": 0.7, "1": 1.0}
 DIMENSIONS = (2, 5, 10, 20, 30, 50, 100, 300)

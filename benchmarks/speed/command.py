@@ -9,7 +9,7 @@ shortcuts change its verdicts.
 a million rows of fifty numbers and a label, in every format; each file is read in a fresh process (Linux
 only): by `read_table` (`nearkin compare`), by `read_rows` (`nearkin predict`), and by pandas.
 
-"times" are those of `nearkin.evaluation.compare` with its defaults on all cores, in a process of its
+"times" are those of `nearkin.comparison.compare` with its defaults on all cores, in a process of its
 own; "verdicts" are those on all methods, against the full protocol: no samples, five folds, three times.
 """
 
@@ -29,8 +29,8 @@ from pyarrow import csv, parquet
 from benchmarks.measure import apart, command, memory, timed
 from benchmarks.report import head, row
 from nearkin.app.tables import number_encoder, read_rows, read_table
+from nearkin.comparison import Comparison, all_methods, compare
 from nearkin.datasets import load
-from nearkin.evaluation import Comparison, all_methods, compare
 from nearkin.tables.columns import CategoryColumn
 
 NAMES = [f"x{j}" for j in range(50)]

@@ -26,7 +26,7 @@ from benchmarks.measure import command, memory, timed
 from benchmarks.report import percent, row, table
 from nearkin import DNE, LMNN, NCA, RCA, EmbeddingAdapter, Matcher
 from nearkin._blocks import unit_rows
-from nearkin.evaluation import Relevance, Vectors, compare_vectors, judged_matrix, retrieval_scores
+from nearkin.vectors import Relevance, Vectors, compare_vectors, judged_matrix, retrieval_scores
 
 SCORES = ("precision@1", "precision@10", "nDCG@10", "MRR")
 SEEDS = 5

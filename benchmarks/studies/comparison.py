@@ -45,9 +45,10 @@ from benchmarks.report import (
     verdicts,
 )
 from nearkin import DNE, LFDA, LMNN, NCA, NMMP
-from nearkin.evaluation import MethodResult, all_methods, compare, holm
-from nearkin.evaluation.protocol import sample
+from nearkin.comparison import MethodResult, all_methods, compare
+from nearkin.comparison.protocol import sample
 from nearkin.neighbors import nearest
+from nearkin.statistics import holm
 
 MOST_ROWS = 1000
 FEWEST_ROWS = 5  # of a class, so that each of five folds holds one out

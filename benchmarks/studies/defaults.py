@@ -61,9 +61,9 @@ from nearkin import (
     DiscriminativeProjections,
     NeuralNCA,
 )
+from nearkin.comparison import Method, compare
 from nearkin.datasets import BUNDLED
-from nearkin.evaluation import Method, compare
-from nearkin.evaluation.statistics import corrected_resampled_t_test
+from nearkin.statistics import corrected_resampled_t_test
 
 ARCHIVES = ("sonar", "ionosphere", "usps", "mnist", "coil20_16", "umist_28x23")
 TABLES = (

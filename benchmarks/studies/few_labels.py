@@ -47,7 +47,7 @@ from nearkin import (
     SoftNeighborsClassifier,
     TDLClassifier,
 )
-from nearkin.evaluation import corrected_resampled_t_test, holm
+from nearkin.statistics import corrected_resampled_t_test, holm
 
 MOST_ROWS = 500
 SHARES = (0.02, 0.05, 0.10)

@@ -42,7 +42,7 @@ from benchmarks.measure import command, timed
 from benchmarks.report import head, row
 from nearkin import NCAClassifier, NCARegressor, TableEncoder
 from nearkin.app.cli import main
-from nearkin.evaluation import SCORES
+from nearkin.comparison import SCORES
 
 CLASSES = (
     "automobile", "contraceptive", "german", "mammographic", "saheart", "spectfheart", "winequality_white",

@@ -39,8 +39,8 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.measure import command, timed
 from benchmarks.report import table
 from nearkin import ITML, LFDA, LMNN, MLKR, NCA, RCA, Matcher
-from nearkin.evaluation import comparison_accuracy
 from nearkin.neighbors import nearest_other_class, nearest_same_class
+from nearkin.vectors import comparison_accuracy
 
 FOLDS = 3
 DRAWN = 200  # similar pairs, dissimilar pairs, triplets, quadruplets of the rows of a fold

@@ -16,8 +16,8 @@ from benchmarks.measure import command, timed
 from benchmarks.report import percent, row, table
 from benchmarks.studies.adapt import Map, added, banking77, embeddings
 from nearkin import Migration
-from nearkin.evaluation import Vectors, evaluate_migration
-from nearkin.evaluation.statistics import paired_test_by_rows
+from nearkin.statistics import paired_test_by_rows
+from nearkin.vectors import Vectors, evaluate_migration
 
 MIGRATED = (1_000, 4_000, 8_000)  # rows of the sample
 MIGRATIONS = ("rotation", "least squares", "ridge")  # that ours is compared with

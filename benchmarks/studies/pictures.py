@@ -40,8 +40,7 @@ from benchmarks.data import CLASSES, HALVES, folds_of
 from benchmarks.measure import Kept, command, stamp, timed
 from benchmarks.report import bold, failed, made, mean_ranks, p_text, signed_rank_tests, table
 from nearkin import NCA, NCAClassifier, TDistributedNCA
-from nearkin.evaluation import holm
-from nearkin.evaluation.statistics import paired_test
+from nearkin.statistics import holm, paired_test
 from nearkin.tables import TableEncoder
 
 PACKAGES = ("nearkin", "numpy", "scipy", "scikit-learn", "umap-learn", "openTSNE", "numba")

@@ -52,7 +52,7 @@ from benchmarks.studies.table_methods import (
     log_loss,
     reliability,
 )
-from nearkin.evaluation import holm
+from nearkin.statistics import holm
 
 N_FOLDS = 10
 SMALL = 2000  # rows; of larger tables two folds are run

@@ -23,7 +23,8 @@ from benchmarks.measure import command
 from benchmarks.report import head, row
 from nearkin import EmbeddingAdapter
 from nearkin._blocks import unit_rows
-from nearkin.evaluation import Labels, adaptation, compare_vectors
+from nearkin.vectors import Labels, compare_vectors
+from nearkin.vectors import comparison as adaptation
 from nearkin.vectors.matching import OF_PAIRS, PrecisionCurve
 
 PRECISIONS = (0.85, 0.9, 0.95)

@@ -21,13 +21,9 @@ from scipy.stats import binomtest
 
 from benchmarks.measure import command
 from benchmarks.report import head, row
-from nearkin.evaluation import CLASSIFICATION, SCORES
-from nearkin.evaluation.protocol import Protocol
-from nearkin.evaluation.statistics import (
-    corrected_resampled_t_test,
-    paired_test,
-    paired_test_by_rows,
-)
+from nearkin.comparison import CLASSIFICATION, SCORES
+from nearkin.comparison.protocol import Protocol
+from nearkin.statistics import corrected_resampled_t_test, paired_test, paired_test_by_rows
 
 ROWS = (200, 500, 2000, 5000, 20_000)
 TESTS = ("folds", "rows", "plain", "`paired_test`")

@@ -17,7 +17,7 @@ IMPORTS = {
     "scikit-learn's NCA": "from sklearn.neighbors import NeighborhoodComponentsAnalysis",
     "import nearkin": "import nearkin",
     "nearkin's NCA": "from nearkin import NCA",
-    "nearkin.evaluation": "import nearkin.evaluation",
+    "nearkin.comparison": "import nearkin.comparison",
 }
 COMMANDS = ("--version", "--help", "compare --help", "compare nowhere.csv")
 RATIOS = (("import nearkin", "import sklearn"), ("nearkin's NCA", "scikit-learn's NCA"))

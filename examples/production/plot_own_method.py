@@ -65,7 +65,7 @@ plt.show()
 # %%
 # Both maps separate the three cultivars on held-out wines. One table does not show what the new
 # method is worth: ``compare(X, y, methods=[Method("own", NonparametricDiscriminant())])`` of
-# :mod:`nearkin.evaluation` compares it with the raw features.
+# :mod:`nearkin.comparison` compares it with the raw features.
 #
 # .. seealso::
 #

@@ -2,7 +2,7 @@
 Which method for my table?
 ==========================
 
-:func:`nearkin.evaluation.compare` answers by measuring: every method on the same held-out rows, by the vote of the
+:func:`nearkin.comparison.compare` answers by measuring: every method on the same held-out rows, by the vote of the
 nearest training rows, with dimension, parameters and vote chosen inside the training rows. The
 answer may be that no method is better than k-NN on the raw features. The picture shows a ranking,
 and which of its differences could be chance.
@@ -17,8 +17,8 @@ and which of its differences could be chance.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from nearkin.comparison import all_methods, compare
 from nearkin.datasets import load
-from nearkin.evaluation import all_methods, compare
 from nearkin.plotting import STATUS_COLORS, RankingDisplay
 
 scale = load("balance_scale")

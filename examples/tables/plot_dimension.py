@@ -81,8 +81,8 @@ plt.show()
 # accuracy of the chosen numbers on held-out rows is fair: these rows had no part in the choice. The
 # best point of a curve is not, since it was picked on the rows on which it is scored.
 #
-# :func:`nearkin.evaluation.compare` makes such a choice inside the training rows of every fold, and
-# :func:`nearkin.evaluation.score_by_dimension` returns its curves. :class:`~nearkin.DNE` needs none: the number of
+# :func:`nearkin.comparison.compare` makes such a choice inside the training rows of every fold, and
+# :func:`nearkin.comparison.score_by_dimension` returns its curves. :class:`~nearkin.DNE` needs none: the number of
 # negative eigenvalues sets the dimension.
 #
 # .. seealso::

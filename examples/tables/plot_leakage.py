@@ -5,7 +5,7 @@ Copies and row numbers that flatter a score
 Why does a model do so well in cross-validation and so badly afterwards? Often because of rows that
 occur twice, or of a column that is not known for new rows. Both are added here to clean tables, so
 that the honest score is known. The picture shows what plain cross-validation reports, and what
-:func:`nearkin.evaluation.compare` reports, which keeps copies on one side of every split and leaves
+:func:`nearkin.comparison.compare` reports, which keeps copies on one side of every split and leaves
 out row numbers.
 """
 
@@ -27,7 +27,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from nearkin.evaluation import compare
+from nearkin.comparison import compare
 
 X, progression = load_diabetes(return_X_y=True)
 y = np.where(progression > np.median(progression), "fast", "slow")
@@ -139,4 +139,4 @@ print(*found.stdout.splitlines()[:4], sep="\n")
 # .. seealso::
 #
 #    :doc:`/guide/compare` has the rules for these columns, and ``groups`` for rows that belong together in other ways.
-#    :func:`nearkin.evaluation.twin_groups` returns the groups of twins for scikit-learn's splitters.
+#    :func:`nearkin.comparison.twin_groups` returns the groups of twins for scikit-learn's splitters.

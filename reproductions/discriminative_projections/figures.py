@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import TfidfTransformer
 
+from nearkin.comparison import Shares, neighborhood_preservation, same_class_among
 from nearkin.estimators import LPP, DiscriminativeProjections
-from nearkin.evaluation import Shares, neighborhood_preservation, same_class_among
 from nearkin.graphs import heat_kernel, union
 from nearkin.neighbors import nearest
 from nearkin.plotting import COLORS, MARKERS

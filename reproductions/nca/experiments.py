@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from nearkin.estimators import NCA, RCA, SoftNeighborsClassifier
-from nearkin.evaluation import corrected_resampled_t_test, holm
+from nearkin.statistics import corrected_resampled_t_test, holm
 
 from ..data import MissingDataError
 from ..experiment import Experiment, Run, mean_std, paired, table

@@ -12,7 +12,7 @@ from sklearn.preprocessing import minmax_scale
 
 from nearkin.estimators import TDL
 from nearkin.estimators.tdl import label_costs
-from nearkin.evaluation import corrected_resampled_t_test, holm
+from nearkin.statistics import corrected_resampled_t_test, holm
 
 from ..data import MissingDataError
 from ..experiment import Experiment, Run, mean_std, table

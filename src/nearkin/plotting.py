@@ -19,8 +19,8 @@ from ._labels import known_labels
 from ._messages import counted
 from ._parameters import check_integer
 from ._validation import is_missing
-from .evaluation import CLASSIFICATION, Comparison, RankingRow, Vote, held_out_map, named_task
-from .evaluation import SCORES as SCORES_OF
+from .comparison import CLASSIFICATION, Comparison, RankingRow, Vote, held_out_map, named_task
+from .comparison import SCORES as SCORES_OF
 from .linalg import svd
 from .tables import DAYS, Curve, Levels, with_seasons
 
@@ -371,7 +371,7 @@ class RankingDisplay(Display):
 
     @classmethod
     def from_comparison(cls, comparison: Comparison, *, ax: Any = None) -> RankingDisplay:
-        """Draw the result of `nearkin.evaluation.compare`."""
+        """Draw the result of `nearkin.comparison.compare`."""
         return cls(comparison).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:

@@ -14,7 +14,9 @@ from nearkin.app.adapter_file import load_adapter
 from nearkin.app.cli import main
 from nearkin.app.readers import TableError
 from nearkin.app.saved_file import saved_parts, write_parts
-from nearkin.evaluation import UNSEEN, Labels, PairedTest, adaptation, compare_vectors
+from nearkin.statistics import PairedTest
+from nearkin.vectors import UNSEEN, Labels, compare_vectors
+from nearkin.vectors import comparison as adaptation
 
 N, P = 240, 10
 RNG = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from rich.console import Console
 import nearkin
 from nearkin.app import cli, console
 from nearkin.app.cli import main
-from nearkin.evaluation import CHOICE, RAW
+from nearkin.comparison import CHOICE, RAW
 
 CSV = "width,height,unit,kind\n" + "".join(f"{i % 7},{i**2},5,{'ab'[i > 19]}\n" for i in range(40))
 QUICK = ["--repeats", "1", "--folds", "2", "--methods", "PCA", "--no-references"]

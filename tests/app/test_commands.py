@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from pyarrow import csv
 from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin.app import commands, console
@@ -165,7 +166,7 @@ def test_rows_are_named_by_a_column(here, command, suffix):
 def test_new_rows_may_be_written_in_another_way(here, capsys):
     assert main(["predict", "m.safetensors", "animals.csv", "-q"]) == 0
     expected = capsys.readouterr().out
-    frame = pd.read_csv("animals.csv")
+    frame = csv.read_csv("animals.csv").to_pandas()
     frame.to_csv("german.txt", index=False, sep=";", decimal=",", encoding="utf-16")
     assert main(["predict", "m.safetensors", "german.txt"]) == 0
     out, err = capsys.readouterr()
@@ -211,7 +212,7 @@ def test_significant_digits():
 
 
 def test_new_rows_are_matched_by_the_names_of_their_columns(here, capsys):
-    frame = pd.read_csv("new.csv")
+    frame = csv.read_csv("new.csv").to_pandas()
     frame[frame.columns[::-1]].assign(more=1).to_parquet("turned.parquet")
     assert main(["predict", "m.safetensors", "turned.parquet", "-o", "a.csv"]) == 0
     assert "ignored, not learned from: name, more" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from nearkin.app.model import learned_model, load_model, save_model
 from nearkin.app.readers import TableError
 from nearkin.app.saved_file import write_parts
 from nearkin.app.tables import read_table
-from nearkin.evaluation import all_methods
+from nearkin.comparison import all_methods
 
 from .forgeries import parts
 from .test_model import assert_same

@@ -8,7 +8,7 @@ import pytest
 
 from nearkin.app.cli import main
 from nearkin.app.tables import read_table
-from nearkin.evaluation import compare
+from nearkin.comparison import compare
 
 from . import newcomer_tables
 from .battery import QUICK

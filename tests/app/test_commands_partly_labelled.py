@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from nearkin.app.cli import main
 from nearkin.app.model import load_model, predict, save_model
 from nearkin.app.tables import TableError, read_rows, read_table
-from nearkin.evaluation import RAW, all_methods, compare
+from nearkin.comparison import RAW, all_methods, compare
 
 from .winners import winner
 

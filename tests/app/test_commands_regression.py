@@ -17,7 +17,7 @@ from nearkin.app.model import embed, load_model, predict, save_model
 from nearkin.app.readers import Reading
 from nearkin.app.tables import TableError, read_rows, read_table
 from nearkin.app.words import Summary
-from nearkin.evaluation import RAW, all_methods, compare
+from nearkin.comparison import RAW, all_methods, compare
 
 from .winners import winner
 

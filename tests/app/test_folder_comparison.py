@@ -25,7 +25,7 @@ from nearkin.app.output import atomic_folder
 from nearkin.app.parquet_folder import Part, open_folder
 from nearkin.app.readers import TableError
 from nearkin.app.tables import number_encoder
-from nearkin.evaluation import RAW
+from nearkin.comparison import RAW
 
 distributed = pytest.importorskip("distributed")
 

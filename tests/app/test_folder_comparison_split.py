@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.evaluation import RAW, ranked
+from nearkin.comparison import RAW, ranked
 
 pytest.importorskip("dask")
 

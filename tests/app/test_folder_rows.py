@@ -15,7 +15,7 @@ from nearkin.app.model import learned_model, load_model, save_model
 from nearkin.app.parquet_folder import Part, open_folder
 from nearkin.app.readers import ignore
 from nearkin.app.tables import read_table
-from nearkin.evaluation import all_methods
+from nearkin.comparison import all_methods
 
 from .winners import fitted
 

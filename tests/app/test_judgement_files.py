@@ -12,7 +12,8 @@ from nearkin.app.cli import main
 from nearkin.app.judgement_files import grades_of_clicks, grades_of_scores, read_judgements
 from nearkin.app.readers import TableError
 from nearkin.app.vectors import read_vectors
-from nearkin.evaluation import adaptation, judged_matrix
+from nearkin.vectors import comparison as adaptation
+from nearkin.vectors import judged_matrix
 
 RNG = np.random.default_rng(0)
 N, P = 60, 5

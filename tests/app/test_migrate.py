@@ -13,8 +13,9 @@ from nearkin import Migration
 from nearkin.app.adapter_file import load_adapter
 from nearkin.app.cli import main
 from nearkin.app.migrate import verdict_of
-from nearkin.evaluation import PairedTest, evaluate_migration
-from nearkin.evaluation.migration import Unseen
+from nearkin.statistics import PairedTest
+from nearkin.vectors import evaluate_migration
+from nearkin.vectors.verdict import Unseen
 
 N = 240
 RNG = np.random.default_rng(0)

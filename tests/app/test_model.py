@@ -28,7 +28,7 @@ from nearkin.app.readers import Reading
 from nearkin.app.report import learned_columns
 from nearkin.app.saved_fields import ENCODER, Sizes
 from nearkin.app.tables import read_rows, read_table
-from nearkin.evaluation import RAW, Vote, all_methods, compare
+from nearkin.comparison import RAW, Vote, all_methods, compare
 from nearkin.plotting import ColumnsDisplay
 from nearkin.tables import TableEncoder
 from nearkin.tables.votes import Expert, LocalLines, Mixture, SoftVote

@@ -28,7 +28,7 @@ from nearkin.app.report import (
 )
 from nearkin.app.suspects import Suspects
 from nearkin.app.tables import Table, number_encoder
-from nearkin.evaluation import Method, all_methods, compare, default_references, score_by_dimension
+from nearkin.comparison import Method, all_methods, compare, default_references, score_by_dimension
 from tests.app.sample_document import SAMPLES, sample
 from tests.app.winners import fitted
 
@@ -235,7 +235,7 @@ def test_a_single_split_without_references_or_methods():
 
 
 def test_one_fold(monkeypatch):
-    monkeypatch.setattr("nearkin.evaluation.protocol.SPLIT_ROWS", 80)
+    monkeypatch.setattr("nearkin.comparison.protocol.SPLIT_ROWS", 80)
     document = document_of(hostile_table(), n_splits=None, n_repeats=None)
     assert document["protocol"]["folds"] == document["protocol"]["repeats"] == 1
     assert all(

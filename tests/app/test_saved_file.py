@@ -17,7 +17,7 @@ from nearkin.app.readers import TableError
 from nearkin.app.saved_fields import Fields, adapter_fields, model_fields
 from nearkin.app.saved_file import write_parts
 from nearkin.app.tables import read_table
-from nearkin.evaluation import all_methods
+from nearkin.comparison import all_methods
 from nearkin.vectors import EmbeddingAdapter, MatchRules
 
 from .forgeries import fields, forged_arrays, forgeries, parts

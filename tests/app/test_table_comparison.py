@@ -13,8 +13,8 @@ from nearkin.app import table_comparison
 from nearkin.app.cli import main
 from nearkin.app.model import load_model
 from nearkin.app.words import Summary
-from nearkin.evaluation import compare, default_references, extend, huge_doubt
-from nearkin.evaluation.protocol import few_decide, huge_numbers, stand_apart
+from nearkin.comparison import compare, default_references, extend, huge_doubt
+from nearkin.comparison.protocol import few_decide, huge_numbers, stand_apart
 
 QUICK = ["--methods", "pca", "--no-references", "--folds", "2", "--repeats", "1", "-q"]
 

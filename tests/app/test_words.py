@@ -12,7 +12,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from nearkin import DNE, NMMP, plotting
 from nearkin.app.report import described
 from nearkin.app.words import WORDING, Summary, class_facts, format_p
-from nearkin.evaluation import (
+from nearkin.comparison import (
     CHOICE,
     RAW,
     SCORES,

@@ -8,7 +8,7 @@ import pytest
 import nearkin
 from nearkin import DNE, LDE, MFA, NMMP
 from nearkin.app.words import MEANINGS, Summary, warning_notes
-from nearkin.evaluation import Method, compare
+from nearkin.comparison import Method, compare
 from nearkin.spectral import SpectralStatus
 
 FLAT = SpectralStatus.FLAT.value

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.sparse import random_array
 
 from nearkin.app.model import learned_model
-from nearkin.evaluation import RAW, Vote, all_methods, compare
-from nearkin.evaluation.contestants import Choice, contestant
-from nearkin.evaluation.protocol import Fold
+from nearkin.comparison import RAW, Vote, all_methods, compare
+from nearkin.comparison.contestants import Choice, contestant
+from nearkin.comparison.protocol import Fold
 
 METHODS = {method.name: method for method in all_methods(semi_supervised=True)}
 FOR_SPARSE_ROWS = [

@@ -9,8 +9,8 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import scale
 
 from nearkin import LDE, LFDA, MFA, NMMP, RCA
+from nearkin.comparison import all_methods, compare
 from nearkin.estimators import Rows
-from nearkin.evaluation import all_methods, compare
 from nearkin.neighbors import EXACT
 from nearkin.testing import assert_same_subspace
 

@@ -4,7 +4,7 @@ from scipy.sparse import csr_array
 from sklearn.neighbors import KNeighborsRegressor
 
 from nearkin import MLKR, SoftNeighborsRegressor
-from nearkin.evaluation import all_methods
+from nearkin.comparison import all_methods
 from nearkin.objectives.kernel_regression import (
     prediction_loss,
     squared_error,

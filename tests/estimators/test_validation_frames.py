@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from nearkin import LDE, LPP, NCA
-from nearkin.evaluation import Method, compare, confusion, score_by_dimension
+from nearkin.comparison import Method, compare, confusion, score_by_dimension
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

@@ -22,12 +22,14 @@ LEAVES = {
     "_messages",
     "_parameters",
     "_processes",
-    "_statistics",
+    "_progress",
+    "_ranking_html",
     "_threads",
     "_validation",
     "datasets",
     "folds",
     "linalg",
+    "statistics",
     "testing",
 }
 # A module imports from the layers below its own: graphs never see solvers, solvers never see data.
@@ -44,12 +46,13 @@ ALLOWED = {
     "estimators": SOLVERS,
     "tables": ESTIMATORS,
     "vectors": ESTIMATORS,
-    "evaluation": JOBS,
-    "plotting": JOBS | {"evaluation"},
-    "app": JOBS | {"evaluation", "plotting", "dask", "__init__"},
+    "comparison": ESTIMATORS | {"tables"},  # of tables; vectors have their own
+    "plotting": JOBS | {"comparison"},
+    "app": JOBS | {"comparison", "plotting", "dask", "__init__"},
     "dask": ESTIMATORS,
     "__init__": JOBS,
     "__main__": {"app"},
+    "evaluation": {"comparison", "statistics", "vectors"},  # a former name
 }
 TESTS = PACKAGE.parents[1] / "tests"
 # Modules without tests of their name, and what tests them.
@@ -244,7 +247,7 @@ def test_import_needs_and_loads_nothing_optional():
 import sys
 missing = ["distributed", "faiss", "matplotlib", "pandas", "pyarrow", "rich"]
 sys.modules |= dict.fromkeys(missing)
-import nearkin.datasets, nearkin.evaluation
+import nearkin.datasets, nearkin.comparison
 print({"dask", "torch"} & set(sys.modules))  # SciPy asks sys.modules for these: None there would confuse it
 try:
     import nearkin.dask

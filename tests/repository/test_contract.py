@@ -49,8 +49,8 @@ from nearkin import (
     NCARegressor,
     PairNCA,
 )
+from nearkin.comparison import Method, compare
 from nearkin.estimators.base import LinearEmbedding, SpectralEmbedding
-from nearkin.evaluation import Method, compare
 from nearkin.spectral import generalized_eigh, unit_within_scatter
 from nearkin.testing import assert_same_subspace, check_embedding, embedding_checks
 

@@ -19,7 +19,7 @@ from benchmarks.tools.browser import Browser, find_chromium
 SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
 PAGES = sorted(SITE.rglob("*.html"))
 MODULES = [
-    "evaluation",
+    "comparison",
     "plotting",
     "tables",
     "vectors",

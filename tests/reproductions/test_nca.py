@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ttest_1samp
 from sklearn.preprocessing import FunctionTransformer
 
-from nearkin.evaluation import corrected_resampled_t_test
+from nearkin.statistics import corrected_resampled_t_test
 from reproductions.experiment import mean_std
 from reproductions.nca import experiments as nca
 from reproductions.nca import video as nca_video

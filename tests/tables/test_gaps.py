@@ -8,7 +8,7 @@ from nearkin._blocks import filled
 from nearkin.tables import indicated_features
 from nearkin.tables.gaps import Imputer
 
-from ..evaluation.tables import hidden
+from ..comparison.tables import hidden
 
 
 def with_gaps(n=150, p=6, share=0.1, seed=0):

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, eye_array
 from sklearn.exceptions import NotFittedError
 
 from nearkin import EmbeddingAdapter
-from nearkin.evaluation import Labels, compare_vectors
+from nearkin.vectors import Labels, compare_vectors
 
 X = np.random.default_rng(0).normal(size=(12, 4))
 Y = np.arange(12) % 3

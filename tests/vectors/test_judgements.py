@@ -5,10 +5,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from nearkin.evaluation import (
-    Labels,
-    Relevance,
-)
+from nearkin.vectors import Labels, Relevance
 from nearkin.vectors.judgements import SEEN, UNSEEN, count_relevant, judged_matrix, quarters
 
 

@@ -4,10 +4,7 @@ import numpy as np
 from sklearn.metrics import ndcg_score
 
 from nearkin._blocks import unit_rows
-from nearkin.evaluation import (
-    Vectors,
-    retrieval_scores,
-)
+from nearkin.vectors import Vectors, retrieval_scores
 
 
 class TestScores:

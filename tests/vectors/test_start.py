@@ -5,11 +5,11 @@ import pytest
 
 from nearkin import EmbeddingAdapter
 from nearkin._blocks import unit_rows
-from nearkin.evaluation import Labels, adaptation, compare_vectors
-from nearkin.evaluation.adaptation import SETTINGS
 from nearkin.scatter import total_scatter
-from nearkin.vectors import adapter
+from nearkin.vectors import Labels, adapter, compare_vectors
+from nearkin.vectors import comparison as adaptation
 from nearkin.vectors.adapter import Labelled, label_matrix, n_passes
+from nearkin.vectors.comparison import SETTINGS
 from nearkin.vectors.start import STARTS, choose_start, free_map, least_regret, plda, start_map
 
 P, M = 50, 12

@@ -16,23 +16,23 @@ import numpy as np
 
 from .._blocks import unit_rows
 from .._messages import counted, listed, quoted
-from ..evaluation import (
+from ..comparison import joined_groups, twin_groups
+from ..plotting import COLORS, GREY, MARKERS
+from ..statistics import PairedTest
+from ..vectors import (
     FOLDS,
     UNSEEN,
     Adaptation,
+    EmbeddingAdapter,
     Judgements,
     Labels,
-    PairedTest,
+    MatchRules,
     Relevance,
     WayResult,
     compare_vectors,
-    joined_groups,
     judged_matrix,
-    twin_groups,
     ways_of,
 )
-from ..plotting import COLORS, GREY, MARKERS
-from ..vectors import EmbeddingAdapter, MatchRules
 from . import console
 from .adapter_file import SavedAdapter, save_adapter
 from .judgement_files import check_names, read_judgements, write_runs

@@ -30,6 +30,16 @@ from scipy.stats import mode
 
 from .._blocks import row_blocks
 from .._messages import counted
+from ..comparison import (
+    CLASSIFICATION,
+    RAW,
+    SCORES,
+    MethodResult,
+    OwnVote,
+    RankingRow,
+    Vote,
+    ranked,
+)
 from ..dask import (
     MAX_BLOCKS,
     DaskDNE,
@@ -39,16 +49,6 @@ from ..dask import (
     DaskPCA,
     DaskStandardScaler,
     nearest_labels,
-)
-from ..evaluation import (
-    CLASSIFICATION,
-    RAW,
-    SCORES,
-    MethodResult,
-    OwnVote,
-    RankingRow,
-    Vote,
-    ranked,
 )
 from ..neighbors import choose_search, searcher
 from ..plotting import RankingDisplay

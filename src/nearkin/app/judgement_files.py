@@ -19,7 +19,7 @@ import pandas as pd
 
 from .._messages import counted, listed, shown
 from .._validation import is_missing
-from ..evaluation import Adaptation, Relevance, WayResult
+from ..vectors import Adaptation, Relevance, WayResult
 from .output import atomic_folder
 from .places import STANDARD_INPUT
 from .readers import AS_FOUND, Progress, Reading, Source, TableError, ignore

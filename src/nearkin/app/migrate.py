@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from .._messages import counted, quoted
-from ..evaluation import MigrationVerdict, PairedTest, evaluate_migration
-from ..vectors import EmbeddingAdapter, Migration
+from ..statistics import PairedTest
+from ..vectors import EmbeddingAdapter, Migration, MigrationVerdict, evaluate_migration
 from . import console
 from .adapter_file import SavedAdapter, save_adapter
 from .output import Outputs, check_outputs

@@ -23,8 +23,8 @@ from sklearn.preprocessing import StandardScaler
 from .. import __version__
 from .._blocks import row_blocks
 from .._messages import counted
+from ..comparison import Comparison, Doubt, MethodResult, OwnVote, Vote
 from ..estimators import TDL
-from ..evaluation import Comparison, Doubt, MethodResult, OwnVote, Vote
 from ..linalg import svd
 from ..neighbors import searcher
 from ..plotting import feature_stretch

@@ -24,7 +24,7 @@ import sklearn
 from scipy.sparse import issparse
 
 from .. import __version__
-from ..evaluation import (
+from ..comparison import (
     CHOICE,
     CLASSIFICATION,
     SCORES,
@@ -231,7 +231,7 @@ def comparison_document(
     ----------
     comparison : Comparison
     curves : dict
-        From `nearkin.evaluation.score_by_dimension`.
+        From `nearkin.comparison.score_by_dimension`.
     table : Table
         The table of the comparison.
     command : sequence of str

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._messages import quoted
-from ..evaluation import SCORES
+from ..comparison import SCORES
 from ..tables import (
     CYCLES,
     DECIMAL_MARKS,

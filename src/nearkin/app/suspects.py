@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 from .._labels import known_labels
 from .._messages import listed
 from .._validation import is_missing
-from ..evaluation import CLASSIFICATION, Doubt
+from ..comparison import CLASSIFICATION, Doubt
 from ..neighbors import identical_rows
 from ..tables import MIN_ROWS, NEARLY_ALL, Cells, Column, TableEncoder, says_group
 

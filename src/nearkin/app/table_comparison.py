@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from .._labels import known_labels
 from .._messages import counted, shown
 from .._validation import check_spread
-from ..evaluation import (
+from ..comparison import (
     CLASSIFICATION,
     FINAL_CHOICE,
     RAW,

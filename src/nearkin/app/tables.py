@@ -26,8 +26,8 @@ import pandas as pd
 from .._labels import known_labels
 from .._messages import counted, listed, note, quoted, shown
 from .._validation import is_missing
+from ..comparison import CLASSIFICATION, REGRESSION, Categories, are_left_out, many_categories
 from ..datasets import load
-from ..evaluation import CLASSIFICATION, REGRESSION, Categories, are_left_out, many_categories
 from ..tables import (
     DECIMAL_MARKS,
     DIFFERS,

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .._messages import shown
-from ..evaluation import CLASSIFICATION, Doubt
+from ..comparison import CLASSIFICATION, Doubt
 from ..tables import DateColumn, words_of
 from .tables import Table
 

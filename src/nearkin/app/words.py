@@ -10,16 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._messages import counted, format_p, listed, note, shown
-from ..evaluation import (
-    CLASSIFICATION,
-    RARE,
-    SIGNIFICANCE,
-    Method,
-    RankingRow,
-    few_decide,
-    first_repeat,
-    leader,
-)
+from ..comparison import CLASSIFICATION, RARE, Method, RankingRow, few_decide, first_repeat, leader
+from ..statistics import SIGNIFICANCE
 from ..tables import Drift
 
 # How each score is written: in a column, in a sentence, as a difference.

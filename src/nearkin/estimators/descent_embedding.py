@@ -260,7 +260,7 @@ class RowsInPlace(ScaledRows):
 
 # Shared by the estimators.
 
-# How `nearkin.evaluation.compare` treats these methods. They are not nested: the first components
+# How `nearkin.comparison.compare` treats these methods. They are not nested: the first components
 # of a fit are not a fit with fewer components.
 COMPARED = {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": False}
 # Ten times the default tol of NCA and MLKR: held-out predictions are equally accurate, in about

@@ -92,7 +92,7 @@ class DNE(SpectralEmbedding):
 
     No setting suits every table: with the defaults, nearest neighbours in the learned space may be
     several points less accurate than on the standardized features. Compare both on held-out rows,
-    as `nearkin.evaluation.compare` does.
+    as `nearkin.comparison.compare` does.
 
     With `sample_weight` s, scaled to mean 1, F_ij becomes s_i s_j F_ij.
 

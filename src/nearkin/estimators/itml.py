@@ -124,7 +124,7 @@ class ITML(DescentEmbedding):
 
     No setting suits every table: with the defaults, nearest neighbours in the learned space may be
     several points less accurate than on the standardized features. Compare both on held-out rows,
-    as `nearkin.evaluation.compare` does.
+    as `nearkin.comparison.compare` does.
 
     The paper projects the metric onto one constraint after the other, in cycles (Bregman
     projections, algorithm 1). This implementation finds the same minimum with L-BFGS over the map A

@@ -214,7 +214,7 @@ class NCA(DescentEmbedding):
     True
     """
 
-    # how `nearkin.evaluation` compares this method: see `evaluation.methods.Method`
+    # how `nearkin.comparison` compares this method: see `comparison.methods.Method`
     compared_as: ClassVar[dict] = {
         "NCA": COMPARED | {"params": EARLY, "regression": {"target": "continuous"} | EARLY},
         "NCA log": COMPARED | {"params": {"objective": "log_likelihood"} | EARLY},

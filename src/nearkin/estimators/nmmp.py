@@ -109,7 +109,7 @@ class NMMP(ShrunkEmbedding):
 
     No setting suits every table: with the defaults, nearest neighbours in the learned space may be
     several points less accurate than on the standardized features. Compare both on held-out rows,
-    as `nearkin.evaluation.compare` does.
+    as `nearkin.comparison.compare` does.
 
     With `sample_weight` s, a pair counts s_i s_j times; the default k_w is computed from the number
     of distinct rows.

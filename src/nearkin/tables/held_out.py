@@ -20,7 +20,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._blocks import row_blocks
 from .._parameters import check_number
-from .._statistics import holm
+from ..statistics import holm
 from .columns import REPEATED, Feature, of_text, places_by_column
 
 # Split-conformal prediction (Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World",

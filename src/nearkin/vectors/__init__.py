@@ -1,11 +1,25 @@
-"""Embeddings made shorter or more accurate: adapters, codes, matching, and relevance judgements."""
+"""Embeddings made shorter or more accurate: adapters, codes, matching, relevance judgements.
+
+Raw, shorter and adapted vectors are compared by held-out queries (`compare_vectors`), and so are
+the rows that a migration maps (`evaluate_migration`).
+"""
 
 from .adapter import EmbeddingAdapter
 from .codes import LARGEST, QUANTIZERS
+from .comparison import Adaptation, Way, WayResult, compare_vectors, ways_of
 from .judgements import ALL, FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
-from .matching import BestMatches, HeldOutLists, Matcher, MatchRules, Promise, Space
+from .matching import (
+    BestMatches,
+    HeldOutLists,
+    Matcher,
+    MatchRules,
+    Promise,
+    Space,
+    comparison_accuracy,
+)
 from .migration import SIDES, Migration
 from .retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
+from .verdict import MigrationVerdict, evaluate_migration
 
 __all__ = [
     "ALL",
@@ -15,6 +29,7 @@ __all__ = [
     "RETRIEVAL_SCORES",
     "SIDES",
     "UNSEEN",
+    "Adaptation",
     "BestMatches",
     "EmbeddingAdapter",
     "HeldOutLists",
@@ -23,10 +38,17 @@ __all__ = [
     "MatchRules",
     "Matcher",
     "Migration",
+    "MigrationVerdict",
     "Promise",
     "Relevance",
     "Space",
     "Vectors",
+    "Way",
+    "WayResult",
+    "compare_vectors",
+    "comparison_accuracy",
+    "evaluate_migration",
     "judged_matrix",
     "retrieval_scores",
+    "ways_of",
 ]

@@ -330,7 +330,7 @@ class Migration(UnitEmbedding):
     Labels help queries of classes in the sample and harm those of other classes, the more so the
     larger their weight.
 
-    What the target space cannot express is lost. `nearkin.evaluation.evaluate_migration` and
+    What the target space cannot express is lost. `nearkin.vectors.evaluate_migration` and
     `nearkin migrate` measure how much.
 
     Cost: O(n (p + m)^2 + p^3 + m^3), and a search for every setting that is tried.

@@ -1,0 +1,605 @@
+"""`compare`: from a table to a ranking of methods and a fitted winner."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._messages import listed, quoted, shown
+from .._parameters import check_integer
+from .._progress import progress_bar
+from .._validation import (
+    check_consistent_length,
+    is_missing,
+    refuse_foreign,
+    rows_of,
+    weighted_rows,
+)
+from ..tables import Cells, RejectColumn, TableEncoder, features_of, merged_labels, target_numbers
+from ..tables.cells import read_cells
+from ..tables.gaps import filled_note
+from .contestants import Choice, automatic, contestant
+from .methods import (
+    RAW,
+    Method,
+    Reference,
+    all_methods,
+    constant_reference,
+    default_methods,
+    default_references,
+)
+from .protocol import (
+    Categories,
+    Fold,
+    Protocol,
+    TrainTest,
+    huge_numbers,
+    make_protocol,
+    stand_apart,
+)
+from .results import Comparison, Doubt
+from .scores import BY_CLASS, CLASSIFICATION, VOTES, Task, Vote, named_task
+from .work import Findings, Job, Progress, Run
+
+# Categories, above which boosting is better with target statistics than with indicators, of 1,500
+# rows; see `default_references`
+MANY = 50
+
+# From a data frame with text, dates and gaps, and possibly a named target, to arrays.
+
+
+@dataclass(frozen=True)
+class EncodedTable:
+    """Rows, targets and groups as arrays.
+
+    Attributes
+    ----------
+    X, y, groups : array
+    encoder : TableEncoder or None
+        The encoder of the rows, if they needed one.
+    categories : Categories or None
+    remarks : tuple of str
+    """
+
+    X: Any
+    y: Any
+    groups: Any
+    encoder: TableEncoder | None = None
+    categories: Categories | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def from_frame(
+    X: Any, y: Any, groups: Any, task: Task, weights: np.ndarray | None = None
+) -> EncodedTable:
+    """Return a table as arrays.
+
+    Rows are encoded if the target is a named column, or if a column of a data frame is not numeric.
+    """
+    refuse_foreign(X)
+    named = {what: name for what, name in (("y", y), ("groups", groups)) if isinstance(name, str)}
+    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
+    if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
+        for what, name in named.items():
+            raise TypeError(
+                f"{what} names a column, {shown(name)}, but X is no data frame: give {what} as an "
+                "array."
+            )
+        return EncodedTable(X, y, groups)
+    labels = {"y": y, "groups": groups}
+    labels |= {what: _column(frame, what, name) for what, name in named.items()}
+    features, remarks = frame.drop(columns=list(named.values())), list[str]()
+    if "y" in named:
+        labels["y"], remarks = _target(labels["y"], y, task)
+    elif all(_is_numeric(dtype) for dtype in features.dtypes):
+        return EncodedTable(features if named else X, **labels)
+    # The encoder sees the rows of all folds, but no target. What it learns of them is harmless: a
+    # value that only held-out rows have is constant in the training rows.
+    encoder, (cells, _) = TableEncoder(missing="keep"), read_cells(features, strict=False)
+    encoder.fit(cells if weights is None else features, sample_weight=weights)
+    categories = many_categories(encoder, cells)
+    Z, _ = encoder.encode(cells)  # overwrites them
+    filled = filled_note(Z, encoder.get_feature_names_out())
+    remarks = [*encoder.remarks_, *filled, *remarks]
+    return EncodedTable(Z, **labels, encoder=encoder, categories=categories, remarks=tuple(remarks))
+
+
+def many_categories(encoder: TableEncoder, cells: Cells) -> Categories | None:
+    """Return the columns of many categories, or None.
+
+    These have more than 50 values, but not half as many as rows: those of text mostly differ.
+    """
+    codes, indicators, first = list[np.ndarray](), list[int](), 0
+    for column in encoder.columns_:
+        features = column.features
+        if not column.ordered:
+            of_column = column.scalars(encoder.given(cells, column))
+            values, of_column = np.unique(of_column, return_inverse=True)  # NaN is a value, too
+            if MANY < len(values) <= len(of_column) / 2:
+                codes.append(of_column)
+                levels = (at for at, feature in enumerate(features, first) if feature.is_level)
+                indicators += levels
+        first += len(features)
+    return Categories(np.column_stack(codes), np.array(indicators, int)) if codes else None
+
+
+def _column(frame: Any, what: str, name: str) -> np.ndarray:
+    """Return the column of targets or groups that has a name."""
+    names = frame.columns.tolist()
+    if names.count(name) != 1:
+        found = f"X has {names.count(name) or 'no'} columns {shown(name)}"
+        raise ValueError(f"{found}: {what} must be the name of one, such as {quoted(names)}.")
+    column = frame[name]
+    if getattr(column.dtype, "kind", "O") in "mM":
+        raise ValueError(
+            f"{what} names a column of dates or times, {shown(name)}: give one of classes or "
+            "numbers."
+        )
+    return column.to_numpy(dtype=None if _is_numeric(column.dtype) else object)
+
+
+def _is_numeric(dtype: Any) -> bool:
+    return getattr(dtype, "kind", "O") in "biuf"
+
+
+def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]]:
+    """Return the target and remarks on it: labels with merged spellings, or numbers.
+
+    Numbers may be text in any format that the encoder reads.
+    """
+    y, several = merged_labels(y)
+    if task == CLASSIFICATION:
+        # pandas stores whole numbers as floats if cells are missing
+        if y.dtype.kind == "f" and (y[~np.isnan(y)] % 1 == 0).all():
+            whole = [None if np.isnan(label) else int(label) for label in y.tolist()]
+            y = np.array(whole, dtype=object)
+        merged = [" and ".join(map(repr, spellings)) for spellings in several.values()]
+        return y, [f"{name}: {spellings} are one class" for spellings in merged]
+    if y.dtype.kind in "OU":
+        numbers, known = np.full(len(y), np.nan), ~is_missing(y)
+        with suppress(RejectColumn):
+            numbers[known], remarks = target_numbers(name, y[known])
+            return numbers, remarks
+    return y, []
+
+
+# the key of the work on all rows, and what progress calls it
+FINAL_CHOICE = "chosen on all rows"
+MOST_NAMED = 3  # maximum number of rows with a huge number that are listed
+
+
+def compare(
+    X: Any,
+    y: Any,
+    *,
+    task: str = "classification",
+    groups: Any = None,
+    sample_weight: Any = None,
+    methods: Sequence[Method] | None = None,
+    references: Sequence[Reference] | None = None,
+    score: str | None = None,
+    n_neighbors: int | None = None,
+    n_splits: int | None = None,
+    n_repeats: int | None = None,
+    scale: bool = True,
+    keep_twins: bool = False,
+    choice_rows: int | None = None,
+    refit: bool = True,
+    time_budget: float | None = None,
+    random_state: int = 0,
+    unlabelled: Any = None,
+    encoder: TableEncoder | None = None,
+    categories: Categories | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | bool = False,
+) -> Comparison:
+    """Compare learned metrics by the vote of the nearest rows on held-out rows.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n, p)
+        Numbers, with NaN for missing cells of a dense array. A data frame (pandas, polars or
+        pyarrow) may contain text and dates. If it does, or if y is a name, it is encoded by a
+        `TableEncoder`.
+    y : array of shape (n,), or str
+        The target, or the name of its column in X: class labels, or real numbers with
+        `task="regression"`. Unlabelled rows have None or NaN; -1 is a class like any other, but see
+        `unlabelled`. Classes of a single row are left out with a remark (an error, if they have
+        more than half of the rows, or fewer than two classes remain), and so are classes with fewer
+        rows than folds if they have at most 5 % of the rows. The labels of a named column are
+        stripped of spaces, and "1.0" is "1"; the numbers of a named column may be text that
+        `TableEncoder` reads as numbers, such as "12 kg". Up to 5 % of its cells may be other text:
+        they are missing, with a remark.
+    task : {"classification", "regression"}, default="classification"
+        What is predicted: classes by the vote of the nearest rows, on stratified folds, or real
+        numbers by their mean.
+    groups : array of shape (n,) or str, default=None
+        Groups, or the name of their column in X. Rows of the same group are never on both sides of
+        a split.
+    sample_weight : array of shape (n,), default=None
+        At least 0. A row of weight 2 counts as two equal rows in fits, scores and thus tests. A row
+        of weight 0 is left out; row indices in the result then refer to
+        `np.flatnonzero(sample_weight)`. Only the ratios matter.
+    methods : sequence of Method, default=None
+        None takes `default_methods(task)`, which are fast, including semi-supervised methods if
+        some rows are unlabelled; `extend` adds others, such as `all_methods(task)`. The raw
+        features are always compared.
+    references : sequence of Reference, default=None
+        Predictors of other kinds, ranked separately; None takes `default_references(task)`. A
+        constant prediction is always among them, since a method is only called better if it
+        significantly beats the constant.
+    score : str, default=None
+        The score for ranking and choices: "accuracy", "balanced_accuracy", "f1", "auc" or
+        "log_loss"; for regression "r2", "mae" or "rank_correlation". None takes accuracy, or auc if
+        the largest class has more than 75 % of the rows; for regression r2, or mae if a few numbers
+        decide r2, see `few_decide`.
+    n_neighbors : int, default=None
+        k of a hard vote. None lets the inner folds choose k and a hard or soft vote; see `VOTES`.
+    n_splits, n_repeats : int, default=None
+        Number of folds, and of repeated random splits into folds. None takes 5 folds, repeated
+        until about 1,500 rows have been held out (at most 3 times); for more than 20,000 rows
+        without groups a single split, which holds out 5,000. The number of folds is at most the
+        size of the smallest class, but at least 2 (for regression, at most half the number of rows;
+        with groups, their number); see `Comparison.reduced`. With fewer than 5 folds in total, only
+        a large difference is called "better" or "worse" (see `paired_test`), since so few folds
+        hardly distinguish chance from merit.
+    scale : bool, default=True
+        Whether to standardize the features on the training rows (sparse X is only divided by the
+        standard deviation).
+    keep_twins : bool, default=False
+        Whether identical rows and near-twins (`twin_groups`) are split like other rows; if not,
+        they stay on the same side.
+    choice_rows : int, default=None
+        Maximum number of training rows on which dimension, parameters and vote are chosen. None
+        takes 2,000; for more than 131 features, as many rows as have 2^18 entries in total, but at
+        least 700.
+    refit : bool, default=True
+        Whether the automatic choice is repeated on all rows and fitted to them as
+        `Comparison.winner`. A predictor for tables that every fold has chosen is not chosen again,
+        since it has no settings.
+    time_budget : float, default=None
+        Seconds in total, after which the finished results are ranked: at least one fold, or for a
+        single split the raw features and one method. With None there is no limit, and the result
+        only depends on the rows and the seed.
+    random_state : int, default=0
+        Seed of all random choices.
+    unlabelled : label, default=None
+        A value of y that means "no label", like None and NaN, such as -1 in labels for the
+        semi-supervised estimators.
+    encoder : TableEncoder, default=None
+        If X is an array encoded by a `TableEncoder(missing="keep")`, this encoder: it tells which
+        features belong to the same column, and becomes the first step of the winner. A data frame
+        is encoded by `compare`.
+    categories : Categories, default=None
+        If X is such an array, the result of `many_categories`, from which references learn.
+    n_jobs : int, default=None
+        Number of processes, each of which works on a fold with one thread; None and -1 take one per
+        core. Small tables are compared in a single process.
+    progress : bool or callable, default=False
+        True shows a progress bar (needs rich). A callable is called as `progress(what, done,
+        total)`, where the evaluation of a method on a fold counts as one.
+
+    Returns
+    -------
+    Comparison
+        After a KeyboardInterrupt it contains what was finished; if nothing was, the interrupt is
+        raised again.
+
+    Notes
+    -----
+    In every fold, dimension, parameters and vote of a method are chosen on three inner folds of the
+    training rows, or of a sample of 2,000 of them. The automatic choice also chooses the method on
+    these, and is itself compared like the other methods. It takes the predictor for tables, unless
+    the paired test on the held-out rows of the inner folds shows another method to be significantly
+    better. A map is learned from all training rows or, if there are many, from a sample
+    (`Method.most_rows`); all training rows vote.
+
+    Differences from the raw features are tested by `paired_test`, with Holm's correction for the
+    number of methods. "better" means significantly better than the raw features and than a constant
+    prediction, since on noise many methods do better than raw k-NN. A single split tests the fitted
+    models: it shows which of them is better on new rows, not which method would be better if all
+    were fitted again to other rows (`PairedTest.of_fitted_models`).
+
+    If some rows are unlabelled, the folds split the labelled ones: only these are held out, and
+    only these vote. Some methods (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) and their scaler
+    learn from the training rows and all unlabelled rows; with groups, unlabelled rows of a held-out
+    group are excluded. The other methods ignore unlabelled rows.
+
+    After scaling, missing cells are filled with the median of the training rows, and indicators are
+    appended, 1 for a missing cell and 0 for a known one. A column gets an indicator if it is
+    missing in at least 5 training rows and known in at least 5; columns with the same gaps share
+    one, and there is at most one for every 10 rows (`nearkin.tables.indicated_features`).
+
+    With `sample_weight`, every estimator (or step of a pipeline) whose `fit` takes weights is
+    fitted with them; `Comparison.unweighted` lists the others. The k nearest rows of a vote are k
+    distinct rows of equal weight. Folds, samples and the degrees of freedom of tests count rows.
+
+    "NCA tables" (`NCAClassifier`, `NCARegressor`) is not a map for a k-NN vote but a predictor with
+    its own vote. It takes the table unscaled and with missing cells, and chooses penalty,
+    temperature and distance in `fit`. Its members are learned on the three inner folds, and their
+    votes for the held-out rows of these folds give its score for the automatic choice. Of more than
+    2,000 training rows, a further part with whole groups and twins, at most 2,000 rows, is held out
+    until the last half round of its stochastic gradient. The winner is fitted in the same way.
+
+    Cost: for every method and fold, 3 fits for each of its settings, and one more; for a predictor,
+    one fit.
+    """
+    start = time.perf_counter()
+    deadline = np.inf if time_budget is None else time.time() + time_budget
+    for name, value, fewest in (
+        ("n_splits", n_splits, 2),
+        ("n_repeats", n_repeats, 1),
+        ("n_neighbors", n_neighbors, 1),
+        ("choice_rows", choice_rows, 10),
+    ):
+        if value is not None:
+            check_integer(value, name, fewest)
+    check_integer(random_state, "random_state", 0, 2**32 - 1)
+    kind = named_task(task)
+    X, y, groups, weights = _present(X, y, groups, sample_weight)
+    table = from_frame(X, y, groups, kind, weights)
+    encoder = table.encoder or encoder
+    protocol = make_protocol(
+        table.X,
+        table.y,
+        table.groups,
+        kind,
+        unlabelled=unlabelled,
+        weights=weights,
+        score=score,
+        in_folds=n_splits is not None or n_repeats is not None,
+        n_splits=n_splits,
+        votes=VOTES if n_neighbors is None else (Vote(n_neighbors),),
+        scale=scale,
+        keep_twins=keep_twins,
+        choice_rows=choice_rows,
+        random_state=random_state,
+        features=None if encoder is None else features_of(encoder),
+        categories=table.categories if categories is None else categories,
+    )
+    if methods is None:
+        methods = default_methods(task, **_kinds(protocol))
+    if references is None:
+        sizes = protocol.X.shape[1], max(1, len(protocol.classes))
+        has_categories = protocol.categories is not None
+        references = default_references(
+            task, *sizes, protocol.score.name, categories=has_categories
+        )
+    methods = [Method(RAW, None), *(method for method in methods if method.name != RAW)]
+    constant = constant_reference(task, protocol.score.name)
+    references = [one for one in references if one.name != constant.name]
+    folds, reduced = protocol.folds(n_splits, n_repeats)
+    if n_neighbors is not None and (n_rows := protocol.fewest_rows(folds)) < n_neighbors:
+        reduced["n_neighbors"] = (n_neighbors, f"a fold leaves {n_rows} rows to learn from")
+        protocol = replace(protocol, votes=(Vote(n_rows),))
+    # fitted to all rows meanwhile: a predictor for tables, as it will very likely be chosen
+    likely = [method for method in methods if method.own_vote]
+    if not refit or time_budget is not None or len(likely) != 1:
+        likely = []
+    # the constant is cheap and comes early, since the statuses of the methods depend on it
+    contestants: list[Method | Reference] = [methods[0], constant, *methods[1:], *references]
+    with progress_bar(progress) as show:
+        run = Run(n_jobs, deadline, show)
+        findings = run.do(
+            protocol,
+            _jobs(folds, contestants),
+            [Job(FINAL_CHOICE, "pipeline", (protocol.labelled,), likely)],
+        )
+        complete = findings.complete(methods)
+        if not complete:
+            raise KeyboardInterrupt
+        comparison = Comparison(
+            folds=tuple(folds[number] for number in complete),
+            n_planned=len(folds),
+            reduced=reduced,
+            protocol=protocol,
+            encoder=encoder,
+            remarks=(*table.remarks, *protocol.remarks),
+            doubts=tuple(_doubts(protocol)),
+        )
+        comparison = comparison.with_found([*complete.values()], contestants)
+        comparison = _ended(comparison, findings, run, refit)
+    return replace(comparison, seconds=time.perf_counter() - start)
+
+
+def _present(
+    X: Any, y: Any, groups: Any, sample_weight: Any
+) -> tuple[Any, Any, Any, np.ndarray | None]:
+    """Return the rows of nonzero weight, with their targets, groups and weights.
+
+    Names of columns are returned unchanged.
+    """
+    if sample_weight is None:
+        return X, y, groups, None
+    refuse_foreign(X)
+    given = {"y": y, "groups": groups}
+    arrays = {what: of for what, of in given.items() if not (of is None or isinstance(of, str))}
+    check_consistent_length(X, *arrays.values())
+    X, _, weights, kept = weighted_rows(X, None, sample_weight)
+    given |= {what: rows_of(of, kept) for what, of in arrays.items()}
+    return X, given["y"], given["groups"], weights
+
+
+def extend(
+    comparison: Comparison,
+    methods: Sequence[Method] | None = None,
+    *,
+    refit: bool = True,
+    time_budget: float | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | bool = False,
+) -> Comparison:
+    """Compare further methods on the folds of a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    methods : sequence of Method, default=None
+        None takes `all_methods`; methods that were already compared are not run again. With `[]`,
+        only the automatic choice is fitted, as `Comparison.winner`.
+    refit, time_budget, n_jobs, progress
+        See `compare`.
+
+    Returns
+    -------
+    Comparison
+        The tests are corrected for the number of all methods, and the automatic choice is made
+        among all. After a KeyboardInterrupt it contains the methods that were finished on every
+        fold; if there are none, it is `comparison` with `interrupted` set.
+    """
+    start, protocol = time.perf_counter(), comparison.protocol
+    if methods is None:
+        methods = all_methods(protocol.task.name, **_kinds(protocol))
+    known = {one.name for one in comparison.contestants}
+    added = [method for method in methods if method.name not in known]
+    deadline = np.inf if time_budget is None else time.time() + time_budget
+    with progress_bar(progress) as show:
+        run = Run(n_jobs, deadline, show)
+        findings = run.do(protocol, _jobs(comparison.folds, added))
+        later = [findings.found.get(number, {}) for number in range(len(comparison.folds))]
+        finished = set.intersection(*map(set, later))
+        found = [
+            before | {name: one for name, one in of_fold.items() if name in finished}
+            for before, of_fold in zip(comparison.found, later, strict=True)
+        ]
+        contestants = [*comparison.contestants, *added]
+        contestants.sort(key=lambda one: isinstance(one, Reference))  # references come last
+        extended = _ended(comparison.with_found(found, contestants), findings, run, refit)
+    return replace(extended, seconds=comparison.seconds + time.perf_counter() - start)
+
+
+def _jobs(folds: Sequence[TrainTest], contestants: Sequence[Method | Reference]) -> list[Job]:
+    """Return jobs that evaluate contestants, one for every fold."""
+    return [Job(number, "evaluate", fold, contestants) for number, fold in enumerate(folds)]
+
+
+def _kinds(protocol: Protocol) -> dict[str, bool]:
+    """Return which special kinds of methods suit this table."""
+    return {
+        "semi_supervised": len(protocol.unlabelled) > 0,
+        "balanced": protocol.score.name in BY_CLASS,
+    }
+
+
+def _doubts(protocol: Protocol) -> Iterator[Doubt]:
+    """Yield reasons why the held-out scores may be too optimistic."""
+    if protocol.keep_twins and protocol.n_twins:
+        yield Doubt(
+            "twins",
+            "twins were split like other rows, so that some were predicted from their own twin. "
+            "Expect less of new rows.",
+        )
+    if protocol.task != CLASSIFICATION and stand_apart(protocol.y[protocol.labelled]):
+        yield huge_doubt(protocol.y)
+    if protocol.n_chained:
+        about = "" if protocol.n_chained == len(protocol.labelled) else "about "
+        yield Doubt(
+            "chains",
+            f"{about}{protocol.n_chained:,} rows hang together in groups of more than ten: near "
+            "copies that share their target, as the rows around them do not. Give groups "
+            "(--groups): without these no method is called better.",
+        )
+
+
+def huge_doubt(
+    y: np.ndarray, number_of: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
+) -> Doubt:
+    """Return the doubt that a few huge numbers are wrong.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        NaN is ignored.
+    number_of : callable
+        Maps positions to the row numbers that are reported.
+    """
+    known = np.flatnonzero(~np.isnan(y))
+    values, huge = y[known], huge_numbers(y[known])
+    median = np.median(values)
+    named = [
+        f"row {number} ({value:.6g})"
+        for number, value in zip(
+            number_of(known[huge]).tolist(), values[huge].tolist(), strict=True
+        )
+    ]
+    times, ends = "", np.sort(values[huge])[[0, -1]] / (median or np.nan)
+    # if there are numbers of both signs, the median is not a typical magnitude
+    if values.min() >= 0 and ends[0] >= 2:
+        low, high = (f"{end:,.0f}" for end in ends)
+        times = f", {low}{f' to {high}' * (low != high)} times the median"
+    stand, are, them = "stand", "they are", "them"
+    if len(huge) == 1:
+        stand, are, them = "stands", "it is", "it"
+    return Doubt(
+        "huge",
+        f"{len(huge):,} of {len(values):,} numbers {stand} far apart from the others{times}: "
+        f"{listed(named, MOST_NAMED)}. If {are} wrong, correct or drop {them}.",
+    )
+
+
+def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) -> Comparison:
+    """Return a comparison that records an interrupt, or the methods that ran out of time.
+
+    If requested, the automatic choice is fitted to all rows.
+    """
+    if findings.interrupted:
+        return replace(comparison, interrupted=True)
+    known = {result.name for result in comparison.results} | comparison.skipped.keys()
+    late = [name for name in comparison.methods if name not in known]
+    skipped = comparison.skipped | dict.fromkeys(late, "the time budget ended before its turn")
+    comparison = replace(comparison, skipped=skipped)
+    if not refit:
+        return comparison
+    try:
+        method, choice = _final_choice(comparison, run)
+        already = findings.of(FINAL_CHOICE)
+        if method.name in already:
+            winner, rows = already[method.name]
+        else:
+            run.progress(f"fitting {method.name}", 0, 1)
+            fold = Fold(comparison.protocol, comparison.protocol.labelled)
+            # ignored, since `MethodResult.warnings` contains those of the folds
+            with warnings.catch_warnings(action="ignore"):
+                winner, rows = contestant(method).pipeline(fold, choice)
+    except KeyboardInterrupt:
+        return replace(comparison, interrupted=True)
+    if comparison.encoder is not None:
+        winner.steps.insert(0, ("encode", comparison.encoder))
+    return replace(comparison, winner=winner, winner_method=method.name, winner_rows=rows)
+
+
+def _final_choice(comparison: Comparison, run: Run) -> tuple[Method, Choice]:
+    """Return the method to fit to all rows, with its settings.
+
+    It is chosen on all rows as in the folds. A choice already made is kept if there was a single
+    split, or if all folds took the same predictor for tables, which has no settings. If time ran
+    out, the method that most folds chose is taken.
+    """
+    protocol = comparison.protocol
+    methods = [one for one in comparison.contestants if isinstance(one, Method)]
+    by_name = {method.name: method for method in methods}
+    names = [params["method"] for params in comparison.choice.params]
+    usual = Counter(names).most_common(1)[0][0]
+    taken = by_name[usual], comparison.found[names.index(usual)][usual].choice
+    is_settled = set(names) == {usual} and by_name[usual].own_vote
+    if len(comparison.folds) == 1 or is_settled or time.time() >= run.deadline:
+        return taken
+    show = run.progress
+    quiet = replace(run, progress=lambda what, done, total: show(FINAL_CHOICE, done, total))
+    methods = [method for method in methods if method.name not in comparison.skipped]
+    job = Job(FINAL_CHOICE, "choose", (protocol.labelled,), methods)
+    findings = quiet.do(protocol, [job])
+    if findings.interrupted:
+        raise KeyboardInterrupt
+    choices = findings.of(FINAL_CHOICE)
+    if not choices or time.time() >= run.deadline:
+        return taken
+    name = automatic(choices, methods, protocol, protocol.labelled)
+    return by_name[name], choices[name]

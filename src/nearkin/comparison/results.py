@@ -1,0 +1,680 @@
+"""The result of a comparison: scores on every fold, and a ranking, perhaps without a winner."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from .._ranking_html import comparison_html
+from ..statistics import (
+    PairedTest,
+    detectable_difference,
+    holm,
+    paired_test,
+    paired_test_by_rows,
+    status_of,
+)
+from ..tables import TableEncoder
+from .contestants import CHOICE, Outcome, Skipped, automatic
+from .methods import CONSTANTS, RAW, Method, Params, Reference
+from .protocol import NO_ROWS, Protocol, TrainTest, first_repeat
+from .scores import OwnVote, Score, Task, Vote
+from .weights import weight_parameters
+
+Found = dict[str, Any]  # by method name: an Outcome, or Skipped
+# the order of results with equal scores
+ORDER = ("choice", "baseline", "method", "reference")
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """The scores of a method on every held-out fold, and its difference from the raw features.
+
+    Attributes
+    ----------
+    name : str
+    sign : int
+        1 if a larger score is better, -1 if a smaller one is.
+    kind : {"choice", "baseline", "method", "reference"}
+        The automatic choice of a method on inner folds, the raw features, a map, or a predictor of
+        another kind.
+    method : Method or Reference or None
+        None for the automatic choice.
+    score : ndarray of shape (n_folds,)
+        The ranking score of the vote on the held-out rows; see `Comparison.score`.
+    scores : dict of str to ndarray of shape (n_folds,)
+        All scores of the task: "accuracy", "balanced_accuracy", "f1", "auc", "log_loss"; or "r2",
+        "mae", "rank_correlation".
+    dimension : ndarray of shape (n_folds,)
+        Number of dimensions used, as chosen inside the training rows.
+    params : tuple of dict
+        The chosen parameters of each fold; for the automatic choice also "method".
+    votes : tuple of Vote
+        The chosen vote of each fold.
+    fit_seconds : ndarray of shape (n_folds,)
+        Time of one fit with the chosen parameters, without the choice.
+    n_learned : int
+        Number of rows from which the map was learned, the training rows or a sample of them; the
+        smallest over the folds.
+    predictions : tuple of ndarray
+        The predicted labels, or numbers, for the held-out rows of each fold.
+    contributions : tuple of ndarray
+        The contributions of the held-out rows of each fold, whose mean is `score`.
+    warnings : dict of str to int
+        The distinct warnings of the scored fits, and how often each occurred over the folds.
+    difference : float
+        Mean score minus that of the raw features, paired by row.
+    interval : tuple of float
+        95 % interval of the difference, for this method alone.
+    p_value : float
+        Of the hypothesis of no difference, Holm-corrected over the methods. An automatic choice
+        that is the same method in every fold is not counted again. NaN for the raw features and the
+        references.
+    doubted : bool
+        Whether the folds split groups of rows that belong together; then no difference is called
+        better.
+    over_constant : PairedTest or None
+        Test of the difference from a constant prediction by the held-out rows
+        (`paired_test_by_rows`), not corrected; None for the references, and if the constant was not
+        finished.
+    """
+
+    name: str
+    sign: int
+    kind: str
+    method: Method | Reference | None
+    score: np.ndarray
+    scores: dict[str, np.ndarray]
+    dimension: np.ndarray
+    params: tuple[Params, ...]
+    votes: tuple[Vote, ...]
+    fit_seconds: np.ndarray
+    n_learned: int
+    predictions: tuple[np.ndarray, ...]
+    contributions: tuple[np.ndarray, ...]
+    warnings: dict[str, int] = field(default_factory=dict)
+    difference: float = 0.0
+    interval: tuple[float, float] = (0.0, 0.0)
+    p_value: float = float("nan")
+    doubted: bool = False
+    over_constant: PairedTest | None = None
+
+    @property
+    def chosen(self) -> Counter[str]:
+        """Return how often the automatic choice took each method; empty for other results."""
+        return Counter(params["method"] for params in self.params if self.kind == "choice")
+
+    @property
+    def beats_constant(self) -> bool:
+        """Return whether it is significantly better than a constant; True if that is unknown."""
+        test = self.over_constant
+        return test is None or status_of(self.sign * test.difference, test.p_value) == "better"
+
+    @property
+    def status(self) -> str:
+        """Return "baseline", "reference", "better", "worse", or "unclear" if chance may explain it.
+
+        A result that does not significantly beat a constant prediction is never "better".
+        """
+        if self.kind in ("baseline", "reference"):
+            return self.kind
+        status = status_of(self.sign * self.difference, self.p_value)
+        is_moot = self.doubted or not self.beats_constant
+        return "unclear" if status == "better" and is_moot else status
+
+    def __repr__(self) -> str:
+        """Return mean score, difference and status, without values per row."""
+        p = "" if np.isnan(self.p_value) else f"  p = {self.p_value:.2g}"
+        change = "" if self.kind == "baseline" else f"  {self.difference:+.3f}{p}"
+        return f"{self.name:22} {self.score.mean():.3f}{change}  {self.status}"
+
+    def row(self) -> RankingRow:
+        """Return the row of this result in the ranking."""
+        is_reference = self.kind == "reference"
+        votes = () if is_reference else self.votes
+        of_all = [vote for vote in votes if isinstance(vote, OwnVote)]
+        of_nearest = [vote for vote in votes if vote not in of_all]
+        neighbors = _spread([vote.n_neighbors for vote in of_nearest]) if of_nearest else None
+        soft = float(np.mean([vote.soft for vote in of_nearest])) if of_nearest else np.nan
+        vote = ""
+        if 2 * len(of_all) > len(votes):
+            vote = str(of_all[0])
+        elif neighbors is not None:
+            vote = str(Vote(neighbors[1], soft > 0.5))
+        settings = Counter(
+            tuple((key, str(value)) for key, value in params.items() if key != "n_components")
+            for params in self.params
+        )
+        low, high = self.interval
+        return RankingRow(
+            name=self.name,
+            kind=self.kind,
+            status=self.status,
+            doubted=self.doubted,
+            beats_constant=self.beats_constant,
+            over_constant=0.0 if self.over_constant is None else self.over_constant.difference,
+            score=float(self.score.mean()),
+            deviation=float(self.score.std(ddof=1)) if len(self.score) > 1 else np.nan,
+            fold_scores=self.score,
+            scores={name: float(values.mean()) for name, values in self.scores.items()},
+            difference=self.difference,
+            low=low,
+            high=high,
+            p_value=self.p_value,
+            dimension=float(np.median(self.dimension)),
+            dimensions=None if is_reference else _spread(self.dimension),
+            vote=vote,
+            neighbors=neighbors,
+            soft=soft,
+            chosen=self.chosen,
+            settings=tuple(
+                (dict(found), n) for found, n in settings.most_common() if any(settings)
+            ),
+            seconds=float(self.fit_seconds.mean()),
+            n_learned=self.n_learned,
+        )
+
+
+def _spread(values: Any) -> Any:
+    """Return the smallest, the middle and the largest value."""
+    return tuple(np.percentile(values, [0, 50, 100], method="nearest").tolist())
+
+
+@dataclass(frozen=True)
+class RankingRow:
+    """A row of a ranking: plain numbers and all decisions about a contestant.
+
+    The console, notebook, picture, page and JSON document all present the list that
+    `Comparison.ranking` returns, without further decisions.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"choice", "baseline", "method", "reference"}
+        See `MethodResult`.
+    status : {"better", "worse", "unclear", "baseline", "reference"}
+    doubted : bool
+        Whether no difference is called better, whatever its p-value.
+    beats_constant : bool
+        Whether the score is significantly better than that of a constant, which is required for
+        "better". True if no constant was finished.
+    over_constant : float
+        Difference of the score from that of the constant.
+    score : float
+        The ranking score, averaged over the folds.
+    deviation : float
+        Standard deviation of the score over the folds; NaN for one fold.
+    fold_scores : ndarray of shape (n_folds,)
+    scores : dict of str to float
+        Mean of every score of the task.
+    difference, low, high : float
+        Difference of the score from that of the raw features, and its 95 % interval; all 0 for the
+        raw features.
+    p_value : float
+        Holm-corrected; NaN if not tested.
+    dimension : float
+        Median over the folds.
+    dimensions : tuple of int or None
+        Smallest, middle and largest dimension over the folds; None for a reference.
+    vote : str
+        The most common vote, such as "soft 25-NN" or "all rows"; empty for a reference.
+    neighbors : tuple of int or None
+        Smallest, middle and largest k over the folds; None without a k-NN vote.
+    soft : float
+        Share of the k-NN votes that are soft; NaN without any.
+    chosen : Counter of str
+        For the automatic choice, the number of folds in which it took each method.
+    settings : tuple of (dict of str to str, int)
+        Other choices of the inner folds, and in how many folds each was made, the most common
+        first; for the automatic choice also "method".
+    seconds : float
+        Mean time of one fit.
+    n_learned : int
+        Number of rows from which it was learned.
+    """
+
+    name: str
+    kind: str
+    status: str
+    doubted: bool
+    beats_constant: bool
+    over_constant: float
+    score: float
+    deviation: float
+    fold_scores: np.ndarray
+    scores: dict[str, float]
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    dimension: float
+    dimensions: tuple[int, int, int] | None
+    vote: str
+    neighbors: tuple[int, int, int] | None
+    soft: float
+    chosen: Counter[str]
+    settings: tuple[tuple[dict[str, str], int], ...]
+    seconds: float
+    n_learned: int
+
+    @property
+    def is_tested(self) -> bool:
+        """Return whether the difference from the raw features was tested."""
+        return not np.isnan(self.p_value)
+
+    @property
+    def is_repeated(self) -> bool:
+        """Return whether it is the automatic choice, and the same other row in every fold."""
+        return len(self.chosen) == 1
+
+
+def leader(rows: Sequence[RankingRow]) -> RankingRow:
+    """Return the row that a comparison presents as its answer.
+
+    This is the automatic choice. Without one, it is the best method that is significantly better
+    than the raw features, or else the first method, or else the raw features.
+    """
+    methods = [row for row in rows if row.kind in ("choice", "method")]
+    choice = [row for row in methods if row.kind == "choice"]
+    better = [row for row in methods if row.status == "better"]
+    baseline = [row for row in rows if row.kind == "baseline"]
+    return [*choice, *better, *methods, *baseline][0]
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A reason why predictions for new rows may be worse than for the held-out ones.
+
+    Attributes
+    ----------
+    kind : {"groups", "leak", "twins", "chains", "huge", "time"}
+        Rows that may belong together were split; a column may contain the target; twins were split;
+        rows form tight groups of more than ten; a few target values that stand far apart may be
+        wrong; later rows are harder to predict than random ones.
+    text : str
+        What was found, and what to do.
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of `compare`, which `extend` can continue.
+
+    `choice` is the automatic choice as evaluated on the folds, `winner` the automatic choice made
+    on all rows, `best` the best method by its test, and `leader` of the `ranking` the row that is
+    presented as the answer.
+
+    Attributes
+    ----------
+    results : tuple of MethodResult
+        Finished methods, including the raw features and the automatic choice, best mean score
+        first.
+    references : tuple of MethodResult
+        Predictors of other kinds on the same folds, best first.
+    winner : Pipeline or None
+        The automatic choice, fitted to all labelled rows; its expected score is that of `choice`.
+        None with `refit=False` and after an interruption: `extend(comparison, [])` then fits it.
+    winner_method : str
+        Name of the winner's method.
+    winner_rows : ndarray of int
+        The rows that vote in the winner: all labelled rows or, if there are very many, those from
+        which a predictor for tables learned.
+    contestants : tuple of Method and Reference
+        In the order in which they ran.
+    found : tuple of dict of name to Outcome or Skipped
+        For every fold, the results of the contestants.
+    skipped : dict of method name to reason
+    reduced : dict of "n_splits" or "n_neighbors" to (requested, reason)
+        Requests that the rows do not allow.
+    folds : tuple of (training rows, held-out rows)
+        Row indices; all of these rows are labelled.
+    n_planned : int
+        Planned number of folds; fewer are finished after an interruption, or at the end of the time
+        budget.
+    protocol : Protocol
+        Rows and rules of the comparison.
+    n_neighbors : int or None
+        k of the vote, if given; None if inner folds chose it.
+    n_twins : int
+        Number of rows that have a twin; `kept_twins` says whether they were split like others.
+    encoder : TableEncoder or None
+        The encoder of the table, if any, which is the first step of the winner.
+    remarks : tuple of str
+        Remarks on how the data frame was read.
+    doubts : tuple of Doubt
+        Reasons why the scores may not hold for new rows.
+    seconds : float
+    interrupted : bool
+        Whether the run was stopped early; results are those of the folds and methods finished until
+        then.
+    least_difference : float
+        The difference from the raw features that this table can show with a power of about 80 %.
+    """
+
+    protocol: Protocol
+    folds: tuple[TrainTest, ...]
+    n_planned: int
+    reduced: dict[str, tuple[int, str]]
+    encoder: TableEncoder | None = None
+    remarks: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    contestants: tuple[Method | Reference, ...] = ()
+    found: tuple[Found, ...] = ()
+    skipped: dict[str, str] = field(default_factory=dict)
+    results: tuple[MethodResult, ...] = ()
+    references: tuple[MethodResult, ...] = ()
+    least_difference: float = np.nan
+    interrupted: bool = False
+    winner: Pipeline | None = None
+    winner_method: str = RAW
+    winner_rows: np.ndarray = field(default_factory=NO_ROWS.copy)
+    seconds: float = 0.0
+
+    def with_found(
+        self, found: Sequence[Found], contestants: Sequence[Method | Reference]
+    ) -> Comparison:
+        """Return the comparison with these results of contestants on its folds, without a winner.
+
+        Contestants that did not finish every fold are not ranked. In every fold, the automatic
+        choice is among the methods that finished this fold.
+        """
+        protocol, methods = self.protocol, [one for one in contestants if isinstance(one, Method)]
+        chosen = []
+        for of_fold, (train, _) in zip(found, self.folds, strict=True):
+            choices = {
+                name: one.choice for name, one in of_fold.items() if isinstance(one, Outcome)
+            }
+            chosen.append(automatic(choices, methods, protocol, train))
+        skipped, collected = dict[str, str](), []
+        for one in contestants:
+            outcomes = [of_fold.get(one.name) for of_fold in found]
+            failed = [outcome for outcome in outcomes if isinstance(outcome, Skipped)]
+            if failed:
+                skipped[one.name] = failed[0].reason
+            elif all(outcomes):
+                collected.append(_collected(one.name, one, outcomes, protocol))
+        outcomes = [of_fold[name] for name, of_fold in zip(chosen, found, strict=True)]
+        choice = _collected(CHOICE, None, outcomes, protocol)
+        params = zip(chosen, choice.params, strict=True)
+        choice = replace(choice, params=tuple({"method": name} | of for name, of in params))
+        results, least = ranked([*collected, choice], self.folds, protocol.units)
+        return replace(
+            self,
+            results=tuple(result for result in results if result.kind != "reference"),
+            references=tuple(result for result in results if result.kind == "reference"),
+            contestants=tuple(contestants),
+            found=tuple(found),
+            skipped=skipped,
+            least_difference=least,
+            interrupted=False,
+            winner=None,
+            winner_method=RAW,
+            winner_rows=NO_ROWS,
+        )
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Return the names of all methods in the order in which they ran."""
+        return tuple(one.name for one in self.contestants if isinstance(one, Method))
+
+    @property
+    def task(self) -> Task:
+        """Return the task: classification or regression."""
+        return self.protocol.task
+
+    @property
+    def score(self) -> Score:
+        """Return the score by which methods are ranked."""
+        return self.protocol.score
+
+    @property
+    def classes(self) -> np.ndarray:
+        """Return the sorted classes; empty for a regression."""
+        return self.protocol.classes
+
+    @property
+    def n_neighbors(self) -> int | None:
+        """Return k of the vote if it was given; None if inner folds chose it."""
+        votes = self.protocol.votes
+        return votes[0].n_neighbors if len(votes) == 1 else None
+
+    @property
+    def n_twins(self) -> int:
+        """Return the number of rows that have a twin."""
+        return self.protocol.n_twins
+
+    @property
+    def kept_twins(self) -> bool:
+        """Return whether twins were split like other rows."""
+        return self.protocol.keep_twins
+
+    @property
+    def unweighted(self) -> tuple[str, ...]:
+        """Return the names of contestants fitted without weights, since their `fit` takes none.
+
+        They were nevertheless scored with weights.
+        """
+        if self.protocol.weights is None:
+            return ()
+        return tuple(
+            one.name
+            for one in self.contestants
+            if one.estimator is not None and not weight_parameters(one.estimator)
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """Return notes on the comparison: doubts, methods fitted without weights, and remarks."""
+        notes = [f"In doubt: {doubt.text}" for doubt in self.doubts]
+        if self.unweighted:
+            notes.append(f"Fitted without weights: {', '.join(self.unweighted)}")
+        return [*notes, *self.remarks]
+
+    @property
+    def n_repeats(self) -> int:
+        """Return the number of repetitions of the split into folds."""
+        return len(self.folds) // len(first_repeat(self.folds))
+
+    @property
+    def of_fitted_models(self) -> bool:
+        """Return whether a single split compares fitted models, not methods; see `PairedTest`."""
+        return len(self.folds) == 1
+
+    @property
+    def n_chained(self) -> int:
+        """Return the number of rows in tight groups of more than ten that the folds split."""
+        return self.protocol.n_chained
+
+    def __getitem__(self, name: str) -> MethodResult:
+        """Return the result of a method or reference by its name."""
+        for result in (*self.results, *self.references):
+            if result.name == name:
+                return result
+        raise KeyError(
+            f"{name!r}; finished were {', '.join(result.name for result in self.results)}"
+        )
+
+    @property
+    def raw(self) -> MethodResult:
+        """Return the result of the raw features."""
+        return self[RAW]
+
+    @property
+    def constant(self) -> MethodResult | None:
+        """Return the result of a constant prediction, or None if it was not finished."""
+        finished = {result.name: result for result in self.references}
+        names = [one.name for one in self.contestants if one.name in CONSTANTS]
+        return next((finished[name] for name in names if name in finished), None)
+
+    @property
+    def choice(self) -> MethodResult:
+        """Return the result of the automatic choice."""
+        return self[CHOICE]
+
+    @property
+    def best(self) -> MethodResult:
+        """Return the best of the methods that are significantly better than the raw features.
+
+        If there are none, return the raw features.
+        """
+        return next(
+            (r for r in self.results if r.status == "better" and r.kind == "method"), self.raw
+        )
+
+    def mapping(self, result: MethodResult, n_components: int) -> Pipeline | None:
+        """Return the unfitted steps up to the map of a method, with `n_components`.
+
+        The parameters of the map are those of the first fold. Return None if the result is not a
+        map, or is the automatic choice, which may be several methods.
+        """
+        method = result.method
+        if not isinstance(method, Method) or method.estimator is None or method.own_vote:
+            return None
+        m = min(n_components, self.protocol.max_components(method))
+        estimator = clone(method.estimator).set_params(**result.params[0] | {"n_components": m})
+        return Pipeline([*self.protocol.preprocessing(), ("map", estimator)])
+
+    def __repr__(self) -> str:
+        """Return the ranking as text, one line per method."""
+        folds = "one split" if len(self.folds) == 1 else f"{len(self.folds)} folds"
+        head = (
+            f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, "
+            f"{folds}):"
+        )
+        return "\n".join([head, *map(str, (*self.results, *self.references)), *self.notes])
+
+    _repr_html_ = comparison_html  # a table with a picture
+
+    def ranking(self) -> list[RankingRow]:
+        """Return the rows of the ranking, best first, followed by those of the references."""
+        return [result.row() for result in (*self.results, *self.references)]
+
+    def to_frame(self) -> Any:
+        """Return the ranking as a pandas DataFrame, one row per contestant, the references last.
+
+        Needs pandas.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(
+                "to_frame() needs pandas: pip install pandas (or nearkin[app])"
+            ) from error
+        return pd.DataFrame(
+            {
+                "method": row.name,
+                "kind": row.kind,
+                **row.scores,
+                "dimension": row.dimension,
+                "fit_seconds": row.seconds,
+                "learned_rows": row.n_learned,
+                "difference": row.difference,
+                "low": row.low,
+                "high": row.high,
+                "p_value": row.p_value,
+                "status": row.status,
+            }
+            for row in self.ranking()
+        )
+
+
+def _collected(
+    name: str, method: Method | Reference | None, outcomes: Sequence[Any], protocol: Protocol
+) -> MethodResult:
+    """Return the result of a method from its outcomes on the folds."""
+    if isinstance(method, Method):
+        kind = "baseline" if name == RAW else "method"
+    else:
+        kind = "choice" if method is None else "reference"
+    scores = {key: np.array([one.scores[key] for one in outcomes]) for key in outcomes[0].scores}
+    predictions = [outcome.predicted for outcome in outcomes]
+    if len(protocol.classes):
+        predictions = [protocol.classes[predicted] for predicted in predictions]
+    return MethodResult(
+        name=name,
+        sign=protocol.score.sign,
+        kind=kind,
+        method=method,
+        score=scores[protocol.score.name],
+        scores=scores,
+        dimension=np.array([outcome.dimension for outcome in outcomes]),
+        params=tuple(outcome.choice.params for outcome in outcomes),
+        votes=tuple(outcome.choice.vote for outcome in outcomes),
+        fit_seconds=np.array([outcome.seconds for outcome in outcomes]),
+        n_learned=min(outcome.n_learned for outcome in outcomes),
+        predictions=tuple(predictions),
+        contributions=tuple(outcome.contributions for outcome in outcomes),
+        warnings=dict(sum((outcome.warnings for outcome in outcomes), Counter())),
+        doubted=protocol.n_chained > 0,
+    )
+
+
+def ranked(
+    finished: Sequence[MethodResult], folds: Sequence[TrainTest], units: np.ndarray | None = None
+) -> tuple[list[MethodResult], float]:
+    """Return the results, best first, with tests against the raw features and the constant.
+
+    An automatic choice that is the same method in every fold is not tested again: its p-value is
+    that of the method. The second value is the detectable difference.
+    """
+    raw = next(result for result in finished if result.name == RAW)
+    others = [result for result in finished if result is not raw]
+    tests = {result.name: difference_test(result, raw, folds, units) for result in others}
+    repeated = {one.name: next(iter(one.chosen)) for one in others if len(one.chosen) == 1}
+    tested = {
+        one.name: tests[one.name]
+        for one in others
+        if one.kind != "reference" and one.name not in repeated
+    }
+    p_values = dict(zip(tested, holm([test.p_value for test in tested.values()]), strict=True))
+    p_values |= {choice: p_values.get(method, 1.0) for choice, method in repeated.items()}
+    constants = (one for one in finished if one.kind == "reference" and one.name in CONSTANTS)
+    constant = next(constants, None)
+    # By the rows alone, even in few folds: where the features say nothing about the target, no fit
+    # is better than the constant, so that chance in fitting cannot make a method look better.
+    over_constant = {
+        one.name: difference_test(one, constant, folds, units, paired_test_by_rows)
+        for one in finished
+        if constant is not None and one.kind != "reference"
+    }
+    results = [replace(raw, over_constant=over_constant.get(RAW))]
+    for result in others:
+        difference, interval = tests[result.name].difference, tests[result.name].interval()
+        p_value = p_values.get(result.name, np.nan)
+        results.append(
+            replace(
+                result,
+                difference=difference,
+                interval=interval,
+                p_value=p_value,
+                over_constant=over_constant.get(result.name),
+            )
+        )
+    results.sort(key=lambda r: (-r.sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
+    least = [
+        detectable_difference(test.standard_error, test.dof, len(tested))
+        for test in tested.values()
+    ]
+    return results, float(np.median(least)) if least else np.nan
+
+
+def difference_test(
+    result: MethodResult,
+    other: MethodResult,
+    folds: Sequence[TrainTest],
+    units: np.ndarray | None = None,
+    test: Callable[..., PairedTest] = paired_test,
+) -> PairedTest:
+    """Return the test of the difference in score between two results."""
+    n_train = float(np.mean([len(train) for train, _ in folds]))
+    rows = [held_out for _, held_out in folds]
+    return test(result.contributions, other.contributions, rows, n_train, units)

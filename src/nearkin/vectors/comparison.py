@@ -1,0 +1,524 @@
+"""Comparison of vectors by retrieval: raw, truncated, by PCA, or adapted, also as codes.
+
+All are evaluated with the same held-out queries. The settings of the adapters are chosen inside the
+training rows. Differences from the raw vectors are paired by query; see `paired_test_by_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from itertools import count
+from threading import Event, Lock
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from .._blocks import unit_rows
+from .._parameters import check_choice
+from .._progress import progress_bar
+from .._ranking_html import adaptation_html
+from .._threads import blas_in_one_thread, executor, n_threads
+from ..statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
+from .adapter import EmbeddingAdapter, require_covariances
+from .codes import BinaryQuantizer
+from .judgements import (
+    ALL,
+    EXPECTED,
+    FEWEST_CLASSES,
+    SEEN,
+    UNSEEN,
+    Judgements,
+    Labels,
+    Split,
+    ranked_by,
+    scores_of,
+)
+from .matching import HeldOutLists, Space
+from .retrieval import RETRIEVAL_SCORES, Vectors
+from .start import STARTS, least_regret
+
+# The kinds of vectors that are compared; adapted ones also as codes.
+UNCHANGED, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
+    "raw",
+    "centred",
+    "truncated",
+    "PCA",
+    "adapter",
+    "query adapter",
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How vectors are computed or coded.
+
+    Attributes
+    ----------
+    kind : str
+        Such as "PCA" or "adapter".
+    size : int
+        Number of dimensions.
+    bytes : int
+        Size of a document's vector; for two-stage ranking, of both vectors.
+    quantize : str or None
+        "int8" or "binary" for codes; None for full precision.
+    rescored : bool
+        Whether the candidates found by codes are ranked again by int8 vectors, as a database does;
+        this requires more than a single file of vectors.
+    """
+
+    kind: str
+    size: int
+    bytes: int
+    quantize: str | None = None
+    rescored: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the name, such as "adapter 64 int8"."""
+        words = [self.kind, "" if self.kind == UNCHANGED else str(self.size), self.quantize or ""]
+        return " ".join(word for word in words if word) + ", rescored" * self.rescored
+
+    @property
+    def is_adapted(self) -> bool:
+        """Return whether the vectors are learned from labels or judgements."""
+        return self.kind in (ADAPTER, QUERY)
+
+
+def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
+    """Return the ways of computing p-dimensional vectors that are compared, the raw ones first."""
+    if side == "query":
+        return [Way(UNCHANGED, p, 4 * p), Way(QUERY, p, 4 * p)]
+    shorter = sorted(size for size in sizes if size < p)
+    ways = [Way(UNCHANGED, p, 4 * p), Way(CENTRED, p, 4 * p)]
+    ways += [Way(kind, m, 4 * m) for kind in (TRUNCATED, PRINCIPAL) for m in shorter]
+    ways += [Way(ADAPTER, m, 4 * m) for m in [*shorter, p]]
+    ways += [Way(ADAPTER, m, m, "int8") for m in shorter]
+    for m in shorter[-1:]:
+        n_bytes = BinaryQuantizer.n_bytes(m)
+        ways += [
+            Way(ADAPTER, m, n_bytes, "binary"),
+            Way(ADAPTER, m, n_bytes + m, "binary", rescored=True),
+        ]
+    return ways
+
+
+def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> Vectors:
+    """Return the held-out queries and candidates of a split, computed in a given way.
+
+    Whatever is learned is learned from the training rows.
+    """
+    queries, documents = judgements.vectors()
+    Q, C = unit_rows(queries[split.queries]), unit_rows(documents[split.candidates])
+    learned_from = split.train.vectors()[1]
+    if way.kind == UNCHANGED:
+        return Vectors(Q, C)
+    if way.kind == TRUNCATED:
+        return Vectors(Q[:, : way.size], C[:, : way.size])
+    if way.kind == CENTRED:
+        mean = unit_rows(learned_from).mean(axis=0)
+        return Vectors(Q - mean, C - mean)
+    if way.kind == PRINCIPAL:
+        pca = PCA(way.size, svd_solver="covariance_eigh").fit(unit_rows(learned_from))
+        return Vectors(pca.transform(Q), pca.transform(C))
+    if way.quantize is None:
+        return Vectors(adapter.embed(Q), C if way.kind == QUERY else adapter.embed(C))
+
+    def decoded(quantize: str) -> Any:
+        """Return the vectors that the codes of queries and candidates represent."""
+        coded = adapter.quantized(quantize, learned_from)
+        return tuple(coded.compared(X) for X in (Q, C))
+
+    if way.rescored:
+        return Vectors(adapter.embed(Q), decoded("int8")[1], codes=decoded(way.quantize))
+    return Vectors(*decoded(way.quantize))
+
+
+def place_in_sequence(way: Way) -> tuple[Any, ...]:
+    """Return the sort key of a way in the test sequence: the longest first, binary codes last."""
+    return (
+        way.quantize == "binary" and not way.rescored,
+        -way.size,
+        way.rescored,
+        way.quantize == "int8",
+    )
+
+
+# the settings among which inner splits choose; the first is the default
+SETTINGS: list[dict[str, Any]] = [
+    *({"alpha": 0.25, "temperature": T, "start": "plda"} for T in (0.1, 0.05, 0.2)),
+    *({"alpha": alpha, "temperature": 0.1, "start": "plda"} for alpha in (0.05, 1.0)),
+    *({"alpha": 0.25, "temperature": 0.1, "start": start} for start in STARTS[1:]),
+]
+CHOICE_QUERIES = 1000  # by which settings are chosen, over as many splits as needed
+CHOICE_SIZE = 64  # number of dimensions with which settings are chosen
+
+
+@dataclass(frozen=True)
+class WayResult:
+    """Scores of a way on held-out queries.
+
+    Attributes
+    ----------
+    way : Way
+    scores : dict of str to dict of str to float
+        Mean scores by part of the queries, then by score name.
+    tests : dict of str to PairedTest
+        By part: the difference from the raw vectors in the deciding score.
+    p_value : float
+        In the deciding part, corrected by `in_sequence`; 1 for vectors that use no labels.
+    status : str
+        "better", "worse", "unclear"; "baseline" for the raw vectors, "reference" for other vectors
+        that use no labels.
+    seconds : float
+        Mean time of a fit; 0 for vectors that use no labels.
+    """
+
+    way: Way
+    scores: dict[str, dict[str, float]]
+    tests: dict[str, PairedTest]
+    p_value: float
+    status: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """The result of a comparison of vectors.
+
+    Attributes
+    ----------
+    results : list of WayResult
+        The raw vectors first.
+    score, part : str
+        The deciding score, and the deciding part of the queries.
+    n_queries : dict of str to int
+        Number of queries in every part.
+    settings : dict
+        The settings of the adapters with the best scores over all splits.
+    side : str
+    expect : str
+        The expected classes of future rows: "known" ones, "new" ones, or "both".
+    between : callable
+        Returns the test of a difference between two ways, in the deciding score and part.
+    judgements : Labels or Relevance
+    held_out : callable
+        Yields every split with the vectors of its held-out queries and candidates for a way; with
+        `further=True`, `Split.apart`, where all rows of its unseen classes are queries.
+    """
+
+    results: list[WayResult]
+    score: str
+    part: str
+    n_queries: dict[str, int]
+    settings: dict[str, Any]
+    side: str
+    expect: str
+    between: Callable[[Way, Way], PairedTest]
+    judgements: Judgements
+    held_out: Callable[..., Iterator[tuple[Split, Vectors]]]
+
+    _repr_html_ = adaptation_html  # a table with a picture
+
+    def held_out_lists(self, way: Way) -> HeldOutLists:
+        """Return the `HeldOutLists` of a way for all held-out queries, also the further ones.
+
+        The others are those by which `chosen` was chosen.
+        """
+        queries, documents = self.judgements.vectors()
+        lists = []
+        for split, vectors in self.held_out(way, further=True):
+            raw = queries[split.queries], documents[split.candidates]
+            space = Space.of(vectors.queries, vectors.candidates, *raw, "cosine")
+            lists.append(HeldOutLists.of(space, split, self.judgements))
+        return HeldOutLists.together(lists)
+
+    def rankings(self, way: Way) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield, for every split, the held-out queries and the documents that they rank first.
+
+        Both are indices; the documents have shape (n_queries, at most 100).
+        """
+        for split, vectors in self.held_out(way):
+            yield split.queries, ranked_by(vectors, split, self.judgements)
+
+    @property
+    def raw(self) -> WayResult:
+        """Return the result of the raw vectors."""
+        return self.results[0]
+
+    @property
+    def chosen(self) -> WayResult:
+        """Return the result to use: a way significantly better than the raw vectors, or these.
+
+        Among the better ways within one standard error of the best, the one of fewest bytes is
+        taken. Excluded are two-stage rankings and, unless only known classes are expected, ways
+        that lose more than a standard error on unseen classes.
+        """
+        better = [
+            one
+            for one in self.results
+            if one.status == "better" and not one.way.rescored and not self._harms(one)
+        ]
+        if not better:
+            return self.raw
+        best = max(better, key=lambda one: one.tests[self.part].difference)
+
+        def is_close(one: WayResult) -> bool:
+            test = self.between(best.way, one.way)
+            return one is best or test.difference <= test.standard_error
+
+        return min(
+            filter(is_close, better),
+            key=lambda one: (one.way.bytes, -one.tests[self.part].difference),
+        )
+
+    @property
+    def harmful(self) -> list[str]:
+        """Return the names of ways that are better in the deciding part but lose on unseen classes.
+
+        Two-stage rankings, which are never chosen, are not named. The list is empty if no unseen
+        classes are expected.
+        """
+        return [
+            one.way.name
+            for one in self.results
+            if one.status == "better" and not one.way.rescored and self._harms(one)
+        ]
+
+    def _harms(self, result: WayResult) -> bool:
+        """Return whether a way loses more than a standard error on unseen classes, if expected."""
+        test = result.tests.get(UNSEEN)
+        if test is None or self.expect == "known":
+            return False
+        return test.difference < -test.standard_error
+
+
+def compare_vectors(
+    judgements: Judgements,
+    *,
+    sizes: Sequence[int] = (32, 64, 128, 256),
+    side: str = "both",
+    score: str | None = None,
+    expect: str = "both",
+    random_state: int = 0,
+    progress: Callable[[int, int], None] | bool = False,
+) -> Adaptation:
+    """Compare raw and adapted vectors with held-out queries.
+
+    Parameters
+    ----------
+    judgements : Labels or Relevance
+    sizes : sequence of int, default=(32, 64, 128, 256)
+        Numbers of dimensions of shorter vectors.
+    side : {"both", "query"}, default="both"
+        What is adapted; see `EmbeddingAdapter`.
+    score : str, default=None
+        The deciding score, one of `RETRIEVAL_SCORES`. None takes "precision@10" for labels if half
+        of the classes have more than ten rows, else "nDCG@10".
+    expect : {"both", "known", "new"}, default="both"
+        The classes of future rows: "known" ones of the training rows, "new" ones, or "both". If
+        only new classes are expected, unseen classes alone decide, otherwise seen ones. The
+        settings of the adapters are chosen for what is expected. For "both", they minimize the
+        larger of the losses relative to the best setting, for seen and for unseen classes. Ignored
+        without labels.
+    random_state : int, default=0
+    progress : bool or callable, default=False
+        True shows a progress bar (needs rich). A callable is called as `progress(done, total)`
+        after every fit.
+
+    Returns
+    -------
+    Adaptation
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows, classes or queries to hold some out, or too few classes to hold
+        some out for "new".
+    MemoryError
+        If the covariances of the fits do not fit into memory.
+    """
+    check_choice(expect, "expect", EXPECTED)
+    splits = judgements.usable_splits(np.random.default_rng(random_state))
+    score = score or ("precision@10" if judgements.median_relevant > 10 else "nDCG@10")
+    part = (UNSEEN if expect == "new" else SEEN) if isinstance(judgements, Labels) else ALL
+    if part not in splits[0].parts:
+        raise ValueError(
+            f"new classes need at least {FEWEST_CLASSES} classes of enough rows: leave "
+            'expect="new" out.'
+        )
+    n_rows = min(len(split.train.vectors()[1]) for split in splits)
+    p = judgements.vectors()[0].shape[1]
+    require_covariances(p, min(n_threads(), len(splits)))
+    ways = ways_of(p, [size for size in sizes if size < n_rows], side)
+    adapted = [way for way in sorted(ways, key=place_in_sequence) if way.is_adapted]
+    adapter_sizes = sorted({way.size for way in adapted})
+    # a map of queries alone starts as the identity
+    tried = [one for one in SETTINGS if side == "both" or one["start"] == "plda"]
+
+    def evaluate(split: Split, step: Callable[[], None]) -> SplitScores:
+        """Choose settings inside the training rows; score all ways with the held-out queries."""
+        settings_scores = score_settings(
+            tried, split.train, score, side, expect, random_state, step
+        )
+        settings = tried[least_regret(settings_scores)]
+        adapters, seconds = {}, {}
+        for size in adapter_sizes:
+            started = perf_counter()
+            adapters[size] = split.train.fit(EmbeddingAdapter(size, side=side, **settings))
+            seconds[size] = perf_counter() - started
+            step()
+        scores = {}
+        for way in ways:
+            vectors = vectors_of(way, split, judgements, adapters.get(way.size))
+            scores[way] = scores_of(vectors, split, judgements)
+        return SplitScores(split, scores, settings_scores, adapters, seconds)
+
+    n_fits = len(splits) * (len(tried) + len(adapter_sizes))
+    found = run_all(evaluate, splits, n_fits, progress)
+    n_train = float(np.mean([len(split.train) for split in splits]))
+
+    def values(way: Way, score: str, part: str) -> list[np.ndarray]:
+        """Return a score of the held-out queries of a part, for every split."""
+        return [one.scores[way][score][one.split.parts[part]] for one in found]
+
+    def test(way: Way, other: Way, part: str) -> PairedTest:
+        """Test the difference between two ways, in a part of the queries."""
+        rows, units = [split.queries[split.parts[part]] for split in splits], judgements.units(part)
+        a, b = values(way, score, part), values(other, score, part)
+        return paired_test_by_rows(a, b, rows, n_train, units)
+
+    def held_out(way: Way, *, further: bool = False) -> Iterator[tuple[Split, Vectors]]:
+        """Yield every split, possibly `apart` with its further queries, with the vectors."""
+        for one in found:
+            for split in one.split.apart() if further else [one.split]:
+                yield split, vectors_of(way, split, judgements, one.adapters.get(way.size))
+
+    parts = list(splits[0].parts)
+    tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
+    p_values = in_sequence({way: tests[way][part] for way in adapted})
+    results = []
+    for way in ways:
+        # averaged over the splits, like the differences
+        means = {
+            name: {
+                key: float(np.mean([of_split.mean() for of_split in values(way, key, name)]))
+                for key in RETRIEVAL_SCORES
+            }
+            for name in parts
+        }
+        p_value, seconds, status = 1.0, 0.0, "baseline" if way.kind == UNCHANGED else "reference"
+        if way.is_adapted:
+            p_value = p_values[way]
+            status = status_of(tests[way][part].difference, p_value)
+            seconds = float(np.mean([one.seconds[way.size] for one in found]))
+        results.append(WayResult(way, means, tests[way], p_value, status, seconds))
+    return Adaptation(
+        results,
+        score,
+        part,
+        n_queries={name: int(sum(split.parts[name].sum() for split in splits)) for name in parts},
+        settings=tried[least_regret(_mean_scores(found))],
+        side=side,
+        expect=expect,
+        between=lambda one, other: test(one, other, part),
+        judgements=judgements,
+        held_out=held_out,
+    )
+
+
+@dataclass(frozen=True)
+class SplitScores:
+    """The results of one split.
+
+    Attributes
+    ----------
+    split : Split
+    scores : dict of Way to dict of str to array
+        Scores of every held-out query, by way and score name.
+    of_settings : array of shape (n_settings, n_parts)
+        Scores of the settings inside the training rows, for the expected parts.
+    adapters : dict of int to EmbeddingAdapter
+        Fitted to the training rows, by size.
+    seconds : dict of int to float
+        Fit time of an adapter, by size.
+    """
+
+    split: Split
+    scores: dict[Way, dict[str, np.ndarray]]
+    of_settings: np.ndarray
+    adapters: dict[int, EmbeddingAdapter]
+    seconds: dict[int, float]
+
+
+def run_all(
+    evaluate: Callable[[Split, Callable[[], None]], SplitScores],
+    splits: Sequence[Split],
+    n_fits: int,
+    progress: Any,
+) -> list[SplitScores]:
+    """Evaluate the splits, some in parallel; an interrupt ends each after its current fit."""
+    done, stopped, lock = count(1), Event(), Lock()
+
+    def step() -> None:
+        if stopped.is_set():
+            raise CancelledError
+        with lock:
+            show(next(done), n_fits)
+
+    with (
+        blas_in_one_thread() as threads,
+        executor(threads) as workers,
+        progress_bar(progress) as show,
+    ):
+        running = [workers.submit(evaluate, split, step) for split in splits]
+        try:
+            return [future.result() for future in running]
+        except BaseException:
+            stopped.set()
+            workers.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def score_settings(
+    tried: list[dict[str, Any]],
+    train: Judgements,
+    score: str,
+    side: str,
+    expect: str,
+    seed: int,
+    step: Callable[[], None],
+) -> np.ndarray:
+    """Return the scores of settings inside training rows, (n_settings, n_parts).
+
+    Parts are the expected queries: those of seen classes, of unseen classes, or both.
+    """
+    splits = [
+        split
+        for split in train.splits(np.random.default_rng(seed))
+        if split.train.can_be_fitted and all(part.any() for part in split.parts.values())
+    ]
+    if splits:
+        splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))]
+    size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
+    way = Way(QUERY if side == "query" else ADAPTER, size, 0)
+    parts = list(splits[0].parts) if splits else []
+    parts = [part for part in parts if part == {"known": SEEN, "new": UNSEEN}.get(expect)] or parts
+    scores = np.zeros((len(tried), max(len(parts), 1)))
+    for row, settings in zip(scores, tried, strict=True):
+        for split in splits:
+            adapter = split.train.fit(EmbeddingAdapter(size, side=side, **settings))
+            found = scores_of(vectors_of(way, split, train, adapter), split, train)[score]
+            row += [found[split.parts[part]].mean() / len(splits) for part in parts]
+        step()
+    return scores
+
+
+def _mean_scores(found: list[SplitScores]) -> np.ndarray:
+    """Return the mean scores of the settings over the splits with the largest number of parts."""
+    n_parts = max(one.of_settings.shape[1] for one in found)
+    return np.mean([one.of_settings for one in found if one.of_settings.shape[1] == n_parts], 0)

@@ -1,0 +1,180 @@
+"""The choice among vectors, on held-out queries."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nearkin import EmbeddingAdapter
+from nearkin._blocks import unit_rows
+from nearkin.comparison import twin_groups
+from nearkin.vectors import Labels, Relevance, ways_of
+from nearkin.vectors import comparison as adaptation
+from nearkin.vectors.comparison import SETTINGS, compare_vectors, place_in_sequence, vectors_of
+from nearkin.vectors.judgements import SEEN, UNSEEN
+
+from ..vectors.test_judgements import judged, labelled
+
+
+def paired(n=40, p=10):
+    """Return rows in pairs, of which the last one is a copy of the first, and judged in none."""
+    X = labelled(n, p).X
+    pairs = np.arange(n).reshape(-1, 2)
+    return Relevance.of_pairs(np.vstack([X, X[:1]]), pairs, np.ones(n // 2), np.r_[:n, 0])
+
+
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize(
+    "known", [labelled(80, 10), paired(), judged()], ids=["labels", "pairs", "documents"]
+)
+@pytest.mark.parametrize("place", range(4))
+def test_nothing_is_learned_from_held_out_queries(known, place):
+    """Other vectors in their place, and in that of their copies, move no other row."""
+
+    def split(known):
+        return list(known.splits(np.random.default_rng(0)))[place]
+
+    def candidates(known, rows):
+        train = split(known).train
+        adapter = train.fit(EmbeddingAdapter(4, start="plda", max_iter=2))
+        for way in ways_of(10, [4], "both"):
+            if way.size == 4 or not way.is_adapted:
+                yield vectors_of(way, split(known), known, adapter).candidates[rows]
+
+    queries = known.vectors()[0]
+    held_out = np.isin(known.groups, known.groups[split(known).queries])
+    moved = np.where(
+        held_out[:, None], np.random.default_rng(1).normal(size=queries.shape), queries
+    )
+    moved = moved.astype(queries.dtype)
+    if isinstance(known, Labels):
+        other, rows = replace(known, X=moved), slice(None)
+    elif known.own_rows:
+        other, rows = replace(known, queries=moved, documents=moved), ~held_out
+    else:
+        other, rows = replace(known, queries=moved), slice(None)
+    for one, same in zip(candidates(known, rows), candidates(other, rows), strict=True):
+        np.testing.assert_array_equal(one, same)
+
+
+@pytest.fixture
+def few_fits(monkeypatch):
+    """Choose between two settings of short fits, on one split."""
+    short = [settings | {"max_iter": 6} for settings in SETTINGS[::4]]
+    monkeypatch.setattr(adaptation, "SETTINGS", short)
+    monkeypatch.setattr(adaptation, "CHOICE_QUERIES", 1)
+
+
+@pytest.mark.usefixtures("few_fits")
+class TestAdapt:
+    def test_an_adapter_that_helps_is_shown_to(self):
+        found = compare_vectors(labelled(), sizes=(4,))
+        assert found.score == "precision@10"
+        names = [one.way.name for one in found.results]
+        assert names == ["raw", "centred 12", "truncated 4", "PCA 4", "adapter 4", "adapter 12", "adapter 4 int8",
+                         "adapter 4 binary", "adapter 4 binary, rescored"]  # fmt: skip
+        assert found.chosen.status == "better"
+        assert found.chosen.way.bytes < found.raw.way.bytes
+        assert found.settings in adaptation.SETTINGS
+        assert sum(found.n_queries.values()) == 400
+        assert list(found.n_queries) == [SEEN, UNSEEN]
+
+    @pytest.mark.slow
+    def test_noise_keeps_raw(self):
+        known = labelled(200)
+        y = np.random.default_rng(1).permutation(known.y)
+        found = compare_vectors(Labels(known.X, y, known.groups), sizes=(4,))
+        assert found.chosen is found.raw
+
+    @pytest.mark.slow
+    def test_judged_documents_and_queries_alone(self):
+        found = compare_vectors(judged(), sizes=(3,))
+        assert found.score == "nDCG@10"
+        assert found.chosen.status == "better"
+        query = compare_vectors(judged(), side="query")
+        assert [one.way.name for one in query.results] == ["raw", "query adapter 10"]
+
+    @pytest.mark.slow
+    def test_pairs_do_not_find_themselves(self):
+        known = labelled(100)
+        order = np.argsort(known.y, kind="stable")
+        found = compare_vectors(
+            Relevance.of_pairs(known.X, order.reshape(-1, 2), np.ones(50)), sizes=(4,)
+        )
+        assert 0 < found.raw.scores["queries"]["precision@1"] < 1
+
+    @pytest.mark.slow
+    def test_the_seed_decides(self):
+        one, again = (compare_vectors(labelled(60), sizes=(4,)) for _ in range(2))
+        assert [r.scores for r in one.results] == [r.scores for r in again.results]
+
+    def test_unseen_classes_need_classes(self):
+        with pytest.raises(ValueError, match="at least 8 classes"):
+            compare_vectors(labelled(n_classes=3), sizes=(4,), expect="new")
+
+
+@pytest.mark.usefixtures("few_fits")
+class TestHonesty:
+    @pytest.mark.slow_after(1)
+    @pytest.mark.parametrize("factor", [1, 5])
+    def test_copies_of_a_direction_prove_nothing(self, factor):
+        """Labels are noise, but each row has a copy of its label, maybe of another length."""
+        known = labelled(120)
+        y = np.random.default_rng(1).permutation(known.y)
+        X, y = np.vstack([known.X, factor * known.X]), np.r_[y, y]
+        groups = twin_groups(unit_rows(X), scale=False)
+        assert compare_vectors(Labels(X, y, groups), sizes=(4,)).chosen.way.kind == "raw"
+
+    @pytest.mark.parametrize(
+        "known",
+        [
+            Labels(labelled(3).X, np.array([0, 1, 0]), np.arange(3)),
+            Labels(labelled(40).X, np.repeat([0, 1], 20), np.repeat([0, 1], 20)),
+            Labels(
+                labelled(300).X,
+                np.where(np.arange(300) < 6, np.arange(300) % 2, -1),
+                np.arange(300),
+            ),
+            Relevance.of_pairs(
+                labelled(30).X, np.column_stack([np.arange(29), np.arange(1, 30)]), np.ones(29)
+            ),
+        ],
+        ids=["three rows", "two groups", "few labels", "a chain of pairs"],
+    )
+    def test_too_little_is_refused_or_compared(self, known):
+        try:
+            found = compare_vectors(known, sizes=(4,))
+        except ValueError as error:
+            assert "too few rows that do not hang together" in str(error)  # noqa: PT017
+        else:
+            assert np.isfinite(
+                [
+                    value
+                    for one in found.results
+                    for value in next(iter(one.scores.values())).values()
+                ]
+            ).all()
+
+    @pytest.mark.slow
+    def test_scores_differ_by_the_difference(self):
+        found = compare_vectors(labelled(240, n_classes=9), sizes=(4,))
+        for one in found.results:
+            for part, test in one.tests.items():
+                difference = one.scores[part][found.score] - found.raw.scores[part][found.score]
+                assert difference == pytest.approx(test.difference)
+
+
+def test_bits_come_last_and_long_vectors_first():
+    ways = sorted(
+        (way for way in ways_of(384, (64, 32), "both") if way.is_adapted), key=place_in_sequence
+    )
+    assert [way.name for way in ways] == [
+        *(
+            "adapter 384",
+            "adapter 64",
+            "adapter 64 int8",
+            "adapter 64 binary, rescored",
+            "adapter 32",
+        ),
+        *("adapter 32 int8", "adapter 64 binary"),
+    ]

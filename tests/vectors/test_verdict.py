@@ -1,0 +1,190 @@
+"""The verdict on a migration: two versions of a space, unrelated spaces, and what lies between."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+
+from nearkin._blocks import unit_rows
+from nearkin.statistics import paired_test_by_rows
+from nearkin.vectors import evaluate_migration, migration
+
+SIDES = ("query", "document")
+
+
+def embeddings(n=600, p=12, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, p)) * np.linspace(2, 0.5, p)
+
+
+def related(noise=1.0, n=800, seed=0):
+    """Return the same items by two models that agree in part, and their classes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 12
+    signal = 1.5 * rng.normal(size=(12, 8))[y] + rng.normal(size=(n, 8))
+    old, new = (
+        signal @ ortho_group(8, seed=k).rvs() + noise * rng.normal(size=(n, 8)) for k in range(2)
+    )
+    return old, new, y
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_rotation_loses_nothing(side):
+    old = embeddings()
+    found = evaluate_migration(old, old @ ortho_group(12, seed=1).rvs(), side=side)
+    assert found.verdict == "migrate"
+    assert found.kept > 0.999
+    assert found.interval[0] > 0.95
+    assert found.gain_of_more == 0
+    assert found.rows_needed == max(found.curve) == 300
+
+
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("seed", range(3))
+def test_unrelated_spaces_are_to_be_embedded_again(side, seed):
+    found = evaluate_migration(embeddings(seed=seed), embeddings(p=9, seed=seed + 50), side=side)
+    assert found.verdict == "embed again"
+    assert found.interval[1] < 0.5
+    assert abs(found.kept) < 0.05  # chance is no merit
+    assert found.rows_needed == np.inf
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("side", SIDES)
+def test_models_that_agree_in_part_migrate_with_a_loss(side):
+    old, new, _ = related(0.5)
+    found = evaluate_migration(old, new, side=side)
+    assert found.verdict == "migrate with a loss"
+    assert found.reference == "embedded again"
+    assert found.score == "recall@10"
+    low, high = found.interval
+    assert low < found.kept < high < 0.95
+    scores = found.scores
+    assert scores["embedded again"] == {"recall@10": 1, "nDCG@10": 1}
+    assert found.test.difference == pytest.approx(scores["migration"]["recall@10"] - 1)
+    assert scores["migration"]["recall@10"] > scores["old model"]["recall@10"]
+    assert list(found.curve) == [100, 200, 400]
+    assert found.curve[400] == scores["migration"]["recall@10"]
+    assert found.growth.difference == pytest.approx(found.curve[400] - found.curve[200])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", SIDES)
+def test_what_is_scored_is_what_the_map_finds(side):
+    """The scores, computed anew from the map and the rows that were held out."""
+    old, new, y = related()
+    found = evaluate_migration(old, new, side=side, labels=y)
+    sources = (new, old) if side == "query" else (old, new)
+    units = [Z / np.linalg.norm(Z, axis=1, keepdims=True) for Z in (*sources, old, new)]
+    order = np.random.default_rng(0).permutation(len(old))
+    queries, documents = order[:100], order[100:400]
+    mapped = found.map.transform(units[0])
+    Q, D = (mapped, units[2]) if side == "query" else (units[3], mapped)
+    ranked = documents[np.argsort(-Q[queries] @ D[documents].T, axis=1)[:, :10]]
+    own = documents[np.argsort(-units[3][queries] @ units[3][documents].T, axis=1)[:, :10]]
+    share = np.mean([np.isin(a, b).mean() for a, b in zip(ranked, own, strict=True)])
+    assert found.scores["migration"]["recall@10"] == pytest.approx(share, abs=2e-3)
+    right = (y[ranked] == y[queries][:, None]).mean()
+    assert found.scores["migration"]["precision@10"] == pytest.approx(right, abs=2e-3)
+
+
+@pytest.mark.slow
+def test_that_half_is_kept_is_decided_by_the_test_against_half_of_the_reference():
+    """Both scores are of the same queries: the reference's is not taken as known."""
+    old, new, y = related(n=400)
+    old += 2.5 * np.random.default_rng(1).normal(size=old.shape)
+    found = evaluate_migration(old, new, labels=y)
+    assert found.reference == "embedded again"
+    order = np.random.default_rng(0).permutation(len(old))
+    queries, documents = order[:50], order[50:200]
+    units = [unit_rows(Z) for Z in (old, found.map.transform(unit_rows(new)), new)]
+    chance = (y[documents] == y[queries][:, None]).mean(axis=1)
+
+    def above_chance(Q, D):
+        ranked = documents[np.argsort(-Q[queries] @ D[documents].T, axis=1)[:, :10]]
+        return (y[ranked] == y[queries][:, None]).mean(axis=1) - chance
+
+    by_map, own = above_chance(units[1], units[0]), above_chance(units[2], units[2])
+    assert found.kept == pytest.approx(by_map.mean() / own.mean(), abs=0.01)
+    for k in found.interval:
+        test = paired_test_by_rows([by_map], [k * own], [np.arange(50)], 200)
+        assert test.p_value == pytest.approx(0.05, abs=0.005)
+
+
+@pytest.mark.slow
+def test_labels_decide_against_the_better_of_both_models():
+    old, new, y = related(n=240)
+    worse = new + 9 * np.random.default_rng(1).normal(size=new.shape)
+    found = evaluate_migration(old, worse, labels=y)
+    assert found.score == "precision@10"
+    assert found.reference == "old model"
+    better = evaluate_migration(worse, old, labels=y)
+    assert better.reference == "embedded again"
+
+
+@pytest.mark.slow
+def test_classes_that_the_map_has_not_seen_may_forbid_it(monkeypatch):
+    """What labels add to their classes, others may lose: then it is no migration without a loss."""
+    monkeypatch.setattr(migration, "TRIED", migration.TRIED | {"label_weight": ([3.0], [3.0])})
+    rng = np.random.default_rng(0)
+    y = np.arange(800) % 16
+    items = rng.normal(size=(16, 20))[y] + rng.normal(size=(800, 20))
+    old, new = (items + 0.3 * rng.normal(size=(800, 20)) for _ in range(2))
+    found = evaluate_migration(old, new, labels=y)
+    assert found.interval[0] >= 0.95
+    assert found.unseen.migration < 0.8 * found.unseen.reference
+    assert found.verdict == "migrate with a loss"
+
+
+def test_duplicates_are_left_out():
+    old = embeddings(200)
+    found = evaluate_migration(np.vstack([old, old[:50]]), np.vstack([old, old[:50]]))
+    assert found.n_rows == 200
+
+
+def test_more_rows_than_the_sample_has():
+    """The error of a linear map falls as 1 / rows: the gain of a doubling is all that is left."""
+    rng = np.random.default_rng(0)
+    old = rng.normal(size=(480, 60))
+    new = old @ rng.normal(size=(60, 60))
+    found = evaluate_migration(old, new, side="document")
+    assert found.gain_of_more == found.growth.difference > 0
+    assert found.rows_needed > max(found.curve)
+    # a map that labels help may find more than the reference, which is more than enough
+    reference = found.scores["embedded again"]["recall@10"]
+    scores = found.scores | {"migration": {"recall@10": 1.05 * reference}}
+    more = replace(found, kept=1.05, scores=scores)
+    assert more.gain_of_more > 0
+    assert more.rows_needed == max(found.curve)
+
+
+@pytest.mark.parametrize(
+    ("n", "labels", "message"),
+    [
+        (79, None, "79 distinct rows are too few to hold some out: give at least 80"),
+        (200, np.arange(200), "labels name no class of two rows"),
+    ],
+)
+def test_what_cannot_be_judged(n, labels, message):
+    X = embeddings(n)
+    with pytest.raises(ValueError, match=message):
+        evaluate_migration(X, X, labels=labels)
+
+
+def test_arguments_that_do_not_fit():
+    X = embeddings(400)
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        evaluate_migration(X, X[:-1])
+    with pytest.raises(ValueError, match="side must be one of"):
+        evaluate_migration(X, X, side="both")
+
+
+@pytest.mark.slow
+def test_labels_that_no_model_finds():
+    """Rows come in opposite pairs of one class: nobody's nearest neighbours are of its class."""
+    X = embeddings(200)
+    X, y = np.vstack([X, -X]), np.tile(np.arange(200), 2)
+    with pytest.raises(ValueError, match="neither model finds the labels"):
+        evaluate_migration(X, X, labels=y)
