@@ -24,7 +24,6 @@ from nearkin.tables.votes import (
     SoftVote,
     experts,
     mixed,
-    mixture_from,
     mixture_shares,
 )
 
@@ -239,7 +238,7 @@ class TestMixture:
         np.testing.assert_allclose(mixture.predict(self.Q, self.Z, self.Y), expected)
         assert mixture.largest == self.votes[1]
         state = json.loads(json.dumps(asdict(mixture)))
-        assert mixture_from(state) == mixture
+        assert Mixture.from_dict(state) == mixture
 
     @pytest.mark.parametrize("loss", [log_loss, squared_error])
     def test_shares_have_a_lower_loss_than_any_expert(self, loss):

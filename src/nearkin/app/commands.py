@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from .._blocks import row_blocks
 from .._messages import counted, note
 from ..estimators import TDistributedNCA
-from ..plotting import ColumnsDisplay, EmbeddingDisplay, FeatureDisplay, SpectrumDisplay
+from ..plotting import EmbeddingDisplay
 from ..tables import HeldOutRows
 from . import console
 from .adapt import adapt as adapt
@@ -27,14 +27,7 @@ from .export import export as export
 from .folder_rows import Answer, Mapping, coordinates, names_read, predictions
 from .match import match as match
 from .migrate import migrate as migrate
-from .model import (
-    Model,
-    as_table,
-    embed,
-    far_features,
-    load_model,
-    with_voters,
-)
+from .model import Model, as_table, embed, far_features, load_model
 from .model import predict as predict_rows
 from .output import (
     STANDARD_OUTPUT,
@@ -121,19 +114,8 @@ def inspect(options: argparse.Namespace) -> int:
 
 def draw_model(model: Model, path: Path) -> list[str]:
     """Draw what the learned map does to features or columns, and its spectrum; return remarks."""
-    displays, spectrum = list[Any](), model.arrays.get("spectrum")
-    if model.soft_vote:
-        names = list(model.encoder.feature_names_in_)
-        learned = dict(zip(model.stretched, model.stretch, strict=True))
-        effects = np.array([learned.get(name, 0.0) for name in names])  # 0: left out
-        curves = model.predictor.curves() if model.bins else {}  # sparse rows have none
-        displays.append(ColumnsDisplay.of(effects, names, curves, model.method))
-    elif not model.graph:
-        displays.append(FeatureDisplay(model.stretch, model.stretched, model.method))
-    if spectrum is not None and len(spectrum) and not model.soft_vote:
-        displays.append(SpectrumDisplay(spectrum, model.n_components, model.method))
     title = f"inspect: {model.method}, learned from {model.table}"
-    return draw_displays(title, displays, path)
+    return draw_displays(title, model.displays(), path)
 
 
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
@@ -301,8 +283,8 @@ def _transform_folder(options: argparse.Namespace) -> int:
         adapter = load_adapter(options.model)
         return _apply_to_folder(options, adapter, coordinates, f"mapped by {adapter.name}")
     model = load_model(options.model)
-    none = np.empty(0, dtype=int)  # the workers do not need the voters
-    mapped = with_voters(model, np.empty((0, model.n_components)), none, none)
+    # the workers do not need the voters
+    mapped = replace(model, arrays=model.arrays | {"voters": model.arrays["voters"][:0]})
     return _apply_to_folder(options, mapped, coordinates, f"mapped by {model.method}")
 
 

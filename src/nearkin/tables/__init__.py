@@ -53,6 +53,7 @@ from .issues import FEW_CLASSES, OVERLAP, FarRows, LabelIssues, label_issues, no
 from .numbers import DECIMAL_MARKS, EITHER, FORMS, MARK_NAMES, PLAIN, read_number
 from .predictors import NCAClassifier, NCARegressor
 from .text import SEPARATORS
+from .votes import Mixture
 
 __all__ = [
     "CYCLES",
@@ -86,6 +87,7 @@ __all__ = [
     "HeldOutRows",
     "LabelIssues",
     "Levels",
+    "Mixture",
     "NCAClassifier",
     "NCARegressor",
     "NumberColumn",

@@ -56,7 +56,6 @@ from .votes import (
     NormalScores,
     absolute_error,
     mixed,
-    mixture_from,
 )
 
 # Shared by the predictors for tables: encoded columns, a map from members, a vote of all rows.
@@ -105,25 +104,14 @@ class TablePredictor(
     A subclass defines `_loss`, `fit`, `_learn_targets` and `_encode_targets`.
     """
 
+    n_components: int
+    n_bins: int | str
+    alpha: float | str
+    n_members: int
+    distance: str
+    random_state: Any
     _loss: RowLoss
     _class_weights: np.ndarray | None = None
-
-    def __init__(
-        self,
-        n_components: int = 32,
-        *,
-        n_bins: int | str = "auto",
-        alpha: float | str = "auto",
-        n_members: int = 3,
-        distance: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_bins = n_bins
-        self.alpha = alpha
-        self.n_members = n_members
-        self.distance = distance
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -401,6 +389,12 @@ class TablePredictor(
         return effects
 
     @property
+    def _effects_of_features(self) -> np.ndarray:
+        """Return `feature_effects_` without columns that are left out."""
+        columns = dict.fromkeys(feature.column for feature in self._held_out.features)
+        return self.feature_effects_[list(columns)]
+
+    @property
     def encoding_shares_(self) -> dict[str, float]:
         """Return the share of each encoding in a prediction, the largest first.
 
@@ -584,8 +578,7 @@ class TablePredictor(
         refuse_foreign(X)
         if self._table is None:
             return self._numbers(X, sparse=self.encoder_.is_sparse, reset=False)
-        columns = list(dict.fromkeys(feature.column for feature in features_of(self._table)))
-        return self._table.encode_and_warn(X, self.feature_effects_[columns])
+        return self._table.encode_and_warn(X, self._effects_of_features)
 
     def vote(self, Z: np.ndarray) -> np.ndarray:
         """Return the vote of all training rows for rows in the learned space, (n, m).
@@ -606,25 +599,24 @@ class TablePredictor(
         -------
         arrays : dict of str to ndarray
             "components", (m, r) for the features of the `Encodings`, or for sparse rows (m, p) for
-            the unscaled rows, with an "offset" (m,) of zeros; "effects", `feature_effects_`;
-            "class_weights" (n_classes,), if classes were weighted; and the arrays of the held-out
-            rows, whose names begin with "held_out".
+            the unscaled rows, with an "offset" (m,) of zeros; "effects", `feature_effects_` of
+            the columns with features; "class_weights" (n_classes,), if classes were weighted; and
+            the arrays of the held-out rows, whose names begin with "held_out". All rows have the
+            same weight, their frequency in the table.
         states : dict of str to dict
-            Numbers and texts, which JSON can hold: "bins" of the `Encodings`, empty for sparse
-            rows, and "soft_vote" of the mixture.
+            Numbers and texts, which JSON can hold, of the `Encodings` and of the `Mixture`.
         """
         check_is_fitted(self, "components_")
-        arrays = {"components": self.components_, "effects": self.feature_effects_}
-        bins: dict[str, Any] = {}
+        arrays = self._held_out.to_arrays()
+        arrays["held_out_weights"] = np.ones(len(arrays["held_out_places"]))
+        arrays |= {"components": self.components_, "effects": self._effects_of_features}
         if self.encoder_.is_sparse:  # it only scales
             arrays["components"] = self.components_ / self.encoder_.encoders[0].scale_
             arrays["offset"] = np.zeros(len(self.components_))
-        else:
-            bins = self.encoder_.to_dict()
         if self._class_weights is not None:
             arrays["class_weights"] = self._class_weights
-        arrays |= self._held_out.to_arrays()
-        return arrays, {"bins": bins, "soft_vote": asdict(self.vote_)}
+        states = {Encodings.saved_as: self.encoder_.to_dict(), Mixture.saved_as: asdict(self.vote_)}
+        return arrays, states
 
     @classmethod
     def from_arrays(
@@ -650,17 +642,21 @@ class TablePredictor(
 
         Notes
         -----
-        For sparse rows the predictor has no encoder: the caller stores their affine map and maps
-        them, and the predictor votes. Row weights are not stored, so all rows have the same vote;
-        for a classifier with class weights, the label is that of the largest probability times
-        "class_weights".
+        The encodings of sparse rows leave them as they are: map them by "components" and "offset".
+        Row weights are not stored, so all rows have the same vote; for a classifier with class
+        weights, the label is that of the largest probability times "class_weights".
         """
         predictor = cls()
         predictor._table = predictor._weights = None
-        if states["bins"]:
-            predictor.encoder_ = Encodings.from_dict(states["bins"], features)
+        predictor.encoder_ = Encodings.from_dict(states[Encodings.saved_as], features)
         predictor.components_, predictor._Z = arrays["components"], arrays["voters"]
-        predictor.vote_ = mixture_from(states["soft_vote"])
+        predictor.vote_ = Mixture.from_dict(states[Mixture.saved_as])
+        n_spaces = len({expert.axes for expert in predictor.vote_.experts})
+        if n_spaces != len(predictor.encoder_.encoders):
+            raise ValueError(
+                f"{Mixture.saved_as}.experts are of {n_spaces} encodings, not "
+                f"{len(predictor.encoder_.encoders)}"
+            )
         predictor.n_features_in_ = len(features)
         if classes is not None:
             predictor.classes_ = np.array(classes)
@@ -893,15 +889,13 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         class_weight: dict[Any, float] | str | None = None,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            n_components,
-            n_bins=n_bins,
-            alpha=alpha,
-            n_members=n_members,
-            distance=distance,
-            random_state=random_state,
-        )
+        self.n_components = n_components
+        self.n_bins = n_bins
+        self.alpha = alpha
+        self.n_members = n_members
+        self.distance = distance
         self.class_weight = class_weight
+        self.random_state = random_state
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -1115,15 +1109,13 @@ class NCARegressor(RegressorMixin, TablePredictor):
         loss: str = "squared_error",
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            n_components,
-            n_bins=n_bins,
-            alpha=alpha,
-            n_members=n_members,
-            distance=distance,
-            random_state=random_state,
-        )
+        self.n_components = n_components
+        self.n_bins = n_bins
+        self.alpha = alpha
+        self.n_members = n_members
+        self.distance = distance
         self.loss = loss
+        self.random_state = random_state
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import linprog, nnls
@@ -18,7 +18,6 @@ from scipy.spatial import KDTree
 from scipy.special import ndtri
 
 from .._blocks import row_blocks
-from .._parameters import check_choice, check_positive
 from .._threads import parallel_map
 from ..linalg import eigh
 from ..neighbors import squares_to_nearest
@@ -106,10 +105,6 @@ class SoftVote:
 
     temperature: float = 1.0
     distance: str = "squared"
-
-    def __post_init__(self) -> None:
-        check_positive(self.temperature, "temperature")
-        check_choice(self.distance, "distance", DISTANCES[1:])
 
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
@@ -214,10 +209,6 @@ class LocalLines:
 
     spread: float
     ridge: float
-
-    def __post_init__(self) -> None:
-        check_positive(self.spread, "spread")
-        check_positive(self.ridge, "ridge")
 
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
@@ -337,9 +328,6 @@ class Expert:
     share: float
     of_scores: bool = False
 
-    def __post_init__(self) -> None:
-        check_positive(self.share, "share")
-
 
 def towards_equal_rows(predicted: np.ndarray, equal: np.ndarray, prior: float) -> np.ndarray:
     """Return the means of predictions (n, 1), of weight `prior`, and the numbers of equal rows.
@@ -364,9 +352,7 @@ class Mixture:
     experts: tuple[Expert, ...]
     prior: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.prior is not None:
-            check_positive(self.prior, "prior")
+    saved_as: ClassVar[str] = "soft_vote"  # the name of its state in a saved model
 
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
@@ -415,6 +401,17 @@ class Mixture:
             first += own[0].axes[1]
         return cls(tuple(experts), prior)
 
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Self:
+        """Return a mixture from its `dataclasses.asdict`."""
+
+        def expert(predictor: dict[str, Any], axes: Sequence[int], **others: Any) -> Expert:
+            kind = LocalLines if "ridge" in predictor else SoftVote
+            first, end = axes
+            return Expert(kind(**predictor), (first, end), **others)
+
+        return cls(tuple(expert(**one) for one in state["experts"]), state.get("prior"))
+
     @property
     def largest(self) -> SoftVote:
         """Return the vote with the largest share; for local lines alone, one at temperature 1."""
@@ -427,18 +424,6 @@ class Mixture:
     def line_share(self) -> float:
         """Return the share of local lines."""
         return sum(one.share for one in self.experts if isinstance(one.predictor, LocalLines))
-
-
-def mixture_from(state: dict[str, Any]) -> Mixture:
-    """Return a mixture from its `dataclasses.asdict`."""
-    return Mixture(tuple(_expert(**expert) for expert in state["experts"]), state.get("prior"))
-
-
-def _expert(predictor: dict[str, Any], axes: Sequence[int], **others: Any) -> Expert:
-    first, end = axes
-    is_line = "ridge" in predictor
-    found = LocalLines(**predictor) if is_line else SoftVote(**predictor)
-    return Expert(found, (first, end), **others)
 
 
 # The choice of the vote by held-out rows.
