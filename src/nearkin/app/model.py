@@ -376,13 +376,18 @@ def far_features(model: Model, X: Any) -> list[str]:
     ]
 
 
+def in_blocks(compute: Callable[..., Any], X: Any, width: int, progress: Progress) -> list[Any]:
+    """Return what is computed of blocks of rows, whose results have so many numbers a row."""
+    found, width = list[Any](), max(width, VOTES_PER_BLOCK // ROWS_PER_BLOCK)
+    for block in row_blocks(X.shape[0], width, VOTES_PER_BLOCK):
+        found.append(compute(X[block]))
+        progress(block.stop, X.shape[0])
+    return found
+
+
 def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
     """Return the coordinates of encoded rows, computed in blocks; O(n p m)."""
-    n_rows = X.shape[0]
-    blocks = []
-    for block in row_blocks(n_rows, 1, ROWS_PER_BLOCK):
-        blocks.append(model.transform(X[block]))
-        progress(block.stop, n_rows)
+    blocks = in_blocks(model.transform, X, 0, progress)
     return vstack(blocks, format="csr") if issparse(blocks[0]) else np.concatenate(blocks)
 
 
@@ -436,12 +441,7 @@ def predicting(
         return found | {"nearest": model.arrays["rows"][near], "distance": far}
 
     def predicted(X: Any, progress: Progress = ignore) -> Answers:
-        n_rows = X.shape[0]
-        width = max(model.n_neighbors + len(model.classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
-        found: list[Answers] = []
-        for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
-            found.append(answers(X[block]))
-            progress(block.stop, n_rows)
+        found = in_blocks(answers, X, model.n_neighbors + len(model.classes), progress)
         return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
     return predicted

@@ -32,6 +32,7 @@ from ..tables import (
     features_of,
 )
 from ..vectors import QUANTIZERS, SIDES
+from .steps import MAPS
 
 # How many there are of what several fields count, by name. A name such as ".values" counts within
 # the object that holds the field; "2" is a number.
@@ -422,75 +423,72 @@ ENCODING = Fields(
 ENCODINGS = Fields({"encodings": Items(ENCODING, least=1)})
 
 
-# The arrays of each step of a model, see `steps`.
+# The arrays of the steps of a model, see `steps`, by one that each has.
 
-SCALE = Fields({"scale": Array(shape="features", positive=True)}, {"mean": Array(shape="features")})
-FILL = Fields({"fill": Array(shape="features")}, {"indicated": Array(least=0, index_of="features")})
 LINEAR_MAP = {
     "components": Array(shape="coordinates inputs", low=-SQUARED, high=SQUARED),
-    "offset": Array(shape="coordinates"),
     "spectrum": Array(least=0),
+    "offset": Array(shape="coordinates"),
 }
-# see `TDL.to_arrays`
-GRAPH_MAP = Fields(
-    {
-        "rule.sources": Array(shape="nodes coordinates"),
-        "rule.values": Array(shape="coordinates"),
-        "rule.constant": Array(shape="coordinates"),
-        "graph.rows": Array(shape="nodes inputs", sparse=True),
-        "spectrum": Array(least=0),
-    },
-    {"graph.origin": Array(shape="inputs")},  # of dense rows
-)
+STEPS = {
+    "scale": Fields(
+        {"scale": Array(shape="features", positive=True)}, {"mean": Array(shape="features")}
+    ),
+    "fill": Fields(
+        {"fill": Array(shape="features")}, {"indicated": Array(least=0, index_of="features")}
+    ),
+    "components": Fields(LINEAR_MAP),
+    # see `TDL.to_arrays`
+    "rule.sources": Fields(
+        {
+            "rule.sources": Array(shape="nodes coordinates"),
+            "rule.values": Array(shape="coordinates"),
+            "rule.constant": Array(shape="coordinates"),
+            "graph.rows": Array(shape="nodes inputs", sparse=True),
+            "spectrum": Array(least=0),
+        },
+        {"graph.origin": Array(shape="inputs")},  # of dense rows
+    ),
+}
 GRAPH = Fields(
     {"n_neighbors": Whole(1, "nodes"), "bandwidth": Number(positive=True), "normalized": flag}
 )
-# what a step has besides, by its name; encodings of sparse rows have nothing
+# what steps have besides, by name; encodings of sparse rows have nothing
 STATES = {"graph": GRAPH, Encodings.saved_as: ENCODINGS, Mixture.saved_as: EXPERTS}
 
 
 def predictor_arrays(is_regression: bool) -> Fields:
-    """Return the arrays of the predictor for tables."""
+    """Return the arrays of a predictor for tables, see `NCAClassifier.to_arrays`."""
     votes = {"shape": "held_out"} if is_regression else {"shape": "held_out classes"} | SHARES
-    return Fields(
-        {
-            "components": LINEAR_MAP["components"],
-            "spectrum": LINEAR_MAP["spectrum"],
-            "effects": Array(shape="columns", low=0),
-            "held_out_places": Array(shape="held_out", least=2, index_of="voters"),
-            "held_out_votes": Array(**votes),
-            "held_out_weights": Array(shape="held_out", positive=True),
-            "held_out_folds": Array(shape="held_out", index_of="held_out"),
-            "held_out_cells": Array(shape="held_out features", gaps=True, sparse=True),
-        },
-        {
-            "offset": LINEAR_MAP["offset"],  # of sparse rows
-            "class_weights": Array(shape="classes", positive=True),
-        },
-    )
+    required, optional = dict(LINEAR_MAP), {"class_weights": Array(shape="classes", positive=True)}
+    optional["offset"] = required.pop("offset")  # of sparse rows
+    required |= {
+        "effects": Array(shape="columns", low=0),
+        "held_out_places": Array(shape="held_out", least=2, index_of="voters"),
+        "held_out_votes": Array(**votes),
+        "held_out_weights": Array(shape="held_out", positive=True),
+        "held_out_folds": Array(shape="held_out", index_of="held_out"),
+        "held_out_cells": Array(shape="held_out features", gaps=True, sparse=True),
+    }
+    return Fields(required, optional)
 
 
 def model_arrays(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
     """Return what the arrays of a model may hold, see `model_fields`."""
     is_regression = header.get("task") == "regression"
-    steps = [SCALE] * ("scale" in arrays) + [FILL] * ("fill" in arrays)
-    if is_predictor := bool(header.get(Mixture.saved_as)):
+    steps = [step for name, step in STEPS.items() if name in arrays]
+    if header.get(Mixture.saved_as):
         steps = [predictor_arrays(is_regression)]
-    elif header.get("graph"):
-        steps.append(GRAPH_MAP)
-    elif "components" in arrays:
-        steps.append(Fields(LINEAR_MAP))
-    has_map = is_predictor or not {"components", "rule.sources"}.isdisjoint(arrays)
-    required = {
+    required: dict[str, Declaration] = {
         "rows": Array(shape="voters", low=0, whole=True),
         "answers": Array(shape="voters", index_of="" if is_regression else "classes"),
-        "voters": Array(shape="voters coordinates", sparse=not has_map),
+        "voters": Array(shape="voters coordinates", sparse=MAPS.isdisjoint(arrays)),
     }
-    if header.get("group"):
-        required["groups"] = Array(whole=True)
     optional = dict[str, Declaration]()
     for step in steps:
         required, optional = required | step.required, optional | step.optional
+    if header.get("group"):
+        required["groups"] = Array(whole=True)
     return Fields(required, optional)
 
 
@@ -520,12 +518,13 @@ def model_fields(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
         ),
         "version": TEXT,
     }
+    optional: dict[str, Declaration] = {"group": TEXT, "doubts": TEXTS}
     of_others = "graph" if header.get(Mixture.saved_as) else Encodings.saved_as
-    states = {
-        name: state if header.get(name) and name != of_others else NONE
-        for name, state in STATES.items()
-    }
-    return Fields(required, {"group": TEXT, "doubts": TEXTS} | states)
+    for name, state in STATES.items():
+        optional[name] = state if header.get(name) and name != of_others else NONE
+    if "rule.sources" in arrays:
+        required["graph"] = GRAPH
+    return Fields(required, optional)
 
 
 # Adapters, see `EmbeddingAdapter.to_arrays` and `MatchRule.to_arrays`.

@@ -57,17 +57,12 @@ class Fill(Step):
     fill: np.ndarray
     indicated: np.ndarray | None
 
-    @classmethod
-    def of(cls, imputer: SimpleImputer) -> Self:
-        """Return the step of a fitted imputer."""
-        return cls(imputer.statistics_, imputer.indicator_.features_)
-
     def transform(self, X: Any) -> Any:
         """Return filled rows."""
-        if issparse(X):
-            if self.indicated is None:
-                return X
+        if self.indicated is not None and issparse(X):
             X = X.toarray()
+        if issparse(X):
+            return X
         missing = np.isnan(X)
         X = np.where(missing, self.fill, X)
         return X if self.indicated is None else np.hstack([X, missing[:, self.indicated]])
@@ -112,8 +107,8 @@ MAPS = {"components", "rule.sources"}
 
 def saved_step(step: Any) -> Any:
     """Return a fitted step as one that has `to_arrays`."""
-    if hasattr(step, "to_arrays"):
-        return step
-    kinds = {StandardScaler: Scale, SimpleImputer: Fill}
-    kind: Any = next((kinds[own] for own in kinds if isinstance(step, own)), LinearMap)
-    return kind.of(step)
+    if isinstance(step, SimpleImputer):
+        return Fill(step.statistics_, step.indicator_.features_)
+    if isinstance(step, StandardScaler):
+        return Scale.of(step)
+    return step if hasattr(step, "to_arrays") else LinearMap.of(step)

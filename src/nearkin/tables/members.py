@@ -361,58 +361,53 @@ def refined(
     )
 
 
-@dataclass(frozen=True)
-class VotingSpace:
+class VotingSpace(NamedTuple):
     """The learned space of an encoding, and the experts that vote in it.
 
     Attributes
     ----------
-    encoder : BinnedEncoder or SparseEncoder
     components : ndarray of shape (m, r)
     Z : ndarray of shape (n, m)
         The embedded training rows, along their principal axes, the longest first.
     experts : list of Expert
     """
 
-    encoder: Any
     components: np.ndarray
     Z: np.ndarray
     experts: list[Expert]
 
-    @classmethod
-    def of(cls, encoder: Any, found: LearnedMap, shares: np.ndarray, X: Any) -> Self:
-        """Return the space of a map, scaled such that squared distances are exponents of its votes.
 
-        The temperature is the mean over these votes. Squared distances are also multiplied by the
-        share of the votes in a prediction, so that their sums over several such spaces, side by
-        side, are means weighted by share.
-        """
-        kept = [(one, s) for one, s in zip(found.experts, shares, strict=True) if s > 0]
-        total = sum(share for _, share in kept)
-        # The held-out rows had fewer voters. The more voters, the nearer are those that count.
-        nearer = (found.n_voters / X.shape[0]) ** 0.5
-        experts, logs = [], 0.0
-        for one, share in kept:
-            predictor = one.predictor
-            if isinstance(predictor, SoftVote):
-                predictor = predictor.rescaled(1 / nearer)
-                logs += share * np.log(predictor.temperature)
-            else:
-                logs += share * np.log(found.temperature)
-            experts.append(Expert(predictor, (0, 0), float(share), one.of_scores))
-        T = np.exp(logs / total) / total
-        A = found.components / np.float32(T**0.5)
-        Z = embedded(encoder, X, A)
-        axes = along_principal_axes(Z)
-        A = axes @ A
-        signs = row_signs(A)
-        m = len(axes)
-        return cls(
-            encoder,
-            signs * A,
-            Z @ (signs * axes).T,
-            [replace(one, predictor=one.predictor.rescaled(T), axes=(0, m)) for one in experts],
-        )
+def voting_space(encoder: Any, found: LearnedMap, shares: np.ndarray, X: Any) -> VotingSpace:
+    """Return the space of a map, scaled such that squared distances are exponents of its votes.
+
+    The temperature is the mean over these votes. Squared distances are also multiplied by the share
+    of the votes in a prediction, so that their sums over several such spaces, side by side, are
+    means weighted by share.
+    """
+    kept = [(one, s) for one, s in zip(found.experts, shares, strict=True) if s > 0]
+    total = sum(share for _, share in kept)
+    # The held-out rows had fewer voters. The more voters, the nearer are those that count.
+    nearer = (found.n_voters / X.shape[0]) ** 0.5
+    experts, logs = [], 0.0
+    for one, share in kept:
+        predictor, T = one.predictor, found.temperature
+        if isinstance(predictor, SoftVote):
+            predictor = predictor.rescaled(1 / nearer)
+            T = predictor.temperature
+        logs += share * np.log(T)
+        experts.append((predictor, float(share), one.of_scores))
+    T = np.exp(logs / total) / total
+    A = found.components / np.float32(T**0.5)
+    Z = embedded(encoder, X, A)
+    axes = along_principal_axes(Z)
+    A = axes @ A
+    signs = row_signs(A)
+    m = len(axes)
+    return VotingSpace(
+        signs * A,
+        Z @ (signs * axes).T,
+        [Expert(one.rescaled(T), (0, m), share, scores) for one, share, scores in experts],
+    )
 
 
 def embedded(encoder: Any, X: Any, A: np.ndarray) -> np.ndarray:

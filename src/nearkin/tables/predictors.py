@@ -47,7 +47,7 @@ from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, 
 from .columns import Feature
 from .encoder import TableEncoder
 from .held_out import Drift, HeldOutRows, check_coverage, check_levels
-from .members import ALPHAS, LabelledRows, LearnedMap, VotingSpace, embedded, member_path, refined
+from .members import ALPHAS, LabelledRows, LearnedMap, embedded, member_path, refined, voting_space
 from .votes import (
     DISTANCES,
     MIXED_TEMPERATURES,
@@ -140,7 +140,8 @@ class TablePredictor(
         task = FitTask(self, X, y, None)
         X, y, weights = self._validated(X, y, sample_weight)
         X = self._learn_encoding(X, features, weights)
-        Y, codes = self._learn_targets(y)
+        targets, codes = self._learn_targets(y)
+        Y = self._encode_targets(targets)
         if self._class_weights is not None:
             of_class = self._class_weights[codes]
             weights = of_class if weights is None else weights * of_class
@@ -155,7 +156,7 @@ class TablePredictor(
         else:
             unseen = self._unseen(learned, mixture_of(learned))
         self.member_rows_, self.member_votes_ = unseen
-        self._keep_held_out(X, features)
+        self._keep_held_out(X, targets)
         if status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         task.end()
@@ -310,6 +311,7 @@ class TablePredictor(
                 self.feature_names_in_ = self._table.feature_names_in_
             X, features = self._table.encode(X)[0], features_of(self._table)
         self.__dict__.pop("_held_out", None)  # from an earlier fit
+        self._features = features or [Feature(f"x{j}", j) for j in range(X.shape[1])]
         self._n_columns = self.n_features_in_
         if given is not None:
             self._n_columns = 1 + max(feature.column for feature in given)
@@ -331,8 +333,7 @@ class TablePredictor(
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check the targets of the training rows, and learn their classes or their unit.
 
-        Return the encoded targets (see `_encode_targets`) and the class code of each row, 0 for
-        all rows in a regression.
+        Return class codes or numbers, and the class code of each row, 0 in a regression.
         """
 
     @abstractmethod
@@ -354,15 +355,10 @@ class TablePredictor(
         """Set the learned encodings, the mixture in their spaces, and held-out rows."""
         dtype = np.float64 if len(self._Y) <= FLOAT64_ROWS else np.float32
         found = mixture_of(learned)
-        spaces = [
-            VotingSpace.of(encoder, one, own, X)
-            for encoder, one, own in zip(
-                self.encoder_.encoders, learned, found.shares, strict=False
-            )
-            if own.any()
-        ]
-        spaces.sort(key=lambda space: -sum(expert.share for expert in space.experts))
-        self.encoder_ = Encodings([space.encoder for space in spaces])
+        parts = list(zip(self.encoder_.encoders, learned, found.shares, strict=False))
+        parts = sorted((part for part in parts if part[2].any()), key=lambda part: -part[2].sum())
+        spaces = [voting_space(*part, X) for part in parts]
+        self.encoder_ = Encodings([encoder for encoder, *_ in parts])
         self.components_ = block_diag(*[space.components for space in spaces]).astype(dtype)
         self._Z = np.hstack([space.Z for space in spaces]).astype(dtype)
         self.vote_ = Mixture.of([space.experts for space in spaces], found.prior)
@@ -391,7 +387,7 @@ class TablePredictor(
     @property
     def _effects_of_features(self) -> np.ndarray:
         """Return `feature_effects_` without columns that are left out."""
-        columns = dict.fromkeys(feature.column for feature in self._held_out.features)
+        columns = dict.fromkeys(feature.column for feature in self._features)
         return self.feature_effects_[list(columns)]
 
     @property
@@ -414,40 +410,28 @@ class TablePredictor(
         rows = np.concatenate([test for _, test in maps[0].folds])
         return self._rows[rows], self._decode_votes(mixture.values)
 
-    def _keep_held_out(self, cells: Any, features: Sequence[Feature] | None) -> None:
-        """Store the held-out rows; `cells` are all rows as numbers.
+    def _keep_held_out(self, cells: Any, targets: np.ndarray) -> None:
+        """Store the held-out rows; `cells` are all rows as numbers, `targets` codes or numbers.
 
         `predict_set`, `predict_quantiles`, `familiarity` and `drift` need them.
         """
-        if features is None:
-            if self._table is not None:
-                features = features_of(self._table)
-            else:
-                features = [Feature(f"x{j}", j) for j in range(cells.shape[1])]
         places = np.searchsorted(self._rows, self.held_out_rows_)
         weights = np.ones(len(places)) if self._weights is None else self._weights[places]
         self._held_out = HeldOutRows(
             places,
             cells[places],
             self._Z[places],
-            self._decode_targets(self._Y[places]),
+            targets[places],
             self.held_out_votes_,
-            features,
+            self._features,
             weights / weights.mean(),
             self._held_out_folds,
         )
 
-    @abstractmethod
-    def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
-        """Return the input of `_encode_targets`: class codes or numbers."""
-
     @property
-    def held_out(self) -> HeldOutRows | None:
-        """Return the held-out rows, for use with new rows that are already encoded and mapped.
-
-        They are None before `fit`.
-        """
-        return getattr(self, "_held_out", None)
+    def held_out(self) -> HeldOutRows:
+        """Return the held-out rows, for use with new rows that are already encoded and mapped."""
+        return self._held_out
 
     def familiarity(self, X: Any) -> np.ndarray:
         """Return how familiar each row is: what share of training rows is at least as isolated.
@@ -518,6 +502,27 @@ class TablePredictor(
     def _decode_votes(self, votes: np.ndarray) -> np.ndarray:
         """Return votes (n, q) as predictions: class probabilities, or numbers (n,) in y's unit."""
         return votes
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : data frame (pandas, polars or pyarrow), array or sparse matrix of shape (n, p)
+            At least 4 rows that are not all equal.
+        y : array of shape (n,)
+            Class labels, at least two classes; for `NCARegressor` real numbers, not all equal.
+        sample_weight : array of shape (n,), default=None
+            Nonnegative weights of the rows, relative to each other, in the likelihood and in the
+            vote; multiplied by the `class_weight` of a classifier. Rows of weight 0 are left out.
+            The encoding ignores weights, except in the words of a text.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
 
     @with_callbacks
     def fit_encoded(
@@ -897,32 +902,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         self.class_weight = class_weight
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the map.
-
-        Parameters
-        ----------
-        X : data frame (pandas, polars or pyarrow), array or sparse matrix of shape (n, p)
-            At least 4 rows that are not all equal.
-        y : array of shape (n,)
-            Class labels, at least two classes.
-        sample_weight : array of shape (n,), default=None
-            Nonnegative weights of the rows, relative to each other, in the likelihood and in the
-            vote; multiplied by `class_weight`. Rows of weight 0 are left out. The encoding ignores
-            weights, except in the words of a text.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
-
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the classes and their weights.
-
-        Return indicators of the classes, (n, n_classes), and the class code of each row.
-        """
+        """Learn the classes and their weights."""
         self.classes_, codes = encode_labels(y)
         check_shared_labels(codes)
         n, n_classes = len(codes), len(self.classes_)
@@ -949,7 +930,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
                 raise ValueError(
                     f"class_weight must be larger than 0 for every class, got {given!r}."
                 )
-        return self._encode_targets(codes), codes
+        return codes, codes
 
     def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
         """Return indicators of the classes."""
@@ -1013,10 +994,6 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         return self._held_out.label_sets(
             self.predict_proba(X), level, by_class=by_class, allow_empty=allow_empty
         )
-
-    def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
-        """Return class codes."""
-        return Y.argmax(axis=1)
 
 
 class NCARegressor(RegressorMixin, TablePredictor):
@@ -1117,31 +1094,12 @@ class NCARegressor(RegressorMixin, TablePredictor):
         self.loss = loss
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the map.
-
-        Parameters
-        ----------
-        X : data frame (pandas, polars or pyarrow), array or sparse matrix of shape (n, p)
-            At least 4 rows that are not all equal.
-        y : array of shape (n,)
-            Real numbers, not all equal.
-        sample_weight : array of shape (n,), default=None
-            See `NCAClassifier.fit`.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
-
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the standardized numbers, (n, 1), and class code 0 for all rows."""
+        """Check that the numbers vary."""
         check_choice(self.loss, "loss", tuple(LOSSES))
         y = real_targets(self, y)
         check_targets_vary(y)
-        return self._encode_targets(y), np.zeros(len(y), dtype=int)
+        return y, np.zeros(len(y), dtype=int)
 
     def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
         """Return the standardized numbers; store their mean, their unit, and their bounds."""
@@ -1261,10 +1219,6 @@ class NCARegressor(RegressorMixin, TablePredictor):
         predicted = np.column_stack([self._decode_votes(of_fold) for of_fold in votes])
         found = self._held_out.quantiles(Z, predicted, q)
         return np.where(np.isfinite(found), np.clip(found, *self._bounds), found)
-
-    def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
-        """Return the numbers in the unit of the targets."""
-        return self._decode_votes(Y)
 
     def _decode_votes(self, votes: np.ndarray) -> np.ndarray:
         """Return votes for standardized numbers in the unit of the targets."""

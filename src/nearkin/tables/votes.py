@@ -449,10 +449,6 @@ class HeldOut:
     loss: RowLoss
     weights: np.ndarray | None = None
 
-    def predict(self, vote: Any) -> np.ndarray:
-        """Return the predictions of a vote or of local lines for the rows, part after part."""
-        return np.concatenate([vote.predict(*part) for part in self.parts])
-
     def losses(self, predicted: np.ndarray) -> np.ndarray:
         """Return the loss of each prediction, times the weight of its row over the mean weight."""
         losses = self.loss(predicted, self.Y)[0]
@@ -479,7 +475,9 @@ class HeldOut:
 
         def loss(at: int) -> float:
             if at not in losses:
-                losses[at] = float(self.losses(self.predict(SoftVote(TEMPERATURES[at]))).mean())
+                vote = SoftVote(TEMPERATURES[at])
+                predicted = np.concatenate([vote.predict(*part) for part in self.parts])
+                losses[at] = float(self.losses(predicted).mean())
             return losses[at]
 
         at, before = TEMPERATURES.index(guess), -1
