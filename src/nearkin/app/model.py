@@ -137,10 +137,8 @@ class ModelFile:
     @cached_property
     def steps(self) -> list[Any]:
         """Return the steps, which encoded rows pass in this order."""
-        found = STEPS.keys() & self.arrays.keys()
-        return [
-            STEPS[name].from_arrays(self.arrays, self.states) for name in STEPS if name in found
-        ]
+        kinds = [kind for name, kind in STEPS.items() if name in self.arrays]
+        return [kind.from_arrays(self.arrays, self.states) for kind in kinds]
 
     def transform(self, X: Any) -> Any:
         """Return the coordinates of encoded rows in float64."""
@@ -196,7 +194,6 @@ class MapModel(ModelFile):
     of_gaps = "filled by the median"
     spectrum_is = "Eigenvalues"
     held_out_rows = None
-    class_weights = 1.0
     encoding_shares: ClassVar[dict[str, float]] = {}
 
     @property
@@ -292,11 +289,6 @@ class PredictorModel(ModelFile):
         ]
 
     @property
-    def class_weights(self) -> Any:
-        """Return factors for labelling a row, if classes were weighted."""
-        return self.arrays.get("class_weights", 1.0)
-
-    @property
     def effects(self) -> Effects:
         """Return how far each column moves the rows, as a root mean square."""
         names = [column.name for column in self.encoder.columns_]
@@ -311,9 +303,9 @@ class PredictorModel(ModelFile):
 
     def displays(self) -> list[Any]:
         """Return what can be drawn of the columns, including those that were left out."""
-        learned, names = self.effects, list(self.encoder.feature_names_in_)
-        lengths = dict(zip(learned.names, learned.lengths, strict=True))
-        effects = np.array([lengths.get(name, 0.0) for name in names])
+        names, (learned, lengths, _) = list(self.encoder.feature_names_in_), self.effects
+        known = dict(zip(learned, lengths, strict=True))
+        effects = np.array([known.get(name, 0.0) for name in names])
         return [ColumnsDisplay.of(effects, names, self.predictor.curves(), self.method)]
 
     def votes(self, Z: Any, far: np.ndarray, near: np.ndarray) -> np.ndarray:
@@ -335,7 +327,7 @@ class PredictorModel(ModelFile):
                 found = dict(zip(names, shown, strict=True))
             if coverage is not None:
                 # if classes were weighted, so were the votes for the held-out rows
-                weighted = votes * self.class_weights
+                weighted = votes * self.arrays.get("class_weights", 1.0)
                 weighted /= weighted.sum(axis=1, keepdims=True)
                 found["label_set"] = self.held_out_rows.label_sets(
                     weighted, coverage, by_class=False, allow_empty=False
@@ -434,7 +426,7 @@ def predicting(
         votes = model.votes(Z, far, near)
         found = {"value": votes}
         if model.classes:
-            label = (votes * model.class_weights).argmax(axis=1)
+            label = (votes * model.arrays.get("class_weights", 1.0)).argmax(axis=1)
             share = votes[np.arange(len(votes)), label]
             found = {"label": np.array(model.classes)[label], model.share: share}
         found |= model.beside(X, Z, votes, coverage)

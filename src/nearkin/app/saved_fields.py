@@ -476,7 +476,8 @@ def predictor_arrays(is_regression: bool) -> Fields:
 def model_arrays(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
     """Return what the arrays of a model may hold, see `model_fields`."""
     is_regression = header.get("task") == "regression"
-    steps = [step for name, step in STEPS.items() if name in arrays]
+    found = {*arrays, *["rule.sources"] * bool(header.get("graph"))}
+    steps = [step for name, step in STEPS.items() if name in found]
     if header.get(Mixture.saved_as):
         steps = [predictor_arrays(is_regression)]
     required: dict[str, Declaration] = {
@@ -519,11 +520,10 @@ def model_fields(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
         "version": TEXT,
     }
     optional: dict[str, Declaration] = {"group": TEXT, "doubts": TEXTS}
-    of_others = "graph" if header.get(Mixture.saved_as) else Encodings.saved_as
+    is_predictor = bool(header.get(Mixture.saved_as))
     for name, state in STATES.items():
-        optional[name] = state if header.get(name) and name != of_others else NONE
-    if "rule.sources" in arrays:
-        required["graph"] = GRAPH
+        of_others = (name == "graph") == is_predictor
+        optional[name] = NONE if of_others or not header.get(name) else state
     return Fields(required, optional)
 
 
