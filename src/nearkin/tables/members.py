@@ -108,8 +108,12 @@ class Member:
         self.unit, self.X = unit, densified(self.training.X) / np.float32(unit)
         self.B = self.init = init
 
-    def descend(self, alpha: float) -> np.ndarray:
-        """Continue the descent with a penalty; return the map of the features."""
+    def descend(self, alpha: float) -> tuple[np.ndarray, Part]:
+        """Continue the descent with a penalty; return the map of the features.
+
+        The test part and the training part follow, mapped, with the targets and weights of the
+        latter.
+        """
         rows = self.training
         loss = KernelRegression(self.X, rows.Y, rows.loss, rows.weights)
         penalty = Ridge(alpha, len(rows), groups=rows.groups)
@@ -119,15 +123,8 @@ class Member:
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         self.B = found.x
-        return (self.B / self.unit).astype(np.float32)
-
-    def embedded(self, A: np.ndarray) -> Part:
-        """Return the test part and the training part in the learned space.
-
-        Targets and weights of the training part follow.
-        """
-        rows = self.training
-        return self.queries @ A.T, rows.X @ A.T, rows.Y, rows.weights
+        A = (self.B / self.unit).astype(np.float32)
+        return A, (self.queries @ A.T, rows.X @ A.T, rows.Y, rows.weights)
 
 
 class PathPoint(NamedTuple):
@@ -232,8 +229,7 @@ def member_path(
 
     try:
         for alpha in alphas:
-            maps = [member.descend(alpha) for member in members]
-            parts = [member.embedded(A) for member, A in zip(members, maps, strict=True)]
+            maps, parts = zip(*[member.descend(alpha) for member in members], strict=True)
             held_out = HeldOut(parts, tested.Y, tested.loss, tested.weights)
             guess = points[-1].temperature if points else 0.4
             loss, vote = held_out.best_vote(guess)
@@ -377,8 +373,12 @@ class VotingSpace(NamedTuple):
     experts: list[Expert]
 
 
-def voting_space(encoder: Any, found: LearnedMap, shares: np.ndarray, X: Any) -> VotingSpace:
+def voting_space(
+    encoder: Any, found: LearnedMap, shares: np.ndarray, X: Any, first: int
+) -> VotingSpace:
     """Return the space of a map, scaled such that squared distances are exponents of its votes.
+
+    `first` is the number of axes of the spaces before it.
 
     The temperature is the mean over these votes. Squared distances are also multiplied by the share
     of the votes in a prediction, so that their sums over several such spaces, side by side, are
@@ -402,11 +402,11 @@ def voting_space(encoder: Any, found: LearnedMap, shares: np.ndarray, X: Any) ->
     axes = along_principal_axes(Z)
     A = axes @ A
     signs = row_signs(A)
-    m = len(axes)
+    own = first, first + len(axes)
     return VotingSpace(
         signs * A,
         Z @ (signs * axes).T,
-        [Expert(one.rescaled(T), (0, m), share, scores) for one, share, scores in experts],
+        [Expert(one.rescaled(T), own, share, scores) for one, share, scores in experts],
     )
 
 

@@ -357,11 +357,14 @@ class TablePredictor(
         found = mixture_of(learned)
         parts = list(zip(self.encoder_.encoders, learned, found.shares, strict=False))
         parts = sorted((part for part in parts if part[2].any()), key=lambda part: -part[2].sum())
-        spaces = [voting_space(*part, X) for part in parts]
+        spaces, n_axes = [], 0
+        for part in parts:
+            spaces.append(voting_space(*part, X, n_axes))
+            n_axes += len(spaces[-1].components)
         self.encoder_ = Encodings([encoder for encoder, *_ in parts])
         self.components_ = block_diag(*[space.components for space in spaces]).astype(dtype)
         self._Z = np.hstack([space.Z for space in spaces]).astype(dtype)
-        self.vote_ = Mixture.of([space.experts for space in spaces], found.prior)
+        self.vote_ = Mixture(tuple(one for space in spaces for one in space.experts), found.prior)
         self.distance_ = self.vote_.largest.distance
         self.temperature_ = self.vote_.largest.temperature
         self.alpha_, self.alpha_scores_ = learned[0].alpha, learned[0].scores

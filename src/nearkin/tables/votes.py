@@ -106,15 +106,6 @@ class SoftVote:
     temperature: float = 1.0
     distance: str = "squared"
 
-    def predict(
-        self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return `sum_j p_j y_j` for embedded queries, float64 of shape (n_queries, q).
-
-        p_j is proportional to the weight of the distance, times the given weight of the row.
-        """
-        return vote_at_once([self], queries, Z, Y, weights)[0]
-
     def logits(self, squares: np.ndarray) -> np.ndarray:
         """Return the logarithms of the weights at squared distances, as a new array."""
         if self.distance == "plain":
@@ -137,7 +128,8 @@ def vote_at_once(
 ) -> np.ndarray:
     """Return the predictions of several votes in one space, (n_votes, n_queries, q).
 
-    With more than 50,000 rows, the nearest 200 vote.
+    They are `sum_j p_j y_j`, where p_j is proportional to the weight of the distance, times the
+    given weight of the row. With more than 50,000 rows, the nearest 200 vote.
     """
     origin = Z.mean(axis=0)
     Q, Z = queries - origin, Z - origin
@@ -210,12 +202,6 @@ class LocalLines:
     spread: float
     ridge: float
 
-    def predict(
-        self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return the lines at the queries, (n_queries, q), within the range of the numbers Y."""
-        return lines_at_once([self], queries, Z, Y, weights)[0]
-
     def rescaled(self, temperature: float) -> LocalLines:
         """Return the same lines for rows divided by the square root of a temperature."""
         return replace(self, spread=self.spread / temperature)
@@ -228,7 +214,10 @@ def lines_at_once(
     Y: np.ndarray,
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the predictions of several local lines in one space, (n_lines, n_queries, q)."""
+    """Return the predictions of several local lines in one space, (n_lines, n_queries, q).
+
+    They stay within the range of the numbers Y.
+    """
     origin, middle = Z.mean(axis=0), Y.mean(axis=0)
     from_origin, apart = queries - origin, (Z - origin).astype(np.float64)
     V = eigh(apart.T @ apart)[1][:, -DIRECTIONS:]
@@ -345,8 +334,9 @@ class Mixture:
     ----------
     experts : tuple of Expert
     prior : float or None
-        If training rows are equal to z, with the numbers y_1, ..., y_k, the prediction is the mean
-        of these numbers and of f(z), which has this weight. None: it is always f(z).
+        If training rows are equal to z in the space of the first expert, with the numbers y_1, ...,
+        y_k, the prediction is the mean of these numbers and of f(z), which has this weight. None:
+        it is always f(z).
     """
 
     experts: tuple[Expert, ...]
@@ -386,20 +376,6 @@ class Mixture:
         return towards_equal_rows(
             total, of_equal_rows(queries[:, own], Z[:, own], Y, weights, 1.0), self.prior
         )
-
-    @classmethod
-    def of(cls, spaces: Sequence[Sequence[Expert]], prior: float | None = None) -> Self:
-        """Return the mixture of experts whose spaces are placed side by side.
-
-        Rows are equal, for the prior, if they are in the first space.
-        """
-        experts, first = list[Expert](), 0
-        for own in spaces:
-            for expert in own:
-                start, end = expert.axes
-                experts.append(replace(expert, axes=(first + start, first + end)))
-            first += own[0].axes[1]
-        return cls(tuple(experts), prior)
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Self:
@@ -475,8 +451,8 @@ class HeldOut:
 
         def loss(at: int) -> float:
             if at not in losses:
-                vote = SoftVote(TEMPERATURES[at])
-                predicted = np.concatenate([vote.predict(*part) for part in self.parts])
+                vote = [SoftVote(TEMPERATURES[at])]
+                predicted = np.concatenate([vote_at_once(vote, *part)[0] for part in self.parts])
                 losses[at] = float(self.losses(predicted).mean())
             return losses[at]
 
