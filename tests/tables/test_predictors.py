@@ -3,6 +3,7 @@
 import json
 import pickle
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from nearkin import NCAClassifier, NCARegressor
 from nearkin.estimators.descent_embedding import directions
 from nearkin.objectives.kernel_regression import log_loss, squared_error
 from nearkin.tables import TableEncoder, features_of, members, predictors, votes
-from nearkin.tables.members import LabelledRows, member_path, merged
+from nearkin.tables.members import LabelledRows, member_path, merged, mixed
 from nearkin.tables.votes import (
     Expert,
     HeldOut,
@@ -23,7 +24,6 @@ from nearkin.tables.votes import (
     Mixture,
     SoftVote,
     experts,
-    mixed,
     mixture_shares,
 )
 
@@ -219,7 +219,8 @@ class TestLocalLines:
         y = Z[:, :1] if straight else (Z == 10.0) * 1.0
         held_out = HeldOut([(Z[:50], Z[50:], y[50:], None)], y[:50], squared_error)
         found = experts(held_out, "auto", 1.0)
-        (shares,) = mixed([found], [held_out], [1.0]).shares
+        one = SimpleNamespace(experts=found, held_out=held_out, temperature=1.0)
+        (shares,) = mixed([one]).shares
         of_lines = sum(
             share
             for one, share in zip(found, shares, strict=True)

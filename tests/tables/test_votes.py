@@ -1,5 +1,7 @@
 """Who is near in a learned space, and what is predicted from there."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -8,6 +10,7 @@ from sklearn.metrics import pairwise_distances
 from nearkin.neighbors import squares_to_nearest
 from nearkin.objectives.kernel_regression import squared_error
 from nearkin.tables import votes
+from nearkin.tables.members import mixed
 from nearkin.tables.votes import (
     Expert,
     HeldOut,
@@ -18,7 +21,6 @@ from nearkin.tables.votes import (
     SoftVote,
     absolute_error,
     lines_at_once,
-    mixed,
     mixture_shares,
     of_equal_rows,
     predict_at_once,
@@ -143,7 +145,8 @@ class TestEqualRows:
         vote = SoftVote(100.0)
         held_out = HeldOut([(Z[:20], Z[20:], y[20:], None)], y[:20], squared_error)
         expert = Prediction(vote, predicted_by(vote, Z[:20], Z[20:], y[20:]))
-        found = mixed([[expert]], [held_out], [1.0])
+        one = SimpleNamespace(experts=[expert], held_out=held_out, temperature=1.0)
+        found = mixed([one])
         assert (found.prior == 0.1) is repeats
         if repeats:
             assert np.abs(found.values - y[:20]).max() < 0.1 * np.ptp(y)

@@ -517,8 +517,9 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     assert comparison.winner is not None
     protocol, rows = comparison.protocol, comparison.winner_rows
     *fitted, last = [step for name, step in comparison.winner.steps if name != "encode"]
+    vote: Vote = OwnVote(len(rows))
     if isinstance(last, (NCAClassifier, NCARegressor)):
-        fitted, vote = [last], OwnVote(len(rows))
+        fitted = [last]
     else:
         vote = Vote(last.n_neighbors, last.weights != "uniform")
     model = new_model(

@@ -487,7 +487,7 @@ def model_arrays(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
     }
     optional = dict[str, Declaration]()
     for step in steps:
-        required, optional = required | step.required, optional | step.optional
+        required, optional = {**required, **step.required}, {**optional, **step.optional}
     if header.get("group"):
         required["groups"] = Array(whole=True)
     return Fields(required, optional)

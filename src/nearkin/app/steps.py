@@ -15,6 +15,7 @@ from ..estimators import TDL
 from ..linalg import svd
 
 
+@dataclass(frozen=True)
 class Step:
     """A step whose fields are arrays; the file has them by the same names."""
 

@@ -19,9 +19,20 @@ from ..bandwidth import unit_distance
 from ..descent import Status, adam, lbfgs
 from ..estimators.descent_embedding import UNIT_ROWS, UnitRows, directions
 from ..linalg import eigh, row_signs, svd
-from ..objectives.kernel_regression import KernelRegression, RowLoss
+from ..objectives.kernel_regression import KernelRegression, RowLoss, log_loss
 from ..objectives.loss import Ridge
-from .votes import Expert, HeldOut, Part, Prediction, SoftVote, experts
+from .gaps import LEAST_ROWS
+from .votes import (
+    Expert,
+    HeldOut,
+    Part,
+    Prediction,
+    SoftVote,
+    experts,
+    mixture_shares,
+    of_equal_rows,
+    towards_equal_rows,
+)
 
 # descending: the first maps are cheap and rough
 ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
@@ -39,6 +50,7 @@ STEPS, STEPS_UP_TO, ANCHORS, ROWS = 150, 2000, 256, 2048
 MOST_VOTERS = 10_000  # for the held-out rows, after each round of stochastic descent
 # total variance along dropped axes, in units in which a vote falls by a factor of e from 0 to 1
 MOST_DROPPED = 1e-4
+PRIORS = (0.1, 0.3, 1.0, 3.0)  # weights of a mixture, relative to a row that is equal
 STEP = 0.03  # the first step length of stochastic descent, relative to the norm of the map
 
 
@@ -355,6 +367,43 @@ def refined(
         n_voters=len(rows),
         status=status,
     )
+
+
+class FoundMixture(NamedTuple):
+    """A mixture of experts in the spaces of some maps.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_held_out, q)
+        Its predictions for the held-out rows.
+    shares : list of ndarray
+        The shares of the experts of each map.
+    prior : float or None
+        See `Mixture`.
+    """
+
+    values: np.ndarray
+    shares: list[np.ndarray]
+    prior: float | None
+
+
+def mixed(maps: Sequence[LearnedMap]) -> FoundMixture:
+    """Return the best mixture of the experts in the spaces of some maps."""
+    predicted = np.array([expert.values for one in maps for expert in one.experts])
+    ends = np.cumsum([len(one.experts) for one in maps])
+    shares = mixture_shares(predicted, maps[0].held_out)
+    values = np.tensordot(shares, predicted, axes=1)
+    by_map = np.split(shares, ends[:-1])
+    first = maps[max(range(len(by_map)), key=lambda at: by_map[at].sum())]
+    own, unit = first.held_out, first.temperature**0.5
+    if own.loss is log_loss or own.is_dominated:
+        return FoundMixture(values, by_map, None)
+    equal = np.concatenate([of_equal_rows(*part, unit) for part in own.parts])
+    if np.count_nonzero(equal[:, 0]) < LEAST_ROWS:  # too few equal rows show nothing
+        return FoundMixture(values, by_map, None)
+    tried = {None: values} | {p: towards_equal_rows(values, equal, p) for p in PRIORS}
+    prior = min(tried, key=lambda one: own.losses(tried[one]).mean())
+    return FoundMixture(tried[prior], by_map, prior)
 
 
 class VotingSpace(NamedTuple):

@@ -47,16 +47,18 @@ from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, 
 from .columns import Feature
 from .encoder import TableEncoder
 from .held_out import Drift, HeldOutRows, check_coverage, check_levels
-from .members import ALPHAS, LabelledRows, LearnedMap, embedded, member_path, refined, voting_space
-from .votes import (
-    DISTANCES,
-    MIXED_TEMPERATURES,
+from .members import (
+    ALPHAS,
     FoundMixture,
-    Mixture,
-    NormalScores,
-    absolute_error,
+    LabelledRows,
+    LearnedMap,
+    embedded,
+    member_path,
     mixed,
+    refined,
+    voting_space,
 )
+from .votes import DISTANCES, MIXED_TEMPERATURES, Mixture, NormalScores, absolute_error
 
 # Shared by the predictors for tables: encoded columns, a map from members, a vote of all rows.
 
@@ -85,15 +87,6 @@ def check_split(split: TrainTest | None, folds: Sequence[TrainTest]) -> None:
             f"{shared:,} of the {len(split[1]):,} test rows of split are also training rows, of "
             "the split or of a fold: leave them out of these."
         )
-
-
-def mixture_of(maps: Sequence[LearnedMap]) -> FoundMixture:
-    """Return the best mixture of the experts in the spaces of some maps."""
-    return mixed(
-        [one.experts for one in maps],
-        [one.held_out for one in maps],
-        [one.temperature**0.5 for one in maps],
-    )
 
 
 class TablePredictor(
@@ -154,7 +147,7 @@ class TablePredictor(
         if folds is None:
             unseen = self.held_out_rows_, self.held_out_votes_
         else:
-            unseen = self._unseen(learned, mixture_of(learned))
+            unseen = self._unseen(learned, mixed(learned))
         self.member_rows_, self.member_votes_ = unseen
         self._keep_held_out(X, targets)
         if status is Status.INTERRUPTED:
@@ -354,7 +347,7 @@ class TablePredictor(
     def _set_maps(self, learned: Sequence[LearnedMap], X: Any) -> Self:
         """Set the learned encodings, the mixture in their spaces, and held-out rows."""
         dtype = np.float64 if len(self._Y) <= FLOAT64_ROWS else np.float32
-        found = mixture_of(learned)
+        found = mixed(learned)
         parts = list(zip(self.encoder_.encoders, learned, found.shares, strict=False))
         parts = sorted((part for part in parts if part[2].any()), key=lambda part: -part[2].sum())
         spaces, n_axes = [], 0

@@ -30,7 +30,6 @@ from ..objectives.kernel_regression import (
     squared_error,
 )
 from ..objectives.stochastic import TILE_ROWS, exponentiate
-from .gaps import LEAST_ROWS
 
 TEMPERATURES = (0.016, 0.025, 0.04, 0.063, 0.1, 0.16, 0.25, 0.4, 0.63, 1.0, 1.6)
 DISTANCES = ("auto", "squared", "plain")
@@ -45,9 +44,7 @@ WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
 MIXED_TEMPERATURES = (0.025, 0.1, 0.4, 1.6)
 EM_STEPS, SMALLEST_SHARE = 100, 0.04
 DOMINATED = 0.95  # see `HeldOut.is_dominated`
-# for equal rows: the distance up to which rows count as equal, relative to the unit of the votes,
-# and weights of the mixture relative to one of them
-EQUAL, PRIORS = 1e-4, (0.1, 0.3, 1.0, 3.0)
+EQUAL = 1e-4  # the distance up to which rows count as equal, relative to the unit of the votes
 
 # The arguments of `predict`: queries, voting rows Z, their targets Y, and their weights, if any.
 Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
@@ -502,55 +499,6 @@ def experts(held_out: HeldOut, distance: str, temperature: float) -> list[Predic
             some = [one for one in of_lines if one.of_scores is scale]
             found.append(min(some, key=lambda one: held_out.losses(one.values).mean()))
     return found
-
-
-class FoundMixture(NamedTuple):
-    """A mixture of experts in the spaces of some maps.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_held_out, q)
-        Its predictions for the held-out rows.
-    shares : list of ndarray
-        The shares of the experts of each map.
-    prior : float or None
-        See `Mixture`.
-    """
-
-    values: np.ndarray
-    shares: list[np.ndarray]
-    prior: float | None
-
-
-def mixed(
-    of_maps: Sequence[Sequence[Prediction]], held_out: Sequence[HeldOut], units: Sequence[float]
-) -> FoundMixture:
-    """Return the best mixture of experts in the spaces of some maps.
-
-    Parameters
-    ----------
-    of_maps : sequence of sequence of Prediction
-        The experts in the space of each map.
-    held_out : sequence of HeldOut
-        The same held-out rows in each space.
-    units : sequence of float
-        The unit of each space: the distance at which the best vote has fallen to 1 / e.
-    """
-    predicted = np.array([expert.values for experts in of_maps for expert in experts])
-    ends = np.cumsum([len(experts) for experts in of_maps])
-    shares = mixture_shares(predicted, held_out[0])
-    values = np.tensordot(shares, predicted, axes=1)
-    by_map = np.split(shares, ends[:-1])
-    if held_out[0].loss is log_loss or held_out[0].is_dominated:
-        return FoundMixture(values, by_map, None)
-    first = max(range(len(by_map)), key=lambda at: by_map[at].sum())
-    own = held_out[first]
-    equal = np.concatenate([of_equal_rows(*part, units[first]) for part in own.parts])
-    if np.count_nonzero(equal[:, 0]) < LEAST_ROWS:  # too few equal rows show nothing
-        return FoundMixture(values, by_map, None)
-    tried = {None: values} | {p: towards_equal_rows(values, equal, p) for p in PRIORS}
-    prior = min(tried, key=lambda one: own.losses(tried[one]).mean())
-    return FoundMixture(tried[prior], by_map, prior)
 
 
 def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
