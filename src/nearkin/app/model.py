@@ -216,15 +216,15 @@ class MapModel(ModelFile):
 
         It is relative to the root mean square over all features.
         """
-        lengths = np.ones(len(self.feature_names))
-        if not self.is_raw:
-            if "components" not in self.arrays:
-                return None
-            lengths = feature_stretch(self.arrays["components"])
+        if "rule.sources" in self.arrays:
+            return None
+        components = self.arrays.get("components")
+        names = self.feature_names
+        lengths = np.ones(len(names)) if components is None else feature_stretch(components)
         step = "a standard deviation" if "scale" in self.arrays else "a unit"
         step += ", or a missing cell," * ("indicated" in self.arrays)
         unit = f"{step} of a feature moves a row, relative to the average (above 1: stretched; "
-        return Effects(self.feature_names, lengths, f"{unit}near 0: ignored)")
+        return Effects(names, lengths, f"{unit}near 0: ignored)")
 
     def displays(self) -> list[Any]:
         """Return what can be drawn of the map."""

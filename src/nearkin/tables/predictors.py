@@ -940,8 +940,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of every row."""
-        votes = self.vote(self.transform(X))
-        return self.classes_[votes.argmax(axis=1)]
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def predict_set(
         self, X: Any, coverage: float = 0.9, *, by_class: bool = False, allow_empty: bool = False
