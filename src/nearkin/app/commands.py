@@ -18,7 +18,6 @@ from .._blocks import row_blocks
 from .._messages import counted, note
 from ..estimators import TDistributedNCA
 from ..plotting import EmbeddingDisplay
-from ..tables import HeldOutRows
 from . import console
 from .adapt import adapt as adapt
 from .adapter_file import is_adapter, load_adapter
@@ -125,7 +124,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     model = load_model(options.model)
     done = "mapped"
     if is_prediction:
-        _require_held_out(options, model)
+        remarks = _remarks_on_held_out(options, model)
         done = _predicted(model)
     read = partial(
         read_rows,
@@ -163,7 +162,12 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     ):
         columns = compute(model, X, suffix, partial(progress, f"rows {done}"))
         if is_prediction and model.held_out_rows is not None:
-            _say_what_is_unlike(options, outputs, model.held_out_rows, X, columns)
+            familiarity = columns["familiarity"]
+            rows = model.held_out_rows.unfamiliar(familiarity)
+            outputs.note(*unfamiliar_note(rows.tolist(), len(familiarity)), *remarks)
+            if options.drift:  # a result, which --quiet does not suppress
+                drift = model.held_out_rows.drift(X)
+                console.say(drift_finding(drift, X.shape[0]), stderr=True)
     if empty.any():
         columns = with_empty_rows(columns, empty)
     if options.id is not None:
@@ -208,33 +212,22 @@ def draw_rows(model: Model, X: Any, path: Path) -> list[str]:
     return draw_displays(title, [display], path)
 
 
-def _require_held_out(options: argparse.Namespace, model: Model) -> None:
-    """Raise an error for options that need held-out rows if the model has none."""
+def _remarks_on_held_out(options: argparse.Namespace, model: Model) -> list[str]:
+    """Return a remark if held-out rows are few for --coverage.
+
+    Raise an error for options that need held-out rows if the model has none.
+    """
     given = ["--coverage"] * (options.coverage is not None) + ["--drift"] * options.drift
-    if not given or model.held_out_rows is not None:
-        return
-    raise TableError(
-        f"{options.model}: {given[0]} needs held-out rows, which only models of NCA tables have, "
-        f"but this is one of {model.method}: make one with `nearkin compare TABLE --methods "
-        "nca-tables --save model.safetensors`."
-    )
-
-
-def _say_what_is_unlike(
-    options: argparse.Namespace,
-    outputs: Outputs,
-    held_out: HeldOutRows,
-    X: Any,
-    columns: dict[str, Any],
-) -> None:
-    """Report predicted rows that are unlike the training rows and, on request, their drift."""
-    rows = held_out.unfamiliar(columns["familiarity"])
-    outputs.note(*unfamiliar_note(rows.tolist(), len(columns["familiarity"])))
-    if options.coverage is not None:
-        ends = 1 if "label" in columns else 2
-        outputs.note(*few_rows_note(len(held_out.places), options.coverage, ends))
-    if options.drift:  # a result, which --quiet does not suppress
-        console.say(drift_finding(held_out.drift(X), X.shape[0]), stderr=True)
+    if given and model.held_out_rows is None:
+        raise TableError(
+            f"{options.model}: {given[0]} needs held-out rows, which only models of NCA tables "
+            f"have, but this is one of {model.method}: make one with `nearkin compare TABLE "
+            "--methods nca-tables --save model.safetensors`."
+        )
+    if options.coverage is None or model.held_out_rows is None:
+        return []
+    ends = 1 if model.classes else 2
+    return few_rows_note(len(model.held_out_rows.places), options.coverage, ends)
 
 
 def _transform_vectors(options: argparse.Namespace) -> int:
@@ -267,11 +260,7 @@ def _transform_vectors(options: argparse.Namespace) -> int:
 def _predict_folder(options: argparse.Namespace) -> int:
     """Predict the rows of every file of a folder."""
     model = load_model(options.model)
-    _require_held_out(options, model)
-    remarks = list[str]()
-    if options.coverage is not None and model.held_out_rows is not None:
-        n_held_out, ends = len(model.held_out_rows.places), 1 if model.classes else 2
-        remarks = few_rows_note(n_held_out, options.coverage, ends)
+    remarks = _remarks_on_held_out(options, model)
     begin = partial(predictions, search=options.search, coverage=options.coverage)
     done = f"{_predicted(model)} by {model.method}"
     return _apply_to_folder(options, model, begin, done, remarks)
