@@ -555,7 +555,8 @@ def save_model(model: Model, path: Path) -> None:
     """Write a model as a safetensors file."""
     header = {part.name: getattr(model, part.name) for part in fields(model)}
     arrays, states = header.pop("arrays"), header.pop("states")
-    write_parts(path, {"format": FORMATS["compare"][-1]} | header | states, arrays)
+    header |= {"format": FORMATS["compare"][-1]} | {name: {} for name in STATES} | states
+    write_parts(path, header, arrays)
     load_model(path)  # reading it back verifies the file
 
 
