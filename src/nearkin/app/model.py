@@ -33,9 +33,9 @@ from ..tables import (
     indicator_names,
 )
 from .readers import Progress, TableError, ignore
-from .saved_fields import STATES, Sizes, model_fields
+from .saved_fields import MAPS, STATES, Sizes, model_fields
 from .saved_file import FORMATS, saved_parts, write_parts
-from .steps import MAPS, STEPS, saved_step
+from .steps import STEPS, saved_step
 from .tables import Table
 
 # columns for the nearest rows in a table; an NPZ file has all of them for a vote of k rows
@@ -440,23 +440,21 @@ def predicting(
 
 
 def as_table(model: Model, found: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return the result of `predict` as the columns of a table, with the nearest few voters."""
-    columns: dict[str, Any] = {}
+    """Return the result of `predict` as the columns of a table, with the nearest few voters.
+
+    Sets of labels become texts such as "cat | dog".
+    """
+    columns, classes = dict[str, Any](), np.array(list(map(str, model.classes)), dtype=object)
     for name, cells in found.items():
         if name in ("nearest", "distance"):
             for rank, column in enumerate(cells.T[:NAMED_VOTERS], 1):
                 columns[f"{name}_{rank}"] = column
         elif name == "label_set":
-            columns["labels"] = joined_labels(cells, model.classes)
+            joined = [" | ".join(classes[labels]) for labels in cells]
+            columns["labels"] = np.array(joined, dtype=object)
         else:
             columns[name] = cells
     return columns
-
-
-def joined_labels(label_sets: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
-    """Return sets of labels, bool of shape (n, n_classes), as texts such as "cat | dog"."""
-    names = np.array([str(name) for name in classes], dtype=object)
-    return np.array([" | ".join(names[labels]) for labels in label_sets], dtype=object)
 
 
 # From the result of a comparison to the `Model` of `nearkin compare --save`.

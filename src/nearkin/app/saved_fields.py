@@ -32,7 +32,6 @@ from ..tables import (
     features_of,
 )
 from ..vectors import QUANTIZERS, SIDES
-from .steps import MAPS
 
 # How many there are of what several fields count, by name. A name such as ".values" counts within
 # the object that holds the field; "2" is a number.
@@ -450,6 +449,7 @@ STEPS = {
         {"graph.origin": Array(shape="inputs")},  # of dense rows
     ),
 }
+MAPS = {"components", "rule.sources"}
 GRAPH = Fields(
     {"n_neighbors": Whole(1, "nodes"), "bandwidth": Number(positive=True), "normalized": flag}
 )

@@ -103,7 +103,6 @@ STEPS: dict[str, Any] = {
     "components": LinearMap,
     "rule.sources": TDL,
 }
-MAPS = {"components", "rule.sources"}
 
 
 def saved_step(step: Any) -> Any:
