@@ -940,7 +940,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of every row."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        shares = self.predict_proba(X)
+        return self.classes_[shares.argmax(axis=1)]
 
     def predict_set(
         self, X: Any, coverage: float = 0.9, *, by_class: bool = False, allow_empty: bool = False
