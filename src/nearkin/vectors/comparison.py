@@ -36,10 +36,11 @@ from .judgements import (
     Split,
     ranked_by,
     scores_of,
+    usable_splits,
 )
 from .matching import HeldOutLists, Space
 from .retrieval import RETRIEVAL_SCORES, Vectors
-from .start import STARTS, least_regret
+from .start import STARTS, least_regret, mean_scores
 
 # The kinds of vectors that are compared; adapted ones also as codes.
 UNCHANGED, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
@@ -229,13 +230,12 @@ class Adaptation:
 
         The others are those by which `chosen` was chosen.
         """
-        queries, documents = self.judgements.vectors()
-        lists = []
-        for split, vectors in self.held_out(way, further=True):
-            raw = queries[split.queries], documents[split.candidates]
-            space = Space.of(vectors.queries, vectors.candidates, *raw, "cosine")
-            lists.append(HeldOutLists.of(space, split, self.judgements))
-        return HeldOutLists.together(lists)
+        X, Y = self.judgements.vectors()
+        searches = (
+            (Space.of(one.queries, one.candidates, X[s.queries], Y[s.candidates], "cosine"), s)
+            for s, one in self.held_out(way, further=True)
+        )
+        return HeldOutLists.of(searches, self.judgements)
 
     def rankings(self, way: Way) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield, for every split, the held-out queries and the documents that they rank first.
@@ -343,9 +343,12 @@ def compare_vectors(
         If the covariances of the fits do not fit into memory.
     """
     check_choice(expect, "expect", EXPECTED)
-    splits = judgements.usable_splits(np.random.default_rng(random_state))
-    score = score or ("precision@10" if judgements.median_relevant > 10 else "nDCG@10")
-    part = (UNSEEN if expect == "new" else SEEN) if isinstance(judgements, Labels) else ALL
+    splits = usable_splits(judgements, np.random.default_rng(random_state))
+    has_many, part = False, ALL
+    if isinstance(judgements, Labels):
+        has_many = bool(np.median(np.bincount(judgements.y[judgements.items])) > 10)
+        part = UNSEEN if expect == "new" else SEEN
+    score = score or ("precision@10" if has_many else "nDCG@10")
     if part not in splits[0].parts:
         raise ValueError(
             f"new classes need at least {FEWEST_CLASSES} classes of enough rows: leave "
@@ -369,7 +372,7 @@ def compare_vectors(
         adapters, seconds = {}, {}
         for size in adapter_sizes:
             started = perf_counter()
-            adapters[size] = split.train.fit(EmbeddingAdapter(size, side=side, **settings))
+            adapters[size] = EmbeddingAdapter(size, side=side, **settings)._learn(split.train)
             seconds[size] = perf_counter() - started
             step()
         scores = {}
@@ -497,23 +500,18 @@ def score_settings(
 
     Parts are the expected queries: those of seen classes, of unseen classes, or both.
     """
-    splits = [
-        split
-        for split in train.splits(np.random.default_rng(seed))
-        if split.train.can_be_fitted and all(part.any() for part in split.parts.values())
-    ]
-    if splits:
-        splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))]
+    splits = [split for split in train.splits(np.random.default_rng(seed)) if split.is_usable]
+    splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))] if splits else []
     size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
     way = Way(QUERY if side == "query" else ADAPTER, size, 0)
     parts = list(splits[0].parts) if splits else []
     parts = [part for part in parts if part == {"known": SEEN, "new": UNSEEN}.get(expect)] or parts
     scores = np.zeros((len(tried), max(len(parts), 1)))
     for row, settings in zip(scores, tried, strict=True):
-        for split in splits:
-            adapter = split.train.fit(EmbeddingAdapter(size, side=side, **settings))
-            found = scores_of(vectors_of(way, split, train, adapter), split, train)[score]
-            row += [found[split.parts[part]].mean() / len(splits) for part in parts]
+        model = EmbeddingAdapter(size, side=side, **settings)
+        vectors = (vectors_of(way, one, train, model._learn(one.train)) for one in splits)
+        if splits:
+            row[:] = mean_scores(vectors, splits, train, score, parts)
         step()
     return scores
 

@@ -15,8 +15,10 @@ from .._blocks import affine_unit_rows, row_blocks, unit_rows
 from .._labels import encode_partial_labels
 from .._parameters import check_choice, check_number, check_random_state
 from .._validation import check_array, check_consistent_length, refuse_foreign, widened
-from ..linalg import eigh, svd
+from ..estimators.validation import validate_dense_rows
+from ..linalg import eigh
 from .adapter import UnitEmbedding, check_directions
+from .codes import orthogonal_procrustes
 from .judgements import FEWEST_CLASSES, FOLDS
 from .retrieval import Vectors
 
@@ -195,8 +197,7 @@ class Moments:
                 for Z, z in ((X, x), (Y, y))
             )
             H = (sums_y / sizes).T @ sums_x
-        left, _, right = svd(C, full_matrices=False)
-        R = left @ right  # as `orthogonal_procrustes`
+        R = orthogonal_procrustes(C)
         B = (float(np.sum(C * R) / np.sum((R @ S_x) * R)) or 1.0) * R
         C, B, H = (U.T @ M @ V for M in (C, B, H))
         return cls(x, y, np.maximum(d, 0), V, np.maximum(e, 0), U, C, B, H)
@@ -394,7 +395,8 @@ class Migration(UnitEmbedding):
         self
         """
         check_choice(self.side, "side", SIDES)
-        X = self._unit_rows(X)
+        X = unit_rows(validate_dense_rows(self, X, reset=True))
+        check_directions(X, "X")
         Y = target_rows(y)
         check_consistent_length(X, Y)
         codes = None
