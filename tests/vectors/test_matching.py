@@ -680,6 +680,10 @@ class TestRefusals:
             Matcher(expect="new").fit(X, y)
         assert list(Matcher().fit(X, y).pair_rules_.parts) == ["seen classes"]
 
+    def test_several_labels_of_a_row(self, rows):
+        with pytest.raises(ValueError, match="several labels cannot be held out: give one label"):
+            Matcher().fit(rows[0], np.eye(20)[rows[1]] + np.eye(20)[0] > 0)
+
     def test_one_row_has_no_other(self, rows, matcher):
         with pytest.raises(ValueError, match="give an index, or more rows"):
             matcher.best_match(rows[0][:1], precision=0.5)

@@ -7,7 +7,7 @@ the rows that a migration maps (`evaluate_migration`).
 from .adapter import EmbeddingAdapter
 from .codes import LARGEST, QUANTIZERS
 from .comparison import Adaptation, Way, WayResult, compare_vectors, ways_of
-from .judgements import ALL, FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
+from .judgements import ALL, FOLDS, UNSEEN, Labels, Relevance, judged_matrix
 from .matching import (
     BestMatches,
     HeldOutLists,
@@ -33,7 +33,6 @@ __all__ = [
     "BestMatches",
     "EmbeddingAdapter",
     "HeldOutLists",
-    "Judgements",
     "Labels",
     "MatchRules",
     "Matcher",

@@ -84,10 +84,6 @@ class UnitEmbedding(Embedding):
         """Return `embed(X)`."""
         return self.embed(X)
 
-    def compared(self, X: Any) -> np.ndarray:
-        """Return the rows as a search compares them, `embed(X)`."""
-        return self.embed(X)
-
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
@@ -591,9 +587,11 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
         def estimate(A: np.ndarray, t: int) -> Value:
             if t % n_batches == 0:
-                is_labelled = isinstance(known, Labels)
-                items = known.order(rng) if is_labelled else rng.permutation(known.items)
-                batches[:] = np.array_split(items, n_batches)
+                if isinstance(known, Labels):
+                    order = known.order(rng)
+                else:
+                    order = rng.permutation(known.items)
+                batches[:] = np.array_split(order, n_batches)
             batch = known.comparison(batches[t % n_batches], rng)
             return loss.estimate(A, batch.with_fixed_candidates() if fixed else batch)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from .._blocks import unit_rows
+from .._blocks import affine_unit_rows, unit_rows
 from .._parameters import check_choice
 from .._progress import progress_bar
 from .._ranking_html import adaptation_html
@@ -63,8 +63,6 @@ class Way:
         Such as "PCA" or "adapter".
     size : int
         Number of dimensions.
-    bytes : int
-        Size of a document's vector; for two-stage ranking, of both vectors.
     quantize : str or None
         "int8" or "binary" for codes; None for full precision.
     rescored : bool
@@ -74,9 +72,16 @@ class Way:
 
     kind: str
     size: int
-    bytes: int
     quantize: str | None = None
     rescored: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Return the size of a document's vector; for two-stage ranking, of both vectors."""
+        size = 4 * self.size if self.quantize is None else self.size
+        if self.quantize == "binary":
+            size = BinaryQuantizer.n_bytes(self.size)
+        return size + self.size * self.rescored
 
     @property
     def name(self) -> str:
@@ -93,19 +98,13 @@ class Way:
 def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
     """Return the ways of computing p-dimensional vectors that are compared, the raw ones first."""
     if side == "query":
-        return [Way(UNCHANGED, p, 4 * p), Way(QUERY, p, 4 * p)]
+        return [Way(UNCHANGED, p), Way(QUERY, p)]
     shorter = sorted(size for size in sizes if size < p)
-    ways = [Way(UNCHANGED, p, 4 * p), Way(CENTRED, p, 4 * p)]
-    ways += [Way(kind, m, 4 * m) for kind in (TRUNCATED, PRINCIPAL) for m in shorter]
-    ways += [Way(ADAPTER, m, 4 * m) for m in [*shorter, p]]
-    ways += [Way(ADAPTER, m, m, "int8") for m in shorter]
-    for m in shorter[-1:]:
-        n_bytes = BinaryQuantizer.n_bytes(m)
-        ways += [
-            Way(ADAPTER, m, n_bytes, "binary"),
-            Way(ADAPTER, m, n_bytes + m, "binary", rescored=True),
-        ]
-    return ways
+    ways = [Way(UNCHANGED, p), Way(CENTRED, p)]
+    ways += [Way(kind, m) for kind in (TRUNCATED, PRINCIPAL) for m in shorter]
+    ways += [Way(ADAPTER, m) for m in [*shorter, p]]
+    ways += [Way(ADAPTER, m, "int8") for m in shorter]
+    return ways + [Way(ADAPTER, m, "binary", two) for m in shorter[-1:] for two in (False, True)]
 
 
 def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> Vectors:
@@ -126,8 +125,11 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
     if way.kind == PRINCIPAL:
         pca = PCA(way.size, svd_solver="covariance_eigh").fit(unit_rows(learned_from))
         return Vectors(pca.transform(Q), pca.transform(C))
+    embedded = affine_unit_rows(Q, adapter.components_, adapter.bias_)
+    if way.kind == QUERY:
+        return Vectors(embedded, C)
     if way.quantize is None:
-        return Vectors(adapter.embed(Q), C if way.kind == QUERY else adapter.embed(C))
+        return Vectors(embedded, affine_unit_rows(C, adapter.components_, adapter.bias_))
 
     def decoded(quantize: str) -> Any:
         """Return the vectors that the codes of queries and candidates represent."""
@@ -135,7 +137,7 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
         return tuple(coded.compared(X) for X in (Q, C))
 
     if way.rescored:
-        return Vectors(adapter.embed(Q), decoded("int8")[1], codes=decoded(way.quantize))
+        return Vectors(embedded, decoded("int8")[1], codes=decoded(way.quantize))
     return Vectors(*decoded(way.quantize))
 
 
@@ -258,11 +260,7 @@ class Adaptation:
         taken. Excluded are two-stage rankings and, unless only known classes are expected, ways
         that lose more than a standard error on unseen classes.
         """
-        better = [
-            one
-            for one in self.results
-            if one.status == "better" and not one.way.rescored and not self._harms(one)
-        ]
+        better = [one for one in self._better if not self._harms(one)]
         if not better:
             return self.raw
         best = max(better, key=lambda one: one.tests[self.part].difference)
@@ -283,11 +281,12 @@ class Adaptation:
         Two-stage rankings, which are never chosen, are not named. The list is empty if no unseen
         classes are expected.
         """
-        return [
-            one.way.name
-            for one in self.results
-            if one.status == "better" and not one.way.rescored and self._harms(one)
-        ]
+        return [one.way.name for one in self._better if self._harms(one)]
+
+    @property
+    def _better(self) -> list[WayResult]:
+        """Return the results that are better than the raw vectors, without two-stage rankings."""
+        return [one for one in self.results if one.status == "better" and not one.way.rescored]
 
     def _harms(self, result: WayResult) -> bool:
         """Return whether a way loses more than a standard error on unseen classes, if expected."""
@@ -401,6 +400,9 @@ def compare_vectors(
             for split in one.split.apart() if further else [one.split]:
                 yield split, vectors_of(way, split, judgements, one.adapters.get(way.size))
 
+    # of the splits with the largest number of parts
+    n_parts = max(one.of_settings.shape[1] for one in found)
+    of_settings = [one.of_settings for one in found if one.of_settings.shape[1] == n_parts]
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
     p_values = in_sequence({way: tests[way][part] for way in adapted})
@@ -425,7 +427,7 @@ def compare_vectors(
         score,
         part,
         n_queries={name: int(sum(split.parts[name].sum() for split in splits)) for name in parts},
-        settings=tried[least_regret(_mean_scores(found))],
+        settings=tried[least_regret(np.mean(of_settings, axis=0))],
         side=side,
         expect=expect,
         between=lambda one, other: test(one, other, part),
@@ -503,7 +505,7 @@ def score_settings(
     splits = [split for split in train.splits(np.random.default_rng(seed)) if split.is_usable]
     splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))] if splits else []
     size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
-    way = Way(QUERY if side == "query" else ADAPTER, size, 0)
+    way = Way(QUERY if side == "query" else ADAPTER, size)
     parts = list(splits[0].parts) if splits else []
     parts = [part for part in parts if part == {"known": SEEN, "new": UNSEEN}.get(expect)] or parts
     scores = np.zeros((len(tried), max(len(parts), 1)))
@@ -514,9 +516,3 @@ def score_settings(
             row[:] = mean_scores(vectors, splits, train, score, parts)
         step()
     return scores
-
-
-def _mean_scores(found: list[SplitScores]) -> np.ndarray:
-    """Return the mean scores of the settings over the splits with the largest number of parts."""
-    n_parts = max(one.of_settings.shape[1] for one in found)
-    return np.mean([one.of_settings for one in found if one.of_settings.shape[1] == n_parts], 0)

@@ -309,7 +309,9 @@ class Labels:
     ) -> Iterator[Split]:
         """Yield four splits; see the class."""
         if self.several is not None:
-            raise ValueError("y must hold one label for every row: of several, none are held out.")
+            raise ValueError(
+                "rows of several labels cannot be held out: give one label per row, y of shape (n,)."
+            )
         classes, quarter_of_row = rng.permutation(self.y.max() + 1), quarters(self.groups, rng)
         held_out = classes % FOLDS if len(classes) >= fewest_classes else np.full(len(classes), -1)
         # the last entry is for rows without a class
@@ -690,7 +692,7 @@ def relevance_matrix(relevance: Any, shape: tuple[int, int]) -> csr_array:
                 f"holds {found}."
             )
         grades = judged[:, 2] if judged.shape[1] == 3 else np.ones(len(judged))
-        R = csr_array((grades, at.T), shape=shape)
+        R = judged_matrix(at[:, 0], at[:, 1], grades, shape)
     R.data = np.maximum(R.data, 0)
     if not R.data.any():
         raise ValueError(

@@ -465,7 +465,7 @@ class HeldOutLists:
             of_part = np.concatenate(of_splits)
             units[name] = np.where(of_part >= 0, of_part + n_units, -1)
             n_units += int(of_part.max()) + 1
-        return cls(*map(np.concatenate, (answered, unanswered, right)), units)
+        return cls(*map(np.concatenate, (answered, unanswered, right)), units=units)
 
     def parts(self, expect: str) -> list[str]:
         """Return the names of the parts for the expected classes: "known", "new", or "both".
@@ -558,7 +558,7 @@ class MatchRule:
         (slope, intercept), knots = map(float, arrays["logistic"]), arrays["knots"]
         if knots[:, 0].any():  # saved by version 0.3, which was constant below the first knot
             knots = np.column_stack([[0.0, 0.0], knots])
-        curve = PrecisionCurve(*arrays["curve"], int(arrays["n_queries"].item()))
+        curve = PrecisionCurve(*arrays["curve"], n_queries=int(arrays["n_queries"].item()))
         return cls(arrays["coefficients"], Calibration(slope, intercept, knots), curve)
 
 
