@@ -29,11 +29,11 @@ from .judgements import (
     ALL,
     EXPECTED,
     FEWEST_CLASSES,
-    SEEN,
     UNSEEN,
     Judgements,
     Labels,
     Split,
+    expected_parts,
     ranked_by,
     scores_of,
     usable_splits,
@@ -343,16 +343,17 @@ def compare_vectors(
     """
     check_choice(expect, "expect", EXPECTED)
     splits = usable_splits(judgements, np.random.default_rng(random_state))
-    has_many, part = False, ALL
+    has_many = False
     if isinstance(judgements, Labels):
         has_many = bool(np.median(np.bincount(judgements.y[judgements.items])) > 10)
-        part = UNSEEN if expect == "new" else SEEN
     score = score or ("precision@10" if has_many else "nDCG@10")
-    if part not in splits[0].parts:
+    expected = expected_parts(splits[0].parts, expect)
+    if not expected:
         raise ValueError(
             f"new classes need at least {FEWEST_CLASSES} classes of enough rows: leave "
             'expect="new" out.'
         )
+    part = expected[0]
     n_rows = min(len(split.train.vectors()[1]) for split in splits)
     p = judgements.vectors()[0].shape[1]
     require_covariances(p, min(n_threads(), len(splits)))
@@ -506,9 +507,9 @@ def score_settings(
     splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))] if splits else []
     size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
     way = Way(QUERY if side == "query" else ADAPTER, size)
-    parts = list(splits[0].parts) if splits else []
-    parts = [part for part in parts if part == {"known": SEEN, "new": UNSEEN}.get(expect)] or parts
-    scores = np.zeros((len(tried), max(len(parts), 1)))
+    every = list(splits[0].parts) if splits else [ALL]
+    parts = expected_parts(every, expect) or every
+    scores = np.zeros((len(tried), len(parts)))
     for row, settings in zip(scores, tried, strict=True):
         model = EmbeddingAdapter(size, side=side, **settings)
         vectors = (vectors_of(way, one, train, model._learn(one.train)) for one in splits)

@@ -7,7 +7,7 @@ documents to their queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -135,6 +135,15 @@ class Split:
             for name, (queries, candidates) in by_part.items()
             if len(queries)
         ]
+
+
+def expected_parts(parts: Iterable[str], expect: str) -> list[str]:
+    """Return the parts of the queries for the expected classes: "known", "new", or "both".
+
+    Parts that are not defined by classes are always included.
+    """
+    dropped = {"known": UNSEEN, "new": SEEN}.get(expect)
+    return [part for part in parts if part != dropped]
 
 
 def quarters(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -310,7 +319,7 @@ class Labels:
         """Yield four splits; see the class."""
         if self.several is not None:
             raise ValueError(
-                "rows of several labels cannot be held out: give one label per row, y of shape (n,)."
+                "rows of several labels cannot be held out: give one label per row, y of (n,)."
             )
         classes, quarter_of_row = rng.permutation(self.y.max() + 1), quarters(self.groups, rng)
         held_out = classes % FOLDS if len(classes) >= fewest_classes else np.full(len(classes), -1)

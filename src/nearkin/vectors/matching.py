@@ -41,7 +41,6 @@ from .adapter import UnitEmbedding
 from .judgements import (
     EXPECTED,
     FOLDS,
-    SEEN,
     UNSEEN,
     Judgements,
     Labels,
@@ -49,6 +48,7 @@ from .judgements import (
     Relevance,
     Split,
     check_grades,
+    expected_parts,
     quarters,
     relevance_matrix,
     usable_splits,
@@ -465,7 +465,8 @@ class HeldOutLists:
             of_part = np.concatenate(of_splits)
             units[name] = np.where(of_part >= 0, of_part + n_units, -1)
             n_units += int(of_part.max()) + 1
-        return cls(*map(np.concatenate, (answered, unanswered, right)), units=units)
+        with_answer, without, is_right = map(np.concatenate, (answered, unanswered, right))
+        return cls(with_answer, without, is_right, units)
 
     def parts(self, expect: str) -> list[str]:
         """Return the names of the parts for the expected classes: "known", "new", or "both".
@@ -476,8 +477,7 @@ class HeldOutLists:
             raise ValueError(
                 "expect='new' holds out classes, and needs at least eight of enough rows."
             )
-        dropped = {"known": UNSEEN, "new": SEEN, "both": ""}[expect]
-        return [part for part in self.units if part != dropped]
+        return expected_parts(self.units, expect)
 
     def matches(
         self, coefficients: np.ndarray, unanswerable: float, parts: Sequence[str]
@@ -558,7 +558,7 @@ class MatchRule:
         (slope, intercept), knots = map(float, arrays["logistic"]), arrays["knots"]
         if knots[:, 0].any():  # saved by version 0.3, which was constant below the first knot
             knots = np.column_stack([[0.0, 0.0], knots])
-        curve = PrecisionCurve(*arrays["curve"], n_queries=int(arrays["n_queries"].item()))
+        curve = PrecisionCurve._make([*arrays["curve"], int(arrays["n_queries"].item())])
         return cls(arrays["coefficients"], Calibration(slope, intercept, knots), curve)
 
 
@@ -1158,9 +1158,8 @@ class Matcher(BaseEstimator):
         X = Y = validate_dense_rows(self, queries, reset=False)
         if candidates is not None:
             Y = validate_dense_rows(self, candidates, reset=False)
-        if self.estimator_ is None:
-            return Space.of(X, Y, X, Y, self.metric_)
-        embed = getattr(self.estimator_, "compared", self.estimator_.transform)
+        transform = getattr(self.estimator_, "transform", np.asarray)  # of None: as they are
+        embed = getattr(self.estimator_, "compared", transform)
         Q = C = embed(X)
         if getattr(self.estimator_, "side", "both") == "query":
             C = Y
