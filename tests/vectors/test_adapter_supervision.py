@@ -261,6 +261,12 @@ class TestRelevance:
             assert_same(adapter().fit_relevance(self.Q, X, triples), by_matrix)
         assert_same(adapter().fit_relevance(self.Q, X, coo_array(self.R)), by_matrix)
 
+    @pytest.mark.parametrize("side", ["both", "query"])
+    def test_queries_may_be_the_documents(self, side):
+        R = np.column_stack([PAIRS, np.ones(24)])
+        same = adapter(side=side).fit_relevance(X, X, R)
+        assert_same(same, adapter(side=side).fit_relevance(X.copy(), X, R))
+
     def test_without_a_grade_it_is_1(self):
         at, one = self.triples()[:, :2], csr_array(self.R > 0).astype(int)
         assert_same(

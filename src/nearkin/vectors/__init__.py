@@ -10,11 +10,9 @@ from .comparison import Adaptation, Way, WayResult, compare_vectors, ways_of
 from .judgements import ALL, FOLDS, UNSEEN, Labels, Relevance, judged_matrix
 from .matching import (
     BestMatches,
-    HeldOutLists,
     Matcher,
     MatchRules,
     Promise,
-    Space,
     comparison_accuracy,
 )
 from .migration import SIDES, Migration
@@ -32,7 +30,6 @@ __all__ = [
     "Adaptation",
     "BestMatches",
     "EmbeddingAdapter",
-    "HeldOutLists",
     "Labels",
     "MatchRules",
     "Matcher",
@@ -40,7 +37,6 @@ __all__ = [
     "MigrationVerdict",
     "Promise",
     "Relevance",
-    "Space",
     "Vectors",
     "Way",
     "WayResult",

@@ -25,8 +25,8 @@ from ..scatter import total_scatter, within_scatter
 from .retrieval import DEPTH, Vectors, retrieval_scores
 
 # What an adapter learns from. Each kind has queries and documents (`vectors`), of which `of_rows`
-# makes others, in one array that begins with the documents; `items`, by number, some of which are
-# compared at a time; and the covariance of rows that belong together.
+# makes others, in one array that begins with the documents and ends with the queries; `items`, by
+# number, some of which are compared at a time; and the covariance of rows that belong together.
 
 # rows per label in a batch: with many labels, each row should still have others of its own
 TOGETHER = 8
@@ -35,7 +35,22 @@ CANDIDATES = 2048
 
 
 @dataclass(frozen=True)
-class Triplets:
+class Rows:
+    """Rows, each of which is a query and a document."""
+
+    X: np.ndarray
+
+    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows, twice."""
+        return self.X, self.X
+
+    def of_rows(self, X: np.ndarray) -> Self:
+        """Return what is known of other rows."""
+        return replace(self, X=X)
+
+
+@dataclass(frozen=True)
+class Triplets(Rows):
     """Row a should be closer to row b than to row c, which are its only candidates.
 
     Attributes
@@ -44,18 +59,9 @@ class Triplets:
     triplets : int array of shape (n_triplets, 3)
     """
 
-    X: np.ndarray
     triplets: np.ndarray
 
     loss = "contrastive"
-
-    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows, twice."""
-        return self.X, self.X
-
-    def of_rows(self, X: np.ndarray) -> Self:
-        """Return the same triplets of other rows."""
-        return replace(self, X=X)
 
     @property
     def items(self) -> np.ndarray:
@@ -167,7 +173,7 @@ SEVERAL = "0 and 1 for every label, as scikit-learn's MultiLabelBinarizer makes 
 
 
 @dataclass(frozen=True)
-class Labels:
+class Labels(Rows):
     """Rows with one class each; rows of the same class are relevant to each other.
 
     Over four splits, each class is unseen once and each row held out once: split i trains on the
@@ -192,7 +198,6 @@ class Labels:
         rows can be held out.
     """
 
-    X: np.ndarray
     y: np.ndarray
     groups: np.ndarray
     weights: np.ndarray | None = None
@@ -239,14 +244,6 @@ class Labels:
             )
         check_consistent_length(X, codes)
         return cls(X, codes, groups, weights, several)
-
-    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows, twice."""
-        return self.X, self.X
-
-    def of_rows(self, X: np.ndarray) -> Self:
-        """Return the same labels of other rows."""
-        return replace(self, X=X)
 
     @cached_property
     def items(self) -> np.ndarray:
@@ -446,9 +443,9 @@ class Relevance:
         return self.queries, self.documents
 
     def of_rows(self, X: np.ndarray) -> Self:
-        """Return the same judgements of other rows, documents first."""
-        n = len(self.documents)
-        return replace(self, queries=X[n:], documents=X[:n])
+        """Return the same judgements of other rows: documents, then queries, or both at once."""
+        n_queries, n_documents = len(self.queries), len(self.documents)
+        return replace(self, queries=X[-n_queries:], documents=X[:n_documents])
 
     @property
     def items(self) -> np.ndarray:
@@ -564,10 +561,6 @@ class Pairs(Relevance):
         left, right = np.vstack([pairs, pairs[:, ::-1]]).T
         R = csr_array((np.tile(grades, 2), (left, right)), shape=(len(X), len(X)))
         return cls(X, X, R, groups, pairs, grades)
-
-    def of_rows(self, X: np.ndarray) -> Self:
-        """Return the same pairs of other rows."""
-        return replace(self, queries=X, documents=X)
 
     @property
     def items(self) -> np.ndarray:
