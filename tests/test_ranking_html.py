@@ -95,10 +95,10 @@ def test_vectors_that_were_compared():
         return WayResult(way, {"seen": {"MRR": 0.5 + difference}}, tests, 0.02, status, 1.0)
 
     raw, adapter = (
-        result(Way("raw", 8, 32), 0.0, "baseline"),
-        result(Way("adapter", 4, 16), 0.1, "better"),
+        result(Way("raw", 8), 0.0, "baseline"),
+        result(Way("adapter", 4), 0.1, "better"),
     )
-    truncated = result(Way("truncated", 4, 16), -0.05, "reference")
+    truncated = result(Way("truncated", 4), -0.05, "reference")
     found = Adaptation(
         [raw, truncated, adapter],
         "MRR",

@@ -260,7 +260,7 @@ class TestRatio:
 
 
 def test_a_sequence_of_tests_stops_where_one_fails():
-    ways = [Way(name, 1, 1) for name in "abcd"]
+    ways = [Way(name, 1) for name in "abcd"]
     tests = [PairedTest(d, 1.0, 1000, 5) for d in (3.0, 5.0, 1.0, 9.0)]
     p = list(in_sequence(dict(zip(ways, tests, strict=True))).values())
     assert p[0] == p[1] == tests[0].p_value < 0.05 < p[2] == p[3]

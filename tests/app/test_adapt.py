@@ -251,7 +251,7 @@ class TestAdapt:
             for rows, expected in zip(one.vectors(), other.vectors(), strict=True):
                 np.testing.assert_array_equal(rows, expected[others])
             rows = np.arange(len(others))
-            np.testing.assert_array_equal(one.relevant(rows, rows), other.relevant(others, others))
+            np.testing.assert_array_equal(one.gains(rows, rows), other.gains(others, others))
 
     @pytest.mark.parametrize("what", ["pairs", "documents"])
     def test_all_text_is_read_as_told(self, what, read):

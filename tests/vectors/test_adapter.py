@@ -15,8 +15,7 @@ from nearkin import EmbeddingAdapter
 from nearkin._blocks import unit_rows
 from nearkin.objectives.cosine import Comparison, softmax_loss
 from nearkin.scatter import total_scatter, within_scatter
-from nearkin.vectors import adapter
-from nearkin.vectors.adapter import Labelled, label_matrix
+from nearkin.vectors import Labels, adapter, judgements
 from nearkin.vectors.start import plda
 
 P, M = 10, 3
@@ -75,9 +74,13 @@ def centred(X):
     return unit_rows(X) - unit_rows(X).mean(axis=0)
 
 
+def labels(X, y, weights=None):
+    return Labels.of(X, y, np.arange(len(X)), weights)
+
+
 def start(X, y, m):
-    kind = Labelled(centred(X), label_matrix(y), False)
-    return plda(total_scatter(centred(X)) / len(X), kind.within_covariance(), m)
+    S_w = labels(centred(X), y).within_covariance()
+    return plda(total_scatter(centred(X)) / len(X), S_w, m)
 
 
 class TestStart:
@@ -212,7 +215,7 @@ class TestEveryKind:
     def test_several_batches_and_as_many_candidates(self, kind, side, monkeypatch):
         X, y = planted()
         monkeypatch.setattr(adapter, "BATCH", 12)
-        monkeypatch.setattr(adapter, "CANDIDATES", 35)
+        monkeypatch.setattr(judgements, "CANDIDATES", 35)
         one, same, other = (fitted(kind, X, y, side=side, random_state=seed) for seed in (0, 0, 1))
         np.testing.assert_array_equal(one.components_, same.components_)
         assert not np.allclose(one.components_, other.components_)
@@ -346,18 +349,21 @@ class TestWeights:
         self, loss, side, several
     ):
         X, y = planted()
-        Y = label_matrix(np.eye(10)[y] + np.eye(10)[(y + y % 2) % 10] > 0 if several else y)
-        Y = Y.astype(float)
+        Y = np.eye(10)[y] + np.eye(10)[(y + y % 2) % 10] > 0 if several else y
         is_fixed = side == "query"
         X = unit_rows(X)
-        one = Labelled(X, Y, is_fixed, self.COPIES)
         of = np.repeat(np.arange(60), self.COPIES)
         rng = np.random.default_rng(0)
-        many = Labelled(X[of], Y[of], is_fixed).comparison(np.arange(len(of)), rng)
+
+        def comparison(known):
+            found = known.comparison(known.items, rng)
+            return found.with_fixed_candidates() if is_fixed else found
+
+        many = comparison(labels(X[of], Y[of]))
         others = of[:, None] != of
         many = replace(many, relevance=many.relevance * others, offered=others)
         A = rng.normal(size=(P if is_fixed else M, P))
-        found = softmax_loss(A, one.comparison(np.arange(60), rng), 0.2, loss)
+        found = softmax_loss(A, comparison(labels(X, Y, self.COPIES)), 0.2, loss)
         expected = softmax_loss(A, many, 0.2, loss)
         scale = np.log(self.COPIES.mean()) if loss == "contrastive" else 0  # of weights of mean 1
         assert found[0] + scale == pytest.approx(expected[0], rel=1e-10)
@@ -367,14 +373,14 @@ class TestWeights:
         """However the weights differ: the mean is over all queries, not over those of a batch."""
         X, y = planted()
         rng = np.random.default_rng(0)
-        kind = Labelled(unit_rows(X), label_matrix(y), False, rng.exponential(size=60))
+        kind = labels(unit_rows(X), y, rng.exponential(size=60))
         batches = [np.flatnonzero(np.isin(y, half)) for half in (range(5), range(5, 10))]
         weights = np.concatenate([kind.comparison(rows, rng).weights for rows in batches])
         assert weights.mean() == pytest.approx(1)
 
     def test_covariances_of_the_start_are_those_of_copies(self):
         X, y = planted()
-        one = Labelled(X, label_matrix(y), False, 7 * self.COPIES)
+        one = labels(X, y, 7 * self.COPIES)
         of = np.repeat(np.arange(60), self.COPIES)
         S_w = within_scatter(X[of], y[of]) / len(of) * 60 / 50  # 60 rows, 50 degrees of freedom
         np.testing.assert_allclose(one.within_covariance(), S_w, atol=1e-12)

@@ -16,15 +16,9 @@ from nearkin._blocks import unit_rows
 from nearkin.descent import adam
 from nearkin.objectives.cosine import Comparison, CosineSoftmax, _loss_of_similarities, softmax_loss
 from nearkin.testing import check_gradient
+from nearkin.vectors import Labels, Relevance, judgements
 from nearkin.vectors import adapter as adapter_module
-from nearkin.vectors.adapter import (
-    Judged,
-    Labelled,
-    Paired,
-    Triples,
-    label_matrix,
-    relevance_matrix,
-)
+from nearkin.vectors.judgements import Pairs, Triplets, relevance_matrix
 
 P = 6
 X = np.random.default_rng(0).normal(size=(48, P)) * np.arange(1, P + 1) + 1
@@ -40,6 +34,10 @@ def cosines(model, rows=X):
 
 def adapter(**parameters):
     return EmbeddingAdapter(3, **{"max_iter": 4, **parameters})
+
+
+def pairs(numbers, grades):
+    return Pairs.of(X, numbers, grades, np.arange(48))
 
 
 def assert_same(model, other):
@@ -87,10 +85,10 @@ class TestLabels:
 
     def test_relevance_is_the_share_of_common_labels(self):
         names = [["a", "b"], ["a"], ["b", "a", "c"], [], ["c"], ["b", "c", "d"]]
-        L = label_matrix(MultiLabelBinarizer().fit_transform(names))
+        L = MultiLabelBinarizer().fit_transform(names)
         sets = [set(one) for one in names if one]
-        rows = np.flatnonzero(np.diff(L.indptr))
-        W = Labelled(X[: len(rows)], L[rows], False).comparison(np.arange(len(rows)), RNG).relevance
+        known = Labels.of(X[:6], L, np.arange(6))
+        W = known.comparison(known.items, RNG).relevance
         expected = [[0 if a is b else len(a & b) / len(a | b) for b in sets] for a in sets]
         np.testing.assert_allclose(W, expected)
 
@@ -123,7 +121,7 @@ class TestLabels:
 
     def test_a_batch_holds_eight_of_a_label(self):
         labels = np.random.default_rng(0).integers(0, 30, 700)
-        kind = Labelled(np.zeros((700, 1)), label_matrix(labels), False)
+        kind = Labels(np.zeros((700, 1)), labels, np.arange(700))
         order = kind.order(np.random.default_rng(0))
         np.testing.assert_array_equal(np.sort(order), np.arange(700))
         ends = np.flatnonzero(np.diff(labels[order], append=-1)) + 1
@@ -162,7 +160,7 @@ class TestPairs:
 
     def test_those_judged_unlike_are_candidates_in_every_batch(self):
         unlike = np.column_stack([PAIRS[:, 0], np.roll(PAIRS[:, 1], 5)])
-        kind = Paired(X, PAIRS, np.ones(24), False, unlike)
+        kind = pairs(np.vstack([PAIRS, unlike]), np.repeat([1.0, 0.0], 24))
         for items in (np.arange(3), np.array([20, 4])):
             comparison = kind.comparison(items, RNG)
             rows = np.unique(PAIRS[items])
@@ -178,7 +176,7 @@ class TestPairs:
             ]
             np.testing.assert_array_equal(comparison.offered, expected)
             assert comparison.relevance.sum() == 2 * len(items)
-        plain = Paired(X, PAIRS, np.ones(24), False, PAIRS[:0]).comparison(np.arange(3), RNG)
+        plain = pairs(PAIRS, np.ones(24)).comparison(np.arange(3), RNG)
         assert plain.candidates is None
 
     def test_unlike_ones_part(self, monkeypatch):
@@ -195,6 +193,17 @@ class TestPairs:
         without = gap(adapter(**parameters).fit_pairs(X, PAIRS))
         assert gap(adapter(**parameters).fit_pairs(X, np.vstack([PAIRS, unlike]), grades)) > without
 
+    def test_a_row_unlike_one_of_a_batch_may_belong_to_another(self, monkeypatch):
+        """It is a candidate of both: a relevant row that is none has an infinite loss."""
+        monkeypatch.setattr(adapter_module, "BATCH", 4)
+        chain, unlike = (np.column_stack([np.arange(40), np.arange(k, 40 + k)]) for k in (1, 5))
+        known = np.vstack([chain, unlike])
+        model = adapter().fit_pairs(X, known, np.repeat([1, 0], 40))
+        assert np.isfinite(model.loss_curve_).all()
+        judged = pairs(known, np.repeat([1.0, 0.0], 40))
+        comparison = judged.comparison(np.array([3, 8]), RNG)
+        assert comparison.offered[comparison.relevance > 0].all()
+
     @pytest.mark.parametrize("grade", [0, -1])
     def test_of_no_grade_are_as_others_that_are_not_known(self, grade):
         more = np.roll(PAIRS.ravel(), 1).reshape(24, 2)
@@ -205,9 +214,7 @@ class TestPairs:
         grades = np.random.default_rng(0).uniform(0, 1, 24)
         D = X[PAIRS[:, 0]] - X[PAIRS[:, 1]]
         expected = (D.T * grades) @ D / 2 / grades.sum()
-        np.testing.assert_allclose(
-            Paired(X, PAIRS, grades, False, PAIRS[:0]).within_covariance(), expected
-        )
+        np.testing.assert_allclose(pairs(PAIRS, grades).within_covariance(), expected)
 
     def test_of_all_rows_of_a_class_are_its_labels(self):
         """But for the start, which labels choose, and whose covariance of pairs weights large
@@ -223,7 +230,7 @@ class TestTriplets:
     def test_have_one_relevant_candidate_of_two(self):
         triplets = np.random.default_rng(0).permutation(48).reshape(16, 3)
         U = unit_rows(X)
-        comparison = Triples(U, triplets, False).comparison(np.arange(16), RNG)
+        comparison = Triplets(U, triplets).comparison(np.arange(16), RNG)
         A = np.random.default_rng(1).normal(size=(3, P))
         z = unit_rows(U @ A.T)[triplets]
         expected = np.logaddexp(0, np.sum(z[:, 0] * (z[:, 2] - z[:, 1]), axis=1) / 0.1).mean()
@@ -241,6 +248,9 @@ class TestRelevance:
     Q = np.random.default_rng(4).normal(size=(10, P)) + 1
     R = random_array((10, 48), density=0.1, random_state=np.random.default_rng(5), format="csr")
 
+    def judged(self, R):
+        return Relevance(self.Q, X, R, np.arange(10))
+
     def triples(self):
         query, document = self.R.nonzero()
         return np.column_stack([query, document, self.R.data])
@@ -250,6 +260,12 @@ class TestRelevance:
         for triples in (self.triples(), self.triples()[::-1], self.triples().tolist()):
             assert_same(adapter().fit_relevance(self.Q, X, triples), by_matrix)
         assert_same(adapter().fit_relevance(self.Q, X, coo_array(self.R)), by_matrix)
+
+    @pytest.mark.parametrize("side", ["both", "query"])
+    def test_queries_may_be_the_documents(self, side):
+        R = np.column_stack([PAIRS, np.ones(24)])
+        same = adapter(side=side).fit_relevance(X, X, R)
+        assert_same(same, adapter(side=side).fit_relevance(X.copy(), X, R))
 
     def test_without_a_grade_it_is_1(self):
         at, one = self.triples()[:, :2], csr_array(self.R > 0).astype(int)
@@ -278,13 +294,13 @@ class TestRelevance:
         )
 
     def test_of_many_documents_those_judged_not_relevant_are_always_candidates(self, monkeypatch):
-        monkeypatch.setattr(adapter_module, "CANDIDATES", 24)
+        monkeypatch.setattr(judgements, "CANDIDATES", 24)
         items, unlike = np.array([1, 4, 7]), relevance_matrix(self.with_negatives(), (10, 48))
         offered = unlike[items].indices
         assert (unlike.data == 0).any()
         for seed in range(5):
             rng = np.random.default_rng(seed)
-            comparison = Judged(self.Q, X, unlike, False).comparison(items, rng)
+            comparison = self.judged(unlike).comparison(items, rng)
             rows = {row.tobytes() for row in comparison.candidates}
             assert {X[d].tobytes() for d in offered} <= rows
             number = {row.tobytes(): i for i, row in enumerate(X)}
@@ -305,9 +321,9 @@ class TestRelevance:
         assert not np.allclose(model.fit_relevance(self.Q, X, self.R).components_, with_them)
 
     def test_so_many_that_are_not_relevant_are_drawn(self, monkeypatch):
-        monkeypatch.setattr(adapter_module, "CANDIDATES", 12)
+        monkeypatch.setattr(judgements, "CANDIDATES", 12)
         R = relevance_matrix(self.with_negatives(), (10, 48))
-        comparison = Judged(self.Q, X, R, False).comparison(np.arange(10), RNG)
+        comparison = self.judged(R).comparison(np.arange(10), RNG)
         relevant = np.unique(self.R.indices)
         assert len(comparison.candidates) <= len(relevant) + 12 + 12
         assert {X[d].tobytes() for d in relevant} <= {r.tobytes() for r in comparison.candidates}
@@ -344,8 +360,8 @@ class TestRelevance:
             )
 
     def test_of_many_documents_the_relevant_ones_are_always_candidates(self, monkeypatch):
-        monkeypatch.setattr(adapter_module, "CANDIDATES", 20)
-        kind = Judged(self.Q, X, relevance_matrix(self.R, (10, 48)), False)
+        monkeypatch.setattr(judgements, "CANDIDATES", 20)
+        kind = self.judged(relevance_matrix(self.R, (10, 48)))
         items = np.array([1, 4, 7])
         comparison = kind.comparison(items, RNG)
         assert 20 - np.diff(self.R.indptr)[items].sum() <= len(comparison.candidates) <= 20
@@ -361,7 +377,7 @@ class TestRelevance:
     def test_covariance(self):
         query, document = self.R.nonzero()
         D = self.Q[query] - X[document]
-        kind = Judged(self.Q, X, relevance_matrix(self.R, (10, 48)), False)
+        kind = self.judged(relevance_matrix(self.R, (10, 48)))
         np.testing.assert_allclose(kind.within_covariance(), D.T @ D / 2 / len(D))
 
 

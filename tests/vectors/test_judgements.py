@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from nearkin.vectors import Labels, Relevance
-from nearkin.vectors.judgements import SEEN, UNSEEN, count_relevant, judged_matrix, quarters
+from nearkin.vectors.judgements import SEEN, UNSEEN, judged_matrix, quarters
 
 
 def labelled(n=400, p=12, n_classes=10, noise=3.0, seed=0):
@@ -88,7 +88,7 @@ class TestSplits:
             other_group = groups[unseen.queries][:, None] != groups[y >= 0]
             np.testing.assert_array_equal(unseen.candidates, np.flatnonzero(y >= 0))
             np.testing.assert_array_equal(searched, other_group)
-            can_answer = known.relevant(unseen.queries, unseen.candidates)
+            can_answer = known.gains(unseen.queries, unseen.candidates) > 0
             assert (can_answer & searched).any(axis=1).all()
             queries += unseen.queries.tolist()
         assert len(set(queries)) == len(queries)
@@ -171,4 +171,5 @@ def test_judgements_of_one_place_count_once():
     )
     np.testing.assert_array_equal(R.toarray(), [[0, 0, 3], [0, 0, 0]])
     assert R.nnz == 3  # what is judged not relevant is stored
-    np.testing.assert_array_equal(count_relevant(R), [1, 0])
+    known = Relevance(np.ones((2, 1)), np.ones((3, 1)), R, np.arange(2))
+    np.testing.assert_array_equal(known.n_relevant, [1, 0])

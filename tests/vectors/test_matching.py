@@ -484,13 +484,15 @@ class TestLists:
         X, y = planted(n_classes=12, each=8)
         X, y = np.repeat(X, 2, axis=0), y.repeat(2)
         known = Labels(X, y, np.arange(len(y)) // 2)
-        splits, lists = list(known.splits(np.random.default_rng(0))), []
-        for split in splits:
-            for part in split.apart():
-                C = X[part.candidates]
-                space = Space.of(X[part.queries], C, X[part.queries], C, "cosine")
-                lists.append(HeldOutLists.of(space, part, known))
-        every = HeldOutLists.together(lists)
+        splits = list(known.splits(np.random.default_rng(0)))
+
+        def searches():
+            for split in splits:
+                for part in split.apart():
+                    Q, C = X[part.queries], X[part.candidates]
+                    yield Space.of(Q, C, Q, C, "cosine"), part
+
+        every = HeldOutLists.of(searches(), known)
         unseen = every.units[UNSEEN] >= 0
         assert unseen.sum() == len(y)
         assert every.answered[:, 0].max() < 1 - 1e-6
@@ -517,11 +519,17 @@ class TestLists:
         np.testing.assert_array_equal(alone.scores, [0, 4, 8, 0, -4, -8])
 
     def test_units_of_different_parts_are_different(self):
-        units = {SEEN: np.array([0, 1, -1]), UNSEEN: np.array([-1, -1, 0])}
-        one = HeldOutLists(np.ones((3, 4)), np.ones((3, 4)), np.ones(3, dtype=bool), units)
-        both = HeldOutLists.together([one, one])
-        np.testing.assert_array_equal(both.units[SEEN], [0, 1, -1, 0, 1, -1])
-        np.testing.assert_array_equal(both.units[UNSEEN], [-1, -1, 2, -1, -1, 2])
+        X, y = planted(n_classes=12, each=8)
+        known = Labels(X, y, np.arange(len(y)))
+        splits = [part for one in known.splits(np.random.default_rng(0)) for part in one.apart()]
+        spaces = [Space.of(X[s.queries], X, X[s.queries], X, "cosine") for s in splits]
+        splits = [replace(split, candidates=np.arange(len(y))) for split in splits]
+        units = HeldOutLists.of(zip(spaces, splits, strict=True), known).units
+        seen, unseen = (units[part][units[part] >= 0] for part in (SEEN, UNSEEN))
+        queries = np.concatenate([split.queries for split in splits])
+        np.testing.assert_array_equal(seen, queries[units[SEEN] >= 0])
+        np.testing.assert_array_equal(unseen, seen.max() + 1 + y[queries[units[UNSEEN] >= 0]])
+        assert ((units[SEEN] >= 0) ^ (units[UNSEEN] >= 0)).all()
 
 
 class TestSpaces:
@@ -671,6 +679,10 @@ class TestRefusals:
         with pytest.raises(ValueError, match="expect='new' holds out classes"):
             Matcher(expect="new").fit(X, y)
         assert list(Matcher().fit(X, y).pair_rules_.parts) == ["seen classes"]
+
+    def test_several_labels_of_a_row(self, rows):
+        with pytest.raises(ValueError, match="several labels cannot be held out: give one label"):
+            Matcher().fit(rows[0], np.eye(20)[rows[1]] + np.eye(20)[0] > 0)
 
     def test_one_row_has_no_other(self, rows, matcher):
         with pytest.raises(ValueError, match="give an index, or more rows"):

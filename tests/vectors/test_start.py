@@ -8,7 +8,7 @@ from nearkin._blocks import unit_rows
 from nearkin.scatter import total_scatter
 from nearkin.vectors import Labels, adapter, compare_vectors
 from nearkin.vectors import comparison as adaptation
-from nearkin.vectors.adapter import Labelled, label_matrix, n_passes
+from nearkin.vectors.adapter import n_passes
 from nearkin.vectors.comparison import SETTINGS
 from nearkin.vectors.start import STARTS, choose_start, free_map, least_regret, plda, start_map
 
@@ -29,7 +29,7 @@ def parts(X, y):
     X = unit_rows(X)
     mean = X.mean(axis=0)
     S_t = total_scatter(X - mean) / len(X)
-    S_w = Labelled(X - mean, label_matrix(y), False).within_covariance()
+    S_w = Labels(X - mean, y, np.arange(len(y))).within_covariance()
     return X, mean, S_t, plda(S_t, S_w, M)
 
 
@@ -148,7 +148,8 @@ class TestChoice:
             return [lambda rows, at=kept[start]: unit_rows(rows[:, at]) for start in starts]
 
         weights = np.where((y >= 6) == heavy, 20.0, 1.0)
-        assert choose_start(X, y, 6, 0, fit, weights) == chosen
+        known = Labels(X, y, np.arange(120), weights)
+        assert choose_start(known, 6, 0, fit) == chosen
 
     def test_copies_are_held_out_together(self):
         X, y = topics(turned=True)
@@ -163,7 +164,7 @@ class TestChoice:
 
             return [embed for _ in starts]
 
-        choose_start(X, y, M, 0, fit)
+        choose_start(Labels(X, y, np.arange(len(y))), M, 0, fit)
         assert are_known == 12 * [
             False,
             True,

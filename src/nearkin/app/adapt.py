@@ -24,7 +24,6 @@ from ..vectors import (
     UNSEEN,
     Adaptation,
     EmbeddingAdapter,
-    Judgements,
     Labels,
     MatchRules,
     Relevance,
@@ -151,7 +150,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _read(
     options: argparse.Namespace,
-) -> tuple[VectorTable, VectorTable, Judgements, Judgements, list[str]]:
+) -> tuple[VectorTable, VectorTable, Labels | Relevance, Labels | Relevance, list[str]]:
     """Return the vectors, those of queries (possibly the same), judgements twice, and notes.
 
     The judgements are first all of them, then the part used in the comparison.
@@ -239,7 +238,7 @@ def _twins(X: np.ndarray) -> np.ndarray:
 
 
 def _learned_adapter(
-    table: VectorTable, known: Judgements, found: Adaptation, chosen: WayResult
+    table: VectorTable, known: Labels | Relevance, found: Adaptation, chosen: WayResult
 ) -> SavedAdapter:
     """Return the adapter of a way, learned from all judgements."""
     way, part = chosen.way, found.part

@@ -9,7 +9,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -65,9 +65,10 @@ class JudgementFile:
     left: np.ndarray
     right: np.ndarray
     grades: np.ndarray
-    queries: list[str] | None = field(default=None, kw_only=True)
-    documents: list[str] | None = field(default=None, kw_only=True)
-    columns: str = field(default="", kw_only=True)
+    _: KW_ONLY
+    queries: list[str] | None = None
+    documents: list[str] | None = None
+    columns: str = ""
 
     @property
     def note(self) -> str:

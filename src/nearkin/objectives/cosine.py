@@ -20,7 +20,7 @@ logarithm of the scale to the contrastive loss and changes no derivative.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Never
 
 import numpy as np
@@ -57,6 +57,13 @@ class Comparison:
     offered: np.ndarray | None = None
     fixed: bool = False
     weights: np.ndarray | None = None
+
+    def with_fixed_candidates(self) -> Comparison:
+        """Return the same rows, of which only the queries are mapped."""
+        if self.candidates is not None:
+            return replace(self, fixed=True)
+        offered = ~np.eye(len(self.queries), dtype=bool)
+        return replace(self, candidates=self.queries, offered=offered, fixed=True)
 
 
 class _Mapped:

@@ -7,14 +7,12 @@ the rows that a migration maps (`evaluate_migration`).
 from .adapter import EmbeddingAdapter
 from .codes import LARGEST, QUANTIZERS
 from .comparison import Adaptation, Way, WayResult, compare_vectors, ways_of
-from .judgements import ALL, FOLDS, UNSEEN, Judgements, Labels, Relevance, judged_matrix
+from .judgements import ALL, FOLDS, UNSEEN, Labels, Relevance, judged_matrix
 from .matching import (
     BestMatches,
-    HeldOutLists,
     Matcher,
     MatchRules,
     Promise,
-    Space,
     comparison_accuracy,
 )
 from .migration import SIDES, Migration
@@ -32,8 +30,6 @@ __all__ = [
     "Adaptation",
     "BestMatches",
     "EmbeddingAdapter",
-    "HeldOutLists",
-    "Judgements",
     "Labels",
     "MatchRules",
     "Matcher",
@@ -41,7 +37,6 @@ __all__ = [
     "MigrationVerdict",
     "Promise",
     "Relevance",
-    "Space",
     "Vectors",
     "Way",
     "WayResult",

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_is_fitted
 
 from .._array_api import foreign_namespace, moved
-from .._blocks import affine_unit_rows, row_blocks, unit_rows
+from .._blocks import affine_unit_rows, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._labels import encode_partial_classes
 from .._memory import require_memory
 from .._parameters import (
     check_choice,
@@ -25,22 +22,24 @@ from .._parameters import (
     check_random_state,
 )
 from .._threads import blas_in_one_thread
-from .._validation import (
-    check_array,
-    check_consistent_length,
-    refuse_foreign,
-    refuse_words,
-    weighted_rows,
-)
+from .._validation import refuse_foreign, weighted_rows
 from ..descent import DescentResult, DescentStatus, adam
 from ..estimators.base import Embedding
 from ..estimators.pairs import check_row_numbers, unstacked
 from ..estimators.validation import validate_dense_rows, validate_foreign_rows
-from ..objectives.cosine import LOSSES, Comparison, CosineSoftmax
+from ..objectives.cosine import LOSSES, CosineSoftmax
 from ..objectives.loss import Ridge, Value
-from ..scatter import total_scatter, within_scatter
+from ..scatter import total_scatter
 from .codes import QUANTIZERS, BinaryQuantizer, Int8Quantizer, Quantizer, itq_rotation
-from .judgements import Labels, count_relevant
+from .judgements import (
+    Labels,
+    Pairs,
+    Relevance,
+    Supervision,
+    Triplets,
+    check_grades,
+    relevance_matrix,
+)
 from .start import CHOICE_ITER, STARTS, choose_start, plda, start_map
 
 # Shared by maps of embeddings that are compared by cosine.
@@ -85,19 +84,9 @@ class UnitEmbedding(Embedding):
         """Return `embed(X)`."""
         return self.embed(X)
 
-    def compared(self, X: Any) -> np.ndarray:
-        """Return the rows as a search compares them, `embed(X)`."""
-        return self.embed(X)
-
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
-
-    def _unit_rows(self, X: Any) -> np.ndarray:
-        """Return validated rows for `fit`, scaled to unit length."""
-        Z = unit_rows(validate_dense_rows(self, X, reset=True))
-        check_directions(Z, "X")
-        return Z
 
 
 def check_directions(Z: np.ndarray, name: str) -> None:
@@ -107,403 +96,6 @@ def check_directions(Z: np.ndarray, name: str) -> None:
             f"{name} does not vary in direction (n_features = {Z.shape[1]}): its rows are "
             "multiples of one, and cosines tell nothing."
         )
-
-
-# What an embedding adapter learns from: labels, pairs, triplets, or queries with relevant
-# documents.
-#
-# Each kind holds items with indices from 0, and at least one query with a relevant candidate. It
-# computes the covariance of rows that belong together, and compares some of its items at a time. If
-# the candidates `are_fixed`, only queries are mapped. Rows had unit length before the mean was
-# subtracted.
-
-# rows per label in a batch: with many labels, each row should still have others of its own
-TOGETHER = 8
-# documents compared with the queries of a batch, unless more are relevant
-CANDIDATES = 2048
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """Rows with labels.
-
-    The relevance of two rows to each other is the share of their labels that they have in common,
-    `|both| / |either|`.
-
-    Attributes
-    ----------
-    X : array of shape (n, p)
-    Y : csr_array of shape (n, n_labels)
-        1 for each label of a row; at least one per row.
-    are_fixed : bool
-    weights : array of shape (n,) or None
-        Number of copies that each row represents, greater than 0; only the ratios matter.
-    """
-
-    X: np.ndarray
-    Y: csr_array
-    are_fixed: bool
-    weights: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def within_covariance(self) -> np.ndarray:
-        """Return the covariance of rows that share a label, about their mean.
-
-        Copies of a row add no degrees of freedom.
-        """
-        X, w, codes, n_labels = self.X, self.weights, self.Y.indices, self.Y.shape[1]
-        if not self._is_single:
-            rows = np.repeat(np.arange(len(self)), np.diff(self.Y.indptr))
-            X, w = X[rows], None if w is None else w[rows]
-        dof = max(len(X) - n_labels, 1)
-        if w is None:
-            return within_scatter(X, codes) / dof
-        w = w / w.mean()
-        G = csr_array((w, (codes, np.arange(len(X)))), shape=(n_labels, len(X)))
-        means = (G @ X) / G.sum(axis=1)[:, None]
-        return total_scatter((X - means[codes]).astype(X.dtype), w) / dof
-
-    def order(self, rng: np.random.Generator) -> np.ndarray:
-        """Return the rows shuffled, in groups of up to eight rows with the same label."""
-        rows = rng.permutation(len(self))
-        label = self._label[rows]
-        rows = rows[np.argsort(label, kind="stable")]
-        first = np.searchsorted(self._label[rows], self._label[rows])
-        piece = np.cumsum((np.arange(len(rows)) - first) % TOGETHER == 0) - 1
-        return rows[np.argsort(rng.permutation(piece[-1] + 1)[piece], kind="stable")]
-
-    @cached_property
-    def _relative(self) -> np.ndarray | None:
-        """Weights of mean 1 over the rows that share a label with another row.
-
-        The loss is the mean over these rows.
-        """
-        if self.weights is None:
-            return None
-        shared = self.Y @ (self.Y.sum(axis=0) > 1) > 0
-        return self.weights / self.weights[shared].mean()
-
-    @property
-    def _is_single(self) -> bool:
-        """Whether every row has exactly one label."""
-        return self.Y.nnz == len(self)
-
-    @cached_property
-    def _label(self) -> np.ndarray:
-        """The first label of every row."""
-        return self.Y.indices[self.Y.indptr[:-1]]
-
-    def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return some rows, each with the others as candidates."""
-        if self._is_single:
-            W = self._label[items][:, None] == self._label[items]
-        else:
-            Y = self.Y[items]
-            shared, sizes = (Y @ Y.T).toarray(), np.diff(Y.indptr)
-            W = shared / (sizes[:, None] + sizes - shared)
-        np.fill_diagonal(W, 0)
-        weights = None if self._relative is None else self._relative[items]
-        return _mutual(self.X, self.are_fixed, items, W, weights)
-
-
-@dataclass(frozen=True)
-class Paired:
-    """Graded pairs of rows.
-
-    Rows of a batch that do not form a known pair are not relevant to each other. If two rows were
-    judged not to belong together, each is a candidate of the other in every batch that contains the
-    other (at most 2,048 such candidates per batch, drawn at random).
-
-    Attributes
-    ----------
-    X : array of shape (n, p)
-    pairs : int array of shape (n_pairs, 2)
-    grades : array of shape (n_pairs,)
-        Greater than 0.
-    are_fixed : bool
-    negatives : int array of shape (n_negatives, 2)
-        Pairs that do not belong together.
-    """
-
-    X: np.ndarray
-    pairs: np.ndarray
-    grades: np.ndarray
-    are_fixed: bool
-    negatives: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def within_covariance(self) -> np.ndarray:
-        """Return the covariance of paired rows about their mean."""
-        return _covariance_of_pairs(self.X, self.X, self.pairs, self.grades)
-
-    @cached_property
-    def _graded(self) -> csr_array:
-        n, (left, right) = len(self.X), self.pairs.T
-        G = csr_array((self.grades, (left, right)), shape=(n, n))
-        return csr_array(G + G.T)
-
-    @cached_property
-    def _unlike(self) -> csr_array:
-        """1 for pairs that do not belong together."""
-        n, (left, right) = len(self.X), np.vstack([self.negatives, self.negatives[:, ::-1]]).T
-        return csr_array((np.ones(len(left)), (left, right)), shape=(n, n))
-
-    def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return the rows of some pairs, with these and the rows judged unlike them as candidates.
-
-        Rows judged unlike a row are candidates of this row only.
-        """
-        rows = np.unique(self.pairs[items])
-        W, U = self._graded[rows], self._unlike[rows]
-        unlike = _drawn(np.setdiff1d(U.indices, rows), CANDIDATES, rng)
-        if not len(unlike):
-            return _mutual(self.X, self.are_fixed, rows, W[:, rows].toarray())
-        candidates, offered = np.append(rows, unlike), _offered(len(rows), U, unlike)
-        np.fill_diagonal(offered, False)  # no row is its own candidate
-        W = W[:, candidates].toarray().astype(self.X.dtype)
-        return Comparison(self.X[rows], self.X[candidates], W, offered, self.are_fixed)
-
-
-@dataclass(frozen=True)
-class Triples:
-    """Row a should be closer to row b than to row c, which are its only candidates.
-
-    Attributes
-    ----------
-    X : array of shape (n, p)
-    triplets : int array of shape (n_triplets, 3)
-    are_fixed : bool
-    """
-
-    X: np.ndarray
-    triplets: np.ndarray
-    are_fixed: bool
-
-    def __len__(self) -> int:
-        return len(self.triplets)
-
-    def within_covariance(self) -> np.ndarray:
-        """Return the covariance of the first and second rows about their mean."""
-        return _covariance_of_pairs(self.X, self.X, self.triplets[:, :2], np.ones(len(self)))
-
-    def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return some triplets and their candidates."""
-        anchors, near, far = self.triplets[items].T
-        W, one = np.eye(len(items), 2 * len(items)), np.eye(len(items), dtype=bool)
-        candidates = self.X[np.concatenate([near, far])]
-        return Comparison(self.X[anchors], candidates, W, np.hstack([one, one]), self.are_fixed)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Queries and graded documents; documents without a judgement are not relevant.
-
-    In every batch, the relevant documents of its queries are candidates of all these queries.
-    Documents judged not relevant to a query are candidates of this query (at most 2,048 per batch,
-    drawn at random), but unless they are sampled, not of others, to which they might be relevant.
-
-    Attributes
-    ----------
-    queries : array of shape (n_queries, p)
-    documents : array of shape (n_documents, p)
-    relevance : csr_array of shape (n_queries, n_documents)
-        At least one entry per query is greater than 0; a stored 0 was judged not relevant.
-    are_fixed : bool
-    """
-
-    queries: np.ndarray
-    documents: np.ndarray
-    relevance: csr_array
-    are_fixed: bool
-
-    def __len__(self) -> int:
-        return len(self.queries)
-
-    def within_covariance(self) -> np.ndarray:
-        """Return the covariance of queries and their relevant documents about their mean."""
-        at = np.column_stack(self.relevance.nonzero())
-        return _covariance_of_pairs(self.queries, self.documents, at, np.ones(len(at)))
-
-    def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
-        """Return some queries, with documents as candidates."""
-        R, n = self.relevance[items], len(self.documents)
-        documents, offered = np.arange(n), None
-        if n > CANDIDATES:
-            relevant = np.unique(R.indices[R.data > 0])
-            n_others = max(CANDIDATES - len(relevant), len(items))
-            documents = np.union1d(relevant, rng.choice(n, n_others, replace=False))
-            unlike = _drawn(np.setdiff1d(R.indices, documents), CANDIDATES, rng)
-            offered = _offered(len(documents), R, unlike) if len(unlike) else None
-            documents = np.append(documents, unlike)
-        W = R[:, documents].toarray()
-        return Comparison(
-            self.queries[items], self.documents[documents], W, offered, self.are_fixed
-        )
-
-
-Supervision = Labelled | Paired | Triples | Judged
-
-
-def _drawn(items: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the items, or a random sample of `most` if there are more."""
-    return items if len(items) <= most else rng.choice(items, most, replace=False)
-
-
-def _offered(n_for_all: int, judged: csr_array, unlike: np.ndarray) -> np.ndarray:
-    """Return which candidates each query has.
-
-    These are the first `n_for_all`, and of the `unlike` documents those for which it has a stored
-    value.
-    """
-    stored = csr_array((np.ones(judged.nnz), judged.indices, judged.indptr), shape=judged.shape)
-    for_all = np.ones((judged.shape[0], n_for_all), dtype=bool)
-    return np.hstack([for_all, stored[:, unlike].toarray() > 0])
-
-
-def _mutual(
-    X: np.ndarray,
-    are_fixed: bool,
-    rows: np.ndarray,
-    W: np.ndarray,
-    weights: np.ndarray | None = None,
-) -> Comparison:
-    """Return some rows that are candidates of each other, but not of themselves."""
-    W = W.astype(X.dtype)
-    if not are_fixed:
-        return Comparison(X[rows], None, W, weights=weights)
-    return Comparison(X[rows], X[rows], W, ~np.eye(len(rows), dtype=bool), True, weights)
-
-
-def _mean(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Return the (weighted) mean row in float64."""
-    if weights is None:
-        return X.mean(axis=0, dtype=np.float64)
-    return np.einsum("i,ij->j", weights, X) / weights.sum()  # without a copy of X in float64
-
-
-def _covariance(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Return the mean of (x - m)(x - m)', over copies if there are weights."""
-    return total_scatter(X, weights) / (len(X) if weights is None else weights.sum())
-
-
-def _covariance_of_pairs(
-    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Return the weighted mean of (x - y)(x - y)' / 2 over pairs of a row of X and one of Y."""
-    S = np.zeros((X.shape[1], X.shape[1]))
-    for block in row_blocks(len(pairs), X.shape[1]):
-        D = (X[pairs[block, 0]] - Y[pairs[block, 1]]).astype(np.float64)
-        S += (D.T * weights[block]) @ D
-    return S / (2 * weights.sum())
-
-
-# Labels and judgements as sparse matrices.
-
-SEVERAL = "0 and 1 for every label, as scikit-learn's MultiLabelBinarizer makes of lists of labels."
-
-
-def label_matrix(y: Any) -> csr_array:
-    """Return labels as a matrix of 0 and 1, (n, n_labels); unlabelled rows are 0.
-
-    Raises
-    ------
-    ValueError
-        If no two rows share a label, or a single column does not define two classes.
-    """
-    refuse_foreign(y, "y")
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None: give labels.")
-    try:
-        y = y if issparse(y) else np.asarray(y)
-    except ValueError as error:  # the lists have different lengths
-        raise ValueError(f"y must be a label for every row, or {SEVERAL}") from error
-    if y.ndim == 2 and y.shape[1] > 1:
-        if y.dtype.kind in "US":
-            raise ValueError(f"y of several columns holds text; it must hold {SEVERAL}")
-        Y = csr_array(
-            check_array(y, accept_sparse="csr", input_name="y"), dtype=np.float64, copy=True
-        )
-        Y.sum_duplicates()
-        Y.eliminate_zeros()
-        if not (Y.data == 1).all():
-            value = Y.data[Y.data != 1][0]
-            raise ValueError(f"y of several columns holds {value:g}; it must hold {SEVERAL}")
-        Y = csr_array(Y[:, Y.sum(axis=0) > 0])
-    else:
-        classes, codes = encode_partial_classes(y)
-        known = codes >= 0
-        parts = (np.ones(known.sum()), codes[known], np.concatenate([[0], np.cumsum(known)]))
-        Y = csr_array(parts, shape=(len(codes), len(classes)))
-    if max(Y.sum(axis=0), default=0) < 2:
-        raise ValueError(
-            "y gives no two rows the same label, every class has a single row: merge some classes."
-        )
-    return Y
-
-
-def relevance_matrix(relevance: Any, shape: tuple[int, int]) -> csr_array:
-    """Return judgements as a nonnegative matrix (n_queries, n_documents).
-
-    They are given as a matrix, or as rows (query, document) or (query, document, grade). A stored 0
-    was judged not relevant; an absent entry was not judged.
-    """
-    refuse_foreign(relevance, "relevance")
-    if issparse(relevance):
-        R = csr_array(
-            check_array(relevance, accept_sparse="csr", dtype=np.float64, input_name="relevance"),
-            copy=True,
-        )
-        R.sum_duplicates()
-        if R.shape != shape:
-            raise ValueError(
-                f"relevance must be of shape {shape}, queries and documents; got {R.shape}."
-            )
-    else:
-        judged = check_array(relevance, dtype=np.float64, ensure_2d=False, input_name="relevance")
-        if judged.ndim != 2 or judged.shape[1] not in (2, 3):
-            raise ValueError(
-                "relevance must have 2 or 3 columns, query, document and grade; got "
-                f"{judged.shape}."
-            )
-        at = judged[:, :2].astype(np.int64)
-        if (at != judged[:, :2]).any() or at.min() < 0 or (at.max(axis=0) >= shape).any():
-            most = f"{shape[0] - 1} and {shape[1] - 1}"
-            wrong = ((at != judged[:, :2]) | (at < 0) | (at >= shape)).any(axis=1).argmax()
-            found = "{:g}, {:g}".format(*judged[wrong, :2])
-            raise ValueError(
-                f"relevance must hold numbers of a query and a document, 0 to {most}; row {wrong} "
-                f"holds {found}."
-            )
-        grades = judged[:, 2] if judged.shape[1] == 3 else np.ones(len(judged))
-        R = csr_array((grades, at.T), shape=shape)
-    R.data = np.maximum(R.data, 0)
-    if not R.data.any():
-        raise ValueError(
-            "relevance marks no document as relevant (larger than 0): there is nothing to learn "
-            "from."
-        )
-    return R
-
-
-def check_grades(y: Any, n_pairs: int) -> np.ndarray:
-    """Return the grades of the pairs, at least 0; 1 each if y is None."""
-    if y is None:
-        return np.ones(n_pairs)
-    refuse_words(y, "y")
-    grades = np.maximum(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), 0)
-    if grades.shape != (n_pairs,):
-        raise ValueError(
-            f"y must be a number for each of {n_pairs} pairs, got the shape {grades.shape}."
-        )
-    if not grades.any():
-        raise ValueError(
-            "y marks no pair as similar (larger than 0): there is nothing to learn from."
-        )
-    return grades
 
 
 # Validation, start and descent of an embedding adapter.
@@ -741,27 +333,9 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self
         """
         X, y, weights, _ = weighted_rows(X, y, sample_weight)
-        check_parameters(self)
         task = FitTask(self, X, y, n_iterations=self.max_iter)
-        X = self._unit_rows(X)
-        Y = label_matrix(y)
-        check_consistent_length(X, Y)
-        has_label = np.diff(Y.indptr) > 0
-        # a slice avoids a copy
-        known = slice(None) if has_label.all() else np.flatnonzero(has_label)
-        labels = None
-        if Y.nnz == has_label.sum():  # no row has several
-            labels = np.full(len(X), -1)
-            labels[has_label] = Y.indices
-        of_known = None if weights is None else weights[known]
-        return self._learn(
-            lambda X, fixed: Labelled(X[known], Y[known], fixed, of_known),
-            X,
-            "nca",
-            task,
-            labels,
-            weights,
-        )
+        X = validate_dense_rows(self, X, reset=True)
+        return self._learn(Labels.of(X, y, np.arange(len(X)), weights), task)
 
     @with_callbacks
     def fit_pairs(self, X: Any, pairs: Any = None, y: Any = None) -> Self:
@@ -786,17 +360,12 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        check_parameters(self)
         task = FitTask(self, X, y, n_iterations=self.max_iter)
         X, pairs, y = unstacked(X, pairs, y, "pairs", 2)
-        X = self._unit_rows(X)
+        X = validate_dense_rows(self, X, reset=True)
         pairs = check_row_numbers(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
-        like = grades > 0
-        known = pairs[like], grades[like]
-        return self._learn(
-            lambda X, fixed: Paired(X, *known, fixed, pairs[~like]), X, "contrastive", task
-        )
+        return self._learn(Pairs.of(X, pairs, grades, np.arange(len(X))), task)
 
     @with_callbacks
     def fit_triplets(self, X: Any, triplets: Any = None) -> Self:
@@ -814,12 +383,10 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        check_parameters(self)
         task = FitTask(self, X, None, n_iterations=self.max_iter)
         X, triplets, _ = unstacked(X, triplets, None, "triplets", 3)
-        X = self._unit_rows(X)
-        triplets = check_row_numbers(triplets, "triplets", 3, len(X))
-        return self._learn(lambda X, fixed: Triples(X, triplets, fixed), X, "contrastive", task)
+        X = validate_dense_rows(self, X, reset=True)
+        return self._learn(Triplets(X, check_row_numbers(triplets, "triplets", 3, len(X))), task)
 
     @with_callbacks
     def fit_relevance(self, queries: Any, documents: Any, relevance: Any) -> Self:
@@ -842,23 +409,16 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        check_parameters(self)
         task = FitTask(self, documents, None, n_iterations=self.max_iter)
-        documents = self._unit_rows(documents)
+        documents = validate_dense_rows(self, documents, reset=True)
         n, p = documents.shape
         if len(shape := np.shape(queries)) == 2 and shape[1] != p:
             raise ValueError(
                 f"queries have {shape[1]} features, documents {p}: embed both by one model."
             )
-        queries = unit_rows(validate_dense_rows(self, queries, reset=False)).astype(documents.dtype)
+        queries = validate_dense_rows(self, queries, reset=False)
         R = relevance_matrix(relevance, (len(queries), n))
-        judged = np.flatnonzero(count_relevant(R))
-        return self._learn(
-            lambda X, fixed: Judged(X[n:][judged], X[:n], R[judged], fixed),
-            np.concatenate([documents, queries]),
-            "contrastive",
-            task,
-        )
+        return self._learn(Relevance(queries, documents, R, np.arange(len(queries))), task)
 
     def transform(self, X: Any) -> Any:
         """Map rows, and quantize them if `quantize` is set.
@@ -939,91 +499,78 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         m = self.n_components_
         return m if self.quantizer_ is None else self.quantizer_.n_bytes(m)
 
-    def _learn(
-        self,
-        supervision: Callable[[np.ndarray, bool], Supervision],
-        X: np.ndarray,
-        loss: str,
-        task: FitTask,
-        labels: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
-    ) -> Self:
-        """Minimize the loss plus the penalty from the start, and quantize.
-
-        `supervision` takes the centred rows and whether candidates are fixed. X is centred in
-        place. A start can be chosen if `labels` has one class per row, or -1.
-        """
-        p, are_fixed = X.shape[1], self.side == "query"
+    def _learn(self, known: Supervision, task: FitTask | None = None) -> Self:
+        """Minimize the loss plus the penalty from the start, and quantize."""
+        check_parameters(self)
+        queries, X = known.vectors()
+        if queries is not X:
+            X = np.concatenate([X, queries.astype(X.dtype)])
+        X = unit_rows(X)  # a copy, centred below
+        known, weights = known.of_rows(X), getattr(known, "weights", None)
+        check_directions(known.vectors()[1], "X")
+        p, fixed = X.shape[1], self.side == "query"
         require_covariances(p)
-        m = min(self.n_components or p, p)
+        self.n_features_in_, m = p, min(self.n_components or p, p)
         seed = check_random_state(self.random_state).randint(2**31)
-        self.loss_ = loss if self.loss == "auto" else self.loss
-        self.start_ = "plda" if self.start == "auto" else self.start
-        if self.start == "auto" and not are_fixed and labels is not None:
+        self.loss_ = known.loss if self.loss == "auto" else self.loss
+        self.start_ = self.start
+        if self.start == "auto":
             fit = partial(self._short_fits, m=m, seed=seed)
-            self.start_ = choose_start(X, labels, m, seed, fit, weights)
-        mean = np.zeros(p) if are_fixed else _mean(X, weights)
+            self.start_ = "plda" if fixed else choose_start(known, m, seed, fit)
+        mean = np.zeros(p) if fixed else _mean(X, weights)
         X -= mean.astype(X.dtype)
-        kind = supervision(X, are_fixed)
-        if are_fixed:
-            start = np.eye(p)
-        else:
+        start = np.eye(p)
+        if not fixed:
             S_t = _covariance(X, weights)
-            A = plda(S_t, kind.within_covariance(), m)
+            A = plda(S_t, known.within_covariance(), m)
             start = start_map(A, S_t, mean, self.start_, seed)
         sizes = nested_sizes(self.nested, len(start))
 
-        def affine(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return A.astype(X.dtype), (-A @ mean).astype(X.dtype)
-
-        def learned(A: np.ndarray) -> dict[str, Any]:
-            components, bias = affine(A)
-            map_so_far = {"components_": components, "bias_": bias}
-            return map_so_far | {"n_components_": len(A), "quantizer_": None}
+        def affine(A: np.ndarray) -> dict[str, Any]:
+            """Return the attributes of a map of centred rows."""
+            components, bias = A.astype(X.dtype), (-A @ mean).astype(X.dtype)
+            found = {"components_": components, "bias_": bias}
+            return found | {"n_components_": len(A), "quantizer_": None}
 
         found = self._descend(
-            kind,
+            known,
             start,
             sizes,
             seed,
-            self.max_iter or n_passes(len(kind)),
-            on_iteration=lambda A: task.iteration(lambda: learned(A)),
+            self.max_iter or n_passes(len(known.items)),
+            on_iteration=None if task is None else lambda A: task.iteration(affine, A),
         )
-        self.components_, self.bias_ = affine(found.x)
-        self.n_components_ = len(start)
-        self.quantizer_ = None
+        self.__dict__ |= affine(found.x)
         self.n_iter_ = found.n_iter
         self.loss_curve_ = np.array(found.curve)
         if self.quantize is not None:
             self._quantize(unit_rows(X @ self.components_.T), sizes)
         if found.status is DescentStatus.INTERRUPTED:
             raise KeyboardInterrupt
-        task.end()
+        if task is not None:
+            task.end()
         return self
 
     def _short_fits(
         self, known: Labels, starts: list[str], m: int, seed: int
     ) -> list[Callable[[np.ndarray], np.ndarray]]:
         """Return maps learned from classes in few passes, one for each start."""
-        weights = known.weights
-        mean = _mean(known.X, weights)
-        X, has_label = known.X - mean.astype(known.X.dtype), known.y >= 0
-        of_labelled = None if weights is None else weights[has_label]
-        kind = Labelled(X[has_label], label_matrix(known.y[has_label]), False, of_labelled)
-        S_t = _covariance(X, weights)
-        A = plda(S_t, kind.within_covariance(), m)
+        mean = _mean(known.X, known.weights)
+        known = known.of_rows(known.X - mean.astype(known.X.dtype))
+        S_t = _covariance(known.X, known.weights)
+        A = plda(S_t, known.within_covariance(), m)
         n_iter = min(self.max_iter or CHOICE_ITER, CHOICE_ITER)
 
         def learned(start: str) -> Callable[[np.ndarray], np.ndarray]:
             A_0 = start_map(A, S_t, mean, start, seed)
-            found = self._descend(kind, A_0, [m], seed, n_iter)
+            found = self._descend(known, A_0, [m], seed, n_iter)
             return lambda rows: affine_unit_rows(rows, found.x, -found.x @ mean)
 
         return [learned(start) for start in starts]
 
     def _descend(
         self,
-        kind: Supervision,
+        known: Supervision,
         start: np.ndarray,
         sizes: list[int],
         seed: int,
@@ -1031,7 +578,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         on_iteration: Callable[[np.ndarray], bool] | None = None,
     ) -> DescentResult:
         """Minimize the loss plus the penalty by Adam, with step lengths that decrease to 0."""
-        rng, n = np.random.default_rng(seed), len(kind)
+        rng, n, fixed = np.random.default_rng(seed), len(known.items), self.side == "query"
         n_batches = -(-n // BATCH)
         n_steps = max(n_batches, FEWEST_STEPS)
         longest = FIRST_STEP * float(np.linalg.norm(start))
@@ -1040,9 +587,13 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
         def estimate(A: np.ndarray, t: int) -> Value:
             if t % n_batches == 0:
-                order = kind.order(rng) if isinstance(kind, Labelled) else rng.permutation(n)
+                if isinstance(known, Labels):
+                    order = known.order(rng)
+                else:
+                    order = rng.permutation(known.items)
                 batches[:] = np.array_split(order, n_batches)
-            return loss.estimate(A, kind.comparison(batches[t % n_batches], rng))
+            batch = known.comparison(batches[t % n_batches], rng)
+            return loss.estimate(A, batch.with_fixed_candidates() if fixed else batch)
 
         with blas_in_one_thread():  # batches are small: a second thread would only wait
             return adam(
@@ -1054,3 +605,15 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
                 step=lambda t: longest * (1 - t / (max_iter * n_steps)),
                 on_iteration=on_iteration,
             )
+
+
+def _mean(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return the (weighted) mean row in float64."""
+    if weights is None:
+        return X.mean(axis=0, dtype=np.float64)
+    return np.einsum("i,ij->j", weights, X) / weights.sum()  # without a copy of X in float64
+
+
+def _covariance(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return the mean of (x - m)(x - m)', over copies if there are weights."""
+    return total_scatter(X, weights) / (len(X) if weights is None else weights.sum())

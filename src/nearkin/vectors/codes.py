@@ -92,15 +92,15 @@ Quantizer = Int8Quantizer | BinaryQuantizer
 QUANTIZERS = ("int8", "binary")
 
 
-def orthogonal_procrustes(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the R (m, p) of orthonormal rows or columns that maximizes tr(Y'X R').
+def orthogonal_procrustes(C: np.ndarray) -> np.ndarray:
+    """Return the R (m, p) of orthonormal rows or columns that maximizes tr(C R'), for C = Y'X.
 
-    X is (n, p), Y is (n, m), and R = UV' for the singular value decomposition Y'X = U S V'
+    X is (n, p), Y is (n, m), and R = UV' for the singular value decomposition C = U S V'
     (Schoenemann 1966). For m >= p, R preserves lengths and thus minimizes ||Y - X R'||. For m < p,
     its rows are the first of the rotation that does so for Y padded with 0, which is not the R of
     orthonormal rows that minimizes ||Y - X R'||.
     """
-    U, _, Vt = svd((Y.T @ X).astype(np.float64), full_matrices=False)
+    U, _, Vt = svd(C.astype(np.float64), full_matrices=False)
     return U @ Vt
 
 
@@ -120,6 +120,6 @@ def itq_rotation(Z: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
         with blas_in_one_thread():  # many operations on small matrices
             for _ in range(ITQ_ITERATIONS):
                 B = np.where(X @ R.T.astype(Z.dtype) > 0, 1, -1)
-                R = orthogonal_procrustes(X, B.astype(Z.dtype))
+                R = orthogonal_procrustes(B.astype(Z.dtype).T @ X)
         parts.append(R)
     return block_diag(*parts).astype(Z.dtype)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from .._blocks import unit_rows
+from .._blocks import affine_unit_rows, unit_rows
 from .._parameters import check_choice
 from .._progress import progress_bar
 from .._ranking_html import adaptation_html
@@ -29,17 +29,18 @@ from .judgements import (
     ALL,
     EXPECTED,
     FEWEST_CLASSES,
-    SEEN,
     UNSEEN,
     Judgements,
     Labels,
     Split,
+    expected_parts,
     ranked_by,
     scores_of,
+    usable_splits,
 )
 from .matching import HeldOutLists, Space
 from .retrieval import RETRIEVAL_SCORES, Vectors
-from .start import STARTS, least_regret
+from .start import STARTS, least_regret, mean_scores
 
 # The kinds of vectors that are compared; adapted ones also as codes.
 UNCHANGED, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
@@ -62,8 +63,6 @@ class Way:
         Such as "PCA" or "adapter".
     size : int
         Number of dimensions.
-    bytes : int
-        Size of a document's vector; for two-stage ranking, of both vectors.
     quantize : str or None
         "int8" or "binary" for codes; None for full precision.
     rescored : bool
@@ -73,9 +72,16 @@ class Way:
 
     kind: str
     size: int
-    bytes: int
     quantize: str | None = None
     rescored: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Return the size of a document's vector; for two-stage ranking, of both vectors."""
+        size = 4 * self.size if self.quantize is None else self.size
+        if self.quantize == "binary":
+            size = BinaryQuantizer.n_bytes(self.size)
+        return size + self.size * self.rescored
 
     @property
     def name(self) -> str:
@@ -92,19 +98,13 @@ class Way:
 def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
     """Return the ways of computing p-dimensional vectors that are compared, the raw ones first."""
     if side == "query":
-        return [Way(UNCHANGED, p, 4 * p), Way(QUERY, p, 4 * p)]
+        return [Way(UNCHANGED, p), Way(QUERY, p)]
     shorter = sorted(size for size in sizes if size < p)
-    ways = [Way(UNCHANGED, p, 4 * p), Way(CENTRED, p, 4 * p)]
-    ways += [Way(kind, m, 4 * m) for kind in (TRUNCATED, PRINCIPAL) for m in shorter]
-    ways += [Way(ADAPTER, m, 4 * m) for m in [*shorter, p]]
-    ways += [Way(ADAPTER, m, m, "int8") for m in shorter]
-    for m in shorter[-1:]:
-        n_bytes = BinaryQuantizer.n_bytes(m)
-        ways += [
-            Way(ADAPTER, m, n_bytes, "binary"),
-            Way(ADAPTER, m, n_bytes + m, "binary", rescored=True),
-        ]
-    return ways
+    ways = [Way(UNCHANGED, p), Way(CENTRED, p)]
+    ways += [Way(kind, m) for kind in (TRUNCATED, PRINCIPAL) for m in shorter]
+    ways += [Way(ADAPTER, m) for m in [*shorter, p]]
+    ways += [Way(ADAPTER, m, "int8") for m in shorter]
+    return ways + [Way(ADAPTER, m, "binary", two) for m in shorter[-1:] for two in (False, True)]
 
 
 def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> Vectors:
@@ -125,8 +125,11 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
     if way.kind == PRINCIPAL:
         pca = PCA(way.size, svd_solver="covariance_eigh").fit(unit_rows(learned_from))
         return Vectors(pca.transform(Q), pca.transform(C))
+    embedded = affine_unit_rows(Q, adapter.components_, adapter.bias_)
+    if way.kind == QUERY:
+        return Vectors(embedded, C)
     if way.quantize is None:
-        return Vectors(adapter.embed(Q), C if way.kind == QUERY else adapter.embed(C))
+        return Vectors(embedded, affine_unit_rows(C, adapter.components_, adapter.bias_))
 
     def decoded(quantize: str) -> Any:
         """Return the vectors that the codes of queries and candidates represent."""
@@ -134,7 +137,7 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
         return tuple(coded.compared(X) for X in (Q, C))
 
     if way.rescored:
-        return Vectors(adapter.embed(Q), decoded("int8")[1], codes=decoded(way.quantize))
+        return Vectors(embedded, decoded("int8")[1], codes=decoded(way.quantize))
     return Vectors(*decoded(way.quantize))
 
 
@@ -229,13 +232,12 @@ class Adaptation:
 
         The others are those by which `chosen` was chosen.
         """
-        queries, documents = self.judgements.vectors()
-        lists = []
-        for split, vectors in self.held_out(way, further=True):
-            raw = queries[split.queries], documents[split.candidates]
-            space = Space.of(vectors.queries, vectors.candidates, *raw, "cosine")
-            lists.append(HeldOutLists.of(space, split, self.judgements))
-        return HeldOutLists.together(lists)
+        X, Y = self.judgements.vectors()
+        searches = (
+            (Space.of(one.queries, one.candidates, X[s.queries], Y[s.candidates], "cosine"), s)
+            for s, one in self.held_out(way, further=True)
+        )
+        return HeldOutLists.of(searches, self.judgements)
 
     def rankings(self, way: Way) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield, for every split, the held-out queries and the documents that they rank first.
@@ -258,11 +260,7 @@ class Adaptation:
         taken. Excluded are two-stage rankings and, unless only known classes are expected, ways
         that lose more than a standard error on unseen classes.
         """
-        better = [
-            one
-            for one in self.results
-            if one.status == "better" and not one.way.rescored and not self._harms(one)
-        ]
+        better = [one for one in self._better if not self._harms(one)]
         if not better:
             return self.raw
         best = max(better, key=lambda one: one.tests[self.part].difference)
@@ -283,11 +281,12 @@ class Adaptation:
         Two-stage rankings, which are never chosen, are not named. The list is empty if no unseen
         classes are expected.
         """
-        return [
-            one.way.name
-            for one in self.results
-            if one.status == "better" and not one.way.rescored and self._harms(one)
-        ]
+        return [one.way.name for one in self._better if self._harms(one)]
+
+    @property
+    def _better(self) -> list[WayResult]:
+        """Return the results that are better than the raw vectors, without two-stage rankings."""
+        return [one for one in self.results if one.status == "better" and not one.way.rescored]
 
     def _harms(self, result: WayResult) -> bool:
         """Return whether a way loses more than a standard error on unseen classes, if expected."""
@@ -343,14 +342,18 @@ def compare_vectors(
         If the covariances of the fits do not fit into memory.
     """
     check_choice(expect, "expect", EXPECTED)
-    splits = judgements.usable_splits(np.random.default_rng(random_state))
-    score = score or ("precision@10" if judgements.median_relevant > 10 else "nDCG@10")
-    part = (UNSEEN if expect == "new" else SEEN) if isinstance(judgements, Labels) else ALL
-    if part not in splits[0].parts:
+    splits = usable_splits(judgements, np.random.default_rng(random_state))
+    has_many = False
+    if isinstance(judgements, Labels):
+        has_many = bool(np.median(np.bincount(judgements.y[judgements.items])) > 10)
+    score = score or ("precision@10" if has_many else "nDCG@10")
+    expected = expected_parts(splits[0].parts, expect)
+    if not expected:
         raise ValueError(
             f"new classes need at least {FEWEST_CLASSES} classes of enough rows: leave "
             'expect="new" out.'
         )
+    part = expected[0]
     n_rows = min(len(split.train.vectors()[1]) for split in splits)
     p = judgements.vectors()[0].shape[1]
     require_covariances(p, min(n_threads(), len(splits)))
@@ -369,7 +372,7 @@ def compare_vectors(
         adapters, seconds = {}, {}
         for size in adapter_sizes:
             started = perf_counter()
-            adapters[size] = split.train.fit(EmbeddingAdapter(size, side=side, **settings))
+            adapters[size] = EmbeddingAdapter(size, side=side, **settings)._learn(split.train)
             seconds[size] = perf_counter() - started
             step()
         scores = {}
@@ -398,6 +401,9 @@ def compare_vectors(
             for split in one.split.apart() if further else [one.split]:
                 yield split, vectors_of(way, split, judgements, one.adapters.get(way.size))
 
+    # of the splits with the largest number of parts
+    n_parts = max(one.of_settings.shape[1] for one in found)
+    of_settings = [one.of_settings for one in found if one.of_settings.shape[1] == n_parts]
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
     p_values = in_sequence({way: tests[way][part] for way in adapted})
@@ -422,7 +428,7 @@ def compare_vectors(
         score,
         part,
         n_queries={name: int(sum(split.parts[name].sum() for split in splits)) for name in parts},
-        settings=tried[least_regret(_mean_scores(found))],
+        settings=tried[least_regret(np.mean(of_settings, axis=0))],
         side=side,
         expect=expect,
         between=lambda one, other: test(one, other, part),
@@ -497,28 +503,17 @@ def score_settings(
 
     Parts are the expected queries: those of seen classes, of unseen classes, or both.
     """
-    splits = [
-        split
-        for split in train.splits(np.random.default_rng(seed))
-        if split.train.can_be_fitted and all(part.any() for part in split.parts.values())
-    ]
-    if splits:
-        splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))]
+    splits = [split for split in train.splits(np.random.default_rng(seed)) if split.is_usable]
+    splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))] if splits else []
     size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
-    way = Way(QUERY if side == "query" else ADAPTER, size, 0)
-    parts = list(splits[0].parts) if splits else []
-    parts = [part for part in parts if part == {"known": SEEN, "new": UNSEEN}.get(expect)] or parts
-    scores = np.zeros((len(tried), max(len(parts), 1)))
+    way = Way(QUERY if side == "query" else ADAPTER, size)
+    every = list(splits[0].parts) if splits else [ALL]
+    parts = expected_parts(every, expect) or every
+    scores = np.zeros((len(tried), len(parts)))
     for row, settings in zip(scores, tried, strict=True):
-        for split in splits:
-            adapter = split.train.fit(EmbeddingAdapter(size, side=side, **settings))
-            found = scores_of(vectors_of(way, split, train, adapter), split, train)[score]
-            row += [found[split.parts[part]].mean() / len(splits) for part in parts]
+        model = EmbeddingAdapter(size, side=side, **settings)
+        vectors = (vectors_of(way, one, train, model._learn(one.train)) for one in splits)
+        if splits:
+            row[:] = mean_scores(vectors, splits, train, score, parts)
         step()
     return scores
-
-
-def _mean_scores(found: list[SplitScores]) -> np.ndarray:
-    """Return the mean scores of the settings over the splits with the largest number of parts."""
-    n_parts = max(one.of_settings.shape[1] for one in found)
-    return np.mean([one.of_settings for one in found if one.of_settings.shape[1] == n_parts], 0)

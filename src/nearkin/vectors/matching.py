@@ -5,10 +5,10 @@ thresholds whose precision is guaranteed by held-out queries.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -23,7 +23,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
-from .._labels import encode_groups, encode_partial_labels
+from .._labels import encode_groups
 from .._parameters import check_choice, check_estimator, check_number, check_random_state
 from .._validation import check_consistent_length
 from ..estimators.pairs import (
@@ -37,17 +37,21 @@ from ..estimators.pairs import (
 from ..estimators.validation import validate_dense_rows
 from ..graphs import connected_components, joined_groups
 from ..neighbors import searcher, twin_groups
-from .adapter import UnitEmbedding, check_grades, label_matrix, relevance_matrix
+from .adapter import UnitEmbedding
 from .judgements import (
     EXPECTED,
     FOLDS,
-    SEEN,
     UNSEEN,
     Judgements,
     Labels,
+    Pairs,
     Relevance,
     Split,
+    check_grades,
+    expected_parts,
     quarters,
+    relevance_matrix,
+    usable_splits,
 )
 
 # Scores of the best candidates of held-out queries, correct or not.
@@ -203,8 +207,7 @@ class Promise:
     false_answers: float
 
 
-@dataclass(frozen=True)
-class PrecisionCurve:
+class PrecisionCurve(NamedTuple):
     """Precision and recall of held-out queries as functions of the threshold.
 
     If the threshold is chosen because its bound is high enough, chance is part of the choice: among
@@ -279,9 +282,7 @@ class PrecisionCurve:
         kept = np.flatnonzero(self.bound >= precision)
         if not len(kept):
             return None
-        i = kept[0]
-        values = (self.expected, self.bound, self.recall, self.false_answers)
-        return Promise(precision, float(self.thresholds[i]), *(float(v[i]) for v in values))
+        return Promise(precision, *(float(values[kept[0]]) for values in self[:5]))
 
 
 def fallback_bound(pointwise: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -437,42 +438,35 @@ class HeldOutLists:
     units: dict[str, np.ndarray]
 
     @classmethod
-    def of(cls, space: Space, split: Split, judgements: Judgements) -> Self:
-        """Return the lists of the held-out queries of a split, in O(q c m)."""
-        answered, unanswered, right = [], [], []
-        # includes the rows gathered for the lists
-        entries = max(len(space.C), LIST * space.X.shape[1])
-        for rows in row_blocks(len(space.Q), entries):
-            S, queries = space.similarities(rows), split.queries[rows]
-            S[judgements.withheld(queries, split.candidates)] = -np.inf
-            relevant = judgements.relevant(queries, split.candidates)
-            listed, largest = first_of(S)
-            right.append(np.take_along_axis(relevant, listed[:, :1], axis=1)[:, 0])
-            answered.append(space.features(rows, listed, largest))
-            S[relevant] = -np.inf
-            unanswered.append(space.features(rows, *first_of(S)))
-        units = {
-            name: np.where(part, judgements.units(name)[split.queries], -1)
-            for name, part in split.parts.items()
-        }
-        return cls(
-            np.concatenate(answered), np.concatenate(unanswered), np.concatenate(right), units
-        )
+    def of(cls, searches: Iterable[tuple[Space, Split]], judgements: Judgements) -> Self:
+        """Return the lists of the held-out queries of several splits, in O(q c m) each.
 
-    @classmethod
-    def together(cls, lists: list[HeldOutLists]) -> HeldOutLists:
-        """Return the lists of several splits, with distinct units for different parts."""
+        Different parts have distinct units.
+        """
+        answered, unanswered, right = [], [], []
+        parts: dict[str, list[np.ndarray]] = {}
+        for space, split in searches:
+            # includes the rows gathered for the lists
+            entries = max(len(space.C), LIST * space.X.shape[1])
+            for rows in row_blocks(len(space.Q), entries):
+                S, queries = space.similarities(rows), split.queries[rows]
+                S[judgements.withheld(queries, split.candidates)] = -np.inf
+                relevant = judgements.gains(queries, split.candidates) > 0
+                listed, largest = first_of(S)
+                right.append(np.take_along_axis(relevant, listed[:, :1], axis=1)[:, 0])
+                answered.append(space.features(rows, listed, largest))
+                S[relevant] = -np.inf
+                unanswered.append(space.features(rows, *first_of(S)))
+            for name, part in split.parts.items():
+                of_queries = np.where(part, judgements.units(name)[split.queries], -1)
+                parts.setdefault(name, []).append(of_queries)
         units, n_units = dict[str, np.ndarray](), 0
-        for part in lists[0].units:
-            of_part = np.concatenate([one.units[part] for one in lists])
-            units[part] = np.where(of_part >= 0, of_part + n_units, -1)
+        for name, of_splits in parts.items():
+            of_part = np.concatenate(of_splits)
+            units[name] = np.where(of_part >= 0, of_part + n_units, -1)
             n_units += int(of_part.max()) + 1
-        return cls(
-            np.concatenate([one.answered for one in lists]),
-            np.concatenate([one.unanswered for one in lists]),
-            np.concatenate([one.right for one in lists]),
-            units,
-        )
+        with_answer, without, is_right = map(np.concatenate, (answered, unanswered, right))
+        return cls(with_answer, without, is_right, units)
 
     def parts(self, expect: str) -> list[str]:
         """Return the names of the parts for the expected classes: "known", "new", or "both".
@@ -483,8 +477,7 @@ class HeldOutLists:
             raise ValueError(
                 "expect='new' holds out classes, and needs at least eight of enough rows."
             )
-        dropped = {"known": UNSEEN, "new": SEEN, "both": ""}[expect]
-        return [part for part in self.units if part != dropped]
+        return expected_parts(self.units, expect)
 
     def matches(
         self, coefficients: np.ndarray, unanswerable: float, parts: Sequence[str]
@@ -555,15 +548,7 @@ class MatchRule:
             "coefficients": self.coefficients,
             "logistic": np.array([c.slope, c.intercept]),
             "knots": c.knots,
-            "curve": np.array(
-                [
-                    curve.thresholds,
-                    curve.expected,
-                    curve.bound,
-                    curve.recall,
-                    curve.false_answers,
-                ]
-            ),
+            "curve": np.array(curve[:5]),
             "n_queries": np.array([curve.n_queries]),
         }
 
@@ -573,9 +558,7 @@ class MatchRule:
         (slope, intercept), knots = map(float, arrays["logistic"]), arrays["knots"]
         if knots[:, 0].any():  # saved by version 0.3, which was constant below the first knot
             knots = np.column_stack([[0.0, 0.0], knots])
-        thresholds, expected, bound, recall, false_answers = arrays["curve"]
-        n_queries = int(arrays["n_queries"].item())
-        curve = PrecisionCurve(thresholds, expected, bound, recall, false_answers, n_queries)
+        curve = PrecisionCurve._make([*arrays["curve"], int(arrays["n_queries"].item())])
         return cls(arrays["coefficients"], Calibration(slope, intercept, knots), curve)
 
 
@@ -828,9 +811,7 @@ class Matcher(BaseEstimator):
         """
         X = validate_dense_rows(self, X, reset=True)
         check_consistent_length(X, y)
-        label_matrix(y)
-        codes = encode_partial_labels(y)[1]
-        return self._calibrate(Labels(X, codes, self._units(X, groups)))
+        return self._calibrate(Labels.of(X, y, self._units(X, groups)))
 
     def fit_pairs(self, X: Any, pairs: Any = None, y: Any = None, groups: Any = None) -> Self:
         """Learn from pairs of rows that belong together, and pairs that do not.
@@ -1102,14 +1083,15 @@ class Matcher(BaseEstimator):
             raise ValueError(f"unanswerable must be below 1, got {self.unanswerable!r}.")
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         queries, documents = judgements.vectors()
-        lists = []
-        for split in judgements.usable_splits(rng):
-            self._set_space(self._learned(split.train))
-            for part in split.apart():
-                space = self._space(queries[part.queries], documents[part.candidates])
-                lists.append(HeldOutLists.of(space, part, judgements))
+
+        def searches() -> Iterator[tuple[Space, Split]]:
+            for split in usable_splits(judgements, rng):
+                self._set_space(self._learned(split.train))
+                for part in split.apart():
+                    yield self._space(queries[part.queries], documents[part.candidates]), part
+
+        held_out = HeldOutLists.of(searches(), judgements)
         self._set_space(self._learned(judgements))
-        held_out = HeldOutLists.together(lists)
         rules = partial(MatchRules.fitted, held_out, self.unanswerable, expect=self.expect)
         return self._set_rules(rules(of_pairs=True), rules(of_pairs=False))
 
@@ -1119,6 +1101,12 @@ class Matcher(BaseEstimator):
         The threshold is set from the similarities of held-out pairs.
         """
         check_choice(self.metric, "metric", METRICS)
+
+        def learned(some: np.ndarray) -> Any:
+            """Return the estimator, fitted to some pairs and their rows."""
+            of_pairs = Pairs.of(X, pairs[some], 1.0 * similar[some], np.arange(len(X)))
+            return self._learned(of_pairs.some(np.unique(pairs[some])))
+
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         quarter = quarters(linked_pairs(pairs, len(X)), rng)
         scores = np.empty(len(pairs))
@@ -1130,21 +1118,12 @@ class Matcher(BaseEstimator):
                     f"similar and {(~similar).sum()} dissimilar ones, some of which share rows; "
                     "give more."
                 )
-            self._set_space(self._learned_from_pairs(X, pairs[train], similar[train]))
+            self._set_space(learned(train))
             scores[test] = self._similarity(*X[pairs[test].T])
-        self._set_space(self._learned_from_pairs(X, pairs, similar))
+        self._set_space(learned(np.ones(len(pairs), dtype=bool)))
         for name in ("pair_rules_", "list_rules_"):  # from an earlier fit
             self.__dict__.pop(name, None)
         return self.set_threshold(best_threshold(similar, scores, "accuracy", None, 1.0))
-
-    def _learned_from_pairs(self, X: np.ndarray, pairs: np.ndarray, similar: np.ndarray) -> Any:
-        """Return the estimator, fitted to some pairs and their rows."""
-        if self.estimator is None or isinstance(self.estimator, FrozenEstimator):
-            return self._learned(None)
-        rows, numbers = np.unique(pairs, return_inverse=True)
-        return clone(self.estimator).fit_pairs(
-            X=X[rows], pairs=numbers.reshape(-1, 2), y=np.where(similar, 1, -1)
-        )
 
     def _set_rules(self, pair_rules: MatchRules, list_rules: MatchRules) -> Self:
         """Set the rules, and the threshold of `predict` at a probability of one half."""
@@ -1179,9 +1158,8 @@ class Matcher(BaseEstimator):
         X = Y = validate_dense_rows(self, queries, reset=False)
         if candidates is not None:
             Y = validate_dense_rows(self, candidates, reset=False)
-        if self.estimator_ is None:
-            return Space.of(X, Y, X, Y, self.metric_)
-        embed = getattr(self.estimator_, "compared", self.estimator_.transform)
+        transform = getattr(self.estimator_, "transform", np.asarray)  # of None: as they are
+        embed = getattr(self.estimator_, "compared", transform)
         Q = C = embed(X)
         if getattr(self.estimator_, "side", "both") == "query":
             C = Y

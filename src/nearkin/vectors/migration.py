@@ -15,8 +15,10 @@ from .._blocks import affine_unit_rows, row_blocks, unit_rows
 from .._labels import encode_partial_labels
 from .._parameters import check_choice, check_number, check_random_state
 from .._validation import check_array, check_consistent_length, refuse_foreign, widened
-from ..linalg import eigh, svd
+from ..estimators.validation import validate_dense_rows
+from ..linalg import eigh
 from .adapter import UnitEmbedding, check_directions
+from .codes import orthogonal_procrustes
 from .judgements import FEWEST_CLASSES, FOLDS
 from .retrieval import Vectors
 
@@ -88,22 +90,24 @@ class Sample:
 
 @dataclass(frozen=True)
 class Search:
-    """Held-out queries and documents, each embedded by both models."""
+    """Held-out queries and documents, each embedded by both models, and how many are found."""
 
     documents: Sample
     queries: Sample
+    depth: int
 
-    def by_map(self, A: np.ndarray, b: np.ndarray, depth: int) -> np.ndarray:
+    def by_map(self, A: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the documents that each query ranks first after a map, (q, depth)."""
         D, Q = self.documents, self.queries
         if D.side == "query":
-            return Vectors(affine_unit_rows(Q.X, A, b), D.Y).ranked(depth)
-        return Vectors(Q.Y, affine_unit_rows(D.X, A, b)).ranked(depth)
+            return Vectors(affine_unit_rows(Q.X, A, b), D.Y).ranked(self.depth)
+        return Vectors(Q.Y, affine_unit_rows(D.X, A, b)).ranked(self.depth)
 
-    def by_model(self, which: str, depth: int) -> np.ndarray:
+    def by_model(self, which: str) -> np.ndarray:
         """Return the documents that each query ranks first with the "new" or "old" model alone."""
-        space = "X" if (which == "new") == (self.documents.side == "query") else "Y"
-        return Vectors(getattr(self.queries, space), getattr(self.documents, space)).ranked(depth)
+        is_mapped = (which == "new") == (self.documents.side == "query")
+        Q, D = ((one.X if is_mapped else one.Y) for one in (self.queries, self.documents))
+        return Vectors(Q, D).ranked(self.depth)
 
     def has_label(self) -> np.ndarray:
         """Return which queries share a label with some document."""
@@ -195,8 +199,7 @@ class Moments:
                 for Z, z in ((X, x), (Y, y))
             )
             H = (sums_y / sizes).T @ sums_x
-        left, _, right = svd(C, full_matrices=False)
-        R = left @ right  # as `orthogonal_procrustes`
+        R = orthogonal_procrustes(C)
         B = (float(np.sum(C * R) / np.sum((R @ S_x) * R)) or 1.0) * R
         C, B, H = (U.T @ M @ V for M in (C, B, H))
         return cls(x, y, np.maximum(d, 0), V, np.maximum(e, 0), U, C, B, H)
@@ -394,7 +397,8 @@ class Migration(UnitEmbedding):
         self
         """
         check_choice(self.side, "side", SIDES)
-        X = self._unit_rows(X)
+        X = unit_rows(validate_dense_rows(self, X, reset=True))
+        check_directions(X, "X")
         Y = target_rows(y)
         check_consistent_length(X, Y)
         codes = None
@@ -435,16 +439,16 @@ class Migration(UnitEmbedding):
         scores, n_queries = np.zeros(len(settings)), 0
         for _ in range(MOST_SPLITS):
             fit, documents, queries = sample.held_out(rng)
-            search, own = Search(documents, queries), None
+            search, own = Search(documents, queries, CHOICE_DEPTH), None
             parts = [np.ones(len(queries), bool)]
             if (labelled := search.has_label()).any():
                 fit, is_hidden = fit.without_classes(rng)
                 parts = [labelled & ~is_hidden[queries.codes], labelled & is_hidden[queries.codes]]
             else:
-                own = search.by_model("new", CHOICE_DEPTH)
+                own = search.by_model("new")
             moments = Moments.of(fit)
             for place, setting in enumerate(settings):
-                found = search.by_map(*moments.solve(setting), CHOICE_DEPTH)
+                found = search.by_map(*moments.solve(setting))
                 hits = search.same_label(found) if own is None else shared(found, own)
                 scores[place] += np.mean([hits[part].mean() for part in parts if part.any()])
             n_queries += len(queries)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -13,7 +13,8 @@ from .._threads import parallel_map
 from ..linalg import eigh, row_signs, svd
 from ..neighbors import identical_rows
 from ..spectral import ratio_trace
-from .judgements import UNSEEN, Labels, scores_of
+from .codes import orthogonal_procrustes
+from .judgements import UNSEEN, Judgements, Labels, Split, Supervision, scores_of
 from .retrieval import Vectors
 
 Map = Callable[[np.ndarray], np.ndarray]
@@ -59,9 +60,8 @@ def start_map(
         return A
     if start == "pca":
         P = eigh(S_t, subset_by_index=(p - m, p - 1))[1][:, ::-1].T
-        U, _, Vt = svd(A @ P.T)  # U Vt: the rotation of P closest to A
         length = np.trace(A @ S_t @ A.T) / np.trace(P @ S_t @ P.T)
-        return A + PCA_WEIGHT * length**0.5 * (U @ Vt) @ P
+        return A + PCA_WEIGHT * length**0.5 * orthogonal_procrustes(A @ P.T) @ P
     R = free_map(m, p, start, seed)
     length = np.trace(R @ S_t @ R.T) + np.sum((R @ mean) ** 2)
     _, s, Vt = svd(A, full_matrices=False)
@@ -77,27 +77,18 @@ def free_map(m: int, p: int, start: str, seed: int) -> np.ndarray:
 
 
 def choose_start(
-    X: np.ndarray,
-    y: np.ndarray,
-    m: int,
-    seed: int,
-    fit: Callable[[Labels, list[str]], list[Map]],
-    weights: np.ndarray | None = None,
+    known: Supervision, m: int, seed: int, fit: Callable[[Labels, list[str]], list[Map]]
 ) -> str:
     """Return the best start for classes in and outside training, using held-out classes.
 
     Parameters
     ----------
-    X : array of shape (n, p)
-        Rows of unit length.
-    y : int array of shape (n,)
-        Classes 0, 1, ..., and -1 for none.
+    known : Supervision
+        Of rows of unit length. The weights of labels are those of the fits, and of the queries in
+        the mean score of a part. A retrieved row counts once.
     m, seed : int
     fit : callable
         Takes labelled rows and starts; returns the learned maps between rows of unit length.
-    weights : array of shape (n,), optional
-        Weight of each row in the fits, and as a query in the mean score of a part. A retrieved row
-        counts once.
 
     Returns
     -------
@@ -106,48 +97,63 @@ def choose_start(
         map that by itself ranks rows of the same class higher. The start with the smallest regret
         is taken: the distance to the best start, in the part (seen or unseen classes) where that is
         larger. With fewer than four classes none can be held out, and the data-independent map is
-        taken. If a split has too few rows, "plda" is taken.
+        taken. If a split has too few rows, or there is more or less than one label per row, "plda"
+        is taken.
     """
-    rng = np.random.default_rng(seed)
+    if not isinstance(known, Labels) or known.several is not None:
+        return "plda"
+    rng, y = np.random.default_rng(seed), known.y
     # classes are numbered by first occurrence, so their names do not matter
     first = np.unique(y, return_index=True)[1][int((y < 0).any()) :]
     y = np.append(np.argsort(np.argsort(first)), -1)[y]
-    known = Labels(X, y, np.arange(len(y)), weights).some(_sample(y, rng))
-    copies = identical_rows(known.X)
+    some = replace(known, y=y).some(_sample(y, rng))
+    copies = identical_rows(some.X)
     first = np.unique(copies, return_index=True)[1]
-    known = replace(known, groups=known.groups[first][copies])  # copies are held out together
-    counted = np.ones(len(known.X)) if weights is None else cast(np.ndarray, known.weights)
-    splits = list(known.splits(rng, CHOICE_CLASSES))
-    if not all(
-        split.train.can_be_fitted and all(part.any() for part in split.parts.values())
-        for split in splits
-    ):
+    some = replace(some, groups=some.groups[first][copies])  # copies are held out together
+    splits, p = list(some.splits(rng, CHOICE_CLASSES)), some.X.shape[1]
+    if not all(split.is_usable for split in splits):
         return "plda"
+    parts = list(splits[0].parts)
 
     def scores(maps: list[Map]) -> np.ndarray:
         """Return the mean score of maps (one per split) for each part of the queries."""
-        found = []
-        for split, embed in zip(splits, maps, strict=True):
-            vectors = Vectors(embed(known.X[split.queries]), embed(known.X[split.candidates]))
-            of_queries = scores_of(vectors, split, known)["nDCG@10"]
-            w = counted[split.queries]
-            parts = split.parts.values()
-            found.append([np.average(of_queries[part], weights=w[part]) for part in parts])
-        return np.mean(found, axis=0)
+        embedded = (
+            Vectors(embed(some.X[split.queries]), embed(some.X[split.candidates]))
+            for split, embed in zip(splits, maps, strict=True)
+        )
+        return mean_scores(embedded, splits, some, "nDCG@10", parts, some.weights)
 
     def without_labels(start: str) -> float:
-        R = free_map(m, X.shape[1], start, seed).astype(X.dtype)
+        R = free_map(m, p, start, seed).astype(some.X.dtype)
         return float(scores([lambda rows: unit_rows(rows @ R.T)] * len(splits)).mean())
 
     free = max(("leading", "random"), key=without_labels)
-    if UNSEEN not in splits[0].parts:
+    if UNSEEN not in parts:
         return free
     starts = ["plda", "pca", free]
     of_splits = parallel_map(
-        lambda split: fit(cast(Labels, split.train), starts), splits, known.X.size * m
+        lambda split: fit(cast(Labels, split.train), starts), splits, some.X.size * m
     )
     of_starts = [list(maps) for maps in zip(*of_splits, strict=True)]
     return starts[least_regret(np.array([scores(maps) for maps in of_starts]))]
+
+
+def mean_scores(
+    vectors: Iterable[Vectors],
+    splits: Sequence[Split],
+    known: Judgements,
+    score: str,
+    parts: Sequence[str],
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the mean score of each part of the queries, averaged over splits."""
+    found = []
+    for one, split in zip(vectors, splits, strict=True):
+        of_queries = scores_of(one, split, known)[score]
+        w = np.ones(len(of_queries)) if weights is None else weights[split.queries]
+        at = (split.parts[part] for part in parts)
+        found.append([np.average(of_queries[i], weights=w[i]) for i in at])
+    return np.mean(found, axis=0)
 
 
 def least_regret(scores: np.ndarray) -> int:

@@ -182,7 +182,7 @@ def evaluate_migration(
     X, Y = (new, old) if side == "query" else (old, new)
     sample = Sample(X, Y, side, codes).some(first)
     fit, documents, queries = sample.held_out(np.random.default_rng(random_state))
-    judge = Judge(Search(documents, queries), len(fit))
+    judge = Judge(Search(documents, queries, N_NEIGHBORS), len(fit))
 
     def learned(some: Sample) -> Migration:
         model = Migration(side=side, random_state=random_state)
@@ -194,7 +194,7 @@ def evaluate_migration(
         LEAST_SQUARES: Migration(side=side, reverse=0, alpha=0).fit(fit.X, fit.Y),
         MAP: model,
     }
-    scores = {AGAIN: judge.scores(judge.own), OLD: judge.scores(judge.by_model("old"))}
+    scores = {AGAIN: judge.scores(judge.own), OLD: judge.scores(judge.search.by_model("old"))}
     scores |= {name: judge.scores(judge.by_map(one)) for name, one in maps.items()}
     means = {way: {name: float(s.mean()) for name, s in scores[way].items()} for way in scores}
     score = judge.score
@@ -254,20 +254,16 @@ class Judge:
 
     def __init__(self, search: Search, n_fit: int) -> None:
         self.search, self.n_fit = search, n_fit
-        self.own = self.by_model("new")
+        self.own = search.by_model("new")
         self.asked, self.score = np.ones(len(self.own), bool), NEIGHBORS
         if search.queries.codes is not None:
             self.asked, self.score = search.has_label(), PRECISION
             if not self.asked.any():
                 raise ValueError("labels name no class of two rows: leave them out, or give more.")
 
-    def by_model(self, which: str) -> np.ndarray:
-        """Return the results of the "new" or the "old" model's own search, (q, 10)."""
-        return self.search.by_model(which, N_NEIGHBORS)
-
     def by_map(self, model: Any) -> np.ndarray:
         """Return the results through a fitted map."""
-        return self.search.by_map(model.components_, model.bias_, N_NEIGHBORS)
+        return self.search.by_map(model.components_, model.bias_)
 
     def scores(self, ranked: np.ndarray) -> dict[str, np.ndarray]:
         """Return the scores of queries by name; scores by labels only for labelled queries."""
