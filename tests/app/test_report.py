@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from nearkin.app.suspects import Suspects
 from sklearn.decomposition import PCA
 
 from benchmarks.tools.browser import Browser, find_chromium
@@ -26,7 +27,6 @@ from nearkin.app.report import (
     write_json,
     write_report,
 )
-from nearkin.app.suspects import Suspects
 from nearkin.app.tables import Table, number_encoder
 from nearkin.comparison import Method, all_methods, compare, default_references, score_by_dimension
 from tests.app.sample_document import SAMPLES, sample

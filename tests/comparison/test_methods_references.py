@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nearkin.comparison import compare, many_categories
+from nearkin.comparison import compare
+from nearkin.comparison.table import many_categories
 from nearkin.tables import TableEncoder
 from nearkin.tables.cells import read_cells
 

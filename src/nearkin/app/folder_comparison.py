@@ -36,7 +36,6 @@ from ..comparison import (
     SCORES,
     MethodResult,
     OwnVote,
-    RankingRow,
     Vote,
     ranked,
 )
@@ -111,9 +110,9 @@ class SplitComparison:
     doubts = ()
     n_twins = n_chained = 0
 
-    def ranking(self) -> list[RankingRow]:
-        """Return the rows of the ranking, best first."""
-        return [result.row() for result in (*self.results, self.constant)]
+    def ranking(self) -> list[MethodResult]:
+        """Return the results, best first."""
+        return [*self.results, self.constant]
 
 
 class SplitSummary(Summary):

@@ -48,6 +48,7 @@ from .columns import Feature
 from .encoder import TableEncoder
 from .held_out import Drift, HeldOutRows, check_coverage, check_levels
 from .members import ALPHAS, LabelledRows, LearnedMap, VotingSpace, embedded, member_path, refined
+from .target import refuse_odd_labels
 from .votes import (
     DISTANCES,
     MIXED_TEMPERATURES,
@@ -930,6 +931,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         Return indicators of the classes, (n, n_classes), and the class code of each row.
         """
         self.classes_, codes = encode_labels(y)
+        refuse_odd_labels(self.classes_, "y", "NCARegressor")
         check_shared_labels(codes)
         n, n_classes = len(codes), len(self.classes_)
         # at least ten rows of every class are held out, but at most a fifth of many rows

@@ -8,6 +8,9 @@ construction, are properties like others.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -17,10 +20,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from .._messages import shown
-from ..comparison import CLASSIFICATION, Doubt
-from ..tables import DateColumn, words_of
-from .tables import Table
+from .._validation import is_missing
+from ..tables import Column, DateColumn, words_of
 
 # Names of numeric columns of times, by which the rows must be sorted.
 TIME_NAMES = {"date", "datetime", "time", "timestamp", "year"}
@@ -45,58 +46,67 @@ K = 10
 N_SPLITS, LEVEL = 99, 0.01
 
 
-def time_doubts(table: Table) -> list[Doubt]:
-    """Return a doubt if k-NN predicts later rows from earlier ones clearly worse than random rows.
+@dataclass(frozen=True)
+class Later:
+    """Later rows that k-NN predicts clearly worse than random ones.
+
+    Attributes
+    ----------
+    column : str
+        The column that holds the time of the rows.
+    share : float
+        Share of the rows that are earlier.
+    error, of_random : float
+        Mean error for the later rows, and for as many drawn at random.
+    """
+
+    column: str
+    share: float
+    error: float
+    of_random: float
+
+
+def find_later(X: Any, y: np.ndarray, columns: Sequence[Column], *, classify: bool) -> Later | None:
+    """Return whether k-NN predicts later rows from earlier ones clearly worse than random rows.
 
     This is a permutation test. If the rows were exchangeable in time, the later ones would be a
     random part of them; p is the share of the splits, that in time and 99 at random, with a mean
-    error as large as that of the split in time. With groups nothing is reported, since they are
-    kept on one side of a fold and random rows would show something else.
+    error as large as that of the split in time.
     """
-    found = _times(table)
-    if found is None or table.groups is not None:
-        return []
+    found = _times(X, columns)
+    if found is None:
+        return None
     name, times = found
     rng = np.random.default_rng(0)
-    rows = rng.permutation(table.labelled)
+    rows = rng.permutation(np.flatnonzero(~is_missing(y)))
     rows = rows[np.isfinite(times[rows])][:MAX_ROWS]
     if len(rows) < FEWEST_ROWS:
-        return []
+        return None
     is_later = times[rows] > np.quantile(times[rows], EARLIER)
     n_later = np.count_nonzero(is_later)
     if n_later < FEWEST_LATER:
-        return []
+        return None
     filled = SimpleImputer(strategy="median", keep_empty_features=True)
-    Z = make_pipeline(filled, StandardScaler()).fit_transform(table.X[rows])
+    Z = make_pipeline(filled, StandardScaler()).fit_transform(X[rows])
     nearest = NearestNeighbors(n_neighbors=len(rows) - 1).fit(Z).kneighbors(return_distance=False)
-    is_classes = table.task == CLASSIFICATION.name
-    y = table.y[rows]
-    y = np.unique(y.astype(str), return_inverse=True)[1] if is_classes else y.astype(float)
-    later = _error(nearest, y, is_later, is_classes)
-    random = [_error(nearest, y, rng.permutation(is_later), is_classes) for _ in range(N_SPLITS)]
+    answers = y[rows]
+    if classify:
+        answers = np.unique(answers.astype(str), return_inverse=True)[1]
+    later = _error(nearest, answers, is_later, classify)
+    drawn = (rng.permutation(is_later) for _ in range(N_SPLITS))
+    random = [_error(nearest, answers, held_out, classify) for held_out in drawn]
     if (1 + np.sum(np.array(random) >= later)) / (1 + N_SPLITS) > LEVEL:
-        return []
-    drawn = np.mean(random)
-    if is_classes:
-        figures = f"right in {1 - later:.0%} of the later ones, but in {1 - drawn:.0%} of"
-    else:
-        figures = f"off by {later:.3g} on average for the later ones, but by {drawn:.3g} for"
-    text = (
-        f"rows are of different times (column {shown(name)}), and the folds shuffle them. k-NN "
-        f"trained on the earliest {1 - n_later / len(rows):.0%} is {figures} as many drawn at "
-        "random. Expect worse scores for later rows: to see how much worse, train on the earlier "
-        "rows only, and predict the later ones."
-    )
-    return [Doubt("time", text)]
+        return None
+    return Later(name, 1 - n_later / len(rows), later, float(np.mean(random)))
 
 
-def _times(table: Table) -> tuple[str, np.ndarray] | None:
+def _times(X: Any, columns: Sequence[Column]) -> tuple[str, np.ndarray] | None:
     """Return the name and the values of the first column that holds the time of the rows."""
-    if issparse(table.X):
+    if issparse(X):
         return None
     first = 0  # index of the first feature of the column
-    for column in table.encoder.columns_:
-        values = table.X[:, first]
+    for column in columns:
+        values = X[:, first]
         first += len(column.features)
         is_date = isinstance(column, DateColumn) and column.may_miss
         if is_date and _says_recorded(column.name):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.tables import merged_labels
+from nearkin.tables.target import merged_labels
 
 
 @pytest.mark.parametrize(
