@@ -94,7 +94,7 @@ class SplitComparison:
     notes : sequence of str
     setting : str
         How the methods were compared, and on which rows.
-    constant, n_neighbors, least_difference, of_fitted_models, score, doubts, n_twins, n_chained
+    constant, n_neighbors, least_difference, of_fitted_models, score, doubts, n_chained
         See `Comparison`.
     """
 
@@ -108,7 +108,7 @@ class SplitComparison:
     of_fitted_models = True
     score = SCORES[CLASSIFICATION.name]["accuracy"]
     doubts = ()
-    n_twins = n_chained = 0
+    n_chained = 0
 
     def ranking(self) -> list[MethodResult]:
         """Return the results, best first."""

@@ -314,7 +314,7 @@ def read_table(
             if groups:
                 group, remarks = merge_spellings(columns.labels[groups], groups, "group", rules)
                 notes += remarks
-        if groups:
+        if groups and group is not None:
             bad = BadCells(True)
             bad.add([groups], np.where(is_missing(group), np.nan, 0)[:, None])
             bad.refuse(file.path, file.place)

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import config_context
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 
 from .._blocks import filled, missing_cells
 from .._labels import encode_groups, encode_labels, known_labels
@@ -39,7 +41,6 @@ from .scores import (
     possible_votes,
 )
 from .table import Categories
-from .weights import fitted
 
 N_SPLITS = 5
 HELD_OUT_ROWS = 1500  # splits are repeated until about this many rows have been held out
@@ -383,6 +384,29 @@ def first_repeat(folds: Sequence[TrainTest]) -> tuple[TrainTest, ...]:
             return tuple(folds[:number])
         held_out.update(test.tolist())
     return tuple(folds)
+
+
+# Fits with row weights, for any estimator.
+
+
+def weight_parameters(estimator: Any) -> list[str]:
+    """Return the names of the `fit` parameters by which an estimator takes row weights, if any.
+
+    For a pipeline, there is one for each step that takes weights.
+    """
+    if isinstance(estimator, Pipeline):
+        steps = [(name, step) for name, step in estimator.steps if hasattr(step, "fit")]
+        return [f"{name}__{key}" for name, step in steps for key in weight_parameters(step)]
+    return ["sample_weight"] if has_fit_parameter(estimator, "sample_weight") else []
+
+
+def fitted(estimator: Any, X: Any, y: Any, weights: np.ndarray | None) -> Any:
+    """Fit an estimator, with weights if it takes them, and return it."""
+    if weights is None:
+        return estimator.fit(X, y)
+    # with metadata routing, a pipeline rejects the names of its steps
+    with config_context(enable_metadata_routing=False):
+        return estimator.fit(X, y, **dict.fromkeys(weight_parameters(estimator), weights))
 
 
 class Fold:

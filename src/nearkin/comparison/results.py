@@ -25,9 +25,8 @@ from ..tables import TableEncoder
 from .contestants import CHOICE, Outcome, Skipped, automatic
 from .doubts import Doubt
 from .methods import CONSTANTS, RAW, Method, Params, Reference
-from .protocol import NO_ROWS, Protocol, TrainTest, first_repeat
+from .protocol import NO_ROWS, Protocol, TrainTest, first_repeat, weight_parameters
 from .scores import OwnVote, Score, Task, Vote
-from .weights import weight_parameters
 
 Found = dict[str, Any]  # by method name: an Outcome, or Skipped
 # the order of results with equal scores
@@ -217,8 +216,8 @@ class Comparison:
     """The result of `compare`, which `extend` can continue.
 
     `choice` is the automatic choice as evaluated on the folds, `winner` the automatic choice made
-    on all rows, and `best` the best method by its test. A notebook shows the table of `to_frame`;
-    `nearkin.plotting.RankingDisplay` draws it.
+    on all rows. A notebook shows the table of `to_frame`; `nearkin.plotting.RankingDisplay` draws
+    it.
 
     Attributes
     ----------
@@ -251,8 +250,6 @@ class Comparison:
         Rows and rules of the comparison.
     n_neighbors : int or None
         k of the vote, if given; None if inner folds chose it.
-    n_twins : int
-        Number of rows that have a twin; `kept_twins` says whether they were split like others.
     encoder : TableEncoder or None
         The encoder of the table, if any, which is the first step of the winner.
     remarks : tuple of str
@@ -355,16 +352,6 @@ class Comparison:
         return votes[0].n_neighbors if len(votes) == 1 else None
 
     @property
-    def n_twins(self) -> int:
-        """Return the number of rows that have a twin."""
-        return self.protocol.n_twins
-
-    @property
-    def kept_twins(self) -> bool:
-        """Return whether twins were split like other rows."""
-        return self.protocol.keep_twins
-
-    @property
     def unweighted(self) -> tuple[str, ...]:
         """Return the names of contestants fitted without weights, since their `fit` takes none.
 
@@ -426,16 +413,6 @@ class Comparison:
     def choice(self) -> MethodResult:
         """Return the result of the automatic choice."""
         return self[CHOICE]
-
-    @property
-    def best(self) -> MethodResult:
-        """Return the best of the methods that are significantly better than the raw features.
-
-        If there are none, return the raw features.
-        """
-        return next(
-            (r for r in self.results if r.status == "better" and r.kind == "method"), self.raw
-        )
 
     def mapping(self, result: MethodResult, n_components: int) -> Pipeline | None:
         """Return the unfitted steps up to the map of a method, with `n_components`.

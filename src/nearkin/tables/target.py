@@ -231,7 +231,7 @@ def target_numbers(
 
 def _checked_numbers(y: np.ndarray, called: str) -> np.ndarray:
     """Return numbers that can be predicted on held-out rows; raise an error for others."""
-    n_known = len(y) if y.dtype.kind != "f" else np.count_nonzero(~np.isnan(y))
+    n_known = int(np.count_nonzero(~is_missing(y)))
     if n_known < MIN_ROWS:
         raise ValueError(
             f"{called} has {counted(n_known, 'number')}: regression needs at least {MIN_ROWS}, two "

@@ -8,8 +8,7 @@ import pytest
 
 from nearkin.app.tables import read_table
 from nearkin.comparison import named_task
-from nearkin.comparison.doubts import time
-from nearkin.comparison.times import _in_order
+from nearkin.comparison.doubts import _in_order, time
 
 N = 400
 
