@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from .._labels import known_labels
 from .._messages import listed
 from .._validation import is_missing
 from ..neighbors import identical_rows
-from ..tables import MIN_ROWS, NEARLY_ALL, Cells, Column, TableEncoder, says_group
+from ..tables import MIN_ROWS, NEARLY_ALL, Cells, TableEncoder, says_group
 from .scores import CLASSIFICATION
 
 # Limits: in wider tables, some column predicts well by chance.
@@ -66,43 +66,30 @@ class Suspects:
         return f"{names} {verb} {target} alone"
 
 
-@dataclass(frozen=True)
-class RawColumn:
-    """A column of a table before it is encoded.
+class RawColumn(NamedTuple):
+    """A column of a table before it is encoded: its values as numbers.
 
-    Attributes
-    ----------
-    name : str
-    ordered : bool
-        Whether the order of its values has a meaning.
-    read : callable
-        Returns the values as numbers, NaN for missing cells.
+    A missing cell is a value of its own, larger than all others. `ordered` says whether the order
+    of the values has a meaning.
     """
 
     name: str
     ordered: bool
-    read: Callable[[], np.ndarray]
+    values: np.ndarray
 
     @classmethod
-    def of_array(cls, name: str, values: np.ndarray) -> RawColumn:
-        """Return a column of numbers."""
-        return cls(name, True, lambda: values)
-
-    def values(self) -> np.ndarray:
-        """Return the values; a missing cell is a value of its own, larger than all others."""
-        values = self.read()
-        return np.where(np.isnan(values), np.ceil(np.nanmax(values, initial=0)) + 1, values)
+    def of(cls, name: str, ordered: bool, values: np.ndarray) -> RawColumn:
+        """Return a column whose missing cells are NaN."""
+        missing = np.ceil(np.nanmax(values, initial=0)) + 1
+        return cls(name, ordered, np.where(np.isnan(values), missing, values))
 
 
 def raw_columns(encoder: TableEncoder, cells: Cells) -> list[RawColumn]:
-    """Return the columns that an encoder kept, before it overwrites the cells."""
-    if issparse(cells.numbers):
-        return []
-
-    def read(column: Column) -> np.ndarray:
-        return column.scalars(encoder.given(cells, column))
-
-    return [RawColumn(one.name, one.ordered, partial(read, one)) for one in encoder.columns_]
+    """Return the columns that an encoder kept, none of sparse ones."""
+    return [
+        RawColumn.of(one.name, one.ordered, one.scalars(encoder.given(cells, one)))
+        for one in ([] if issparse(cells.numbers) else encoder.columns_)
+    ]
 
 
 class Evidence(NamedTuple):
@@ -164,19 +151,18 @@ def find_suspects(
     @cache
     def distinct() -> np.ndarray:
         """Return one row of each group of equal rows, since copies share a label."""
-        codes = [np.unique(one.values()[rows], return_inverse=True)[1] for one in columns]
+        codes = [np.unique(one.values[rows], return_inverse=True)[1] for one in columns]
         return np.unique(identical_rows(np.transpose(codes) + 0.0), return_index=True)[1]
 
     for column in columns:
-        values = column.values()
-        evidence = _evidence(column, values[rows], target)
+        evidence = _evidence(column, rows, target)
         is_grouped = evidence.is_grouped
         if hints and is_grouped and len(some := distinct()) < len(rows):
             of_some = target._replace(values=target.values[some])
-            is_grouped = _evidence(column, values[rows[some]], of_some).is_grouped
+            is_grouped = _evidence(column, rows[some], of_some).is_grouped
         is_group = evidence.is_discrete and says_group(column.name)
         if hints and (is_group or is_grouped):
-            n_values = len(np.unique(values))
+            n_values = len(np.unique(column.values))
             if max(10, target.n_classes + 1) <= n_values <= NEARLY_ALL * len(y):
                 group_hints.append((column.name, n_values))
                 if is_group:
@@ -223,16 +209,17 @@ def _forest_accuracy(columns: Sequence[RawColumn], rows: np.ndarray, target: Tar
     """Return the out-of-bag accuracy of a random forest on some of the rows."""
     rows = rows[:FOREST_ROWS]
     # codes, since numbers may exceed the range of a forest
-    codes = [np.unique(column.values()[rows], return_inverse=True)[1] for column in columns]
+    codes = [np.unique(column.values[rows], return_inverse=True)[1] for column in columns]
     forest = RandomForestClassifier(oob_score=True, random_state=0)
     return float(forest.fit(np.transpose(codes), target.values[: len(rows)]).oob_score_)
 
 
 # squares of huge numbers overflow, and the score is NaN: not suspicious
 @np.errstate(all="ignore")
-def _evidence(column: RawColumn, values: np.ndarray, given: Target) -> Evidence:
+def _evidence(column: RawColumn, rows: np.ndarray, given: Target) -> Evidence:
     """Return what some rows of a column say of the target."""
-    order, n_classes, ordered = np.argsort(values, kind="stable"), given.n_classes, column.ordered
+    values, n_classes, ordered = column.values[rows], given.n_classes, column.ordered
+    order = np.argsort(values, kind="stable")
     values, target = values[order], given.values[order]
     distinct, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     discrete = not ordered or bool((distinct == np.rint(distinct)).all())

@@ -97,7 +97,7 @@ class EncodedTable:
         """
         columns = raw_columns(encoder, cells)
         suspects = find_suspects(columns, given["y"], given["task"], hints=hints)
-        categories = many_categories(encoder, cells)
+        categories = many_categories(encoder, columns)
         X, _ = encoder.encode(cells)  # what it found is among its remarks
         notes = [*notes, *encoder.remarks_, *filled_note(X, encoder.get_feature_names_out(), gaps)]
         return cls(
@@ -137,7 +137,8 @@ def from_frame(
     elif not is_frame or all(_is_numeric(dtype) for dtype in features.dtypes):
         rows = as_rows(features, missing=True)
         names = [*features.columns] if is_frame else [f"column {j}" for j in range(rows.shape[1])]
-        raw = [] if issparse(rows) else [*map(RawColumn.of_array, map(str, names), rows.T)]
+        known = [] if issparse(rows) else zip(names, rows.T, strict=True)
+        raw = [RawColumn.of(str(name), True, values) for name, values in known]
         hints = is_frame and groups is None
         return EncodedTable(X=rows, suspects=find_suspects(raw, y, task, hints=hints), **given)
     # The encoder sees the rows of all folds, but no target. What it learns of them is harmless: a
@@ -147,17 +148,16 @@ def from_frame(
     return EncodedTable.of_cells(cells, encoder, hints=groups is None, notes=notes, **given)
 
 
-def many_categories(encoder: TableEncoder, cells: Cells) -> Categories | None:
+def many_categories(encoder: TableEncoder, columns: Sequence[RawColumn]) -> Categories | None:
     """Return the columns of many categories, or None.
 
     These have more than 50 values, but not half as many as rows: those of text mostly differ.
     """
     codes, indicators, first = list[np.ndarray](), list[int](), 0
-    for column in encoder.columns_:
+    for column, raw in zip(encoder.columns_, columns, strict=False):  # none of sparse rows
         features = column.features
         if not column.ordered:
-            of_column = column.scalars(encoder.given(cells, column))
-            values, of_column = np.unique(of_column, return_inverse=True)  # NaN is a value, too
+            values, of_column = np.unique(raw.values, return_inverse=True)
             if MANY < len(values) <= len(of_column) / 2:
                 codes.append(of_column)
                 levels = (at for at, feature in enumerate(features, first) if feature.is_level)
