@@ -54,7 +54,9 @@ for share in shares:
         n_jobs=1,
     )
     honest.append(comparison.raw.score.mean())
-    print(f"{len(again)} people entered twice: {comparison.protocol.n_twins} rows with a twin found")
+    print(
+        f"{len(again)} people entered twice: {comparison.protocol.n_twins} rows with a twin found"
+    )
 
 # %%
 # A column that numbers the rows

@@ -16,7 +16,7 @@ from .._progress import progress_bar
 from .._validation import check_consistent_length, refuse_foreign, rows_of, weighted_rows
 from ..tables import features_of
 from .contestants import Choice, automatic, contestant
-from .doubts import doubts_of
+from .doubts import DOUBTS
 from .methods import (
     RAW,
     Method,
@@ -256,7 +256,7 @@ def compare(
             protocol=protocol,
             encoder=encoder,
             remarks=(*table.notes, *protocol.remarks),
-            doubts=doubts_of(protocol, table),
+            doubts=tuple(filter(None, (doubt(protocol, table) for doubt in DOUBTS))),
         )
         comparison = comparison.with_found([*complete.values()], contestants)
         comparison = _ended(comparison, findings, run, refit)

@@ -306,9 +306,3 @@ DOUBTS: tuple[Callable[[Protocol, EncodedTable], Doubt | None], ...] = (
     groups,
     time,
 )
-
-
-def doubts_of(protocol: Protocol, table: EncodedTable) -> tuple[Doubt, ...]:
-    """Return all doubts about a comparison."""
-    found = (doubt(protocol, table) for doubt in DOUBTS)
-    return tuple(doubt for doubt in found if doubt is not None)
