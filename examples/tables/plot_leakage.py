@@ -54,7 +54,9 @@ for share in shares:
         n_jobs=1,
     )
     honest.append(comparison.raw.score.mean())
-    print(f"{len(again)} people entered twice: {comparison.n_twins} rows with a twin found")
+    print(
+        f"{len(again)} people entered twice: {comparison.protocol.n_twins} rows with a twin found"
+    )
 
 # %%
 # A column that numbers the rows
@@ -72,7 +74,7 @@ without_id = compare(
 )
 print(f"plain cross-validation: {with_id:.1%} with the id column, {sepals:.1%} without")
 print(
-    f"compare: {without_id.raw.score.mean():.1%}; {without_id.n_twins} rows with a twin; "
+    f"compare: {without_id.raw.score.mean():.1%}; {without_id.protocol.n_twins} rows with a twin; "
     f"{without_id.remarks[0]}"
 )
 

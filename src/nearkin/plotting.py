@@ -19,7 +19,7 @@ from ._labels import known_labels
 from ._messages import counted
 from ._parameters import check_integer
 from ._validation import is_missing
-from .comparison import CLASSIFICATION, Comparison, RankingRow, Vote, held_out_map, named_task
+from .comparison import CLASSIFICATION, Comparison, MethodResult, Vote, held_out_map, named_task
 from .comparison import SCORES as SCORES_OF
 from .linalg import svd
 from .tables import DAYS, Curve, Levels, with_seasons
@@ -391,7 +391,7 @@ class RankingDisplay(Display):
                 ax.set_xlim(low, high)
                 ax.axhline(position - 0.5, color=GREY, linewidth=0.6)
             self._plot_row(ax, row, position, factor)
-        raw = factor * next(row.score for row in rows if row.kind == "baseline")
+        raw = factor * next(row.score.mean() for row in rows if row.kind == "baseline")
         ax.axvline(raw, color="black", linewidth=0.8, linestyle="--", zorder=0)
         names = [f"{row.name}, {row.status}" for row in rows]
         ax.set_yticks(range(len(rows)), names, parse_math=False)
@@ -405,8 +405,8 @@ class RankingDisplay(Display):
         ax.set_xlabel(f"{label}{vote}\n{spread}")
         ax.set_title(f"{title} on held-out rows (dashed: raw features)", loc="right")
 
-    def _plot_row(self, ax: Any, row: RankingRow, position: int, factor: int) -> None:
-        mean, style = factor * row.score, {"color": STATUS_COLORS[row.status]}
+    def _plot_row(self, ax: Any, row: MethodResult, position: int, factor: int) -> None:
+        mean, style = factor * row.score.mean(), {"color": STATUS_COLORS[row.status]}
         low, high = ax.get_xlim()
         if row.kind == "reference" and not low <= mean <= high:
             edge, text, side = (
@@ -416,9 +416,9 @@ class RankingDisplay(Display):
             return
         half = factor * row.deviation
         if np.isnan(half):  # a single fold does not vary, but its rows do
-            half = factor * (row.high - row.low) / 2
+            half = factor * (row.interval[1] - row.interval[0]) / 2
         else:
-            folds = factor * row.fold_scores
+            folds = factor * row.score
             jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(folds))
             ax.scatter(folds, position + jitter, alpha=0.3, s=14, linewidths=0, **style)
         marker = {"fmt": "D", "markersize": 8} if row.kind == "choice" else {"fmt": "o"}

@@ -110,9 +110,7 @@ def test_npz(here):
         read_table("words.npz", unlabelled="").y.tolist() == np.where(KNOWN, TRUTH, None).tolist()
     )
     assert len(read_table("mark.npz").labelled) == N  # else -1 is a class
-    with pytest.raises(
-        TableError, match="'y' holds no '7': give --unlabelled a value that it holds"
-    ):
+    with pytest.raises(TableError, match="'y' holds no '7': give unlabelled a value that it holds"):
         read_table("mark.npz", unlabelled="7")
     with pytest.raises(TableError, match="iris is a bundled set with classes of its own"):
         read_table("iris", unlabelled="0")

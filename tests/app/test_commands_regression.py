@@ -111,7 +111,7 @@ def test_python_says_the_same_as_the_command(here, capsys):
     assert main(["compare", "houses.csv", *OPTIONS, "-q", "--quick"]) == 0
     table = read_table("houses.csv", "price", task="regression")
     folds = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
-    comparison = compare(table.X, table.y, task="regression", encoder=table.encoder, **folds)
+    comparison = compare(table, table.target, task="regression", **folds)
     assert Summary(comparison).verdict in capsys.readouterr().out
 
 
@@ -147,8 +147,8 @@ def test_standard_input(here, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        ("1.5,2,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is not a number", "correct it, or leave --task out"]),
-        ("1.5,2,,NA,5", ["t.csv has 3 rows with a label in 'price': too few rows, give at least 4"]),
+        ("1.5,2,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is not a number", "correct it, or predict classes"]),
+        ("1.5,2,,NA,5", ["t.csv: the table has 3 rows with a label in 'price': too few rows, give at least 4"]),
         ("1.5,,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is not a number"]),
         ("1.5,2,inf,4,5", ["t.csv: 'price' is infinite in 1 row: drop them"]),
         ('1.5,2,"3,5 m",4,5', ["'price' holds '3,5 m' on line 4, which is not a number"]),
@@ -156,7 +156,7 @@ def test_standard_input(here, capsys, monkeypatch):
         ("a,b,c,d,e", ["'price' holds 'a' on line 2"]),
         ("3,3,3,3,3", ["t.csv: 'price' does not vary (all 3.0): at least two different targets are needed"]),
         ("1e200,2,3,4,5", ["t.csv: 'price' holds values of up to 1.0e+200, whose square is lost: scale it first"]),
-        ("1,2,3", ["t.csv has 3 rows: too few rows"]),
+        ("1,2,3", ["t.csv: the table has 3 rows: too few rows"]),
     ],
 )  # fmt: skip
 def test_targets_that_are_no_numbers(here, capsys, cells, says):
@@ -180,7 +180,10 @@ def test_targets_that_are_no_numbers(here, capsys, cells, says):
             np.array(["1", "2", "x", "4"]),
             "'y' holds 'x' in row 2 (counted from 0), which is not a number",
         ),
-        (np.array([1, np.nan, 3, 4]), "t.npz has 3 rows with a label in 'y': too few rows"),
+        (
+            np.array([1, np.nan, 3, 4]),
+            "t.npz: the table has 3 rows with a label in 'y': too few rows",
+        ),
         (np.array([True, False, True, False]), "'y' holds True in row 0"),
         (np.zeros((4, 2)), "'y' holds 'float64' of the shape (4, 2)"),
     ],

@@ -323,7 +323,7 @@ REFUSED = {
         "holds dates ('2020-01-01'): give classes",
     ),
     "labels of spaces": (labelled(" ", ""), "has 0 rows with a label in 'kind'"),
-    "no label at all": (labelled("", " "), "t.csv has 0 rows with a label in 'kind'"),
+    "no label at all": (labelled("", " "), "t.csv: the table has 0 rows with a label in 'kind'"),
     "labels of 100,000 letters": (
         labelled(LONG, LONG + "y"),
         "'kind' holds text of 100001 characters",

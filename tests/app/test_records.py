@@ -16,7 +16,8 @@ from pyarrow import feather
 
 from nearkin.app.readers import Reading, TableError
 from nearkin.app.tables import read_rows, read_table
-from nearkin.tables import Rules, target_numbers
+from nearkin.tables import Rules
+from nearkin.tables.target import target_numbers
 
 N = 60
 RNG = np.random.default_rng(0)

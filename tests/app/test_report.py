@@ -26,9 +26,15 @@ from nearkin.app.report import (
     write_json,
     write_report,
 )
-from nearkin.app.suspects import Suspects
 from nearkin.app.tables import Table, number_encoder
-from nearkin.comparison import Method, all_methods, compare, default_references, score_by_dimension
+from nearkin.comparison import (
+    Method,
+    Suspects,
+    all_methods,
+    compare,
+    default_references,
+    score_by_dimension,
+)
 from tests.app.sample_document import SAMPLES, sample
 from tests.app.winners import fitted
 
@@ -194,7 +200,15 @@ def table_of_columns(n=60):
     frame.loc[::7, "size"] = np.nan
     encoder = TableEncoder(missing="keep").fit(frame)
     y = np.where((frame["size"].abs() < 0.7) ^ (frame["colour"] == "r"), "in", "out")
-    return Table(encoder.transform(frame), y, None, "columns", [], "y", encoder, range(n)), frame
+    table = Table(
+        X=encoder.transform(frame),
+        y=y,
+        name="columns",
+        target="y",
+        encoder=encoder,
+        row_names=range(n),
+    )
+    return table, frame
 
 
 def test_what_nca_tables_learned_of_the_columns():

@@ -83,7 +83,7 @@ def test_a_file_goes_before_the_bundled_set_of_its_name_and_a_folder_does_not(fo
     (folder / "iris").mkdir()
     assert read_table("iris").X.shape == (150, 4)
     (folder / "wine").write_text("x,kind\n1,a\n")
-    refused(read_table, "wine", "kind", says="wine has 1 row: too few rows")
+    refused(read_table, "wine", "kind", says="wine: the table has 1 row: too few rows")
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ BROKEN = {
     "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "holds real numbers, not classes"),
     "one class": ("size,kind\n1,a\n2,a\n3,a\n4,a\n", ["'kind' holds one class, 'a'", "give rows of others"]),
     "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the classes 'b', 'c'", "merge them with others"]),
-    "missing label": ("size,kind\n1,a\n2, \n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind': too few"),
+    "missing label": ("size,kind\n1,a\n2, \n3,a\n4,b\n", "t.csv: the table has 3 rows with a label in 'kind': too few"),
     "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", "has 3 rows with a label in 'kind': too few rows"),
     "infinite label": ("size,kind\n1,1\n2,inf\n3,1\n4,2\n", "'kind' holds real numbers, not classes"),
 }  # fmt: skip
@@ -546,7 +546,7 @@ BROKEN_NPZ = {
         {"X": NOT_FINITE, "y": Y},
         ["infinite values", "'column 0' (1), first in row 2 (counted from 0)", "fill them or drop"],
     ),
-    "NaN label": ({"X": X, "y": [1, 2, np.nan, 2]}, "t.npz has 3 rows with a label in 'y': too few"),
+    "NaN label": ({"X": X, "y": [1, 2, np.nan, 2]}, "t.npz: the table has 3 rows with a label in 'y': too few"),
     "infinite label": ({"X": X, "y": [1, 2, np.inf, 2]}, "'y' holds real numbers, not classes"),
     "real labels": ({"X": X, "y": [0.5, 1, 0.5, 1]}, "holds real numbers, not classes"),
     "one class": ({"X": X, "y": np.zeros(4)}, "holds one class, 0"),

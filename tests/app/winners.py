@@ -36,10 +36,9 @@ def fitted(name, table, *, scale=True, vote=HARD):
     """
     folds = {"n_splits": 2, "n_repeats": 1, "n_neighbors": 3}
     comparison = compare(
-        table.X,
-        table.y,
+        table,
+        table.target,
         task=table.task,
-        encoder=table.encoder,
         methods=[],
         references=[],
         refit=False,

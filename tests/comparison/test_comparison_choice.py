@@ -164,7 +164,7 @@ class TestTwins:
         comparison = quick(X, y, [TRAP])
         assert {result.status for result in comparison.results} == {"baseline", "unclear"}
         assert comparison["NCA"].score.mean() < 0.6
-        assert (comparison.n_twins, comparison.kept_twins) == (150, False)
+        assert (comparison.protocol.n_twins, comparison.protocol.keep_twins) == (150, False)
         for train, test in comparison.folds:
             assert not set(original[train]) & set(original[test])
             for inner_train, inner_test in comparison.protocol.inner_folds(train):
@@ -176,7 +176,7 @@ class TestTwins:
         comparison = quick(X, y, [TRAP], keep_twins=True, n_splits=5)
         assert comparison["NCA"].score.mean() > 0.8
         assert comparison["NCA"].status == "better"
-        assert (comparison.n_twins, comparison.kept_twins) == (150, True)
+        assert (comparison.protocol.n_twins, comparison.protocol.keep_twins) == (150, True)
 
     @pytest.mark.slow
     def test_no_method_of_all_is_better(self, jitter):
@@ -186,7 +186,7 @@ class TestTwins:
 
 
 def test_rows_without_a_twin_have_none():
-    assert quick(*noise(), methods=()).n_twins == 0
+    assert quick(*noise(), methods=()).protocol.n_twins == 0
 
 
 @pytest.mark.slow

@@ -162,7 +162,7 @@ class TestComparison:
         X, y = with_gaps()
         X[::10] = np.nan
         comparison = quick(X, y, [FIXED], refit=True)
-        assert comparison.n_twins == 15  # alike, and so on one side of every split
+        assert comparison.protocol.n_twins == 15  # alike, and so on one side of every split
         assert comparison["DNE"].score.mean() > 0.8
 
     @pytest.mark.slow

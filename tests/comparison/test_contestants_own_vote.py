@@ -12,6 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from nearkin import NCAClassifier, NCARegressor, TableEncoder, TDistributedNCA
 from nearkin.comparison import (
     CHOICE,
+    EncodedTable,
     Method,
     all_methods,
     chosen_predictor,
@@ -112,7 +113,8 @@ def test_rows_that_an_encoder_has_encoded(comparison):
     frame = table()
     encoder = TableEncoder(missing="keep").fit(frame.drop(columns="kind"))
     X = encoder.transform(frame.drop(columns="kind"))
-    again = compare(X, frame["kind"], encoder=encoder, methods=nca_tables(), refit=False, **FOLDS)
+    given = EncodedTable(X=X, y=frame["kind"].to_numpy(), encoder=encoder)
+    again = compare(given, "kind", methods=nca_tables(), refit=False, **FOLDS)
     np.testing.assert_array_equal(again["NCA tables"].score, comparison["NCA tables"].score)
     assert again.encoder is encoder
 

@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nearkin.comparison import compare, many_categories
+from nearkin.comparison import compare
+from nearkin.comparison.suspects import raw_columns
+from nearkin.comparison.table import many_categories
 from nearkin.tables import TableEncoder
 from nearkin.tables.cells import read_cells
 
@@ -42,7 +44,7 @@ def test_columns_of_many_values_with_their_indicators():
     frame = frame.astype({"kind": "category", "store": "category"})
     frame.loc[5, "store"] = None
     encoder = TableEncoder().fit(frame)
-    found = many_categories(encoder, read_cells(frame, strict=False)[0])
+    found = many_categories(encoder, raw_columns(encoder, read_cells(frame, strict=False)[0]))
     names = encoder.get_feature_names_out()
     assert [name for name in names if name.startswith("store=")] == names[found.indicators].tolist()
     assert found.codes.shape == (1200, 1)
@@ -51,7 +53,9 @@ def test_columns_of_many_values_with_their_indicators():
     assert len({*found.codes[same, 0]}) == 1
     few = frame[["kind", "size"]].assign(name=[f"text {at}" for at in range(600)] * 2)
     few.loc[0, "name"] = "another"
-    assert many_categories(TableEncoder().fit(few), read_cells(few, strict=False)[0]) is None
+    encoder = TableEncoder().fit(few)
+    cells, _ = read_cells(few, strict=False)
+    assert many_categories(encoder, raw_columns(encoder, cells)) is None
 
 
 @pytest.mark.slow

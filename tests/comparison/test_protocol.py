@@ -166,7 +166,7 @@ class TestFolds:
             np.tile(X, (5, 1)), np.tile(np.arange(12) % 4, 5), methods=(), n_splits=5
         )
         assert comparison.reduced == {"n_splits": (5, "class 0 has 3 rows without a twin")}
-        assert comparison.n_twins == 60
+        assert comparison.protocol.n_twins == 60
 
 
 class TestGroupsOfMoreThanTen:

@@ -23,7 +23,6 @@ LEAVES = {
     "_parameters",
     "_processes",
     "_progress",
-    "_ranking_html",
     "_threads",
     "_validation",
     "datasets",

@@ -9,7 +9,8 @@ from scipy.spatial import KDTree
 
 from nearkin import NCAClassifier, label_issues
 from nearkin.tables import issues
-from nearkin.tables.issues import contradictory_twins, far_rows, no_classes, wrong_labels
+from nearkin.tables.issues import contradictory_twins, far_rows, wrong_labels
+from nearkin.tables.target import no_classes
 
 pd = pytest.importorskip("pandas")
 

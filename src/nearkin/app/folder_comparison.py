@@ -36,7 +36,6 @@ from ..comparison import (
     SCORES,
     MethodResult,
     OwnVote,
-    RankingRow,
     Vote,
     ranked,
 )
@@ -95,7 +94,7 @@ class SplitComparison:
     notes : sequence of str
     setting : str
         How the methods were compared, and on which rows.
-    constant, n_neighbors, least_difference, of_fitted_models, score, doubts, n_twins, n_chained
+    constant, n_neighbors, least_difference, of_fitted_models, score, doubts, n_chained
         See `Comparison`.
     """
 
@@ -109,11 +108,11 @@ class SplitComparison:
     of_fitted_models = True
     score = SCORES[CLASSIFICATION.name]["accuracy"]
     doubts = ()
-    n_twins = n_chained = 0
+    n_chained = 0
 
-    def ranking(self) -> list[RankingRow]:
-        """Return the rows of the ranking, best first."""
-        return [result.row() for result in (*self.results, self.constant)]
+    def ranking(self) -> list[MethodResult]:
+        """Return the results, best first."""
+        return [*self.results, self.constant]
 
 
 class SplitSummary(Summary):

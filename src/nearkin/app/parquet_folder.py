@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from .._messages import counted, in_row, note, quoted, shown
+from ..tables import as_classes
 from .parquet_file import ParquetFile
-from .readers import BadCells, Names, TableError, as_floats, require_names
-from .tables import check_classes
+from .readers import BadCells, Names, TableError, as_floats, one_line, require_names
 
 SUFFIX = ".parquet"
 BLOCK_BYTES = 2**26
@@ -265,7 +265,8 @@ def _batches(part: Part, names: list[str]) -> Iterator[tuple[int, Any]]:
 def classes_of(folder: Folder, target: str, counts: Counter[Any]) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted classes and their sizes; raise an error if k-NN cannot vote on them."""
     values = np.array(list(counts), dtype=object if target in folder.text else None)
-    classes = check_classes(folder.path, target, values)
+    with one_line(folder.path):
+        classes = as_classes(values, target, "--task regression")
     if 2 * len(classes) > folder.n_rows:
         found = (
             f"{shown(target)} has {counted(len(classes), 'value')} in "

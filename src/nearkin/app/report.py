@@ -30,7 +30,7 @@ from ..comparison import (
     SCORES,
     Comparison,
     Method,
-    RankingRow,
+    MethodResult,
     chosen_predictor,
     confusion,
     first_map,
@@ -269,7 +269,7 @@ def comparison_document(
         "score": _score(comparison.score.name, found.wording, comparison),
         "beside": _score(found.wording.second, found.second, comparison),
         "verdict": found.verdict,
-        "doubts": [{"kind": doubt.kind, "text": doubt.text} for doubt in comparison.doubts],
+        "doubts": [{"kind": doubt.code, "text": doubt.text} for doubt in comparison.doubts],
         "quote": found.quote,
         "notes": notes,
         "ranking": [_ranked(row, found) for row in found.rows],
@@ -379,28 +379,29 @@ def _score(name: str, words: Wording, comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _ranked(row: RankingRow, found: Summary) -> dict[str, Any]:
+def _ranked(row: MethodResult, found: Summary) -> dict[str, Any]:
     """Return a contestant or reference of the ranking."""
     words, is_raw = found.wording, row.kind == "baseline"
-    method = found.comparison[row.name].method
+    low, high = row.interval
+    scores = {name: values.mean() for name, values in row.scores.items()}
     return {
         "name": short_text(row.name),
         "kind": row.kind,
         "status": row.status,
-        "score": row.score,
+        "score": row.score.mean(),
         "deviation": row.deviation,
-        "folds": row.fold_scores[:MAX_FOLDS],
-        "scores": row.scores,
+        "folds": row.score[:MAX_FOLDS],
+        "scores": scores,
         "difference": row.difference,
         "written": {  # as printed by the command; a browser rounds halves differently
-            "score": words.number(row.score),
-            "second": found.second.number(row.scores[words.second]),
+            "score": words.number(row.score.mean()),
+            "second": found.second.number(scores[words.second]),
             "difference": words.signed(row.difference),
-            "low": words.signed(row.low),
-            "high": words.signed(row.high),
+            "low": words.signed(low),
+            "high": words.signed(high),
         },
-        "low": None if is_raw else row.low,
-        "high": None if is_raw else row.high,
+        "low": None if is_raw else low,
+        "high": None if is_raw else high,
         "p": row.p_value,
         "dimension": row.dimensions,
         "neighbors": row.neighbors,
@@ -409,9 +410,9 @@ def _ranked(row: RankingRow, found: Summary) -> dict[str, Any]:
             {"folds": n, "params": {name: short_text(value) for name, value in params.items()}}
             for params, n in row.settings[:5]
         ],
-        "fit_seconds": row.seconds,
+        "fit_seconds": row.fit_seconds.mean(),
         "learned_rows": row.n_learned,
-        "summary": described(method) if isinstance(method, Method) else "",
+        "summary": described(row.method) if isinstance(row.method, Method) else "",
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from ..comparison import (
     compare,
     extend,
     first_picture,
-    huge_doubt,
     leader,
     score_by_dimension,
 )
@@ -39,7 +37,6 @@ from .output import Outputs, draw_displays, picture_output
 from .readers import TableError, one_line
 from .report import comparison_document, write_json, write_report
 from .tables import Table, read_table, reading
-from .times import time_doubts
 from .words import Summary, class_facts, span
 
 FOLLOW = (
@@ -85,10 +82,9 @@ def compare_table(options: argparse.Namespace) -> int:
     with _fits(table.name, options.quiet) as progress:
         check_spread(table.X, table.feature_names)
         comparison = compare(
-            table.X,
-            table.y,
+            table,
+            table.target,
             task=table.task,
-            groups=table.groups,
             methods=methods,
             references=[] if options.no_references else None,
             score=score,
@@ -96,8 +92,6 @@ def compare_table(options: argparse.Namespace) -> int:
             scale=not options.no_scaling,
             keep_twins=options.keep_twins,
             refit=bool(options.save) and not goes_on,
-            encoder=table.encoder,
-            categories=table.categories,
             time_budget=options.time_budget,
             random_state=options.seed,
             progress=progress,
@@ -105,28 +99,34 @@ def compare_table(options: argparse.Namespace) -> int:
             n_repeats=options.repeats or quick.get("n_repeats"),
             choice_rows=quick.get("choice_rows"),
         )
-    doubts = [
-        huge_doubt(table.y, table.in_file) if doubt.kind == "huge" else doubt
-        for doubt in comparison.doubts
-    ]
-    doubts += table.suspects.doubts(table.target, table.task)
-    doubts += time_doubts(table)
-    comparison = replace(comparison, doubts=tuple(doubts))
     console.report(Summary(comparison))
     if comparison.interrupted:
         raise KeyboardInterrupt
-    interrupted = False
+    more = comparison
     left = None if options.time_budget is None else options.time_budget - comparison.seconds
     if goes_on and (left is None or left > 0):
         outputs.note("", FOLLOW)
         with _fits(table.name, options.quiet) as progress:
             more = extend(comparison, refit=bool(options.save), time_budget=left, progress=progress)
-        interrupted = more.interrupted
-        if interrupted:
+        if more.interrupted:
             outputs.note(FIRST_ANSWER)
         else:
             comparison = more
             console.report(Summary(comparison))
+    _write(options, outputs, picture, table, comparison)
+    if more.interrupted:
+        raise KeyboardInterrupt
+    return outputs.code
+
+
+def _write(
+    options: argparse.Namespace,
+    outputs: Outputs,
+    picture: Path | None,
+    table: Table,
+    comparison: Comparison,
+) -> None:
+    """Write the requested files: the model, which may have to be fitted, comes first."""
     if options.save:
         if comparison.winner is None:
             with _fits(table.name, options.quiet) as progress:
@@ -139,20 +139,17 @@ def compare_table(options: argparse.Namespace) -> int:
     if picture:
         draw = partial(_draw, comparison, table)
         outputs.write(picture, "--picture", draw, f"Picture: {picture}")
-    if options.report or options.json:
-        with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
-            curves = score_by_dimension(comparison, progress=progress)
-            command = ["nearkin", *options.arguments]
-            document = comparison_document(comparison, curves, table, command)
+    if not (options.report or options.json):
+        return
+    with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
+        curves = score_by_dimension(comparison, progress=progress)
+        document = comparison_document(comparison, curves, table, ["nearkin", *options.arguments])
     if options.report:
         write = partial(write_report, document=document)
         outputs.write(options.report, "--report", write, f"Report: {options.report}")
     if options.json:
         write = partial(write_json, document=document)
         outputs.write(options.json, "--json", write, f"JSON: {options.json}")
-    if interrupted:
-        raise KeyboardInterrupt
-    return outputs.code
 
 
 @contextmanager
@@ -210,7 +207,7 @@ def _draw(comparison: Comparison, table: Table, path: Path) -> list[str]:
 
     Return remarks.
     """
-    answer = comparison[leader(comparison.ranking()).name]
+    answer = leader(comparison.ranking())
     name = answer.params[0].get("method", answer.name)
     displays: list[Any] = [RankingDisplay(comparison)]
     # finished on every fold, not only on the first

@@ -12,38 +12,29 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from .._labels import known_labels
-from .._messages import counted, listed, note, quoted, shown
+from .._messages import note, shown
 from .._validation import is_missing
-from ..comparison import CLASSIFICATION, REGRESSION, Categories, are_left_out, many_categories
+from ..comparison import CLASSIFICATION, REGRESSION, EncodedTable
 from ..datasets import load
 from ..tables import (
     DECIMAL_MARKS,
     DIFFERS,
-    FEW_CLASSES,
     MARK_NAMES,
-    MARKS_OF_MISSING,
-    MOST_UNREAD,
-    DateColumn,
-    RejectColumn,
     Rules,
     TableEncoder,
-    Text,
     filled_note,
-    merged_labels,
-    no_classes,
-    target_numbers,
+    learn_target,
+    merge_spellings,
 )
 from .arrow_file import FeatherFile, JsonFile
 from .csv_file import CsvFile, opened_bytes
@@ -58,13 +49,11 @@ from .readers import (
     Reading,
     Source,
     TableError,
-    check_length,
     find_name,
     ignore,
     one_line,
     require_length,
 )
-from .suspects import Suspects, find_suspects
 from .workbook_file import WorkbookFile
 
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
@@ -184,8 +173,11 @@ def _format(path: Path) -> type[Reader]:
     if suffix in REMEDIES:
         raise TableError(f"{path}: such files are not read: {REMEDIES[suffix]}.")
     named = FORMATS.get(suffix, CsvFile)
-    if named not in (CsvFile, WorkbookFile):
-        return named
+    return _by_contents(path, named) if named in (CsvFile, WorkbookFile) else named
+
+
+def _by_contents(path: Path, named: type[Reader]) -> type[Reader]:
+    """Return the reader for a file that may be something else than its name says."""
     with path.open("rb") as file:
         start = file.read(6)
     marked = [kind for mark, kind in MARKS.items() if start.startswith(mark)]
@@ -220,63 +212,30 @@ def reading(options: argparse.Namespace) -> Reading:
     return Reading(options.sep, options.decimal, missing, refuse, strict=strict)
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows, their target, and how they were obtained.
+@dataclass(frozen=True, kw_only=True)
+class Table(EncodedTable):
+    """The table in a file.
 
     Attributes
     ----------
-    X : ndarray or csr_array of shape (n, p)
-        Features, NaN for missing numbers; float64, or float32 if an NPZ file contains that.
-    y : ndarray of shape (n,)
-        Classes (strings, integers or booleans); for a regression float64. With unlabelled rows,
-        objects with None in their place; for a regression NaN.
-    groups : ndarray of shape (n,) or None
-        Groups of rows that belong together.
-    group_name : str
-        Name of their column, or "".
     name : str
         Name of the table.
-    notes : list of str
-        What was ignored or encoded, then which columns are suspicious, then which look like groups.
-    target : str
-        Name of the column of y.
     encoder : TableEncoder
-        Encodes rows of other tables with these columns like X.
     row_names : sequence of n names
         Text that differs in every row, if a column has it; else the row numbers.
-    task : str
-        "classification" or "regression".
-    suspects : Suspects
-        The columns that are suspicious, and those that look like groups.
-    row_numbers : ndarray of shape (n,) or None
-        Row numbers in the file (the first is 0), if empty rows were left out.
-    categories : Categories or None
-        The columns of many categories, for references.
+    group_name : str
+        Name of the column of groups, or "".
     """
 
-    X: Any
-    y: np.ndarray
-    groups: np.ndarray | None
     name: str
-    notes: list[str]
-    target: str
     encoder: TableEncoder
     row_names: Sequence[Any]
-    task: str = CLASSIFICATION.name
-    suspects: Suspects = field(default_factory=Suspects)
-    row_numbers: np.ndarray | None = None
     group_name: str = ""
-    categories: Categories | None = None
 
     @property
     def labelled(self) -> np.ndarray:
         """Return the indices of the labelled rows."""
         return np.flatnonzero(~is_missing(self.y))
-
-    def in_file(self, rows: np.ndarray) -> np.ndarray:
-        """Return the row numbers of some rows in their file."""
-        return rows if self.row_numbers is None else self.row_numbers[rows]
 
     @property
     def feature_names(self) -> list[str]:
@@ -339,16 +298,26 @@ def read_table(
                 f"{file.path}: --target and --groups both name {shown(target)}: give two columns."
             )
         columns = file.read(labels=[target, groups] if groups else [target])
-        y, remarks = read_target(
-            file, columns.labels[target], target, task, unlabelled, classes_only
-        )
-        notes, group = [*columns.notes, *remarks], None
-        if groups:
-            group, remarks = _merged(file, columns.labels[groups], groups, "group")
+        rules = Rules(file.reading.missing, decimal=file.decimal, strict=file.reading.strict)
+        notes, group = list(columns.notes), None
+        with one_line(file.path):
+            y, remarks = learn_target(
+                columns.labels[target],
+                target,
+                task,
+                regression=None if classes_only else "--task regression",
+                unlabelled=unlabelled,
+                rules=rules,
+                place=file.place,
+            )
+            notes += remarks
+            if groups:
+                group, remarks = merge_spellings(columns.labels[groups], groups, "group", rules)
+                notes += remarks
+        if groups and group is not None:
             bad = BadCells(True)
             bad.add([groups], np.where(is_missing(group), np.nan, 0)[:, None])
             bad.refuse(file.path, file.place)
-            notes += remarks
         with one_line(file.path):
             encoder = TableEncoder(
                 "keep",
@@ -356,8 +325,6 @@ def read_table(
                 decimal=file.decimal,
                 strict=file.reading.strict,
             ).fit(columns)
-        hints = groups is None and isinstance(file, Source)  # groups are no column in NPZ files
-        suspects = find_suspects(encoder, columns, y, task, hints)
         row_names: Any = range(len(y)) if file.row_numbers is None else file.row_numbers.tolist()
         differing = [name for name, why in encoder.dropped_.items() if why == DIFFERS]
         differing += [
@@ -368,26 +335,22 @@ def read_table(
         if differing:
             text = columns.text[differing[0]]
             row_names = np.array(text.values, dtype=object)[text.codes]
-        categories = many_categories(encoder, columns)
-        X, *_ = encoder.encode(columns)  # what it found is among its remarks
-        kept = "filled by the median (kept by NCA tables)"
-        gaps = filled_note(X, encoder.get_feature_names_out(), kept)
-        notes += [*encoder.remarks_, *gaps, *suspects.notes(target, task)]
-        return Table(
-            X=X,
+        table = Table.of_cells(
+            columns,
+            encoder,
+            hints=groups is None and isinstance(file, Source),  # no column in NPZ files
+            gaps="filled by the median (kept by NCA tables)",
+            notes=notes,
             y=y,
-            categories=categories,
             groups=group,
             group_name=groups or "",
             name=table_name(file.path),
-            notes=notes,
             target=target,
             task=task,
-            encoder=encoder,
-            suspects=suspects,
             row_names=row_names,
             row_numbers=file.row_numbers,
         )
+        return replace(table, notes=[*table.notes, *table.suspects.notes(target, task)])
 
 
 # Rows for a model that was learned from another table
@@ -473,199 +436,3 @@ def number_encoder(names: list[str]) -> TableEncoder:
         "numbers": names,
     }
     return TableEncoder.from_dict(state | {"columns": [], "indicated": [], "medians": []})
-
-
-# The columns of labels and groups, checked and converted to a plain type
-
-MIN_ROWS = 4
-NUMBERS = "give --task regression to predict numbers"
-DAYS_COUNTED = ", or numbers, such as days, and --task regression"
-
-
-def read_target(
-    file: Reader,
-    y: np.ndarray,
-    target: str,
-    task: str,
-    unlabelled: str | None,
-    classes_only: bool = False,
-) -> tuple[np.ndarray, list[str]]:
-    """Return the target, classes or numbers with None or NaN for unlabelled rows, and remarks."""
-    if unlabelled is not None:
-        y, marked = _blanked(y, [unlabelled])
-        # among numbers, a mark may already be missing
-        if not marked and unlabelled.strip().lower() not in MARKS_OF_MISSING:
-            raise TableError(
-                f"{file.path}: {shown(target)} holds no {shown(unlabelled)}: give --unlabelled a "
-                "value that it holds."
-            )
-    y, remarks = _merged(file, y, target, "class")
-    rows = np.flatnonzero(~is_missing(y))
-    if len(rows) < MIN_ROWS:
-        with_label = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
-        raise TableError(
-            f"{file.path} has {counted(len(rows), 'row')}{with_label}: too few rows, give at least "
-            f"{MIN_ROWS}."
-        )
-    known = known_labels(y, rows)
-    if task == REGRESSION.name:
-        numbers = np.full(len(y), np.nan)
-        numbers[rows], remarks = _as_numbers(file, known, target, rows)
-        return numbers, remarks
-    known, more = _as_classes(file, known, target, classes_only)
-    remarks = [*remarks, *more]
-    if len(rows) == len(y):
-        return known, remarks
-    y = np.full(len(y), None)
-    y[rows] = known
-    return y, remarks
-
-
-def _blanked(y: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, bool]:
-    """Return y as objects with None for some marks, and whether there are any.
-
-    A mark may be text or a number.
-    """
-    cells = pd.Series(y.tolist(), dtype=object)
-    numbers = pd.to_numeric(pd.Series(marks), errors="coerce").dropna()
-    missing = cells.astype(str).str.strip().isin([mark.strip() for mark in marks])
-    missing |= pd.to_numeric(cells, errors="coerce").isin(numbers)
-    return cells.mask(missing, None).to_numpy(), bool(missing.any())
-
-
-def _merged(file: Reader, y: np.ndarray, name: str, what: str) -> tuple[np.ndarray, list[str]]:
-    """Return labels with merged spellings, and a remark on what was merged."""
-    if file.reading.missing:
-        y, _ = _blanked(y, file.reading.missing)
-    if y.dtype.kind not in "OU":
-        return y, []
-    counts = Counter(y.tolist())
-    check_length(f"{file.path}: {shown(name)}", map(str, counts))
-    y, several = merged_labels(y)
-    same = []
-    for spellings in several.values():
-        *others, usual = sorted(spellings, key=counts.__getitem__)
-        n_rows = counted(sum(map(counts.__getitem__, others)), "row")
-        same.append(f"{' and '.join(map(shown, [*others, usual]))} are one {what} ({n_rows})")
-    cases = defaultdict[str, list[str]](list)
-    for label in sorted(map(str, {*y.tolist()} - {None})):
-        cases[label.casefold()].append(label)
-    differ = [" and ".join(map(shown, labels)) for labels in cases.values() if len(labels) > 1]
-    if differ:
-        differ = [
-            f"{listed(sorted(differ), 3)} differ only in case: spell them alike if they mean the "
-            "same"
-        ]
-    return y, [*note(name, same), *note(name, differ)]
-
-
-def _as_numbers(
-    file: Reader, y: np.ndarray, target: str, rows: np.ndarray
-) -> tuple[np.ndarray, list[str]]:
-    """Return the target of some rows as float64.
-
-    Text such as "12.3%", "€12.30", "1,234.5" and "72.1 kg" is read as numbers. A few cells of other
-    text are missing (see `target_numbers`); more raise an error, and so do targets that cannot be
-    evaluated on held-out rows.
-    """
-    remarks = list[str]()
-    if y.dtype.kind not in "iuf":
-        rules = Rules(file.reading.missing, decimal=file.decimal)
-        try:
-            most_unread = 0.0 if file.reading.strict else MOST_UNREAD
-            y, remarks = target_numbers(target, y, rules, most_unread)
-        except RejectColumn as error:
-            texts = y.astype(str).tolist()
-            _refuse_dates(file, target, texts, DAYS_COUNTED)
-            odd = {*error.args} or {*map(str.strip, texts)}
-            row = next(row for row, text in enumerate(texts) if text.strip() in odd)
-            cell = f"{shown(y.tolist()[row])} {file.place(int(rows[row]))}"
-            raise TableError(
-                f"{file.path}: {shown(target)} holds {cell}, which is not a number: correct it, or "
-                "leave --task out."
-            ) from None
-    try:
-        y = REGRESSION.check_target(y)
-    except ValueError as error:
-        why = str(error).removeprefix("y ")
-        raise TableError(f"{file.path}: {shown(target)} {why}") from error
-    return y, remarks
-
-
-def _refuse_dates(file: Reader, target: str, texts: list[str], or_else: str) -> None:
-    with suppress(RejectColumn):
-        DateColumn.learn(target, Text(texts, np.arange(len(texts))), Rules(strict=True))
-        raise TableError(
-            f"{file.path}: {shown(target)} holds dates ({shown(texts[0])}): give classes, such as "
-            f"the month{or_else}."
-        )
-
-
-def _numbers_in(file: Reader, classes: np.ndarray) -> np.ndarray | None:
-    """Return classes as numbers, NaN for a few that are none; None if they are words."""
-    if classes.dtype.kind in "iu":
-        return classes.astype(float)
-    with suppress(RejectColumn):
-        return target_numbers("", classes, Rules(decimal=file.decimal))[0]
-    return None
-
-
-def _as_classes(
-    file: Reader, y: np.ndarray, target: str, classes_only: bool
-) -> tuple[np.ndarray, list[str]]:
-    """Return the classes, and a remark if they may be quantities; raise an error for dates.
-
-    So do too many classes of a single row, or with `classes_only` numbers that are not classes.
-    """
-    if classes_only and (why := no_classes(y)):
-        _refuse_dates(file, target, y.astype(str).tolist(), "")
-        raise TableError(f"{file.path}: {shown(target)} {why}")
-    y = check_classes(file.path, target, y, "" if classes_only else f"{NUMBERS}, or ")
-    classes, sizes = np.unique(y, return_counts=True)
-    numbers = _numbers_in(file, y) if len(classes) > FEW_CLASSES else None
-    remarks = list[str]()
-    if numbers is not None:
-        if (numbers % 1 > 0).any():
-            odd = y[np.argmax(numbers % 1 > 0)].item()
-            raise TableError(
-                f"{file.path}: {shown(target)} holds real numbers, such as {shown(odd)}, not "
-                f"classes: {'' if classes_only else f'{NUMBERS}, or '}cut them into classes."
-            )
-        remarks.append(
-            f"{target}: {len(classes):,} different numbers, taken as classes (if they are "
-            f"quantities, {NUMBERS})"
-        )
-    if classes.dtype.kind == "U":
-        _refuse_dates(file, target, classes.tolist(), "" if classes_only else DAYS_COUNTED)
-    alone = classes[sizes == 1].tolist()
-    if alone and not (classes_only or (are_left_out(sizes) and not file.reading.strict)):
-        found, it = f"{shown(target)} has a single row of the class", "it"
-        if len(alone) > 1:
-            found, it = f"{shown(target)} has single rows of the classes", "them"
-        raise TableError(
-            f"{file.path}: {found} {quoted(alone, 5)}: merge {it} with others, drop {it}, give "
-            f"values that mean no label to --missing, or {NUMBERS}."
-        )
-    return y, remarks
-
-
-def check_classes(
-    path: Path, target: str, y: np.ndarray, remedy: str = f"{NUMBERS}, or "
-) -> np.ndarray:
-    """Return the labels, with whole numbers as integers.
-
-    Real numbers, long text, and a single class raise an error.
-    """
-    column = f"{path}: {shown(target)}"
-    if y.dtype.kind in "OU":
-        check_length(column, y)
-        y = y.astype(str, copy=False)
-    if y.dtype.kind == "f":
-        if ((y != np.rint(y)) | (np.abs(y) >= 2**53)).any():
-            raise TableError(
-                f"{column} holds real numbers, not classes: {remedy}cut them into classes."
-            )
-        y = y.astype(np.int64)
-    if (y == y[0]).all():
-        raise TableError(f"{column} holds one class, {shown(y[0].item())}: give rows of others.")
-    return y

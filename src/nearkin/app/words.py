@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from .._messages import counted, format_p, listed, note, shown
-from ..comparison import CLASSIFICATION, RARE, Method, RankingRow, few_decide, first_repeat, leader
+from ..comparison import (
+    CLASSIFICATION,
+    RARE,
+    Method,
+    MethodResult,
+    few_decide,
+    first_repeat,
+    leader,
+)
 from ..statistics import SIGNIFICANCE
 from ..tables import Drift
 
@@ -265,10 +274,10 @@ class Summary:
     Attributes
     ----------
     comparison : Comparison
-    rows : sequence of RankingRow
+    rows : sequence of MethodResult
         The methods, followed by the references.
-    raw, leader : RankingRow
-        The raw features, and the row presented as the answer.
+    raw, leader : MethodResult
+        The raw features, and the result presented as the answer.
     wording, second : Wording
         Of the ranking score, and of the additional score.
     n_tested : int
@@ -281,9 +290,9 @@ class Summary:
         self.comparison, self.rows = comparison, comparison.ranking()
         (self.raw,) = (row for row in self.rows if row.kind == "baseline")
         self.leader = leader(self.rows)
-        self.wording = WORDING[comparison.score.name].at(self.raw.score)
+        self.wording = WORDING[comparison.score.name].at(self.raw.score.mean())
         beside = self.wording.second
-        self.second = WORDING[beside].at(self.raw.scores.get(beside, np.nan))
+        self.second = WORDING[beside].at(np.mean(self.raw.scores.get(beside, np.nan)))
         self.n_tested = sum(row.is_tested and not row.is_repeated for row in self.rows)
         self.doubts = [f"In doubt: {doubt.text}" for doubt in comparison.doubts]
 
@@ -292,16 +301,17 @@ class Summary:
         """Return the lines of the ranking by heading; "verdict" is the status."""
         words, found = self.wording, []
         for row in self.rows:
-            is_reference, seconds = row.kind == "reference", row.seconds
+            is_reference, seconds = row.kind == "reference", row.fit_seconds.mean()
             dimension = interval = ""
             if row.dimensions is not None:
                 low, middle, high = row.dimensions
                 dimension = str(middle) if low == high else f"{middle} ({low}-{high})"
-                interval = f" ± {words.number((row.high - row.low) / 2)}"
+                interval = f" ± {words.number(np.diff(row.interval).item() / 2)}"
             fit = f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
-            cells = {"method": row.name, words.heading: words.number(row.score)}
+            cells = {"method": row.name, words.heading: words.number(row.score.mean())}
             if words.second in row.scores:
-                cells[self.second.heading] = self.second.number(row.scores[words.second])
+                second = row.scores[words.second].mean()
+                cells[self.second.heading] = self.second.number(second)
             found.append(
                 cells
                 | {
@@ -358,7 +368,7 @@ class Summary:
 
         If the answer does not beat a constant, this comes first.
         """
-        found = f"raw k-NN {self.wording.predicate(self.raw.score)}"
+        found = f"raw k-NN {self.wording.predicate(self.raw.score.mean())}"
         if self.leader is not self.raw:
             found = self._evidence(self.leader, self._subject)
         first, *others = [*self._no_better, f"{found}."]
@@ -410,10 +420,10 @@ class Summary:
         """Return the leader as a subject, e.g. "the automatic choice"."""
         return "raw k-NN" if self.leader is self.raw else self._subject.partition(" (")[0]
 
-    def _evidence(self, row: RankingRow, subject: str) -> str:
+    def _evidence(self, row: MethodResult, subject: str) -> str:
         """Return what is known about a method relative to raw k-NN."""
         words = self.wording
-        low, high = (words.signed(end).removeprefix("+") for end in (row.low, row.high))
+        low, high = (words.signed(end).removeprefix("+") for end in row.interval)
         proof = f"95% interval {low} to {high}, p {stated_p(row.p_value)}"
         if self.n_tested > 1:
             proof = (
@@ -423,14 +433,16 @@ class Summary:
         if row.status == "unclear" and row.p_value < SIGNIFICANCE:
             why = "because of the doubt above" if row.doubted else "as it does not beat a constant"
             proof += f", not called better {why}"
-        other = words.other.format(words.figure(self.raw.score))
+        other = words.other.format(words.figure(self.raw.score.mean()))
         change = f"{words.signed(row.difference)}{words.points}"
-        return f"{subject} {words.predicate(row.score)}, raw k-NN {other}: {change} ({proof})"
+        return (
+            f"{subject} {words.predicate(row.score.mean())}, raw k-NN {other}: {change} ({proof})"
+        )
 
     def _finding(self) -> str:
         """Return whether the automatic choice, or else a method, significantly beats raw k-NN."""
         words, first, subject = self.wording, self.leader, self._subject
-        raw = words.predicate(self.raw.score)
+        raw = words.predicate(self.raw.score.mean())
         if first is self.raw:
             return f"Raw k-NN {raw}; nothing to compare."
         evidence = f"{capital(self._evidence(first, subject))}."
@@ -463,7 +475,8 @@ class Summary:
         if self.leader.kind != "choice":
             return
         methods = [row for row in self.rows if row.kind in ("baseline", "method")]
-        gains = {row.name: sign * (row.score - self.leader.score) for row in methods}
+        lead = self.leader.score.mean()
+        gains = {row.name: sign * (row.score.mean() - lead) for row in methods}
         ahead = [name for name, gain in gains.items() if gain > 0 and not words.is_zero(gain)]
         if not ahead:
             return
@@ -484,12 +497,13 @@ class Summary:
         references = [row for row in self.rows if row.kind == "reference"]
         best = next((row for row in references if row.name not in ALWAYS), None)
         if best is not None:
-            ahead, where = comparison.score.sign * (first.score - best.score), "level with"
+            gain = first.score.mean() - best.score.mean()
+            ahead, where = comparison.score.sign * gain, "level with"
             if not words.is_zero(ahead):
                 side = "ahead of" if ahead > 0 else "behind"
                 where = f"{words.number(abs(ahead))}{words.points} {side}"
             learns = "" if references[0] is best else " that learns from the columns"
-            text = f"The best reference{learns}, {best.name}, {words.predicate(best.score)}"
+            text = f"The best reference{learns}, {best.name}, {words.predicate(best.score.mean())}"
             if ahead > 0 and self.is_useless:  # not an achievement
                 yield f"{text}, which is no better either."
             else:
@@ -498,9 +512,11 @@ class Summary:
     @property
     def is_useless(self) -> bool:
         """Return whether the leader is no better than a constant prediction."""
-        gain = self.comparison.score.sign * self.leader.over_constant
-        is_level = gain <= 0 or self.wording.is_zero(gain)
-        return is_level and not self.leader.beats_constant
+        test = self.leader.over_constant
+        if test is None or self.leader.beats_constant:
+            return False
+        gain = self.comparison.score.sign * test.difference
+        return gain <= 0 or self.wording.is_zero(gain)
 
     @property
     def _no_better(self) -> list[str]:
@@ -531,77 +547,104 @@ class Summary:
     @property
     def notes(self) -> Iterator[str]:
         """Yield what was reduced, sampled, skipped or warned about, one line each."""
-        comparison, protocol = self.comparison, self.comparison.protocol
-        n_rows, n_labelled = protocol.X.shape[0], len(protocol.labelled)
-        if len(protocol.unlabelled):
-            used = [
-                result.name
-                for result in comparison.results
-                if isinstance(result.method, Method) and result.method.unlabelled
-            ]
-            share = f"{n_labelled:,} of {n_rows:,} rows"
-            others = f"{', '.join(used)} also learned" if used else "no method learned"
-            yield (
-                f"{share} have a label: only these are held out and vote; {others} from the others."
-            )
-        classes = protocol.classes
-        if classes.dtype.kind == "i" and classes.min() == -1 and len(classes) > 2:
-            yield (
-                "-1 was taken as a class: if it marks rows without a label, give --unlabelled -1."
-            )
-        yield from protocol.remarks
-        taken = {
-            "n_splits": (len(first_repeat(comparison.folds)), " folds"),
-            "n_neighbors": (comparison.n_neighbors, "-NN"),
-        }
-        for name, (requested, reason) in comparison.reduced.items():
-            reduced, unit = taken[name]
-            yield f"{requested}{unit} reduced to {reduced}{unit}: {reason}."
-        if comparison.score.name == "auc":
-            share = np.bincount(protocol.y[protocol.labelled]).max() / n_labelled
-            if share > RARE:
-                yield (
-                    f"The largest class has {share:.0%} of the rows, so methods are ranked by AUC; "
-                    "to find more of a rare class, set a threshold on the probabilities of predict."
-                )
-        if protocol.task != CLASSIFICATION and few_decide(protocol.y[protocol.labelled]):
-            by_mae = ", so methods are ranked by MAE" * (comparison.score.name == "mae")
-            yield f"A few large numbers have most of the squares{by_mae}: R² depends on them alone."
-        if n := protocol.n_twins:
-            done = (
-                "twins stay on one side of every split (but with --keep-twins), so expect more of "
-                "new rows with one here"
-            )
-            if protocol.keep_twins:
-                done = (
-                    "they were split like other rows (--keep-twins), so some were predicted from "
-                    "their own twin"
-                )
-            share = f"{n / n_rows:.0%} of the rows" if n >= n_rows / 100 else counted(n, "row")
-            yield f"{share} have a twin, identical or nearly so: {done}."
-        everyone = [
-            result
-            for result in (*comparison.results, *comparison.references)
-            if result.kind != "choice"
+        for notes in NOTES:
+            yield from notes(self.comparison)
+
+
+# Notes on a comparison, each a function that yields lines.
+
+
+def _unlabelled_note(comparison: Any) -> Iterator[str]:
+    protocol = comparison.protocol
+    if len(protocol.unlabelled):
+        used = [
+            result.name
+            for result in comparison.results
+            if isinstance(result.method, Method) and result.method.unlabelled
         ]
-        n_train, samples = min(len(train) for train, _ in comparison.folds), dict[int, list[str]]()
-        for result in everyone:
-            if result.n_learned < n_train:
-                samples.setdefault(result.n_learned, []).append(result.name)
-        for n_learned, names in sorted(samples.items()):
-            yield f"Learned from {n_learned:,} of {n_train:,} training rows: {', '.join(names)}."
-        skipped = dict[str, list[str]]()
-        for name, reason in comparison.skipped.items():
-            skipped.setdefault(reason, []).append(name)
-        for reason, names in skipped.items():
-            yield f"{', '.join(names)} skipped: {reason}"
-        yield from warning_notes({result.name: result.warnings for result in everyone})
-        n, planned = len(comparison.folds), comparison.n_planned
-        if comparison.interrupted or n < planned:
-            why = "Interrupted" if comparison.interrupted else "The time budget ran out"
-            finished = {result.name for result in comparison.results} | set(comparison.skipped)
-            missing = [name for name in comparison.methods if name not in finished]
-            left = f"; not finished: {', '.join(missing)}" if missing else ""
-            model = " No model was fitted." * comparison.interrupted
-            were = "was" if n == 1 else "were"
-            yield f"{why}: {n} of {planned} folds {were} finished{left}.{model}"
+        others = f"{', '.join(used)} also learned" if used else "no method learned"
+        yield (
+            f"{len(protocol.labelled):,} of {protocol.X.shape[0]:,} rows have a label: only these "
+            f"are held out and vote; {others} from the others."
+        )
+
+
+def _protocol_notes(comparison: Any) -> Iterator[str]:
+    classes = comparison.protocol.classes
+    if classes.dtype.kind == "i" and classes.min() == -1 and len(classes) > 2:
+        yield "-1 was taken as a class: if it marks rows without a label, give --unlabelled -1."
+    yield from comparison.protocol.remarks
+    taken = {
+        "n_splits": (len(first_repeat(comparison.folds)), " folds"),
+        "n_neighbors": (comparison.n_neighbors, "-NN"),
+    }
+    for name, (requested, reason) in comparison.reduced.items():
+        reduced, unit = taken[name]
+        yield f"{requested}{unit} reduced to {reduced}{unit}: {reason}."
+
+
+def _score_note(comparison: Any) -> Iterator[str]:
+    name, protocol = comparison.score.name, comparison.protocol
+    y = protocol.y[protocol.labelled]
+    if name == "auc" and (share := np.bincount(y).max() / len(y)) > RARE:
+        yield (
+            f"The largest class has {share:.0%} of the rows, so methods are ranked by AUC; to find "
+            "more of a rare class, set a threshold on the probabilities of predict."
+        )
+    if protocol.task != CLASSIFICATION and few_decide(y):
+        by_mae = ", so methods are ranked by MAE" * (name == "mae")
+        yield f"A few large numbers have most of the squares{by_mae}: R² depends on them alone."
+
+
+def _twins_note(comparison: Any) -> Iterator[str]:
+    n, n_rows = comparison.protocol.n_twins, comparison.protocol.X.shape[0]
+    if n:
+        done = (
+            "twins stay on one side of every split (but with --keep-twins), so expect more of new "
+            "rows with one here"
+        )
+        if comparison.protocol.keep_twins:
+            done = (
+                "they were split like other rows (--keep-twins), so some were predicted from their "
+                "own twin"
+            )
+        share = f"{n / n_rows:.0%} of the rows" if n >= n_rows / 100 else counted(n, "row")
+        yield f"{share} have a twin, identical or nearly so: {done}."
+
+
+def _method_notes(comparison: Any) -> Iterator[str]:
+    everyone = [one for one in comparison.ranking() if one.kind != "choice"]
+    n_train = min(len(train) for train, _ in comparison.folds)
+    samples, skipped = defaultdict[int, list[str]](list), defaultdict[str, list[str]](list)
+    for result in everyone:
+        if result.n_learned < n_train:
+            samples[result.n_learned].append(result.name)
+    for n_learned, names in sorted(samples.items()):
+        yield f"Learned from {n_learned:,} of {n_train:,} training rows: {', '.join(names)}."
+    for name, reason in comparison.skipped.items():
+        skipped[reason].append(name)
+    for reason, names in skipped.items():
+        yield f"{', '.join(names)} skipped: {reason}"
+    yield from warning_notes({result.name: result.warnings for result in everyone})
+
+
+def _unfinished_note(comparison: Any) -> Iterator[str]:
+    n, planned = len(comparison.folds), comparison.n_planned
+    if comparison.interrupted or n < planned:
+        why = "Interrupted" if comparison.interrupted else "The time budget ran out"
+        finished = {result.name for result in comparison.results} | set(comparison.skipped)
+        missing = [name for name in comparison.methods if name not in finished]
+        left = f"; not finished: {', '.join(missing)}" if missing else ""
+        model = " No model was fitted." * comparison.interrupted
+        were = "was" if n == 1 else "were"
+        yield f"{why}: {n} of {planned} folds {were} finished{left}.{model}"
+
+
+NOTES = (
+    _unlabelled_note,
+    _protocol_notes,
+    _score_note,
+    _twins_note,
+    _method_notes,
+    _unfinished_note,
+)

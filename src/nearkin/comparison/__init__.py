@@ -13,12 +13,13 @@ from all rows do so, and are ranked together with those that cannot.
 
 from ..graphs import joined_groups
 from ..neighbors import n_with_twin, twin_groups
-from .comparison import FINAL_CHOICE, compare, extend, huge_doubt, many_categories
+from .comparison import FINAL_CHOICE, compare, extend
 from .contestants import CHOICE
+from .doubts import DOUBTS, Doubt
 from .embeddings import Shares, held_out_accuracy, neighborhood_preservation, same_class_among
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
-from .protocol import RARE, Categories, are_left_out, few_decide, first_repeat
-from .results import Comparison, Doubt, MethodResult, RankingRow, difference_test, leader, ranked
+from .protocol import RARE, few_decide, first_repeat
+from .results import Comparison, MethodResult, leader, ranked
 from .scores import (
     CLASSIFICATION,
     REGRESSION,
@@ -30,6 +31,8 @@ from .scores import (
     Vote,
     named_task,
 )
+from .suspects import Suspects
+from .table import Categories, EncodedTable
 from .views import (
     HeldOutMap,
     chosen_predictor,
@@ -43,6 +46,7 @@ from .views import (
 __all__ = [
     "CHOICE",
     "CLASSIFICATION",
+    "DOUBTS",
     "FINAL_CHOICE",
     "RARE",
     "RAW",
@@ -52,24 +56,23 @@ __all__ = [
     "Categories",
     "Comparison",
     "Doubt",
+    "EncodedTable",
     "HeldOutMap",
     "Method",
     "MethodResult",
     "OwnVote",
-    "RankingRow",
     "Reference",
     "Score",
     "Shares",
+    "Suspects",
     "Task",
     "Vote",
     "all_methods",
-    "are_left_out",
     "chosen_predictor",
     "compare",
     "confusion",
     "default_methods",
     "default_references",
-    "difference_test",
     "extend",
     "few_decide",
     "first_map",
@@ -77,10 +80,8 @@ __all__ = [
     "first_repeat",
     "held_out_accuracy",
     "held_out_map",
-    "huge_doubt",
     "joined_groups",
     "leader",
-    "many_categories",
     "n_with_twin",
     "named_task",
     "neighborhood_preservation",

@@ -5,27 +5,18 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .._messages import listed, quoted, shown
 from .._parameters import check_integer
 from .._progress import progress_bar
-from .._validation import (
-    check_consistent_length,
-    is_missing,
-    refuse_foreign,
-    rows_of,
-    weighted_rows,
-)
-from ..tables import Cells, RejectColumn, TableEncoder, features_of, merged_labels, target_numbers
-from ..tables.cells import read_cells
-from ..tables.gaps import filled_note
+from .._validation import check_consistent_length, refuse_foreign, rows_of, weighted_rows
+from ..tables import features_of
 from .contestants import Choice, automatic, contestant
+from .doubts import DOUBTS
 from .methods import (
     RAW,
     Method,
@@ -35,144 +26,14 @@ from .methods import (
     default_methods,
     default_references,
 )
-from .protocol import (
-    Categories,
-    Fold,
-    Protocol,
-    TrainTest,
-    huge_numbers,
-    make_protocol,
-    stand_apart,
-)
-from .results import Comparison, Doubt
-from .scores import BY_CLASS, CLASSIFICATION, VOTES, Task, Vote, named_task
+from .protocol import Fold, Protocol, TrainTest, make_protocol
+from .results import Comparison
+from .scores import BY_CLASS, VOTES, Vote, named_task
+from .table import EncodedTable, from_frame
 from .work import Findings, Job, Progress, Run
-
-# Categories, above which boosting is better with target statistics than with indicators, of 1,500
-# rows; see `default_references`
-MANY = 50
-
-# From a data frame with text, dates and gaps, and possibly a named target, to arrays.
-
-
-@dataclass(frozen=True)
-class EncodedTable:
-    """Rows, targets and groups as arrays.
-
-    Attributes
-    ----------
-    X, y, groups : array
-    encoder : TableEncoder or None
-        The encoder of the rows, if they needed one.
-    categories : Categories or None
-    remarks : tuple of str
-    """
-
-    X: Any
-    y: Any
-    groups: Any
-    encoder: TableEncoder | None = None
-    categories: Categories | None = None
-    remarks: tuple[str, ...] = ()
-
-
-def from_frame(
-    X: Any, y: Any, groups: Any, task: Task, weights: np.ndarray | None = None
-) -> EncodedTable:
-    """Return a table as arrays.
-
-    Rows are encoded if the target is a named column, or if a column of a data frame is not numeric.
-    """
-    refuse_foreign(X)
-    named = {what: name for what, name in (("y", y), ("groups", groups)) if isinstance(name, str)}
-    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
-    if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
-        for what, name in named.items():
-            raise TypeError(
-                f"{what} names a column, {shown(name)}, but X is no data frame: give {what} as an "
-                "array."
-            )
-        return EncodedTable(X, y, groups)
-    labels = {"y": y, "groups": groups}
-    labels |= {what: _column(frame, what, name) for what, name in named.items()}
-    features, remarks = frame.drop(columns=list(named.values())), list[str]()
-    if "y" in named:
-        labels["y"], remarks = _target(labels["y"], y, task)
-    elif all(_is_numeric(dtype) for dtype in features.dtypes):
-        return EncodedTable(features if named else X, **labels)
-    # The encoder sees the rows of all folds, but no target. What it learns of them is harmless: a
-    # value that only held-out rows have is constant in the training rows.
-    encoder, (cells, _) = TableEncoder(missing="keep"), read_cells(features, strict=False)
-    encoder.fit(cells if weights is None else features, sample_weight=weights)
-    categories = many_categories(encoder, cells)
-    Z, *_ = encoder.encode(cells)  # overwrites them
-    filled = filled_note(Z, encoder.get_feature_names_out())
-    remarks = [*encoder.remarks_, *filled, *remarks]
-    return EncodedTable(Z, **labels, encoder=encoder, categories=categories, remarks=tuple(remarks))
-
-
-def many_categories(encoder: TableEncoder, cells: Cells) -> Categories | None:
-    """Return the columns of many categories, or None.
-
-    These have more than 50 values, but not half as many as rows: those of text mostly differ.
-    """
-    codes, indicators, first = list[np.ndarray](), list[int](), 0
-    for column in encoder.columns_:
-        features = column.features
-        if not column.ordered:
-            of_column = column.scalars(encoder.given(cells, column))
-            values, of_column = np.unique(of_column, return_inverse=True)  # NaN is a value, too
-            if MANY < len(values) <= len(of_column) / 2:
-                codes.append(of_column)
-                levels = (at for at, feature in enumerate(features, first) if feature.is_level)
-                indicators += levels
-        first += len(features)
-    return Categories(np.column_stack(codes), np.array(indicators, int)) if codes else None
-
-
-def _column(frame: Any, what: str, name: str) -> np.ndarray:
-    """Return the column of targets or groups that has a name."""
-    names = frame.columns.tolist()
-    if names.count(name) != 1:
-        found = f"X has {names.count(name) or 'no'} columns {shown(name)}"
-        raise ValueError(f"{found}: {what} must be the name of one, such as {quoted(names)}.")
-    column = frame[name]
-    if getattr(column.dtype, "kind", "O") in "mM":
-        raise ValueError(
-            f"{what} names a column of dates or times, {shown(name)}: give one of classes or "
-            "numbers."
-        )
-    return column.to_numpy(dtype=None if _is_numeric(column.dtype) else object)
-
-
-def _is_numeric(dtype: Any) -> bool:
-    return getattr(dtype, "kind", "O") in "biuf"
-
-
-def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]]:
-    """Return the target and remarks on it: labels with merged spellings, or numbers.
-
-    Numbers may be text in any format that the encoder reads.
-    """
-    y, several = merged_labels(y)
-    if task == CLASSIFICATION:
-        # pandas stores whole numbers as floats if cells are missing
-        if y.dtype.kind == "f" and (y[~np.isnan(y)] % 1 == 0).all():
-            whole = [None if np.isnan(label) else int(label) for label in y.tolist()]
-            y = np.array(whole, dtype=object)
-        merged = [" and ".join(map(repr, spellings)) for spellings in several.values()]
-        return y, [f"{name}: {spellings} are one class" for spellings in merged]
-    if y.dtype.kind in "OU":
-        numbers, known = np.full(len(y), np.nan), ~is_missing(y)
-        with suppress(RejectColumn):
-            numbers[known], remarks = target_numbers(name, y[known])
-            return numbers, remarks
-    return y, []
-
 
 # the key of the work on all rows, and what progress calls it
 FINAL_CHOICE = "chosen on all rows"
-MOST_NAMED = 3  # maximum number of rows with a huge number that are listed
 
 
 def compare(
@@ -195,8 +56,6 @@ def compare(
     time_budget: float | None = None,
     random_state: int = 0,
     unlabelled: Any = None,
-    encoder: TableEncoder | None = None,
-    categories: Categories | None = None,
     n_jobs: int | None = None,
     progress: Progress | bool = False,
 ) -> Comparison:
@@ -273,12 +132,6 @@ def compare(
     unlabelled : label, default=None
         A value of y that means "no label", like None and NaN, such as -1 in labels for the
         semi-supervised estimators.
-    encoder : TableEncoder, default=None
-        If X is an array encoded by a `TableEncoder(missing="keep")`, this encoder: it tells which
-        features belong to the same column, and becomes the first step of the winner. A data frame
-        is encoded by `compare`.
-    categories : Categories, default=None
-        If X is such an array, the result of `many_categories`, from which references learn.
     n_jobs : int, default=None
         Number of processes, each of which works on a fold with one thread; None and -1 take one per
         core. Small tables are compared in a single process.
@@ -344,14 +197,15 @@ def compare(
     check_integer(random_state, "random_state", 0, 2**32 - 1)
     kind = named_task(task)
     X, y, groups, weights = _present(X, y, groups, sample_weight)
-    table = from_frame(X, y, groups, kind, weights)
-    encoder = table.encoder or encoder
+    table = X
+    if not isinstance(X, EncodedTable):
+        table = from_frame(X, y, groups, task, unlabelled, weights)
+    encoder = table.encoder
     protocol = make_protocol(
         table.X,
         table.y,
         table.groups,
         kind,
-        unlabelled=unlabelled,
         weights=weights,
         score=score,
         in_folds=n_splits is not None or n_repeats is not None,
@@ -362,7 +216,7 @@ def compare(
         choice_rows=choice_rows,
         random_state=random_state,
         features=None if encoder is None else features_of(encoder),
-        categories=table.categories if categories is None else categories,
+        categories=table.categories,
     )
     if methods is None:
         methods = default_methods(task, **_kinds(protocol))
@@ -401,8 +255,8 @@ def compare(
             reduced=reduced,
             protocol=protocol,
             encoder=encoder,
-            remarks=(*table.remarks, *protocol.remarks),
-            doubts=tuple(_doubts(protocol)),
+            remarks=(*table.notes, *protocol.remarks),
+            doubts=tuple(filter(None, (doubt(protocol, table) for doubt in DOUBTS))),
         )
         comparison = comparison.with_found([*complete.values()], contestants)
         comparison = _ended(comparison, findings, run, refit)
@@ -486,62 +340,6 @@ def _kinds(protocol: Protocol) -> dict[str, bool]:
         "semi_supervised": len(protocol.unlabelled) > 0,
         "balanced": protocol.score.name in BY_CLASS,
     }
-
-
-def _doubts(protocol: Protocol) -> Iterator[Doubt]:
-    """Yield reasons why the held-out scores may be too optimistic."""
-    if protocol.keep_twins and protocol.n_twins:
-        yield Doubt(
-            "twins",
-            "twins were split like other rows, so that some were predicted from their own twin. "
-            "Expect less of new rows.",
-        )
-    if protocol.task != CLASSIFICATION and stand_apart(protocol.y[protocol.labelled]):
-        yield huge_doubt(protocol.y)
-    if protocol.n_chained:
-        about = "" if protocol.n_chained == len(protocol.labelled) else "about "
-        yield Doubt(
-            "chains",
-            f"{about}{protocol.n_chained:,} rows hang together in groups of more than ten: near "
-            "copies that share their target, as the rows around them do not. Give groups "
-            "(--groups): without these no method is called better.",
-        )
-
-
-def huge_doubt(
-    y: np.ndarray, number_of: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
-) -> Doubt:
-    """Return the doubt that a few huge numbers are wrong.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        NaN is ignored.
-    number_of : callable
-        Maps positions to the row numbers that are reported.
-    """
-    known = np.flatnonzero(~np.isnan(y))
-    values, huge = y[known], huge_numbers(y[known])
-    median = np.median(values)
-    named = [
-        f"row {number} ({value:.6g})"
-        for number, value in zip(
-            number_of(known[huge]).tolist(), values[huge].tolist(), strict=True
-        )
-    ]
-    times, ends = "", np.sort(values[huge])[[0, -1]] / (median or np.nan)
-    # if there are numbers of both signs, the median is not a typical magnitude
-    if values.min() >= 0 and ends[0] >= 2:
-        low, high = (f"{end:,.0f}" for end in ends)
-        times = f", {low}{f' to {high}' * (low != high)} times the median"
-    stand, are, them = "stand", "they are", "them"
-    if len(huge) == 1:
-        stand, are, them = "stands", "it is", "it"
-    return Doubt(
-        "huge",
-        f"{len(huge):,} of {len(values):,} numbers {stand} far apart from the others{times}: "
-        f"{listed(named, MOST_NAMED)}. If {are} wrong, correct or drop {them}.",
-    )
 
 
 def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) -> Comparison:

@@ -23,9 +23,9 @@ from sklearn.pipeline import Pipeline
 from ..estimators import SpectralEmbedding
 from ..statistics import holm, paired_test_by_rows, status_of
 from .methods import RAW, Method, Params, Reference
-from .protocol import Categories, Fold, Protocol
+from .protocol import Fold, Protocol, fitted
 from .scores import CLASSIFICATION, SCORES, OwnVote, Vote
-from .weights import fitted
+from .table import Categories
 
 # Errors that a method may raise on an unsuitable table; it is then skipped, with the reason.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)

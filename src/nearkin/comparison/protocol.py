@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.stats import f
+from sklearn import config_context
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 
 from .._blocks import filled, missing_cells
 from .._labels import encode_groups, encode_labels, known_labels
 from .._messages import counted, note, shown
 from .._parameters import check_random_state
-from .._validation import as_rows, check_consistent_length, check_spread, column_or_1d, is_missing
+from .._validation import as_rows, check_consistent_length, check_spread, is_missing
 from ..estimators import SharedRows
 from ..graphs import joined_groups
 from ..neighbors import chained_rows, n_with_twin, twin_groups
-from ..statistics import SIGNIFICANCE
-from ..tables import Feature, text_as_one_number
+from ..tables import Feature, are_left_out, text_as_one_number
 from ..tables.gaps import Imputer
 from .scores import (
     CLASSIFICATION,
@@ -40,7 +40,7 @@ from .scores import (
     nearest_voters,
     possible_votes,
 )
-from .weights import fitted
+from .table import Categories
 
 N_SPLITS = 5
 HELD_OUT_ROWS = 1500  # splits are repeated until about this many rows have been held out
@@ -54,22 +54,6 @@ FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in a sample 
 NO_ROWS = np.arange(0)
 
 TrainTest = tuple[np.ndarray, np.ndarray]  # row indices
-
-
-@dataclass(frozen=True)
-class Categories:
-    """Columns of many categories, which references encode in their own way.
-
-    Attributes
-    ----------
-    codes : ndarray of int of shape (n, n_columns)
-        The values; missing cells are a value, too.
-    indicators : ndarray of int
-        The features of X that indicate some of these values.
-    """
-
-    codes: np.ndarray
-    indicators: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -402,6 +386,29 @@ def first_repeat(folds: Sequence[TrainTest]) -> tuple[TrainTest, ...]:
     return tuple(folds)
 
 
+# Fits with row weights, for any estimator.
+
+
+def weight_parameters(estimator: Any) -> list[str]:
+    """Return the names of the `fit` parameters by which an estimator takes row weights, if any.
+
+    For a pipeline, there is one for each step that takes weights.
+    """
+    if isinstance(estimator, Pipeline):
+        steps = [(name, step) for name, step in estimator.steps if hasattr(step, "fit")]
+        return [f"{name}__{key}" for name, step in steps for key in weight_parameters(step)]
+    return ["sample_weight"] if has_fit_parameter(estimator, "sample_weight") else []
+
+
+def fitted(estimator: Any, X: Any, y: Any, weights: np.ndarray | None) -> Any:
+    """Fit an estimator, with weights if it takes them, and return it."""
+    if weights is None:
+        return estimator.fit(X, y)
+    # with metadata routing, a pipeline rejects the names of its steps
+    with config_context(enable_metadata_routing=False):
+        return estimator.fit(X, y, **dict.fromkeys(weight_parameters(estimator), weights))
+
+
 class Fold:
     """Training rows and queries, scaled and without gaps, with inner folds, for all contestants.
 
@@ -505,17 +512,15 @@ class Fold:
 TWIN_QUERIES = 20_000
 RARE = 0.75  # share of the largest class above which AUC is the default score
 FEWEST_NUMBERS = 30  # with fewer, a single number often has half of the sum of squares
-FEWEST_IN_TAIL = 20  # distances, whose gaps show what is usual in the tail
 HALF = 0.5  # share of the sum of squares about the median; 1 % of the numbers with more decide R²
 
 
 def make_protocol(
     X: Any,
-    y: Any,
+    y: np.ndarray,
     groups: Any,
     task: Task,
     *,
-    unlabelled: Any,
     weights: np.ndarray | None,
     score: str | None,
     in_folds: bool,
@@ -525,20 +530,13 @@ def make_protocol(
     features: Sequence[Feature] | None,
     **rules: Any,
 ) -> Protocol:
-    """Return the protocol of a table; raise an error if nothing can be learned from it."""
+    """Return the protocol of a table with a target from `learn_target`.
+
+    Raise an error if nothing can be learned from it.
+    """
     X = as_rows(X, missing=True)
     check_consistent_length(X, y, groups)
-    y = column_or_1d(y)
-    if unlabelled is not None:
-        marked = ~is_missing(y)
-        marked[marked] = [label == unlabelled for label in y[marked].tolist()]
-        if not marked.any():
-            raise ValueError(
-                f"unlabelled is {unlabelled!r}, which y does not hold: leave it out, or give the "
-                "value that it holds."
-            )
-        y = np.where(marked, None, y.astype(object))
-    y, classes, remarks = task.check_target(y), np.array([]), list[str]()
+    classes, remarks = np.array([]), list[str]()
     missing = is_missing(y)
     labelled = np.flatnonzero(~missing)
     if task == CLASSIFICATION:
@@ -586,15 +584,6 @@ def make_protocol(
         remarks=tuple(remarks),
         **rules,
     )
-
-
-def are_left_out(sizes: np.ndarray) -> bool:
-    """Return whether classes of a single row are left out: if others have at least half the rows.
-
-    At least two classes must remain.
-    """
-    several = sizes[sizes > 1]
-    return len(several) > 1 and bool(2 * several.sum() >= sizes.sum())
 
 
 def _without_rare(
@@ -655,40 +644,3 @@ def few_decide(y: np.ndarray) -> bool:
     squares = np.sort((y - np.median(y)) ** 2)
     n_few = max(1, len(y) // 100)
     return bool(squares[-n_few:].sum() > HALF * squares.sum())
-
-
-def huge_numbers(y: np.ndarray) -> np.ndarray:
-    """Return the positions of the numbers that decide R², the farthest from the median first.
-
-    Among the farthest twentieth (at least five), these are the numbers before a gap: the largest
-    ratio of consecutive distances before which there is more than half of the sum of squares.
-    """
-    distances = np.abs(y - np.median(y))
-    distances = distances / distances.max()
-    order = np.argsort(-distances, kind="stable")
-    few = distances[order[: max(5, len(y) // 20) + 1]]
-    shares = np.cumsum(few[:-1] ** 2) / np.sum(distances**2)
-    ratios = few[:-1] / np.maximum(few[1:], 1e-12)  # many numbers may equal the median
-    return order[: np.where(shares > HALF, ratios, 0.0).argmax() + 1]
-
-
-def stand_apart(y: np.ndarray) -> bool:
-    """Return whether a few numbers decide R² and lie beyond a gap that no long tail explains.
-
-    A skewed target, such as prices, has huge numbers that are right. In a tail that falls as a
-    power, and even more slowly than one of logarithms that are normal, the ratios of consecutive
-    distances from the median, d_(1) >= d_(2) >= ..., are independent: k log(d_(k) / d_(k + 1)) are
-    exponential with one mean (Rényi's representation). The gap after the huge numbers is tested
-    against the others of the farthest tenth, at .05, corrected for the choice of the gap.
-    """
-    if not few_decide(y):
-        return False
-    distances = np.sort(np.abs(y - np.median(y)))[::-1]
-    distances, n_huge = distances[distances > 0], len(huge_numbers(y))
-    n_tail = min(max(FEWEST_IN_TAIL, len(distances) // 10), len(distances) - 1)
-    if n_tail < 2 or n_huge > n_tail:
-        return False
-    spacings = -np.arange(1, n_tail + 1) * np.diff(np.log(distances[: n_tail + 1]))
-    others = np.delete(spacings, n_huge - 1).mean()
-    p_value = f.sf(spacings[n_huge - 1] / max(others, 1e-12), 2, 2 * (n_tail - 1))
-    return bool(max(5, len(y) // 20) * p_value < SIGNIFICANCE)

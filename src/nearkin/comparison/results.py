@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from .._ranking_html import comparison_html
 from ..statistics import (
     PairedTest,
     detectable_difference,
@@ -22,10 +23,10 @@ from ..statistics import (
 )
 from ..tables import TableEncoder
 from .contestants import CHOICE, Outcome, Skipped, automatic
+from .doubts import Doubt
 from .methods import CONSTANTS, RAW, Method, Params, Reference
-from .protocol import NO_ROWS, Protocol, TrainTest, first_repeat
+from .protocol import NO_ROWS, Protocol, TrainTest, first_repeat, weight_parameters
 from .scores import OwnVote, Score, Task, Vote
-from .weights import weight_parameters
 
 Found = dict[str, Any]  # by method name: an Outcome, or Skipped
 # the order of results with equal scores
@@ -134,135 +135,6 @@ class MethodResult:
         change = "" if self.kind == "baseline" else f"  {self.difference:+.3f}{p}"
         return f"{self.name:22} {self.score.mean():.3f}{change}  {self.status}"
 
-    def row(self) -> RankingRow:
-        """Return the row of this result in the ranking."""
-        is_reference = self.kind == "reference"
-        votes = () if is_reference else self.votes
-        of_all = [vote for vote in votes if isinstance(vote, OwnVote)]
-        of_nearest = [vote for vote in votes if vote not in of_all]
-        neighbors = _spread([vote.n_neighbors for vote in of_nearest]) if of_nearest else None
-        soft = float(np.mean([vote.soft for vote in of_nearest])) if of_nearest else np.nan
-        vote = ""
-        if 2 * len(of_all) > len(votes):
-            vote = str(of_all[0])
-        elif neighbors is not None:
-            vote = str(Vote(neighbors[1], soft > 0.5))
-        settings = Counter(
-            tuple((key, str(value)) for key, value in params.items() if key != "n_components")
-            for params in self.params
-        )
-        low, high = self.interval
-        return RankingRow(
-            name=self.name,
-            kind=self.kind,
-            status=self.status,
-            doubted=self.doubted,
-            beats_constant=self.beats_constant,
-            over_constant=0.0 if self.over_constant is None else self.over_constant.difference,
-            score=float(self.score.mean()),
-            deviation=float(self.score.std(ddof=1)) if len(self.score) > 1 else np.nan,
-            fold_scores=self.score,
-            scores={name: float(values.mean()) for name, values in self.scores.items()},
-            difference=self.difference,
-            low=low,
-            high=high,
-            p_value=self.p_value,
-            dimension=float(np.median(self.dimension)),
-            dimensions=None if is_reference else _spread(self.dimension),
-            vote=vote,
-            neighbors=neighbors,
-            soft=soft,
-            chosen=self.chosen,
-            settings=tuple(
-                (dict(found), n) for found, n in settings.most_common() if any(settings)
-            ),
-            seconds=float(self.fit_seconds.mean()),
-            n_learned=self.n_learned,
-        )
-
-
-def _spread(values: Any) -> Any:
-    """Return the smallest, the middle and the largest value."""
-    return tuple(np.percentile(values, [0, 50, 100], method="nearest").tolist())
-
-
-@dataclass(frozen=True)
-class RankingRow:
-    """A row of a ranking: plain numbers and all decisions about a contestant.
-
-    The console, notebook, picture, page and JSON document all present the list that
-    `Comparison.ranking` returns, without further decisions.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"choice", "baseline", "method", "reference"}
-        See `MethodResult`.
-    status : {"better", "worse", "unclear", "baseline", "reference"}
-    doubted : bool
-        Whether no difference is called better, whatever its p-value.
-    beats_constant : bool
-        Whether the score is significantly better than that of a constant, which is required for
-        "better". True if no constant was finished.
-    over_constant : float
-        Difference of the score from that of the constant.
-    score : float
-        The ranking score, averaged over the folds.
-    deviation : float
-        Standard deviation of the score over the folds; NaN for one fold.
-    fold_scores : ndarray of shape (n_folds,)
-    scores : dict of str to float
-        Mean of every score of the task.
-    difference, low, high : float
-        Difference of the score from that of the raw features, and its 95 % interval; all 0 for the
-        raw features.
-    p_value : float
-        Holm-corrected; NaN if not tested.
-    dimension : float
-        Median over the folds.
-    dimensions : tuple of int or None
-        Smallest, middle and largest dimension over the folds; None for a reference.
-    vote : str
-        The most common vote, such as "soft 25-NN" or "all rows"; empty for a reference.
-    neighbors : tuple of int or None
-        Smallest, middle and largest k over the folds; None without a k-NN vote.
-    soft : float
-        Share of the k-NN votes that are soft; NaN without any.
-    chosen : Counter of str
-        For the automatic choice, the number of folds in which it took each method.
-    settings : tuple of (dict of str to str, int)
-        Other choices of the inner folds, and in how many folds each was made, the most common
-        first; for the automatic choice also "method".
-    seconds : float
-        Mean time of one fit.
-    n_learned : int
-        Number of rows from which it was learned.
-    """
-
-    name: str
-    kind: str
-    status: str
-    doubted: bool
-    beats_constant: bool
-    over_constant: float
-    score: float
-    deviation: float
-    fold_scores: np.ndarray
-    scores: dict[str, float]
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    dimension: float
-    dimensions: tuple[int, int, int] | None
-    vote: str
-    neighbors: tuple[int, int, int] | None
-    soft: float
-    chosen: Counter[str]
-    settings: tuple[tuple[dict[str, str], int], ...]
-    seconds: float
-    n_learned: int
-
     @property
     def is_tested(self) -> bool:
         """Return whether the difference from the raw features was tested."""
@@ -270,12 +142,64 @@ class RankingRow:
 
     @property
     def is_repeated(self) -> bool:
-        """Return whether it is the automatic choice, and the same other row in every fold."""
+        """Return whether it is the automatic choice, and the same method in every fold."""
         return len(self.chosen) == 1
 
+    @property
+    def deviation(self) -> float:
+        """Return the standard deviation of the score over the folds; NaN for one fold."""
+        return float(self.score.std(ddof=1)) if len(self.score) > 1 else np.nan
 
-def leader(rows: Sequence[RankingRow]) -> RankingRow:
-    """Return the row that a comparison presents as its answer.
+    @property
+    def dimensions(self) -> tuple[int, int, int] | None:
+        """Return the smallest, middle and largest dimension; None for a reference."""
+        return None if self.kind == "reference" else _spread(self.dimension)
+
+    @property
+    def neighbors(self) -> tuple[int, int, int] | None:
+        """Return the smallest, middle and largest k of the k-NN votes, or None without any."""
+        votes = self._votes(own=False)
+        return _spread([vote.n_neighbors for vote in votes]) if votes else None
+
+    @property
+    def soft(self) -> float:
+        """Return the share of the k-NN votes that are soft; NaN without any."""
+        votes = self._votes(own=False)
+        return float(np.mean([vote.soft for vote in votes])) if votes else np.nan
+
+    @property
+    def vote(self) -> str:
+        """Return the most common vote: "soft 25-NN", "all rows"; empty for a reference."""
+        own, neighbors = self._votes(own=True), self.neighbors
+        if 2 * len(own) > len(self.votes):
+            return str(own[0])
+        return "" if neighbors is None else str(Vote(neighbors[1], self.soft > 0.5))
+
+    def _votes(self, *, own: bool) -> list[Vote]:
+        """Return the votes of a method that are its own, or those of the nearest rows."""
+        votes = () if self.kind == "reference" else self.votes
+        return [vote for vote in votes if isinstance(vote, OwnVote) == own]
+
+    @property
+    def settings(self) -> list[tuple[dict[str, str], int]]:
+        """Return other choices of the inner folds with their numbers of folds, the usual first.
+
+        For the automatic choice this includes "method".
+        """
+        settings = Counter(
+            tuple((key, str(value)) for key, value in params.items() if key != "n_components")
+            for params in self.params
+        )
+        return [(dict(found), n) for found, n in settings.most_common() if any(settings)]
+
+
+def _spread(values: Any) -> Any:
+    """Return the smallest, the middle and the largest value."""
+    return tuple(np.percentile(values, [0, 50, 100], method="nearest").tolist())
+
+
+def leader(rows: Sequence[MethodResult]) -> MethodResult:
+    """Return the result that a comparison presents as its answer.
 
     This is the automatic choice. Without one, it is the best method that is significantly better
     than the raw features, or else the first method, or else the raw features.
@@ -288,30 +212,12 @@ def leader(rows: Sequence[RankingRow]) -> RankingRow:
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """A reason why predictions for new rows may be worse than for the held-out ones.
-
-    Attributes
-    ----------
-    kind : {"groups", "leak", "twins", "chains", "huge", "time"}
-        Rows that may belong together were split; a column may contain the target; twins were split;
-        rows form tight groups of more than ten; a few target values that stand far apart may be
-        wrong; later rows are harder to predict than random ones.
-    text : str
-        What was found, and what to do.
-    """
-
-    kind: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Comparison:
     """The result of `compare`, which `extend` can continue.
 
     `choice` is the automatic choice as evaluated on the folds, `winner` the automatic choice made
-    on all rows, `best` the best method by its test, and `leader` of the `ranking` the row that is
-    presented as the answer.
+    on all rows. A notebook shows the table of `to_frame`; `nearkin.plotting.RankingDisplay` draws
+    it.
 
     Attributes
     ----------
@@ -344,8 +250,6 @@ class Comparison:
         Rows and rules of the comparison.
     n_neighbors : int or None
         k of the vote, if given; None if inner folds chose it.
-    n_twins : int
-        Number of rows that have a twin; `kept_twins` says whether they were split like others.
     encoder : TableEncoder or None
         The encoder of the table, if any, which is the first step of the winner.
     remarks : tuple of str
@@ -448,16 +352,6 @@ class Comparison:
         return votes[0].n_neighbors if len(votes) == 1 else None
 
     @property
-    def n_twins(self) -> int:
-        """Return the number of rows that have a twin."""
-        return self.protocol.n_twins
-
-    @property
-    def kept_twins(self) -> bool:
-        """Return whether twins were split like other rows."""
-        return self.protocol.keep_twins
-
-    @property
     def unweighted(self) -> tuple[str, ...]:
         """Return the names of contestants fitted without weights, since their `fit` takes none.
 
@@ -496,7 +390,7 @@ class Comparison:
 
     def __getitem__(self, name: str) -> MethodResult:
         """Return the result of a method or reference by its name."""
-        for result in (*self.results, *self.references):
+        for result in self.ranking():
             if result.name == name:
                 return result
         raise KeyError(
@@ -520,16 +414,6 @@ class Comparison:
         """Return the result of the automatic choice."""
         return self[CHOICE]
 
-    @property
-    def best(self) -> MethodResult:
-        """Return the best of the methods that are significantly better than the raw features.
-
-        If there are none, return the raw features.
-        """
-        return next(
-            (r for r in self.results if r.status == "better" and r.kind == "method"), self.raw
-        )
-
     def mapping(self, result: MethodResult, n_components: int) -> Pipeline | None:
         """Return the unfitted steps up to the map of a method, with `n_components`.
 
@@ -550,13 +434,19 @@ class Comparison:
             f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, "
             f"{folds}):"
         )
-        return "\n".join([head, *map(str, (*self.results, *self.references)), *self.notes])
+        return "\n".join([head, *map(str, self.ranking()), *self.notes])
 
-    _repr_html_ = comparison_html  # a table with a picture
+    def _repr_html_(self) -> str | None:
+        """Return the ranking as a table, if pandas is there."""
+        with suppress(ImportError):
+            lines = [repr(self).partition("\n")[0], *self.notes]
+            text = "".join(f"<p>{escape(line)}</p>" for line in lines)
+            return f"{text}{self.to_frame().to_html()}"
+        return None
 
-    def ranking(self) -> list[RankingRow]:
-        """Return the rows of the ranking, best first, followed by those of the references."""
-        return [result.row() for result in (*self.results, *self.references)]
+    def ranking(self) -> list[MethodResult]:
+        """Return all results, best first, followed by the references."""
+        return [*self.results, *self.references]
 
     def to_frame(self) -> Any:
         """Return the ranking as a pandas DataFrame, one row per contestant, the references last.
@@ -571,19 +461,19 @@ class Comparison:
             ) from error
         return pd.DataFrame(
             {
-                "method": row.name,
-                "kind": row.kind,
-                **row.scores,
-                "dimension": row.dimension,
-                "fit_seconds": row.seconds,
-                "learned_rows": row.n_learned,
-                "difference": row.difference,
-                "low": row.low,
-                "high": row.high,
-                "p_value": row.p_value,
-                "status": row.status,
+                "method": one.name,
+                "kind": one.kind,
+                **{name: values.mean() for name, values in one.scores.items()},
+                "dimension": np.median(one.dimension),
+                "fit_seconds": one.fit_seconds.mean(),
+                "learned_rows": one.n_learned,
+                "difference": one.difference,
+                "low": one.interval[0],
+                "high": one.interval[1],
+                "p_value": one.p_value,
+                "status": one.status,
             }
-            for row in self.ranking()
+            for one in self.ranking()
         )
 
 

@@ -18,10 +18,6 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from .._labels import encode_labels, known_labels
-from .._messages import counted
-from .._validation import column_or_1d, is_missing
-from ..estimators.validation import check_targets_vary
 from ..neighbors import exact_index
 
 # Tasks: a class, predicted by the vote of the k nearest rows, or a number, by their mean.
@@ -34,54 +30,16 @@ class Task:
     Attributes
     ----------
     name : str
-    check_target : function of y
-        Returns y as an array, including missing values; raises an error if it cannot be predicted.
     voter, splitter : class
     """
 
     name: str
-    check_target: Callable[[Any], np.ndarray]
     voter: Any
     splitter: Any
 
 
-def _check_classes(y: Any) -> np.ndarray:
-    """Return the labels, None or NaN where missing.
-
-    Real numbers raise a ValueError.
-    """
-    y = column_or_1d(y)
-    encode_labels(y[~is_missing(y)])
-    return y
-
-
-def _check_numbers(y: Any) -> np.ndarray:
-    """Return the numbers as float64, NaN where missing.
-
-    Other values, fewer than 4 numbers, and constant targets raise a ValueError.
-    """
-    y = column_or_1d(y)
-    known = ~is_missing(y)
-    values = known_labels(y, known)
-    if len(values) < 4:
-        raise ValueError(
-            f"y has {counted(len(values), 'number')}: regression needs at least 4, two on each "
-            "side of a split."
-        )
-    if values.dtype.kind not in "iuf":
-        raise ValueError(
-            f"y holds no numbers but {values.dtype}: convert them, or take task='classification'."
-        )
-    if np.isinf(values).any():
-        raise ValueError(f"y is infinite in {counted(np.isinf(values).sum(), 'row')}: drop them.")
-    numbers = np.full(len(y), np.nan)
-    numbers[known] = values
-    check_targets_vary(numbers[known])
-    return numbers
-
-
-CLASSIFICATION = Task("classification", _check_classes, KNeighborsClassifier, StratifiedKFold)
-REGRESSION = Task("regression", _check_numbers, KNeighborsRegressor, KFold)
+CLASSIFICATION = Task("classification", KNeighborsClassifier, StratifiedKFold)
+REGRESSION = Task("regression", KNeighborsRegressor, KFold)
 TASKS = {task.name: task for task in (CLASSIFICATION, REGRESSION)}
 
 

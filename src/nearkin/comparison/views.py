@@ -229,7 +229,7 @@ def chosen_predictor(comparison: Comparison) -> Any:
     if comparison.winner is not None:
         last = comparison.winner[-1]
         return last if hasattr(last, "fit_encoded") else None
-    ((usual, _),) = comparison.choice.row().chosen.most_common(1)
+    ((usual, _),) = comparison.choice.chosen.most_common(1)
     method = _finished(comparison, usual)
     if method is None or not method.own_vote:
         return None

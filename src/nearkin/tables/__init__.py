@@ -34,7 +34,6 @@ from .columns import (
     DAYS,
     LAYOUTS,
     MARKS_OF_MISSING,
-    MOST_UNREAD,
     CategoryColumn,
     Column,
     DateColumn,
@@ -43,15 +42,14 @@ from .columns import (
     RejectColumn,
     Rules,
     indicator_names,
-    merged_labels,
-    target_numbers,
 )
 from .encoder import TableEncoder
 from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
 from .held_out import Drift, HeldOutRows, check_coverage
-from .issues import FEW_CLASSES, OVERLAP, FarRows, LabelIssues, label_issues, no_classes
+from .issues import OVERLAP, FarRows, LabelIssues, label_issues
 from .numbers import DECIMAL_MARKS, EITHER, FORMS, MARK_NAMES, PLAIN, read_number
 from .predictors import NCAClassifier, NCARegressor
+from .target import are_left_out, as_classes, learn_target, merge_spellings
 from .text import SEPARATORS
 from .votes import Mixture
 
@@ -61,14 +59,12 @@ __all__ = [
     "DECIMAL_MARKS",
     "DIFFERS",
     "EITHER",
-    "FEW_CLASSES",
     "FORMS",
     "LAYOUTS",
     "LEAST_ROWS",
     "MARKS_OF_MISSING",
     "MARK_NAMES",
     "MIN_ROWS",
-    "MOST_UNREAD",
     "NEARLY_ALL",
     "OVERLAP",
     "PLAIN",
@@ -96,6 +92,8 @@ __all__ = [
     "SparseEncoder",
     "TableEncoder",
     "Text",
+    "are_left_out",
+    "as_classes",
     "check_coverage",
     "features_of",
     "filled_note",
@@ -103,12 +101,11 @@ __all__ = [
     "indicator_names",
     "is_table",
     "label_issues",
-    "merged_labels",
-    "no_classes",
+    "learn_target",
+    "merge_spellings",
     "numbered_names",
     "read_number",
     "says_group",
-    "target_numbers",
     "text_as_one_number",
     "text_of",
     "with_seasons",

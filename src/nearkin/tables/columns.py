@@ -19,8 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from .._messages import counted, note, quoted, shown
-from .._validation import is_missing
+from .._messages import counted, quoted, shown
 from .cells import (
     CONSTANT,
     EMPTY,
@@ -148,7 +147,6 @@ class Rules:
 
 
 DEFAULT_RULES = Rules()
-MOST_UNREAD = 0.05  # share of the cells of a target that need not be numbers
 Given = np.ndarray | Text  # the cells from which a column is written
 
 
@@ -1035,51 +1033,6 @@ def _with_words(learned: Learned, text: Text, rules: Rules) -> Learned:
     mark = dict.fromkeys(column.words, ", with an indicator")
     items = [f"{shown(word)} ({rows[word]:,}{mark.get(word, '')})" for word in words]
     return replace(learned, column=column, notes=[*learned.notes, *((what, one) for one in items)])
-
-
-def merged_labels(y: np.ndarray) -> tuple[np.ndarray, dict[str, list[str]]]:
-    """Return labels with merged spellings, and the spellings that were merged.
-
-    Text is stripped, "1.0" becomes "1", and blank text becomes None. The second result has the
-    spellings of each label that has several, e.g. {"yes": ["yes", "yes "]}. If some labels are
-    text, all become text; otherwise labels stay unchanged.
-    """
-    known = np.flatnonzero(~is_missing(y))
-    if not any(isinstance(label, str) for label in y[known].tolist()):
-        return y, {}
-    texts, codes = np.unique(y[known].astype(str), return_inverse=True)
-    labels = [without_decimals(text.strip()) or None for text in texts.tolist()]
-    merged = np.full(len(y), None, dtype=object)
-    merged[known] = np.array(labels, dtype=object)[codes]
-    spellings: dict[str, list[str]] = {}
-    for label, text in zip(labels, texts.tolist(), strict=True):
-        spellings.setdefault(label or "", []).append(text)
-    several = {label: found for label, found in spellings.items() if label and len(found) > 1}
-    return merged if None in labels or len(known) < len(y) else merged.astype(str), several
-
-
-def target_numbers(
-    name: str, y: np.ndarray, rules: Rules = DEFAULT_RULES, most_unread: float = MOST_UNREAD
-) -> tuple[np.ndarray, list[str]]:
-    """Return a text target as numbers, read like feature columns, and remarks on how it was read.
-
-    Marks of missing cells, and up to a share `most_unread` of other cells that are no numbers, or
-    that have another unit than most, become NaN. More of these, dates and truth values raise a
-    `RejectColumn` with such cells.
-    """
-    texts, codes = np.unique(y.astype(str), return_inverse=True)
-    text = rules.cleaned(Text(texts.tolist(), codes), numeric=True)
-    learned = learn_numeric(name, text, rules)
-    column = learned.column
-    if not isinstance(column, NumberColumn) or column.unit == TRUTH_UNIT or column.form == UNITS:
-        raise RejectColumn
-    rows = Counter(text.values[at] for at in text.codes[np.isnan(learned.numbers)] if at >= 0)
-    if rows.total() > most_unread * text.counts.sum():
-        raise RejectColumn(*rows)
-    ranked = sorted(rows.items(), key=lambda item: (-item[1], item[0]))
-    odd = [f"{shown(value)} ({counted(count, 'row')})" for value, count in ranked]
-    remarks = [f"{name}: {READ_AS[column.form]} ({learned.how})"] * bool(learned.how)
-    return learned.numbers, [*remarks, *note(f"{name}: no numbers, taken as missing", odd)]
 
 
 def learn_column(name: str, text: Text, rules: Rules) -> Learned:

@@ -17,7 +17,7 @@ from .._labels import encode_groups, encode_labels, known_labels
 from .._memory import require_memory
 from .._messages import counted, shown
 from .._parameters import check_integer, check_random_state
-from .._validation import as_rows, check_consistent_length, column_or_1d, is_missing
+from .._validation import as_rows, check_consistent_length, is_missing
 from ..folds import MAX_ROWS
 from ..graphs import joined_groups
 from ..neighbors import identical_rows, twin_groups
@@ -25,6 +25,7 @@ from .bins import features_of, is_table, text_as_one_number
 from .columns import Feature
 from .encoder import TableEncoder
 from .predictors import NCAClassifier, TrainTest
+from .target import learn_target
 
 ROUNDS = 2  # fits to up to 2,000 rows: in the second, doubtful rows have less weight
 LEAST_WEIGHT = 0.02  # of a doubtful row
@@ -38,8 +39,6 @@ MOST_RANDOM = 0.9  # upper bound of e, relative to the share that is wrong if la
 # If so many labels are probably wrong, or fewer than half of these are surely so, classes overlap.
 OVERLAP, SURE = 0.3, 0.9
 MIN_LISTED, MAX_LISTED = 100, 1000  # rows for which neighbours are found
-FEW_CLASSES = 20  # so many distinct labels can always be classes
-MOST_ALONE = 0.25  # share of more than 20 distinct numbers that may occur in a single row
 
 Progress = Callable[[int, int], None]
 
@@ -252,17 +251,17 @@ def label_issues(
     >>> found.to_frame().head(2).sort_values("row")["predicted"].tolist()
     [0, 1]
     """
-    X, y = _with_labels(X, y)
+    name = y if isinstance(y, str) else None
+    if name is not None:
+        X, y = _with_labels(X, name)
+    y, _ = learn_target(y, name, "classification", regression=None)
     if is_table(X):
         encoder = TableEncoder("keep").fit(X)
         X, features = encoder.transform(X), features_of(encoder)
     X = as_rows(X, missing=True)
     check_consistent_length(X, y, groups)
     labelled = np.flatnonzero(~is_missing(y))
-    known = known_labels(y, labelled)
-    if why := no_classes(known):
-        raise ValueError(f"y {why}")
-    classes, codes = encode_labels(known)
+    classes, codes = encode_labels(known_labels(y, labelled))
     n, n_classes = len(labelled), len(classes)
     require_memory(
         5 * 8 * n * n_classes,
@@ -314,10 +313,8 @@ def label_issues(
     )
 
 
-def _with_labels(X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return rows and labels; the labels may be a column of X."""
-    if not isinstance(y, str):
-        return X, column_or_1d(np.asarray(y), warn=True)
+def _with_labels(X: Any, y: str) -> tuple[Any, np.ndarray]:
+    """Return rows and labels, which are a column of X."""
     if hasattr(X, "to_pandas"):  # polars, pyarrow
         X = X.to_pandas()
     if not hasattr(X, "columns"):
@@ -325,27 +322,6 @@ def _with_labels(X: Any, y: Any) -> tuple[Any, np.ndarray]:
     if y not in X.columns:
         raise ValueError(f"X has no column {shown(y)}: y is the name of one, or the labels.")
     return X.drop(columns=[y]), np.asarray(X[y])
-
-
-def no_classes(labels: np.ndarray) -> str | None:
-    """Return why labels cannot be treated as classes, with the remedy; None if they can."""
-    if labels.dtype == object and any(isinstance(label, str) for label in labels):
-        labels = labels.astype(str)
-    values, sizes = np.unique(labels, return_counts=True)
-    if len(values) <= FEW_CLASSES:
-        return None
-    if values.dtype.kind in "iuf" and np.mean(sizes == 1) > MOST_ALONE:
-        return (
-            f"holds numbers ({len(values):,} different ones in {len(labels):,} rows), no classes: "
-            "nearkin compare with --task regression predicts numbers, and names those that stand "
-            "apart, such as typing errors; or cut them into classes."
-        )
-    if len(values) > len(labels) / 2:
-        return (
-            f"has {len(values):,} classes in {len(labels):,} rows, too few rows of each to label "
-            "one by others: merge some classes."
-        )
-    return None
 
 
 # Held-out votes for the rows, and their nearest rows.

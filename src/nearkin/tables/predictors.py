@@ -58,6 +58,7 @@ from .members import (
     refined,
     voting_space,
 )
+from .target import refuse_odd_labels
 from .votes import DISTANCES, MIXED_TEMPERATURES, Mixture, NormalScores, absolute_error
 
 # Shared by the predictors for tables: encoded columns, a map from members, a vote of all rows.
@@ -901,6 +902,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Learn the classes and their weights."""
         self.classes_, codes = encode_labels(y)
+        refuse_odd_labels(self.classes_, "y", "NCARegressor")
         check_shared_labels(codes)
         n, n_classes = len(codes), len(self.classes_)
         # at least ten rows of every class are held out, but at most a fifth of many rows

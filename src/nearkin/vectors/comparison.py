@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from threading import Event, Lock
@@ -20,7 +21,6 @@ from sklearn.decomposition import PCA
 from .._blocks import affine_unit_rows, unit_rows
 from .._parameters import check_choice
 from .._progress import progress_bar
-from .._ranking_html import adaptation_html
 from .._threads import blas_in_one_thread, executor, n_threads
 from ..statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
 from .adapter import EmbeddingAdapter, require_covariances
@@ -225,7 +225,32 @@ class Adaptation:
     judgements: Judgements
     held_out: Callable[..., Iterator[tuple[Split, Vectors]]]
 
-    _repr_html_ = adaptation_html  # a table with a picture
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame, one row per way of computing vectors; needs pandas.
+
+        Scores and differences are those of the deciding part of the queries.
+        """
+        import pandas as pd
+
+        part = self.part
+        return pd.DataFrame(
+            {
+                "vectors": one.way.name,
+                self.score: one.scores[part][self.score],
+                "bytes": one.way.bytes,
+                "difference": one.tests[part].difference,
+                **dict(zip(("low", "high"), one.tests[part].interval(), strict=True)),
+                "p_value": one.p_value if one.way.is_adapted else np.nan,
+                "status": one.status,
+            }
+            for one in self.results
+        )
+
+    def _repr_html_(self) -> str | None:
+        """Return the table of `to_frame`, if pandas is there."""
+        with suppress(ImportError):
+            return str(self.to_frame().to_html())
+        return None
 
     def held_out_lists(self, way: Way) -> HeldOutLists:
         """Return the `HeldOutLists` of a way for all held-out queries, also the further ones.

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
 from .._blocks import row_blocks
-from .._labels import encode_partial_labels, require_two_classes
+from .._labels import encode_partial_classes
 from .._validation import check_array, check_consistent_length, refuse_foreign, refuse_words
 from ..graphs import joined_groups
 from ..objectives.cosine import Comparison
@@ -234,8 +234,7 @@ class Labels(Rows):
             if counts.max(initial=0) < 2:
                 several = None
         else:
-            classes, codes = encode_partial_labels(y)
-            require_two_classes(classes)
+            _, codes = encode_partial_classes(y)
             sizes = np.bincount(codes[codes >= 0])
         if sizes.max(initial=0) < 2:
             raise ValueError(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -13,9 +15,9 @@ from sklearn.ensemble import RandomForestClassifier
 from .._labels import known_labels
 from .._messages import listed
 from .._validation import is_missing
-from ..comparison import CLASSIFICATION, Doubt
 from ..neighbors import identical_rows
-from ..tables import MIN_ROWS, NEARLY_ALL, Cells, Column, TableEncoder, says_group
+from ..tables import MIN_ROWS, NEARLY_ALL, Cells, TableEncoder, says_group
+from .scores import CLASSIFICATION
 
 # Limits: in wider tables, some column predicts well by chance.
 MAX_ROWS = 10_000
@@ -44,26 +46,6 @@ class Suspects:
     suspicious: list[tuple[str, float]] = field(default_factory=list)
     group_hints: list[tuple[str, int]] = field(default_factory=list)
 
-    def doubts(self, target: str, task: str) -> list[Doubt]:
-        """Return reasons why held-out scores may not hold for new rows."""
-        found = list[Doubt]()
-        if self.suspicious:
-            text = (
-                f"{self._leak(target, task)}. Leave out what is not known beforehand, or these "
-                "scores say nothing about new rows."
-            )
-            found.append(Doubt("leak", text))
-        if self.group_hints:
-            names = [name for name, _ in self.group_hints]
-            looks = "looks" if len(names) == 1 else "look"
-            text = (
-                f"{listed(names)} {looks} like groups of rows. For rows of new groups, "
-                f"expect worse scores than these; --groups {shlex.quote(names[0])} measures how "
-                "much worse."
-            )
-            found.append(Doubt("groups", text))
-        return found
-
     def notes(self, target: str, task: str) -> list[str]:
         """Return a line on the suspicious columns, and one for each hint."""
         found = [
@@ -72,19 +54,81 @@ class Suspects:
             for name, n_values in self.group_hints
         ]
         if self.suspicious:
-            leak = self._leak(target, task)
+            leak = self.leak(target, task)
             found.insert(0, f"suspicious: {leak}: leave out what is not known beforehand")
         return found
 
-    def _leak(self, target: str, task: str) -> str:
+    def leak(self, target: str, task: str) -> str:
+        """Return which columns predict the target alone."""
         form = "{} ({:.1%} of the rows)" if task == CLASSIFICATION.name else "{} (R² {:.4f})"
         names = listed([form.format(*found) for found in self.suspicious])
         verb = "predicts" if len(self.suspicious) == 1 else "each predict"
         return f"{names} {verb} {target} alone"
 
 
+class RawColumn(NamedTuple):
+    """A column of a table before it is encoded: its values as numbers.
+
+    A missing cell is a value of its own, larger than all others. `ordered` says whether the order
+    of the values has a meaning.
+    """
+
+    name: str
+    ordered: bool
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, name: str, ordered: bool, values: np.ndarray) -> RawColumn:
+        """Return a column whose missing cells are NaN."""
+        missing = np.ceil(np.nanmax(values, initial=0)) + 1
+        return cls(name, ordered, np.where(np.isnan(values), missing, values))
+
+
+def raw_columns(encoder: TableEncoder, cells: Cells) -> list[RawColumn]:
+    """Return the columns that an encoder kept, none of sparse ones."""
+    return [
+        RawColumn.of(one.name, one.ordered, one.scalars(encoder.given(cells, one)))
+        for one in ([] if issparse(cells.numbers) else encoder.columns_)
+    ]
+
+
+class Evidence(NamedTuple):
+    """What the values of a column say of the target.
+
+    `score` is the accuracy of a prediction from this column, or R². `is_target` says whether it is
+    the target in other words, `is_discrete` whether values are text or whole numbers, and
+    `is_grouped` whether these look like groups of rows.
+    """
+
+    name: str
+    score: float
+    is_target: bool
+    is_discrete: bool
+    is_grouped: bool
+
+
+class Target(NamedTuple):
+    """The labels of some rows as codes, or their numbers; the largest class has the share `base`.
+
+    A regression has no classes.
+    """
+
+    values: np.ndarray
+    n_classes: int = 0
+    base: float = 0.0
+
+    @classmethod
+    def of(cls, labels: np.ndarray, task: str) -> Target:
+        """Return labels or numbers as a target."""
+        if task != CLASSIFICATION.name:
+            return cls(labels)
+        codes = np.unique(labels, return_inverse=True)[1]
+        sizes = np.bincount(codes)
+        return cls(codes, len(sizes), sizes.max() / len(codes))
+
+
 def find_suspects(
-    encoder: TableEncoder, cells: Cells, y: np.ndarray, task: str, hints: bool
+    columns: Sequence[RawColumn], y: np.ndarray, task: str, *, hints: bool
 ) -> Suspects:
     """Return the suspicious columns; with `hints` also those that look like groups.
 
@@ -94,101 +138,89 @@ def find_suspects(
     one-to-one to the target. If more than a fifth of the columns predict that well, the task is
     easy, and only one-to-one columns are suspicious. Otherwise, a single column is also suspicious
     if it is right in 95 % of the rows, far more often than a random forest of all others. At most
-    10,000 rows are drawn; more than 5,000 columns, or sparse ones, are not examined. Cost: O(n log
-    n) per column.
+    10,000 rows are drawn; more than 5,000 columns are not examined. Cost: O(n log n) per column.
     """
     rows = np.random.default_rng(0).permutation(np.flatnonzero(~is_missing(y)))[:MAX_ROWS]
-    labels, classify = known_labels(y, rows), task == CLASSIFICATION.name
-    if (
-        len(rows) < MIN_ROWS
-        or (labels == labels[0]).all()
-        or len(encoder.columns_) > MAX_COLUMNS
-        or issparse(cells.numbers)
-    ):
+    labels = known_labels(y, rows)
+    is_small = len(rows) < MIN_ROWS or (labels == labels[0]).all()
+    if is_small or not 0 < len(columns) <= MAX_COLUMNS:
         return Suspects()
-    target, n_classes, base = labels, 0, 0.0
-    if classify:
-        target = np.unique(labels, return_inverse=True)[1]
-        sizes = np.bincount(target)
-        n_classes, base = len(sizes), sizes.max() / len(rows)
-    found, group_hints = list[tuple[str, float, bool]](), []
-
-    def scalars(column: Column) -> np.ndarray:
-        values = column.scalars(encoder.given(cells, column))
-        # a missing cell is a value of its own, larger than all others
-        return np.where(np.isnan(values), np.ceil(np.nanmax(values, initial=0)) + 1, values)
+    target = Target.of(labels, task)
+    found, group_hints = list[Evidence](), []
 
     @cache
     def distinct() -> np.ndarray:
         """Return one row of each group of equal rows, since copies share a label."""
-        codes = [np.unique(scalars(one)[rows], return_inverse=True)[1] for one in encoder.columns_]
+        codes = [np.unique(one.values[rows], return_inverse=True)[1] for one in columns]
         return np.unique(identical_rows(np.transpose(codes) + 0.0), return_index=True)[1]
 
-    for column in encoder.columns_:
-        values = scalars(column)
-        # squares of huge numbers overflow, and the score is NaN: not suspicious
-        with np.errstate(all="ignore"):
-            score, is_target, is_discrete, is_grouped = _evidence(
-                values[rows], target, n_classes, base, column.ordered
-            )
-            if hints and is_grouped and len(some := distinct()) < len(rows):
-                *_, is_grouped = _evidence(
-                    values[rows[some]], target[some], n_classes, base, column.ordered
-                )
-        is_group = is_discrete and says_group(column.name)
+    for column in columns:
+        evidence = _evidence(column, rows, target)
+        is_grouped = evidence.is_grouped
+        if hints and is_grouped and len(some := distinct()) < len(rows):
+            of_some = target._replace(values=target.values[some])
+            is_grouped = _evidence(column, rows[some], of_some).is_grouped
+        is_group = evidence.is_discrete and says_group(column.name)
         if hints and (is_group or is_grouped):
-            n_values = len(np.unique(values))
-            if max(10, n_classes + 1) <= n_values <= NEARLY_ALL * cells.n_rows:
+            n_values = len(np.unique(column.values))
+            if max(10, target.n_classes + 1) <= n_values <= NEARLY_ALL * len(y):
                 group_hints.append((column.name, n_values))
                 if is_group:
                     continue
-        found.append((column.name, score, is_target))
-    surest = SURE[classify]
-    n_sure = sum(score >= surest for _, score, _ in found)
-    rest = max([base, *(score for _, score, _ in found if score < surest)])
-    easy = n_sure > max(1, len(found) // 5) or len(found) == 1
-    margin = max(5 / len(rows), 0.05 * (1 - base))
-    suspicious = [
-        (name, score)
-        for name, score, is_target in found
-        if score >= surest and (is_target or (not easy and 1 - rest >= 4 * (1 - score) + margin))
-    ]
+        found.append(evidence)
     hinted = [name for name, _ in group_hints]
-    nearly = [
-        (name, score)
-        for name, score, _ in found
-        if NEARLY_SURE <= score < surest and name not in hinted
+    return Suspects(_suspicious(found, columns, rows, target, hinted), group_hints)
+
+
+def _suspicious(
+    found: Sequence[Evidence],
+    columns: Sequence[RawColumn],
+    rows: np.ndarray,
+    target: Target,
+    hinted: Sequence[str],
+) -> list[tuple[str, float]]:
+    """Return the columns that predict the target alone, with their scores."""
+    surest = SURE[target.n_classes > 0]
+    easy = sum(one.score >= surest for one in found) > max(1, len(found) // 5) or len(found) == 1
+    rest = max([target.base, *(one.score for one in found if one.score < surest)])
+    margin = max(5 / len(rows), 0.05 * (1 - target.base))
+
+    def leads(score: float, others: float) -> bool:
+        return 1 - others >= 4 * (1 - score) + margin
+
+    suspicious = [
+        (one.name, one.score)
+        for one in found
+        if one.score >= surest and (one.is_target or (not easy and leads(one.score, rest)))
     ]
-    if classify and not easy and not suspicious and len(nearly) == 1:
-        (name, score), n = nearly[0], min(len(rows), FOREST_ROWS)
-        best = max([base, *(other for one, other, _ in found if one != name)])
+    nearly = [one for one in found if NEARLY_SURE <= one.score < surest and one.name not in hinted]
+    if target.n_classes and not easy and not suspicious and len(nearly) == 1:
+        name, score = nearly[0].name, nearly[0].score
+        best = max([target.base, *(other.score for other in found if other.name != name)])
         # most columns as good as this one occur together with another good one: then no forest is
         # needed
-        if 1 - best >= 4 * (1 - score) + margin:
-            columns = [column for column in encoder.columns_ if column.name != name]
-            # codes, since numbers may exceed the range of a forest
-            codes = [np.unique(scalars(one)[rows[:n]], return_inverse=True)[1] for one in columns]
-            if 1 - _forest_accuracy(np.transpose(codes), target[:n]) >= 4 * (1 - score) + margin:
-                suspicious = nearly
-    return Suspects(suspicious, group_hints)
+        others = [column for column in columns if column.name != name]
+        if leads(score, best) and leads(score, _forest_accuracy(others, rows, target)):
+            suspicious = [(name, score)]
+    return suspicious
 
 
-def _forest_accuracy(X: np.ndarray, y: np.ndarray) -> float:
-    """Return the out-of-bag accuracy of a random forest."""
+def _forest_accuracy(columns: Sequence[RawColumn], rows: np.ndarray, target: Target) -> float:
+    """Return the out-of-bag accuracy of a random forest on some of the rows."""
+    rows = rows[:FOREST_ROWS]
+    # codes, since numbers may exceed the range of a forest
+    codes = [np.unique(column.values[rows], return_inverse=True)[1] for column in columns]
     forest = RandomForestClassifier(oob_score=True, random_state=0)
-    return float(forest.fit(X, y).oob_score_)
+    return float(forest.fit(np.transpose(codes), target.values[: len(rows)]).oob_score_)
 
 
-def _evidence(
-    values: np.ndarray, target: np.ndarray, n_classes: int, base: float, ordered: bool
-) -> tuple[float, bool, bool, bool]:
-    """Return how well a column predicts the target, and three properties of its values.
-
-    They are: whether it is the target, whether values are text or whole numbers, and whether these
-    look like groups of rows.
-    """
+# squares of huge numbers overflow, and the score is NaN: not suspicious
+@np.errstate(all="ignore")
+def _evidence(column: RawColumn, rows: np.ndarray, given: Target) -> Evidence:
+    """Return what some rows of a column say of the target."""
+    values, n_classes, ordered = column.values[rows], given.n_classes, column.ordered
     order = np.argsort(values, kind="stable")
-    values, target = values[order], target[order]
+    values, target = values[order], given.values[order]
     distinct, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     discrete = not ordered or bool((distinct == np.rint(distinct)).all())
     # scores from rows with the same value, with adjacent values, and with close values
@@ -203,14 +235,14 @@ def _evidence(
     score = max(same, close) if discrete or len(distinct) <= FEW else close
     # rows with the same value have the same label or number, and those of the next value another
     # one
-    most, error, chance = len(values) / 2, 1 - same, 1 - base
+    most, error, chance = len(values) / 2, 1 - same, 1 - given.base
     # if many values occur in a single row, only the others count
     if n_classes and not (len(distinct) <= most and error <= min(0.1, chance / 4)):
         most, error = len(values), _disagreement(codes, target)
     many = max(FEW, 2 * n_classes) < len(distinct) <= most
     agree = error <= min(0.1, chance / 4) and 1 - other >= 2 * error + 0.25 * chance
     grouped = discrete and many and agree and int(counts.max()) <= len(values) / 10
-    return score, equal, discrete, grouped
+    return Evidence(column.name, score, equal, discrete, grouped)
 
 
 def _disagreement(codes: np.ndarray, target: np.ndarray) -> float:

@@ -1,13 +1,25 @@
 """Rows of different times: a doubt where later rows are harder to predict, and only there."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from nearkin.app.tables import read_table
-from nearkin.app.times import _in_order, time_doubts
+from nearkin.comparison import named_task
+from nearkin.comparison.doubts import _in_order, time
 
 N = 400
+
+
+def time_doubts(table):
+    """Return the doubt in a list, or none."""
+    protocol = SimpleNamespace(grouped=table.groups is not None, task=named_task(table.task))
+    found = time(protocol, table)
+    return [] if found is None else [found]
+
+
 ORDER = np.random.default_rng(1).permutation(N)
 
 
@@ -29,7 +41,7 @@ def days(n=N):
 
 def test_labels_that_switch_in_time(tmp_path):
     (doubt,) = doubts(tmp_path, **days())
-    assert doubt.kind == "time"
+    assert doubt.code == "time"
     assert doubt.text.startswith("rows are of different times (column 'date'), and the folds")
     assert " trained on the earliest 70% is right in " in doubt.text
 
@@ -47,7 +59,7 @@ def test_what_does_not_change_in_time_is_no_doubt(tmp_path, task):
 def test_numbers_named_like_a_time_are_one_if_the_rows_are_in_their_order(tmp_path):
     """A car has a year, too."""
     years, order = 1980.5 + np.arange(N) / 10, np.arange(N)
-    assert [one.kind for one in doubts(tmp_path, order=order, Year=years)] == ["time"]
+    assert [one.code for one in doubts(tmp_path, order=order, Year=years)] == ["time"]
     assert doubts(tmp_path, Year=years) == []
     assert doubts(tmp_path, order=order, length=years) == []
 
@@ -58,8 +70,8 @@ def test_dates_that_do_not_say_when_a_row_was_recorded(tmp_path):
     assert doubts(tmp_path, birth_date=date) == []
     assert doubts(tmp_path, membership=date) == []
     for name in ("Flight Date", "createdAt", "measured on"):
-        assert [one.kind for one in doubts(tmp_path, **{name: date})] == ["time"]
-    assert [one.kind for one in doubts(tmp_path, order=np.arange(N), membership=date)] == ["time"]
+        assert [one.code for one in doubts(tmp_path, **{name: date})] == ["time"]
+    assert [one.code for one in doubts(tmp_path, order=np.arange(N), membership=date)] == ["time"]
 
 
 def test_rows_in_the_order_of_time():
@@ -77,7 +89,7 @@ def test_missing_dates_and_columns_that_are_left_out(tmp_path):
     dates = pd.date_range("2024-01-01", periods=N).strftime("%Y-%m-%d").to_series()
     dates.iloc[::7] = None
     found = doubts(tmp_path, same=1, kind=np.arange(N) % 3, date=dates.to_numpy())
-    assert [one.kind for one in found] == ["time"]
+    assert [one.code for one in found] == ["time"]
 
 
 def test_too_little_to_tell(tmp_path):
@@ -98,7 +110,7 @@ def trend(n, seed):
 def test_few_rows_with_a_trend(tmp_path, n):
     trend(n, 0).to_csv(tmp_path / "t.csv", index=False)
     (doubt,) = time_doubts(read_table(str(tmp_path / "t.csv"), "y", task="regression"))
-    assert doubt.kind == "time"
+    assert doubt.code == "time"
 
 
 @pytest.mark.slow

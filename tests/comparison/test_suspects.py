@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nearkin.app.suspects import Suspects
 from nearkin.app.tables import TableError, read_table
+from nearkin.comparison import Suspects
 from nearkin.datasets import BUNDLED
 from nearkin.tables.cells import says_group, says_id
 
