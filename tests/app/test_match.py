@@ -1,6 +1,8 @@
 """`nearkin match`: rows that belong together, by an adapter that knows which cosine is a match."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from nearkin.app.adapter_file import SavedAdapter, load_adapter, save_adapter
 from nearkin.app.cli import main
 from nearkin.vectors import EmbeddingAdapter, Matcher
+from tests.app.sample_document import documented_keys, keys_of
 
 N, P, M = 520, 16, 12
 RNG = np.random.default_rng(0)
@@ -89,7 +92,8 @@ def refused(capsys, *words):
 
 @pytest.mark.slow
 def test_rows_of_two_files_are_linked_by_name(capsys):
-    assert run("a.safetensors", "a.parquet", "b.parquet", "--id", "name") == 0
+    words = ("--id", "name", "--json", "m.json")
+    assert run("a.safetensors", "a.parquet", "b.parquet", *words) == 0
     out, err = capsys.readouterr()
     header, *lines = out.splitlines()
     assert header == "name_a,name_b,similarity,probability"
@@ -100,6 +104,11 @@ def test_rows_of_two_files_are_linked_by_name(capsys):
     assert "held out from people" in err
     assert "unseen classes" in err
     assert "assumed to be 20 %" in err
+    found = json.loads(Path("m.json").read_text())
+    assert keys_of(found) == documented_keys()["nearkin match"]
+    assert found["matched"] == found["pairs"] == len(lines)
+    assert all(sentence in err for sentence in found["sentences"])
+    assert all(one["right"] >= found["precision"] == 0.95 for one in found["promises"])
 
 
 def test_the_file_says_what_the_matcher_does_that_was_saved(saved):

@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,19 +16,12 @@ from sklearn.decomposition import PCA
 from benchmarks.tools.browser import Browser, find_chromium
 from nearkin import NCAClassifier, TableEncoder
 from nearkin.app import report
-from nearkin.app import report as documents
-from nearkin.app.report import (
-    comparison_document,
-    learned_columns,
-    short_text,
-    to_json,
-    write_json,
-    write_report,
-)
+from nearkin.app.document import plain, short_text, to_json, write_json, write_page
+from nearkin.app.report import comparison_document, learned_columns
 from nearkin.app.suspects import Suspects
 from nearkin.app.tables import Table, number_encoder
 from nearkin.comparison import Method, all_methods, compare, default_references, score_by_dimension
-from tests.app.sample_document import SAMPLES, sample
+from tests.app.sample_document import SAMPLES, documented_keys, sample
 from tests.app.winners import fitted
 
 EVIL = (
@@ -39,7 +31,6 @@ EVIL = (
 METHODS = [method for method in all_methods() if method.name in ("PCA", "LDA")]
 REFERENCES = default_references()[:1]
 MAX_BYTES = 2_000_000
-DOCUMENTED = Path(__file__).parents[2] / "docs" / "guide" / "json.md"
 
 
 def hostile_table(n=90, n_classes=3, p=5):
@@ -66,9 +57,13 @@ def hostile_table(n=90, n_classes=3, p=5):
 def document_of(table, methods=METHODS, **options):
     options = {"n_splits": 3, "n_repeats": 2, "references": REFERENCES, "refit": False} | options
     comparison = compare(table.X, table.y, task=table.task, methods=methods, **options)
-    return comparison_document(
-        comparison, score_by_dimension(comparison), table, ["nearkin", f"{EVIL}.csv"]
-    )
+    return whole(comparison, table, score_by_dimension(comparison))
+
+
+def whole(comparison, table, curves):
+    """Return the document as it is written."""
+    made_by = {"format": 1, "nearkin": "1.0", "command": ["nearkin", "compare", f"{EVIL}.csv"]}
+    return plain(made_by | comparison_document(comparison, curves, table))
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +89,7 @@ def numbers():
 
 
 def written(document, path):
-    write_report(path, document)
+    write_page(path, document)
     return path
 
 
@@ -109,29 +104,18 @@ def keys_by_section(document):
     return sections
 
 
-def documented_keys():
-    sections, name = {}, ""
-    for line in DOCUMENTED.read_text().splitlines():
-        if line.startswith("## "):
-            name = line[3:]
-        elif line.startswith("| `"):
-            sections.setdefault(name, set()).update(re.findall("`([a-z_]+)`", line.split("|")[1]))
-    return sections
-
-
 @pytest.mark.slow
 def test_every_key_is_documented(classes, numbers):
+    documented = {name: keys for name, keys in documented_keys().items() if "nearkin" not in name}
     # of NCA tables alone
-    expected = {name: keys for name, keys in documented_keys().items() if name != "columns"}
+    expected = {name: keys for name, keys in documented.items() if name != "columns"}
     assert keys_by_section(classes) == expected
     assert keys_by_section(numbers) == {
         name: keys for name, keys in expected.items() if name != "confusion"
     }
     for make in SAMPLES.values():
         sections = keys_by_section(make())
-        assert sections == {
-            name: keys for name, keys in documented_keys().items() if name in sections
-        }
+        assert sections == {name: keys for name, keys in documented.items() if name in sections}
 
 
 def test_what_is_written_can_be_read_again(classes, tmp_path):
@@ -246,21 +230,21 @@ def test_one_fold(monkeypatch):
 
 def test_many_rows_and_classes_are_cut(monkeypatch):
     monkeypatch.setattr(report, "MAX_POINTS", 10)
-    monkeypatch.setattr(documents, "MAX_CONFUSION", 2)
-    monkeypatch.setattr(documents, "MAX_CLASSES", 2)
+    monkeypatch.setattr(report, "MAX_CONFUSION", 2)
+    monkeypatch.setattr(report, "MAX_CLASSES", 2)
     table = hostile_table()
     comparison = compare(
         table.X, table.y, methods=METHODS[:1], references=[], n_splits=3, n_repeats=1, refit=False
     )
-    document = comparison_document(comparison, {}, table, ["x"])
+    document = whole(comparison, table, {})
     assert len(document["maps"][0]["x"]) == 10
     assert document["rows"]["held_out"] == 30
     assert [c["label"] for c in document["table"]["classes"]][2:] == ["the 1 other classes"]
     assert max(document["rows"]["answer"]) == 2
     assert len(document["confusion"]["labels"]) == 2
-    assert document == comparison_document(comparison, {}, table, ["x"])
+    assert document == whole(comparison, table, {})
     monkeypatch.setattr(report, "MAX_DRAWN", 5)
-    assert len(comparison_document(comparison, {}, table, ["x"])["maps"][0]["x"]) == 5
+    assert len(whole(comparison, table, {})["maps"][0]["x"]) == 5
 
 
 @pytest.mark.slow
@@ -269,7 +253,7 @@ def test_a_page_is_small_whatever_the_table(tmp_path):
     methods = [Method(f"PCA {i}", PCA(whiten=bool(i % 2)), nested=False) for i in range(16)]
     options = {"n_splits": 2, "n_repeats": 1, "choice_rows": 60, "references": [], "refit": False}
     comparison = compare(table.X, table.y, methods=methods, n_neighbors=50, **options)
-    document = comparison_document(comparison, {}, table, ["x"])
+    document = whole(comparison, table, {})
     assert len(document["maps"]) == 16
     assert written(document, tmp_path / "page.html").stat().st_size < MAX_BYTES
 

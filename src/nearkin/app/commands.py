@@ -52,7 +52,7 @@ from .parquet_folder import open_folder
 from .readers import TableError, find_name, one_line
 from .table_comparison import compare_table
 from .tables import read_rows, reading
-from .thresholds import say_thresholds
+from .thresholds import say_thresholds, thresholds
 from .vectors import read_vectors
 from .words import drift_finding, few_rows_note, unfamiliar_note
 
@@ -108,7 +108,7 @@ def inspect(options: argparse.Namespace) -> int:
         adapter = load_adapter(options.model)
         console.describe_adapter(adapter, options.model)
         if adapter.pair_rules is not None:
-            say_thresholds(adapter.pair_rules, adapter.name, adapter.unanswerable)
+            say_thresholds(thresholds(adapter.pair_rules, adapter.name, adapter.unanswerable))
         return 0
     model = load_model(options.model)
     outputs = Outputs(quiet=options.quiet, stderr=False)

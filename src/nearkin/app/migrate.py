@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from .._messages import counted, quoted
-from ..statistics import PairedTest
 from ..vectors import EmbeddingAdapter, Migration, MigrationVerdict, evaluate_migration
-from . import console
 from .adapter_file import SavedAdapter, save_adapter
+from .document import interval_of, points, show, write_document
 from .output import Outputs, check_outputs
 from .readers import TableError, one_line
 from .tables import reading
@@ -42,11 +42,16 @@ def migrate(options: argparse.Namespace) -> int:
     X_old, X_new = old.X[rows_old], new.X[rows_new]
     with one_line(options.old):
         found = evaluate_migration(X_old, X_new, side=side, labels=codes, random_state=options.seed)
-    console.print_grid(grid_of(found), ())
-    advice, *sentences = verdict_of(found, len(rows_old))
-    console.say(advice, "bold")
-    for line in sentences:
-        console.say(line)
+    document = {
+        "seed": options.seed,
+        "old": {"name": old.name, "rows": len(old.X), "dimensions": old.X.shape[1]},
+        "new": {"name": new.name, "rows": len(new.X), "dimensions": new.X.shape[1]},
+        "items": len(rows_old),
+        "notes": notes,
+        **found_in(found),
+        "sentences": verdict_of(found, len(rows_old)),
+    }
+    show(grid_of(document), document["sentences"], ())
     if options.save:
         source = new if side == "query" else old
         X, Y = (X_new, X_old) if side == "query" else (X_old, X_new)
@@ -54,6 +59,7 @@ def migrate(options: argparse.Namespace) -> int:
         saved = saved_map(model, source, found)
         done = f"Map: {options.save} (of {NAMES[side]}, {saved.bytes:,} bytes a vector)"
         outputs.write(options.save, "--save", partial(save_adapter, saved), done)
+    write_document(options, outputs, document)
     return outputs.code
 
 
@@ -127,11 +133,34 @@ def saved_map(model: Migration, source: VectorTable, found: MigrationVerdict) ->
 # Results as a table of text and a few sentences.
 
 
-def grid_of(found: MigrationVerdict) -> list[dict[str, str]]:
+def found_in(found: MigrationVerdict) -> dict[str, Any]:
+    """Return what was found (docs/guide/json.md)."""
+    low, high = found.interval
+    unseen = found.unseen
+    return {
+        "verdict": found.verdict,
+        "score": found.score,
+        "reference": found.reference,
+        "searches": [{"name": name, "scores": scores} for name, scores in found.scores.items()],
+        "test": interval_of(found.test) | {"p": found.test.p_value},
+        "kept": {"share": found.kept, "low": low, "high": high},
+        "unseen": unseen
+        and {"migration": unseen.migration, "reference": unseen.reference}
+        | interval_of(unseen.test),
+        "queries": found.n_queries,
+        "documents": found.n_documents,
+        "curve": [{"rows": rows, "score": score} for rows, score in found.curve.items()],
+        "growth": interval_of(found.growth),
+        "gain_of_more": found.gain_of_more,
+        "rows_needed": found.rows_needed,
+    }
+
+
+def grid_of(document: dict[str, Any]) -> list[dict[str, str]]:
     """Return a line for every kind of search."""
     return [
-        {"search": way} | {name: f"{100 * value:.1f}" for name, value in scores.items()}
-        for way, scores in found.scores.items()
+        {"search": one["name"]} | {name: f"{100 * s:.1f}" for name, s in one["scores"].items()}
+        for one in document["searches"]
     ]
 
 
@@ -160,7 +189,7 @@ def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
     if found.unseen is not None:
         line = (
             f"Classes without labels in the sample: {100 * found.unseen.migration:.1f} against "
-            f"{100 * found.unseen.reference:.1f}, {_points(found.unseen.test)} points"
+            f"{100 * found.unseen.reference:.1f}, {points(interval_of(found.unseen.test))} points"
         )
         if found.verdict == "migrate" and found.unseen.test.interval()[1] < 0:
             line += ": a loss, but not shown to be more than 5 %"
@@ -173,16 +202,12 @@ def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
     return [*lines, _growth(found)]
 
 
-def _points(test: PairedTest) -> str:
-    """Return a difference in points with its 95 % interval."""
-    low, high = test.interval()
-    return f"{100 * test.difference:+.1f} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
 def _growth(found: MigrationVerdict) -> str:
     """Return a sentence on the gain from a larger sample."""
     sizes = ", ".join(f"{n:,} rows {100 * s:.1f}" for n, s in found.curve.items())
-    said = f"Learned from {sizes}: the last doubling adds {_points(found.growth)} points"
+    said = (
+        f"Learned from {sizes}: the last doubling adds {points(interval_of(found.growth))} points"
+    )
     if not found.gain_of_more:
         return f"{said}, so more rows are not shown to help."
     if found.rows_needed == max(found.curve):
