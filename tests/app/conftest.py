@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.tools.browser import Browser, find_chromium
 from nearkin.app.cli import NEEDED
 
 for name in NEEDED:
@@ -29,3 +30,16 @@ def address():
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as cluster:
         yield cluster.scheduler_address
+
+
+def needs_chromium(test):
+    """Mark a test in a browser: slow, and skipped where there is none."""
+    return pytest.mark.slow(
+        pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")(test)
+    )
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as browser:
+        yield browser

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
 
-from benchmarks.tools.browser import Browser, find_chromium
 from nearkin import NCAClassifier, TableEncoder
 from nearkin.app import report
 from nearkin.app.document import plain, short_text, to_json, write_json, write_page
@@ -21,6 +20,7 @@ from nearkin.app.report import comparison_document, learned_columns
 from nearkin.app.suspects import Suspects
 from nearkin.app.tables import Table, number_encoder
 from nearkin.comparison import Method, all_methods, compare, default_references, score_by_dimension
+from tests.app.conftest import needs_chromium
 from tests.app.sample_document import SAMPLES, documented_keys, sample
 from tests.app.winners import fitted
 
@@ -283,19 +283,6 @@ def test_what_a_table_contains_stays_text(which, request, tmp_path):
     assert "default-src 'none'" in text
     assert len(text.encode()) < 200_000
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
-
-
-def needs_chromium(test):
-    """Mark a test in a browser: slow, and skipped where there is none."""
-    return pytest.mark.slow(
-        pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")(test)
-    )
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with Browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from . import console
 from .adapter_file import SavedAdapter, save_adapter
 from .document import interval_of, points, show, write_document
 from .judgement_files import check_names, read_judgements, write_runs
-from .output import Outputs, check_outputs
+from .output import Outputs
 from .readers import TableError, one_line
 from .tables import reading
 from .thresholds import say_thresholds, thresholds
@@ -44,7 +44,6 @@ COMPARED_ROWS = 20_000  # the saved adapter learns from all rows
 def adapt(options: argparse.Namespace) -> int:
     """Compare adapted vectors with raw ones; save the best adapter if one is better."""
     _check(options)
-    check_outputs(options)
     with one_line(options.table):
         table, queries, known, compared, notes = _read(options)
     if options.run is not None:
@@ -67,15 +66,13 @@ def adapt(options: argparse.Namespace) -> int:
             random_state=options.seed,
             progress=partial(progress, "adapters fitted"),
         )
-    chosen = found.chosen
-    if options.take is not None:
-        ways_by_name = {one.way.name: one for one in found.results}
-        if options.take not in ways_by_name:
-            raise TableError(
-                f"--take {options.take!r} was not compared, as there are too few rows: choose one "
-                f"of {quoted(list(ways_by_name), 30)}."
-            )
-        chosen = ways_by_name[options.take]
+    by_name = {one.way.name: one for one in found.results}
+    if options.take not in (None, *by_name):
+        raise TableError(
+            f"--take {options.take!r} was not compared, as there are too few rows: choose one of "
+            f"{quoted(by_name, 30)}."
+        )
+    chosen = by_name.get(options.take, found.chosen)
     lists = found.held_out_lists(chosen.way)
     rules = partial(MatchRules.fitted, lists, options.unanswerable, expect=options.expect)
     pair_rules = rules(of_pairs=True)

@@ -15,7 +15,7 @@ from .._validation import check_spread
 from ..tables import OVERLAP, LabelIssues, features_of, label_issues
 from . import console
 from .document import MAX_LISTED, short_text, show, table_facts, write_document
-from .output import Outputs, check_outputs
+from .output import Outputs
 from .readers import one_line
 from .table_comparison import facts_of
 from .tables import Table, read_table, reading
@@ -29,7 +29,6 @@ FEWEST_OF_RARE, NEARLY_ALL, MOST_RARE = 5, 0.9, 0.2
 
 def check(options: argparse.Namespace) -> int:
     """Show rows to look at; write a page and JSON on request."""
-    check_outputs(options)
     start = time.monotonic()
     read = partial(
         read_table,

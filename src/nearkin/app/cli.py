@@ -698,12 +698,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if refusal:
         return fail(refusal, BAD_INPUT)
     from . import commands
-    from .output import refuse_overwriting
+    from .output import check_outputs, refuse_overwriting
     from .readers import TableError
 
     try:
         with signals_raise():
             refuse_overwriting(options)
+            check_outputs(options)
             code: int = getattr(commands, options.command)(options)
         return code
     except (TableError, OSError, ImportError) as error:

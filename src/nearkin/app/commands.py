@@ -41,7 +41,6 @@ from .output import (
     Outputs,
     atomic_folder,
     beside,
-    check_outputs,
     draw_displays,
     picture_output,
     table_output,
@@ -62,7 +61,6 @@ def compare(options: argparse.Namespace) -> int:
 
     Writes a picture and, on request, a page, JSON and the winner.
     """
-    check_outputs(options)
     if options.dask is None:
         return compare_table(options)
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
@@ -85,7 +83,6 @@ def predict(options: argparse.Namespace) -> int:
 
 def transform(options: argparse.Namespace) -> int:
     """Map new rows into the learned space, or vectors by an adapter; draw the rows on request."""
-    check_outputs(options)
     if options.picture and (options.dask is not None or is_adapter(options.model)):
         raise TableError(
             "--picture draws the rows of one table with a model of `nearkin compare`: leave it "

@@ -14,7 +14,7 @@ from ..vectors import ALL, BestMatches
 from . import console
 from .adapter_file import load_adapter
 from .document import write_document
-from .output import Outputs, check_outputs, table_output, write_result
+from .output import Outputs, table_output, write_result
 from .places import STANDARD_INPUT
 from .readers import TableError, one_line
 from .tables import reading
@@ -30,7 +30,6 @@ OF_ONE_FILE = (
 
 def match(options: argparse.Namespace) -> int:
     """Find the best match of every row, and write those that are certain enough."""
-    check_outputs(options)
     output, suffix = table_output(options)
     if options.table == options.index == STANDARD_INPUT:
         raise TableError("- and -: only one of the files can be standard input, so name the other.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from .._messages import counted, quoted
 from ..vectors import EmbeddingAdapter, Migration, MigrationVerdict, evaluate_migration
 from .adapter_file import SavedAdapter, save_adapter
 from .document import interval_of, points, show, write_document
-from .output import Outputs, check_outputs
+from .output import Outputs
 from .readers import TableError, one_line
 from .tables import reading
 from .vectors import VectorTable, read_codes, read_vectors, same_names
@@ -23,7 +24,6 @@ NAMES = {"query": "migrated queries", "document": "migrated documents"}
 
 def migrate(options: argparse.Namespace) -> int:
     """Learn a map between the vectors of two models, report what it preserves, and save it."""
-    check_outputs(options)
     side = SIDES[options.into]
     with one_line(options.old):
         read = partial(read_vectors, ids=options.id, reading=reading(options))
@@ -78,27 +78,25 @@ def matched(
         return rows, rows, [*notes, "rows are matched by number, not by name (no --id)"]
     old.require_names(options.id, options.old)
     new.require_names(options.id, options.new)
-    ids_old, ids_new = map(np.array, same_names(old.ids.to_pylist(), new.ids.to_pylist()))
-    for ids, path in ((ids_old, options.old), (ids_new, options.new)):
-        names, counts = np.unique(ids, return_counts=True)
-        if several := names[counts > 1].tolist():
+    names = same_names(old.ids.to_pylist(), new.ids.to_pylist())
+    for ids, path in zip(names, (options.old, options.new), strict=True):
+        if several := [name for name, count in Counter(ids).items() if count > 1]:
             raise TableError(
                 f"{path}: the column {options.id} has several rows of {quoted(several, 3)}: give "
                 "each item once."
             )
-    both, rows_old, rows_new = np.intersect1d(
-        ids_old, ids_new, assume_unique=True, return_indices=True
-    )
-    if not len(both):
+    of_new = {name: row for row, name in enumerate(names[1])}
+    pairs = [(row, of_new[name]) for row, name in enumerate(names[0]) if name in of_new]
+    if not pairs:
         raise TableError(
             f"{options.old} and {options.new} have no item of {options.id} in common: give the "
             "same items, embedded by both models."
         )
-    order = np.argsort(rows_old)
-    for table, path in ((old, options.old), (new, options.new)):
-        if alone := len(table.X) - len(both):
+    for ids, path in zip(names, (options.old, options.new), strict=True):
+        if alone := len(ids) - len(pairs):
             notes.append(f"{counted(alone, 'row')} only in {path}: left out")
-    return rows_old[order], rows_new[order], notes
+    rows_old, rows_new = np.array(pairs).T
+    return rows_old, rows_new, notes
 
 
 def saved_map(model: Migration, source: VectorTable, found: MigrationVerdict) -> SavedAdapter:

@@ -170,11 +170,12 @@ function drawLines(id, title, {series, axes, log = false, marks, domain, level, 
   const known = values => values.filter(value => !missing(value)), to = log ? Math.log : value => value;
   const own = [...new Set(series.flatMap(one => one.x))].sort((a, b) => a - b), ends = [own[0], own.at(-1)].map(to);
   const heights = known(series.flatMap(one => [one.y, one.low || [], one.high || []].flat()));
-  const along = linear(around(ends, log ? 0.03 * (ends[1] - ends[0]) || 0.5 : 0), [left, right]);
+  const span = ends[0] === ends[1] ? around(ends, Math.abs(ends[0]) / 4 || 0.5) : around(ends, log ? 0.03 * (ends[1] - ends[0]) : 0);
+  const along = linear(span, [left, right]);
   const x = Object.assign(value => along(to(value)), {range: along.range});
   const reach = domain || widen(extent(heights), 0.05), y = linear(reach, [bottom, top]), spots = [];
   axisLeft(node, y, ticks(reach, 6), left, right, axes[1]);
-  axisBelow(node, x, marks ? marks(own) : ticks(ends, width < 420 ? 4 : 8), top, bottom, axes[0]);
+  axisBelow(node, x, marks ? marks(own) : ticks(span, width < 420 ? 4 : 8), top, bottom, axes[0]);
   if (!missing(level)) node.append(svg("path", {class: "dashed", d: `M${left} ${y(level)}H${right}`}));
   for (const {at, text} of rules) {
     node.append(svg("path", {class: "dashed", d: `M${x(at)} ${top}V${bottom}`}),
@@ -183,7 +184,8 @@ function drawLines(id, title, {series, axes, log = false, marks, domain, level, 
   for (const one of series) {
     const group = svg("g", {class: one.kind}), line = values => one.x.map((value, i) => [value, values[i]])
       .filter(([, value]) => !missing(value)).map(([at, value]) => [x(at), y(value)]);
-    if (one.bars) one.x.forEach((value, i) => group.append(svg("path", {class: "curve", d: `M${x(value)} ${y(one.low[i])}V${y(one.high[i])}`})));
+    const bar = (value, i) => svg("path", {class: "curve", d: `M${x(value)} ${y(one.low[i])}V${y(one.high[i])}`});
+    if (one.bars) group.append(...one.x.map(bar));
     else if (one.low) group.append(svg("path", {class: "band", d: `${path([...line(one.high), ...line(one.low).reverse()])}Z`}));
     const drawn = line(one.y);
     if (drawn.length) group.append(svg("path", {class: one.dashed ? "dashed" : "curve", d: path(drawn)}));
@@ -409,7 +411,8 @@ function startRanking() {
   const used = Object.keys(said).filter(status => ranking.some(row => row.status === status));
   const band = iconOf("unclear", svg("rect", {class: "interval", y: 3, width: 16, height: 10, rx: 3}));
   const dot = iconOf("unclear", svg("circle", {class: "fold", cx: 8, cy: 8, r: 2.5}));
-  const key = html("div", {id: "ranking-key", class: "key"}, used.map(status => html("span", {}, icon(STATUS_SHAPE[status], status), said[status])),
+  const key = html("div", {id: "ranking-key", class: "key"},
+    used.map(status => html("span", {}, icon(STATUS_SHAPE[status], status), said[status])),
     ranking.some(interval) ? html("span", {}, band, "95% interval of the difference, laid from the baseline") : null,
     ranking.some(row => row.folds.length > 1) ? html("span", {}, dot, "a fold") : null);
   section("Ranking", aside(`${score.title} on held-out rows${score.sign < 0 ? ", smaller is better" : ""}; every difference is `
@@ -758,8 +761,8 @@ function startRows() {
   const drawn = rows.slice(0, Math.min(MOST_ROWS, Math.max(FEWEST_ROWS, first)));
   const named = list => list.flatMap((one, i) => [i ? ", " : "", `${number(one.row)} `, html("bdi", {}, one.label)]);
   const sure = row => 100 * Math.min(Math.max(row.probability, 0.01), 0.99); // never certain
-  section("Labels that are probably wrong", aside(`The first ${drawn.length} rows. Each is labelled by rows near it in a space that `
-    + "was learned without it. The probability assumes that labels were replaced at random, as often as among the rows with the "
+  section("Labels that are probably wrong", aside(`The first ${drawn.length} rows. Each is labelled by rows near it in a space `
+    + "that was learned without it. The probability assumes that labels were replaced at random, as often as among the rows with the "
     + "surest votes; expected is the number of wrong labels down to this row; beyond the expected number in all, rows are faint. "
     + "Rows are numbered as in the file, the first is 0."),
     grid(drawn.map((row, at) => ({...row, at})), [
@@ -771,7 +774,8 @@ function startRows() {
     ], row => row.at < first ? null : "rest"));
   const x = [0, ...rows.map((_, i) => i + 1)], y = [0, ...rows.map(row => row.expected)], most = Math.max(1, y.at(-1));
   const lines = i => [`first ${counted(x[i], "row")}`, `${fixed(y[i], 1)} wrong labels expected`];
-  section("How many to look at", aside("Expected wrong labels among the first rows; dashed, if every one was wrong."), plot("look"));
+  section("How many to look at", aside("Expected wrong labels among the first rows; dashed, if every one was wrong."),
+    plot("look"));
   drawings.push(() => drawLines("look", "Expected wrong labels among the first rows", {axes: ["rows looked at, in this order", ""],
     domain: [0, 1.05 * most], series: [{kind: "ink", dashed: true, x: [0, Math.min(n, most)], y: [0, Math.min(n, most)]},
       {kind: "unclear", x, y, lines}]}));
@@ -785,9 +789,11 @@ function startRows() {
 
 // ---- Vectors ----
 
-const SHORT = {"precision@1": "P@1", "precision@10": "P@10", "recall@100": "R@100", "nDCG@10": "nDCG@10", MAP: "MAP", MRR: "MRR"};
+const SHORT = {"precision@1": "P@1", "precision@10": "P@10", "recall@100": "R@100", "nDCG@10": "nDCG@10", MAP: "MAP",
+  MRR: "MRR"};
 const share = value => missing(value) ? "" : fixed(100 * value, 1);
-const change = of => [`${of.difference < 0 ? "" : "+"}${share(of.difference)} `, html("small", {}, `[${share(of.low)}, ${share(of.high)}]`)];
+const change = of => [`${of.difference < 0 ? "" : "+"}${share(of.difference)} `,
+  html("small", {}, `[${share(of.low)}, ${share(of.high)}]`)];
 const partOf = (part, queries) => `${["queries", "all"].includes(part) ? "" : `${part}: `}${number(queries)} held-out queries`;
 
 function startVectors() {
@@ -804,18 +810,21 @@ function startVectors() {
     const at = one => 100 * one.by_part[of].scores[score], from = end => 100 * (raw.by_part[of].scores[score] + end);
     const series = kinds.map((kind, i) => {
       const some = vectors.filter(one => one.kind === kind).sort((a, b) => a.bytes - b.bytes), bars = some.every(known);
-      const ends = bars && {bars, low: some.map(one => from(one.by_part[of].low)), high: some.map(one => from(one.by_part[of].high))};
-      const lines = i => [some[i].name, `${SHORT[score]} ${fixed(at(some[i]), 1)}%, ${counted(some[i].bytes, "byte")}`, some[i].status];
+      const [low, high] = ["low", "high"].map(end => some.map(one => from(one.by_part[of][end]))), ends = bars && {bars, low, high};
+      const lines = i => [some[i].name, `${SHORT[score]} ${fixed(at(some[i]), 1)}%, ${counted(some[i].bytes, "byte")}`,
+        some[i].status];
       return {kind: paint(i), sign: i, x: some.map(one => one.bytes), y: some.map(at), lines, ...ends,
         ringed: some.findIndex(one => one.name === taken)};
     });
     drawLines(`quality-${place}`, partOf(of, queries[of]), {series, axes: ["bytes a vector", `${SHORT[score]}, %`], log: true,
       level: at(raw), marks: powers});
   }));
-  const shownScores = Object.keys(SHORT).filter(name => name !== "MAP" || name === score), other = parts.find(of => of !== part);
+  const shownScores = Object.keys(SHORT).filter(name => name !== "MAP" || name === score);
+  const other = parts.find(of => of !== part);
   section("The vectors", grid(vectors, [
     ["vectors", one => one.name], ["bytes", one => number(one.bytes), "number"],
-    ...shownScores.map(name => [SHORT[name], one => share(one.by_part[part].scores[name]), name === score ? "number" : "number minor"]),
+    ...shownScores.map(name =>
+      [SHORT[name], one => share(one.by_part[part].scores[name]), name === score ? "number" : "number minor"]),
     [`${SHORT[score]} − raw`, one => one === raw ? "" : change(one.by_part[part]), "number"],
     ...other ? [[`${other} − raw`, one => one === raw ? "" : change(one.by_part[other]), "number minor"]] : [],
     ["p", one => pValue(one.p), "number minor"], ["fit", one => seconds(one.fit_seconds), "number minor"],
@@ -829,8 +838,10 @@ function startVectors() {
 
 function startMatches() {
   const {sentences, parts} = data.matches, none = one => missing(one.cosine);
-  const LINES = [["right", "precision", {kind: "c0"}], ["recall", "recall", {kind: "c1"}], ["false_answers", "false answers", {kind: "ink", dashed: true}]];
-  const key = LINES.map(([, name, {kind, dashed}]) => html("span", {}, iconOf(kind, svg("path", {class: dashed ? "dashed" : "curve", d: "M0 8H16"})), name));
+  const LINES = [["right", "precision", {kind: "c0"}], ["recall", "recall", {kind: "c1"}],
+    ["false_answers", "false answers", {kind: "ink", dashed: true}]];
+  const key = LINES.map(([, name, {kind, dashed}]) =>
+    html("span", {}, iconOf(kind, svg("path", {class: dashed ? "dashed" : "curve", d: "M0 8H16"})), name));
   const band = iconOf("c0", svg("rect", {class: "band", y: 3, width: 16, height: 10}));
   section("Which cosine is a match?", sentences.map(text => html("p", {}, text)),
     html("div", {class: "key"}, key, html("span", {}, band, "precision with 95% confidence"),
@@ -843,7 +854,8 @@ function startMatches() {
     ]));
   parts.forEach(({part, queries, promises, curve}, place) => drawings.push(() => {
     const all = key => curve[key].map(value => missing(value) ? null : 100 * value);
-    const bound = all("bound").map(value => value > 0 ? value : null), sure = all("right").map((value, i) => bound[i] && value);
+    const bound = all("bound").map(value => value > 0 ? value : null);
+    const sure = all("right").map((value, i) => bound[i] && value);
     const series = LINES.map(([key, name, style]) => ({...style, x: curve.cosine, y: all(key),
       lines: i => [`cosine at least ${fixed(curve.cosine[i], 4)}`, `${name} ${share(curve[key][i])}%`]}));
     Object.assign(series[0], {low: bound, high: sure});
