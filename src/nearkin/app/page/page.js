@@ -766,7 +766,7 @@ function startRows() {
     + "surest votes; expected is the number of wrong labels down to this row; beyond the expected number in all, rows are faint. "
     + "Rows are numbered as in the file, the first is 0."),
     grid(drawn.map((row, at) => ({...row, at})), [
-      ["row", row => [number(row.row), row.name === String(row.row) ? null : html("small", {}, ` ${row.name}`)]],
+      ["row", row => [number(row.row), row.name === String(row.row) ? null : html("small", {}, ` ${row.name}`)], "named"],
       [target, row => row.label], ["probably", row => row.predicted],
       ["wrong", row => `${fixed(sure(row), 0)}%`, "number"],
       ["", row => html("span", {class: "track"}, html("span", {style: `width:${fixed(100 * row.probability, 0)}%`})), "minor"],
@@ -832,8 +832,7 @@ function startVectors() {
   ], one => `${one.status} ${one.name === taken ? "choice" : ""}`),
     aside("P@k: the share of relevant ones among the first k. R@100: the share of the relevant ones that is among the first 100. "
       + "nDCG@10: gains of the first ten ranks, discounted by log2(1 + rank), relative to the ideal order. MRR: 1 / rank of the "
-      + `first relevant one. All in percent, of ${partOf(part, queries[part])}, candidates ranked by cosine. `
-      + `There are ${counted(table.rows, "vector")} of ${counted(table.dimensions, "dimension")}.`), listOf(data.notes));
+      + `first relevant one. All in percent, candidates ranked by cosine; ${partOf(part, queries[part])}. There are ${counted(table.rows, "vector")} of ${counted(table.dimensions, "dimension")}.`), listOf(data.notes));
 }
 
 function startMatches() {
