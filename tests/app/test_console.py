@@ -15,9 +15,9 @@ from sklearn.frozen import FrozenEstimator
 
 from nearkin.app.adapter_file import SavedAdapter, save_adapter
 from nearkin.app.cli import COMMANDS, main
+from nearkin.app.document import to_json
 from nearkin.app.endings import printable
 from nearkin.app.model import save_model
-from nearkin.app.document import to_json
 from nearkin.app.tables import read_table
 from nearkin.vectors import EmbeddingAdapter, Matcher
 
@@ -39,7 +39,17 @@ LINES = {
     "predict": ["m.safetensors", TABLE, "--id", "id"],
     "transform": ["m.safetensors", TABLE, "--id", "id"],
     "inspect": ["m.safetensors"],
-    "adapt": [VECTORS, "--label", "label", "--sizes", "4", "--report", "r.html", "--json", "r.json"],
+    "adapt": [
+        VECTORS,
+        "--label",
+        "label",
+        "--sizes",
+        "4",
+        "--report",
+        "r.html",
+        "--json",
+        "r.json",
+    ],
     "match": ["a.safetensors", VECTORS, "--id", "id", "--precision", "0.5", "--json", "r.json"],
     "migrate": [VECTORS, VECTORS, "--id", "id", "--json", "r.json"],
     "export": ["a.safetensors", "--to", "npz", "-o", f"{TITLE}e.npz"],

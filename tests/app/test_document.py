@@ -84,11 +84,10 @@ def test_a_page_follows_from_its_document(tmp_path):
 
 @needs_chromium
 @pytest.mark.parametrize("name", ["check", "adapt", *SAMPLES])
-def test_figures_of_the_page_are_those_of_the_document(browser, documents, name, tmp_path):
+def test_figures_of_the_page_are_those_of_the_document(look, browser, documents, name, tmp_path):
     document = documents[name]
     write_page(tmp_path / "page.html", document)
-    browser.open(tmp_path / "page.html", width=1280)
-    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
+    look(tmp_path / "page.html", 1280)
     known = list(numbers_in(document))
     texts = {text for text in known if isinstance(text, str)} | OF_PROSE
     values = np.array([value for value in known if not isinstance(value, str)], dtype=float)
@@ -104,20 +103,15 @@ def test_figures_of_the_page_are_those_of_the_document(browser, documents, name,
 @needs_chromium
 @pytest.mark.parametrize("name", ["check", "adapt"])
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
-def test_rows_and_vectors_in_a_browser(browser, documents, name, width, dark, tmp_path):
+def test_rows_and_vectors_in_a_browser(look, browser, documents, name, width, dark, tmp_path):
     write_page(tmp_path / "page.html", documents[name])
-    browser.open(tmp_path / "page.html", width=width, dark=dark)
-    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
+    look(tmp_path / "page.html", width, dark=dark)
     shown = "[...document.querySelectorAll('.chart')].map(place => place.querySelectorAll('svg').length)"
     drawn = browser.evaluate(shown)
     assert drawn == [1] * {"check": 1, "adapt": 4}[name]
-    assert browser.evaluate("document.documentElement.scrollWidth") <= width
     wide = "[...document.querySelectorAll('.wide')].every(host => host.scrollWidth <= host.clientWidth)"
     assert browser.evaluate(wide)
-    assert browser.evaluate("document.images.length") == 0
-    assert "NaN" not in browser.evaluate("document.querySelector('main').outerHTML")
     assert "\u202e" not in browser.evaluate("document.body.innerText")
-    assert browser.console == browser.requests == []
     if name == "adapt":  # a ring for seen and for unseen classes
         assert browser.evaluate("document.querySelectorAll('circle.ring').length") == 2
     else:

@@ -68,31 +68,22 @@ def found_in(table: Table, issues: LabelIssues) -> dict[str, Any]:
             for row, number in zip(rows.tolist(), numbers, strict=True)
         ]
 
-    first, far = issues.rows[: len(issues.neighbors)], issues.far
+    first, far, expected = issues.rows[: len(issues.neighbors)], issues.far, issues.expected
     names = table.encoder.feature_names_in_
     labels = np.unique(table.labels, return_counts=True)
     found = {
-        "expected": issues.expected[-1],
+        "expected": expected[-1],
         "flip_rate": issues.flip_rate,
         "rows": [
-            {
-                "row": one["row"],
+            one
+            | {
                 "name": short_text(table.row_names[row]),
-                "label": one["label"],
-                "predicted": short_text(predicted),
-                "probability": probability,
-                "expected": expected,
-                "neighbors": labelled(neighbors),
+                "predicted": short_text(issues.predicted[at]),
+                "probability": issues.probabilities[at],
+                "expected": expected[at],
+                "neighbors": labelled(issues.neighbors[at]),
             }
-            for row, one, predicted, probability, expected, neighbors in zip(
-                first.tolist(),
-                labelled(first),
-                issues.predicted,
-                issues.probabilities,
-                issues.expected,
-                issues.neighbors,
-                strict=False,
-            )
+            for at, (row, one) in enumerate(zip(first, labelled(first), strict=True))
         ],
         "alone": labelled(issues.alone[:MAX_LISTED]),
         "twins": {
