@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 from sklearn.frozen import FrozenEstimator
 
-from nearkin.app.adapter_file import SavedAdapter, load_adapter, save_adapter
+from nearkin.app.adapter_file import SavedAdapter, _rules, load_adapter, save_adapter
 from nearkin.app.cli import main
 from nearkin.vectors import EmbeddingAdapter, Matcher
 from tests.app.sample_document import documented_keys, keys_of
@@ -251,3 +251,13 @@ def test_the_rules_survive_the_file(saved):
         for name, array in known.items():
             np.testing.assert_array_equal(read[name], array)
     assert adapter.thresholds()[0.95] == matcher.threshold(0.95)
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_parts_are_in_the_same_order_whatever_the_order_of_the_arrays(saved, turn):
+    """A file lists its arrays by a hash that differs from run to run."""
+    arrays = saved[1].list_rules_.to_arrays()
+    (part,) = saved[1].list_rules_.parts
+    arrays |= {name.replace(part, "seen classes"): array for name, array in arrays.items()}
+    listed = {f"rules/{name}": array for name, array in list(arrays.items())[::turn]}
+    assert list(_rules(listed, "rules/").parts) == ["seen classes", "unseen classes"]
