@@ -199,15 +199,10 @@ def main():
     parser.add_argument(
         "--full", action="store_true", help="the full page, not only what is seen first"
     )
-    parser.add_argument("--scroll", help="CSS selector of what to scroll to")
     parser.add_argument("--element", help="CSS selector of what the picture shows alone")
     options = parser.parse_args()
     with Browser() as browser:
         browser.open(options.page, width=options.width, height=options.height, dark=options.dark)
-        if options.scroll:
-            browser.evaluate(
-                f"document.querySelector({json.dumps(options.scroll)}).scrollIntoView()"
-            )
         time.sleep(1)
         browser.screenshot(options.picture, full=options.full, element=options.element)
         print(*browser.console, *browser.requests, sep="\n")

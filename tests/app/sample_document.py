@@ -4,13 +4,16 @@ page.
 By hand: `python -m tests.app.sample_document FOLDER` writes a page of each.
 """
 
+import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 
-from nearkin.app.report import write_report
+from nearkin.app.document import write_page
 
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "guide" / "json.md"
 EVIL = "</script><img src=x onerror=alert(1)>"
 NASTY = f"{EVIL}\"'&lt;$title\x00\x1b\u202eabc\u2028"
 METHODS = (
@@ -271,11 +274,42 @@ SAMPLES = {
 }  # fmt: skip
 
 
+def documented_keys():
+    """Return the keys that docs/guide/json.md names, by its headings."""
+    sections, name = {}, ""
+    for line in DOCUMENTED.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            name = line[3:].strip("`")
+        elif line.startswith("| `"):
+            of_command = name.startswith("nearkin")  # whose lines also name keys further down
+            text = line if of_command else line.split("|")[1]
+            sections.setdefault(name, set()).update(re.findall("`([a-z_]+)`", text))
+    return {name: keys - {"null"} for name, keys in sections.items()}
+
+
+def keys_of(document, name=""):
+    """Return the keys of a document at all levels, but for names of scores, settings and parts."""
+    found = set()
+    if isinstance(document, dict):
+        found = set() if name in ("queries", "settings", "scores", "by_part") else set(document)
+    children = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, child in children:
+        if isinstance(child, dict | list):
+            found |= keys_of(child, key)
+    return found
+
+
+def document_in(page):
+    """Return the document that a page draws."""
+    data = Path(page).read_text(encoding="utf-8").partition('id="data">')[2]
+    return json.loads(data.partition("</script>")[0])
+
+
 def main(folder):
     """Write a page of every sample into a folder."""
     for name, make in SAMPLES.items():
         path = Path(folder) / f"{name}.html"
-        write_report(path, make())
+        write_page(path, make())
         print(path, path.stat().st_size)
 
 

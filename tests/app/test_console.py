@@ -15,9 +15,9 @@ from sklearn.frozen import FrozenEstimator
 
 from nearkin.app.adapter_file import SavedAdapter, save_adapter
 from nearkin.app.cli import COMMANDS, main
+from nearkin.app.document import to_json
 from nearkin.app.endings import printable
 from nearkin.app.model import save_model
-from nearkin.app.report import to_json
 from nearkin.app.tables import read_table
 from nearkin.vectors import EmbeddingAdapter, Matcher
 
@@ -39,9 +39,19 @@ LINES = {
     "predict": ["m.safetensors", TABLE, "--id", "id"],
     "transform": ["m.safetensors", TABLE, "--id", "id"],
     "inspect": ["m.safetensors"],
-    "adapt": [VECTORS, "--label", "label", "--sizes", "4", "--report", "r.html"],
-    "match": ["a.safetensors", VECTORS, "--id", "id", "--precision", "0.5"],
-    "migrate": [VECTORS, VECTORS, "--id", "id"],
+    "adapt": [
+        VECTORS,
+        "--label",
+        "label",
+        "--sizes",
+        "4",
+        "--report",
+        "r.html",
+        "--json",
+        "r.json",
+    ],
+    "match": ["a.safetensors", VECTORS, "--id", "id", "--precision", "0.5", "--json", "r.json"],
+    "migrate": [VECTORS, VECTORS, "--id", "id", "--json", "r.json"],
     "export": ["a.safetensors", "--to", "npz", "-o", f"{TITLE}e.npz"],
 }
 STYLES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # that rich writes
@@ -111,10 +121,9 @@ def folder(tmp_path_factory):
     "command",
     [pytest.param(name, marks=[pytest.mark.slow] * (name == "adapt")) for name in COMMANDS.choices],
 )
-def test_a_table_does_not_command_the_terminal(folder, monkeypatch, request, command):
+@pytest.mark.usefixtures("undrawn")
+def test_a_table_does_not_command_the_terminal(folder, monkeypatch, command):
     monkeypatch.chdir(folder)
-    if command != "adapt":  # whose report has pictures
-        request.getfixturevalue("undrawn")
     Path("r.html").unlink(missing_ok=True)
     written = on_a_terminal(monkeypatch, [command, *LINES[command]])
     assert "\\x1b]0;a title" in written

@@ -1,6 +1,8 @@
 """`nearkin match`: rows that belong together, by an adapter that knows which cosine is a match."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,9 +10,10 @@ import pytest
 from pyarrow import parquet
 from sklearn.frozen import FrozenEstimator
 
-from nearkin.app.adapter_file import SavedAdapter, load_adapter, save_adapter
+from nearkin.app.adapter_file import SavedAdapter, _rules, load_adapter, save_adapter
 from nearkin.app.cli import main
 from nearkin.vectors import EmbeddingAdapter, Matcher
+from tests.app.sample_document import documented_keys, keys_of
 
 N, P, M = 520, 16, 12
 RNG = np.random.default_rng(0)
@@ -89,7 +92,8 @@ def refused(capsys, *words):
 
 @pytest.mark.slow
 def test_rows_of_two_files_are_linked_by_name(capsys):
-    assert run("a.safetensors", "a.parquet", "b.parquet", "--id", "name") == 0
+    words = ("--id", "name", "--json", "m.json")
+    assert run("a.safetensors", "a.parquet", "b.parquet", *words) == 0
     out, err = capsys.readouterr()
     header, *lines = out.splitlines()
     assert header == "name_a,name_b,similarity,probability"
@@ -100,6 +104,11 @@ def test_rows_of_two_files_are_linked_by_name(capsys):
     assert "held out from people" in err
     assert "unseen classes" in err
     assert "assumed to be 20 %" in err
+    found = json.loads(Path("m.json").read_text())
+    assert keys_of(found) == documented_keys()["nearkin match"]
+    assert found["matched"] == found["pairs"] == len(lines)
+    assert all(sentence in err for sentence in found["sentences"])
+    assert all(one["right"] >= found["precision"] == 0.95 for one in found["promises"])
 
 
 def test_the_file_says_what_the_matcher_does_that_was_saved(saved):
@@ -242,3 +251,13 @@ def test_the_rules_survive_the_file(saved):
         for name, array in known.items():
             np.testing.assert_array_equal(read[name], array)
     assert adapter.thresholds()[0.95] == matcher.threshold(0.95)
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_parts_are_in_the_same_order_whatever_the_order_of_the_arrays(saved, turn):
+    """A file lists its arrays by a hash that differs from run to run."""
+    arrays = saved[1].list_rules_.to_arrays()
+    (part,) = saved[1].list_rules_.parts
+    arrays |= {name.replace(part, "seen classes"): array for name, array in arrays.items()}
+    listed = {f"rules/{name}": array for name, array in list(arrays.items())[::turn]}
+    assert list(_rules(listed, "rules/").parts) == ["seen classes", "unseen classes"]

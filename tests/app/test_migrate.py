@@ -1,5 +1,6 @@
 """`nearkin migrate`: from two files to a verdict, and a map that transform, inspect, export read."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from nearkin.app.migrate import verdict_of
 from nearkin.statistics import PairedTest
 from nearkin.vectors import evaluate_migration
 from nearkin.vectors.verdict import Unseen
+from tests.app.sample_document import documented_keys, keys_of
 
 N = 240
 RNG = np.random.default_rng(0)
@@ -46,7 +48,7 @@ def run(*words):
 
 @pytest.mark.parametrize(("into", "side"), [("old", "query"), ("new", "document")])
 def test_rows_are_matched_by_name_and_the_map_is_saved(into, side, capsys):
-    words = ("--id", "sku", "--into", into, "--save", "map.safetensors")
+    words = ("--id", "sku", "--into", into, "--save", "map.safetensors", "--json", "m.json")
     assert run("migrate", "old.parquet", "new.parquet", *words) == 0
     text = capsys.readouterr().out
     for part in (
@@ -59,6 +61,12 @@ def test_rows_are_matched_by_name_and_the_map_is_saved(into, side, capsys):
         "Map: map.safetensors",
     ):
         assert part in text
+    found = json.loads(Path("m.json").read_text())
+    assert keys_of(found) | {"migration"} == documented_keys()["nearkin migrate"]
+    assert all(sentence in text for sentence in found["sentences"])
+    assert (found["items"], found["verdict"], found["unseen"]) == (200, "migrate", None)
+    assert found["test"]["p"] is not None
+    assert found["searches"][-1]["scores"][found["score"]] == found["curve"][-1]["score"]
     adapter = load_adapter("map.safetensors")
     assert adapter.map.side == side
     assert adapter.baseline == "embedded again"

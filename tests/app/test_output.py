@@ -89,6 +89,9 @@ CASES = [
     ("migrate q.parquet new.csv", "--save", ".safetensors", ["q.parquet", "new.csv"]),
     (ADAPT, "--save", ".safetensors", ["q.parquet", "new.csv", "judged.csv"]),
     (ADAPT, "--report", ".html", ["q.parquet", "new.csv", "judged.csv"]),
+    (ADAPT, "--json", ".json", ["q.parquet", "new.csv", "judged.csv"]),
+    ("migrate q.parquet new.csv", "--json", ".json", ["q.parquet", "new.csv"]),
+    ("match m.safetensors new.csv", "--json", ".json", ["m.safetensors", "new.csv"]),
     ("predict m.safetensors new.csv", "-o", ".csv", ["m.safetensors", "new.csv"]),
     ("transform m.safetensors new.csv", "-o", ".npz", ["m.safetensors", "new.csv"]),
     (

@@ -7,25 +7,16 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
 
-from benchmarks.tools.browser import Browser, find_chromium
 from nearkin import NCAClassifier, TableEncoder
 from nearkin.app import report
-from nearkin.app import report as documents
-from nearkin.app.report import (
-    comparison_document,
-    learned_columns,
-    short_text,
-    to_json,
-    write_json,
-    write_report,
-)
+from nearkin.app.document import plain, short_text, to_json, write_json, write_page
+from nearkin.app.report import comparison_document, learned_columns
 from nearkin.app.tables import Table, number_encoder
 from nearkin.comparison import (
     Method,
@@ -35,7 +26,8 @@ from nearkin.comparison import (
     default_references,
     score_by_dimension,
 )
-from tests.app.sample_document import SAMPLES, sample
+from tests.app.conftest import needs_chromium
+from tests.app.sample_document import SAMPLES, documented_keys, sample
 from tests.app.winners import fitted
 
 EVIL = (
@@ -45,7 +37,6 @@ EVIL = (
 METHODS = [method for method in all_methods() if method.name in ("PCA", "LDA")]
 REFERENCES = default_references()[:1]
 MAX_BYTES = 2_000_000
-DOCUMENTED = Path(__file__).parents[2] / "docs" / "guide" / "json.md"
 
 
 def hostile_table(n=90, n_classes=3, p=5):
@@ -72,9 +63,13 @@ def hostile_table(n=90, n_classes=3, p=5):
 def document_of(table, methods=METHODS, **options):
     options = {"n_splits": 3, "n_repeats": 2, "references": REFERENCES, "refit": False} | options
     comparison = compare(table.X, table.y, task=table.task, methods=methods, **options)
-    return comparison_document(
-        comparison, score_by_dimension(comparison), table, ["nearkin", f"{EVIL}.csv"]
-    )
+    return whole(comparison, table, score_by_dimension(comparison))
+
+
+def whole(comparison, table, curves):
+    """Return the document as it is written."""
+    made_by = {"format": 1, "nearkin": "1.0", "command": ["nearkin", "compare", f"{EVIL}.csv"]}
+    return plain(made_by | comparison_document(comparison, curves, table))
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +95,7 @@ def numbers():
 
 
 def written(document, path):
-    write_report(path, document)
+    write_page(path, document)
     return path
 
 
@@ -115,29 +110,18 @@ def keys_by_section(document):
     return sections
 
 
-def documented_keys():
-    sections, name = {}, ""
-    for line in DOCUMENTED.read_text().splitlines():
-        if line.startswith("## "):
-            name = line[3:]
-        elif line.startswith("| `"):
-            sections.setdefault(name, set()).update(re.findall("`([a-z_]+)`", line.split("|")[1]))
-    return sections
-
-
 @pytest.mark.slow
 def test_every_key_is_documented(classes, numbers):
+    documented = {name: keys for name, keys in documented_keys().items() if "nearkin" not in name}
     # of NCA tables alone
-    expected = {name: keys for name, keys in documented_keys().items() if name != "columns"}
+    expected = {name: keys for name, keys in documented.items() if name != "columns"}
     assert keys_by_section(classes) == expected
     assert keys_by_section(numbers) == {
         name: keys for name, keys in expected.items() if name != "confusion"
     }
     for make in SAMPLES.values():
         sections = keys_by_section(make())
-        assert sections == {
-            name: keys for name, keys in documented_keys().items() if name in sections
-        }
+        assert sections == {name: keys for name, keys in documented.items() if name in sections}
 
 
 def test_what_is_written_can_be_read_again(classes, tmp_path):
@@ -260,21 +244,21 @@ def test_one_fold(monkeypatch):
 
 def test_many_rows_and_classes_are_cut(monkeypatch):
     monkeypatch.setattr(report, "MAX_POINTS", 10)
-    monkeypatch.setattr(documents, "MAX_CONFUSION", 2)
-    monkeypatch.setattr(documents, "MAX_CLASSES", 2)
+    monkeypatch.setattr(report, "MAX_CONFUSION", 2)
+    monkeypatch.setattr(report, "MAX_CLASSES", 2)
     table = hostile_table()
     comparison = compare(
         table.X, table.y, methods=METHODS[:1], references=[], n_splits=3, n_repeats=1, refit=False
     )
-    document = comparison_document(comparison, {}, table, ["x"])
+    document = whole(comparison, table, {})
     assert len(document["maps"][0]["x"]) == 10
     assert document["rows"]["held_out"] == 30
     assert [c["label"] for c in document["table"]["classes"]][2:] == ["the 1 other classes"]
     assert max(document["rows"]["answer"]) == 2
     assert len(document["confusion"]["labels"]) == 2
-    assert document == comparison_document(comparison, {}, table, ["x"])
+    assert document == whole(comparison, table, {})
     monkeypatch.setattr(report, "MAX_DRAWN", 5)
-    assert len(comparison_document(comparison, {}, table, ["x"])["maps"][0]["x"]) == 5
+    assert len(whole(comparison, table, {})["maps"][0]["x"]) == 5
 
 
 @pytest.mark.slow
@@ -283,7 +267,7 @@ def test_a_page_is_small_whatever_the_table(tmp_path):
     methods = [Method(f"PCA {i}", PCA(whiten=bool(i % 2)), nested=False) for i in range(16)]
     options = {"n_splits": 2, "n_repeats": 1, "choice_rows": 60, "references": [], "refit": False}
     comparison = compare(table.X, table.y, methods=methods, n_neighbors=50, **options)
-    document = comparison_document(comparison, {}, table, ["x"])
+    document = whole(comparison, table, {})
     assert len(document["maps"]) == 16
     assert written(document, tmp_path / "page.html").stat().st_size < MAX_BYTES
 
@@ -315,19 +299,6 @@ def test_what_a_table_contains_stays_text(which, request, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
-def needs_chromium(test):
-    """Mark a test in a browser: slow, and skipped where there is none."""
-    return pytest.mark.slow(
-        pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")(test)
-    )
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with Browser() as browser:
-        yield browser
-
-
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory, classes, numbers):
     """Pages of both comparisons, and of what is made up."""
@@ -343,29 +314,15 @@ def pages(tmp_path_factory, classes, numbers):
 @needs_chromium
 @pytest.mark.parametrize("name", ["real classes", "real numbers", *SAMPLES])
 @pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
-def test_in_a_browser(browser, pages, name, width, dark):
-    browser.open(pages[name], width=width, dark=dark)
-    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
-    assert browser.evaluate(
-        "[...document.querySelectorAll('.chart')].every(host => host.querySelector('svg'))"
-    )
-    assert browser.evaluate("typeof pwned") == "undefined"
-    assert browser.evaluate("document.images.length") == 0
-    # nothing to scroll sideways
-    assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    assert "NaN" not in browser.evaluate("document.querySelector('main').outerHTML")
-    colour = browser.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert colour == ("rgb(20, 24, 28)" if dark else "rgb(255, 255, 255)")
-    assert browser.console == []
-    assert browser.requests == []
+def test_in_a_browser(look, pages, name, width, dark):
+    look(pages[name], width, dark=dark)
 
 
 @needs_chromium
 @pytest.mark.parametrize("name", ["real classes", "real numbers", *SAMPLES])
 @pytest.mark.parametrize("width", [360, 1024, 1280])
-def test_the_ranking_is_not_cut_and_its_legend_comes_first(browser, pages, name, width):
-    browser.open(pages[name], width=width)
-    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
+def test_the_ranking_is_not_cut_and_its_legend_comes_first(look, browser, pages, name, width):
+    look(pages[name], width)
     table = "document.querySelector('#table').parentElement"
     assert browser.evaluate(f"{table}.scrollWidth <= {table}.clientWidth")
     assert browser.evaluate(
@@ -375,14 +332,13 @@ def test_the_ranking_is_not_cut_and_its_legend_comes_first(browser, pages, name,
 
 
 @needs_chromium
-def test_no_interval_reaches_beyond_the_best_score(browser, tmp_path):
+def test_no_interval_reaches_beyond_the_best_score(look, browser, tmp_path):
     document = sample()
     for row in document["ranking"]:
         if row["high"] is not None:
             row["high"] += 0.2
     document["columns"]["n_columns"] = 13
-    browser.open(written(document, tmp_path / "page.html"), width=1440)
-    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
+    look(written(document, tmp_path / "page.html"), 1440)
     ends = browser.evaluate(
         "[...document.querySelectorAll('#ranking rect.interval')]"
         ".map(box => box.getBoundingClientRect().right)"
@@ -406,10 +362,9 @@ def test_no_interval_reaches_beyond_the_best_score(browser, tmp_path):
         [f"0{1000 + 37 * i}" for i in range(20)],
     ],
 )
-def test_the_values_below_a_panel_do_not_touch(browser, tmp_path, levels, width):
+def test_the_values_below_a_panel_do_not_touch(look, browser, tmp_path, levels, width):
     document = sample(levels)
-    browser.open(written(document, tmp_path / "page.html"), width=width)
-    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
+    look(written(document, tmp_path / "page.html"), width)
     boxes = browser.evaluate(
         "[...[...document.querySelectorAll('#panel-2 g.axis')].at(-1).children].map(text => "
         "[text.getAttribute('transform') !== null, text.getBoundingClientRect().left, "

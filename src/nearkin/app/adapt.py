@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +14,6 @@ import numpy as np
 from .._blocks import unit_rows
 from .._messages import counted, listed, quoted
 from ..comparison import joined_groups, twin_groups
-from ..plotting import COLORS, GREY, MARKERS
-from ..statistics import PairedTest
 from ..vectors import (
     FOLDS,
     UNSEEN,
@@ -34,12 +29,12 @@ from ..vectors import (
 )
 from . import console
 from .adapter_file import SavedAdapter, save_adapter
+from .document import interval_of, points, show, write_document
 from .judgement_files import check_names, read_judgements, write_runs
-from .output import Outputs, check_outputs
+from .output import Outputs
 from .readers import TableError, one_line
-from .report import fill_page, inline_svg
 from .tables import reading
-from .thresholds import say_thresholds, threshold_lines, threshold_picture, threshold_sentences
+from .thresholds import say_thresholds, thresholds
 from .vectors import VectorTable, read_codes, read_folder, read_vectors, sampled
 
 COMPARED_ROWS = 20_000  # the saved adapter learns from all rows
@@ -48,7 +43,6 @@ COMPARED_ROWS = 20_000  # the saved adapter learns from all rows
 def adapt(options: argparse.Namespace) -> int:
     """Compare adapted vectors with raw ones; save the best adapter if one is better."""
     _check(options)
-    check_outputs(options)
     with one_line(options.table):
         table, queries, known, compared, notes = _read(options)
     if options.run is not None:
@@ -71,24 +65,25 @@ def adapt(options: argparse.Namespace) -> int:
             random_state=options.seed,
             progress=partial(progress, "adapters fitted"),
         )
-    console.print_grid(grid_of(found), SPARED)
-    chosen = found.chosen
-    if options.take is not None:
-        ways_by_name = {one.way.name: one for one in found.results}
-        if options.take not in ways_by_name:
-            raise TableError(
-                f"--take {options.take!r} was not compared, as there are too few rows: choose one "
-                f"of {quoted(list(ways_by_name), 30)}."
-            )
-        chosen = ways_by_name[options.take]
-    advice, *sentences = verdict_of(found, chosen)
-    console.say(advice, "bold")
-    for line in sentences:
-        console.say(line)
+    by_name = {one.way.name: one for one in found.results}
+    if options.take not in (None, *by_name):
+        raise TableError(
+            f"--take {options.take!r} was not compared, as there are too few rows: choose one of "
+            f"{quoted(by_name, 30)}."
+        )
+    chosen = by_name.get(options.take, found.chosen)
     lists = found.held_out_lists(chosen.way)
     rules = partial(MatchRules.fitted, lists, options.unanswerable, expect=options.expect)
     pair_rules = rules(of_pairs=True)
-    say_thresholds(pair_rules, chosen.way.name, options.unanswerable)
+    document = {
+        "seed": options.seed,
+        "table": {"name": table.name, "rows": len(table.X), "dimensions": p},
+        "notes": notes,
+        **found_in(found, chosen),
+        "matches": thresholds(pair_rules, chosen.way.name, options.unanswerable),
+    }
+    show(grid_of(document), document["sentences"], SPARED)
+    say_thresholds(document["matches"])
     if options.save and chosen.way.is_adapted:
         adapter = replace(
             _learned_adapter(table, known, found, chosen),
@@ -100,11 +95,7 @@ def adapt(options: argparse.Namespace) -> int:
         outputs.write(options.save, "--save", partial(save_adapter, adapter), done)
     elif options.save:
         outputs.note("No adapter was saved: raw vectors need none.")
-    if options.report:
-        command = ["nearkin", *options.arguments]
-        sentences = threshold_sentences(pair_rules, chosen.way.name, options.unanswerable)
-        write = partial(write_page, found, chosen, pair_rules, sentences, facts, command)
-        outputs.write(options.report, "--report", write, f"Report: {options.report}")
+    write_document(options, outputs, document)
     if options.run and isinstance(compared, Relevance):
         write_runs(Path(options.run), found, chosen, compared, queries.row_names, table.row_names)
         outputs.note(f"Held-out rankings: {options.run}")
@@ -279,41 +270,66 @@ ASKED = ("MAP",)  # scores that are only shown if they decide
 SPARED = ("fit, s", "MRR", "R@100", "nDCG@10", "P@1")
 
 
-def grid_of(found: Adaptation) -> list[dict[str, str]]:
-    """Return a line for every way: bytes, scores in percent, and difference from raw."""
-    lines = []
+def found_in(found: Adaptation, chosen: WayResult) -> dict[str, Any]:
+    """Return what was found, with the way that is chosen (docs/guide/json.md)."""
+    vectors = []
     for one in found.results:
-        line = {"vectors": one.way.name, "bytes": f"{one.way.bytes:,}"}
-        scores = one.scores[found.part]
+        kind = " ".join(filter(None, [one.way.kind, one.way.quantize]))
+        vectors.append(
+            {
+                "name": one.way.name,
+                "kind": kind + ", rescored" * one.way.rescored,
+                "dimensions": one.way.size,
+                "bytes": one.way.bytes,
+                "status": one.status,
+                "p": one.p_value if one.way.is_adapted else None,
+                "fit_seconds": one.seconds or None,
+                "by_part": {
+                    part: {"scores": scores} | interval_of(one.tests[part])
+                    for part, scores in one.scores.items()
+                },
+            }
+        )
+    return {
+        "score": found.score,
+        "part": found.part,
+        "queries": found.n_queries,
+        "settings": found.settings,
+        "sentences": verdict_of(found, chosen),
+        "recommended": found.chosen.way.name,
+        "taken": chosen.way.name,
+        "vectors": vectors,
+    }
+
+
+def grid_of(document: dict[str, Any]) -> list[dict[str, str]]:
+    """Return a line for every way: bytes, scores in percent, and difference from raw."""
+    lines, score, decisive = [], document["score"], document["part"]
+    for one in document["vectors"]:
+        parts = one["by_part"]
+        line = {"vectors": one["name"], "bytes": f"{one['bytes']:,}"}
         line |= {
-            short: f"{100 * scores[name]:.1f}"
+            short: f"{100 * parts[decisive]['scores'][name]:.1f}"
             for name, short in SHORT.items()
-            if name not in ASKED or name == found.score
+            if name not in ASKED or name == score
         }
-        differences = {f"{SHORT[found.score]} - raw": found.part}
-        if UNSEEN in found.n_queries and found.part != UNSEEN:
-            differences["unseen - raw"] = UNSEEN
-        for name, part in differences.items():
-            line[name] = "" if one is found.raw else difference(one.tests[part])
-        line["fit, s"] = f"{one.seconds:.1f}" if one.seconds else ""
-        line["verdict"] = one.status if one.way.is_adapted else ""
+        is_raw, is_adapted = one["status"] == "baseline", one["p"] is not None
+        line[f"{SHORT[score]} - raw"] = "" if is_raw else points(parts[decisive])
+        if UNSEEN in parts and decisive != UNSEEN:
+            line["unseen - raw"] = "" if is_raw else points(parts[UNSEEN])
+        line["fit, s"] = f"{one['fit_seconds']:.1f}" if one["fit_seconds"] else ""
+        line["verdict"] = one["status"] if is_adapted else ""
         lines.append(line)
     return lines
-
-
-def difference(test: PairedTest) -> str:
-    """Return a difference in points with its 95 % interval."""
-    low, high = test.interval()
-    return f"{100 * test.difference:+.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
     """Return sentences: the advice, how ways were evaluated, and caveats."""
     raw, score = found.raw, found.score
 
-    def against_raw(part: str) -> str:
+    def against_raw(part: str) -> tuple[str, str]:
         after, before = (100 * one.scores[part][score] for one in (chosen, raw))
-        return f"{after:.1f} against {before:.1f} raw"
+        return f"{after:.1f} against {before:.1f} raw", points(interval_of(chosen.tests[part]))
 
     if chosen is raw:
         better = [one.way for one in found.results if one.status == "better"]
@@ -329,16 +345,14 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         size = f"{times:.3g} times smaller" if times > 1 else "of the same size"
         doubts = {"better": "", "worse": " It is shown to be worse than raw."}
         doubt = doubts.get(chosen.status, " It is not shown to be better than raw.")
+        scores, gain = against_raw(found.part)
         lines = [
-            f"Take {chosen.way.name}: {score} {against_raw(found.part)} "
-            f"({difference(chosen.tests[found.part])} points), {chosen.way.bytes:,} bytes a vector "
-            f"instead of {raw.way.bytes:,}, {size}.{doubt}"
+            f"Take {chosen.way.name}: {score} {scores} ({gain} points), {chosen.way.bytes:,} bytes "
+            f"a vector instead of {raw.way.bytes:,}, {size}.{doubt}"
         ]
         if UNSEEN in chosen.tests:
-            lines.append(
-                f"Classes unseen in training: {against_raw(UNSEEN)}, "
-                f"{difference(chosen.tests[UNSEEN])} points."
-            )
+            scores, gain = against_raw(UNSEEN)
+            lines.append(f"Classes unseen in training: {scores}, {gain} points.")
     queries = " and ".join(
         f"{count:,} held-out queries{'' if part == 'queries' else f' of {part}'}"
         for part, count in found.n_queries.items()
@@ -362,98 +376,3 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
             "(--take NAME takes one)."
         )
     return lines
-
-
-# The page: quality against bytes, and the table, in one file without external resources.
-
-COLORED = (GREY, GREY, *COLORS[1:6], COLORS[0])  # of raw and centred vectors, then of the others
-
-
-def write_page(
-    found: Adaptation,
-    chosen: WayResult,
-    rules: MatchRules,
-    about_matches: Sequence[str],
-    facts: str,
-    command: Sequence[str],
-    path: Path,
-) -> None:
-    """Write the page."""
-    lines, thresholds = grid_of(found), threshold_lines(rules)
-    advice, *sentences = verdict_of(found, chosen)
-    rows = [
-        f'<tr class="{one.status}{" chosen" * (one is chosen)}">' + f"{_cells(line)}</tr>"
-        for one, line in zip(found.results, lines, strict=True)
-    ]
-    fill_page(
-        path,
-        "adapt.html",
-        title=escape(f"nearkin adapt {facts.rpartition(': ')[2]}"),
-        advice=escape(advice),
-        facts=escape(facts),
-        sentences="\n".join(f"<p>{escape(line)}</p>" for line in sentences),
-        picture="\n".join(quality_picture(found, chosen, part) for part in found.n_queries),
-        head="".join(f"<th>{escape(name)}</th>" for name in lines[0]),
-        rows="\n".join(rows),
-        about_matches=escape(" ".join(about_matches)),
-        curves="\n".join(threshold_picture(rules, part) for part in rules.parts),
-        match_head="".join(f"<th>{escape(name)}</th>" for name in thresholds[0]),
-        match_rows="\n".join(f"<tr>{_cells(line)}</tr>" for line in thresholds),
-        command=escape(shlex.join(command)),
-    )
-
-
-def _cells(line: dict[str, str]) -> str:
-    return "".join(f"<td>{escape(cell)}</td>" for cell in line.values())
-
-
-def quality_picture(found: Adaptation, chosen: WayResult, part: str) -> str:
-    """Return the deciding score in a part of the queries against bytes per vector, as SVG.
-
-    A ring marks the recommended vectors, or those requested by `--take`.
-    """
-    raw, score = found.raw, found.score
-    kinds: dict[str, list[WayResult]] = {}
-    for one in found.results:
-        words = [one.way.kind, one.way.quantize or ""]
-        kind = " ".join(words).strip() + ", rescored" * one.way.rescored
-        kinds.setdefault(kind, []).append(one)
-
-    def draw(ax: Any) -> None:
-        ax.axhline(100 * raw.scores[part][score], color=GREY, linewidth=1, linestyle=":")
-        for (kind, ways), color, marker in zip(kinds.items(), COLORED, MARKERS, strict=False):
-            ways.sort(key=lambda one: one.way.bytes)
-            ends = [one.tests[part].interval()[1] - one.tests[part].difference for one in ways]
-            ax.errorbar(
-                [one.way.bytes for one in ways],
-                [100 * one.scores[part][score] for one in ways],
-                yerr=None if raw in ways else 100 * np.array(ends),
-                label=kind,
-                marker=marker,
-                markersize=5,
-                linewidth=1,
-                elinewidth=0.8,
-                color=color,
-            )
-        ax.plot(
-            chosen.way.bytes,
-            100 * chosen.scores[part][score],
-            linestyle="none",
-            marker="o",
-            markersize=15,
-            markerfacecolor="none",
-            markeredgecolor=GREY,
-            markeredgewidth=2,
-            gid="chosen",
-            label=f"{'recommended' if chosen is found.chosen else 'taken'}: {chosen.way.name}",
-        )
-        ax.set_xscale("log", base=2)
-        sizes = sorted({one.way.bytes for one in found.results})
-        ticks = sorted({*(size for size in sizes if size & (size - 1) == 0), sizes[-1]})
-        ax.set_xticks(ticks, [f"{size:,}" for size in ticks])
-        ax.set_xlabel("bytes a vector")
-        ax.set_ylabel(f"{SHORT[score]} of held-out queries, %")
-        queries = f"{found.n_queries[part]:,} queries"
-        ax.set_title(queries if part == "queries" else f"{part} ({queries})")
-
-    return inline_svg(draw)

@@ -154,8 +154,11 @@ def load_adapter(path: str | Path) -> SavedAdapter:
 
 
 def _rules(arrays: dict[str, np.ndarray], start: str) -> MatchRules | None:
-    """Return the rules whose arrays have names with this prefix."""
-    found = {name[len(start) :]: arrays[name] for name in arrays if name.startswith(start)}
+    """Return the rules whose arrays have names with this prefix.
+
+    A file lists its arrays in an order that differs from run to run; that of the parts does not.
+    """
+    found = {name[len(start) :]: arrays[name] for name in sorted(arrays) if name.startswith(start)}
     return MatchRules.from_arrays(found) if found else None
 
 

@@ -529,6 +529,7 @@ def adapt(add: Add) -> None:
     )
     add_reading(add)
     add("--report", "write a page (.html) that plots quality against bytes", "FILE")
+    add("--json", "write all results (.json)", "FILE")
     add("--save", "learn the adapter from all rows and save it (.safetensors)", "FILE")
     add(
         "--run",
@@ -578,6 +579,7 @@ def match(add: Add) -> None:
     )
     _add_table_output(add)
     add("--id", "name rows by this column of both files", "COLUMN")
+    add("--json", "write what is found and promised, but for the pairs (.json)", "FILE")
     _add_escaping(add)
     add_reading(add)
 
@@ -624,6 +626,7 @@ def migrate(add: Add) -> None:
     add("--vectors", "which column of lists holds the vectors, where there are several", "COLUMN")
     add_reading(add)
     add("--save", "learn the map from all rows and save it (.safetensors)", "FILE")
+    add("--json", "write all results (.json)", "FILE")
     add("--seed", "seed of the held-out rows (default: 0)", type=at_least(0), default=0)
 
 
@@ -695,12 +698,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if refusal:
         return fail(refusal, BAD_INPUT)
     from . import commands
-    from .output import refuse_overwriting
+    from .output import check_outputs, refuse_overwriting
     from .readers import TableError
 
     try:
         with signals_raise():
             refuse_overwriting(options)
+            check_outputs(options)
             code: int = getattr(commands, options.command)(options)
         return code
     except (TableError, OSError, ImportError) as error:

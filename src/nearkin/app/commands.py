@@ -33,7 +33,6 @@ from .output import (
     Outputs,
     atomic_folder,
     beside,
-    check_outputs,
     draw_displays,
     picture_output,
     table_output,
@@ -44,7 +43,7 @@ from .parquet_folder import open_folder
 from .readers import TableError, find_name, one_line
 from .table_comparison import compare_table
 from .tables import read_rows, reading
-from .thresholds import say_thresholds
+from .thresholds import say_thresholds, thresholds
 from .vectors import read_vectors
 from .words import drift_finding, few_rows_note, unfamiliar_note
 
@@ -54,7 +53,6 @@ def compare(options: argparse.Namespace) -> int:
 
     Writes a picture and, on request, a page, JSON and the winner.
     """
-    check_outputs(options)
     if options.dask is None:
         return compare_table(options)
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
@@ -77,7 +75,6 @@ def predict(options: argparse.Namespace) -> int:
 
 def transform(options: argparse.Namespace) -> int:
     """Map new rows into the learned space, or vectors by an adapter; draw the rows on request."""
-    check_outputs(options)
     if options.picture and (options.dask is not None or is_adapter(options.model)):
         raise TableError(
             "--picture draws the rows of one table with a model of `nearkin compare`: leave it "
@@ -100,7 +97,7 @@ def inspect(options: argparse.Namespace) -> int:
         adapter = load_adapter(options.model)
         console.describe_adapter(adapter, options.model)
         if adapter.pair_rules is not None:
-            say_thresholds(adapter.pair_rules, adapter.name, adapter.unanswerable)
+            say_thresholds(thresholds(adapter.pair_rules, adapter.name, adapter.unanswerable))
         return 0
     model = load_model(options.model)
     outputs = Outputs(quiet=options.quiet, stderr=False)

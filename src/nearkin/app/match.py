@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from .._messages import counted, listed
-from ..vectors import ALL, BestMatches, Promise
+from ..vectors import ALL, BestMatches
 from . import console
-from .adapter_file import SavedAdapter, load_adapter
+from .adapter_file import load_adapter
+from .document import write_document
 from .output import Outputs, table_output, write_result
 from .places import STANDARD_INPUT
 from .readers import TableError, one_line
 from .tables import reading
+from .thresholds import figures_of
 from .vectors import VectorTable, read_vectors
 
 OF_ONE_FILE = (
@@ -53,7 +55,8 @@ def match(options: argparse.Namespace) -> int:
     outputs = Outputs(quiet=options.quiet)
     n_zeros = sum(int((~table.X.any(axis=1)).sum()) for table in tables)
     zeros = [f"{counted(n_zeros, 'row')} of zeros have no direction, and no match"] * (n_zeros > 0)
-    outputs.note(*(note for table in tables for note in table.notes), *zeros)
+    notes = [*(note for table in tables for note in table.notes), *zeros]
+    outputs.note(*notes)
     is_own = options.index is None
     with one_line(options.table):
         found = matcher.best_match(A.X, None if is_own else B.X, options.precision)
@@ -62,14 +65,24 @@ def match(options: argparse.Namespace) -> int:
         "similarity": found.similarities[rows],
         "probability": found.probabilities[rows],
     }
-    n_matched = np.count_nonzero(found.rows >= 0)
-    outputs.note(
-        f"{n_matched:,} of {counted(len(A.X), 'row')} of {A.name} match "
-        f"{'another one' if is_own else f'a row of {B.name}'}.",
-        *promised(promises, adapter),
-        *[OF_ONE_FILE] * is_own,
-    )
+    parts = adapter.list_rules.parts if adapter.list_rules else {}
+    document = {
+        "adapter": {"name": adapter.name, "learned_from": adapter.table},
+        "tables": [{"name": table.name, "rows": len(table.X)} for table in tables],
+        "notes": notes,
+        "precision": options.precision,
+        "unanswerable": adapter.unanswerable,
+        "promises": [
+            {"part": part, "queries": parts[part].curve.n_queries} | figures_of(promise)
+            for part, promise in promises.items()
+        ],
+        "matched": np.count_nonzero(found.rows >= 0),
+        "pairs": len(rows),
+    }
+    document["sentences"] = sentences_of(document)
+    outputs.note(*document["sentences"])
     write_result(options, outputs, output, suffix, columns, counted(len(rows), "pair"))
+    write_document(options, outputs, document)
     return outputs.code
 
 
@@ -98,29 +111,32 @@ def pair_names(
     return {f"{column}_a": A.ids.take(pa.array(a)), f"{column}_b": B.ids.take(pa.array(b))}
 
 
-def promised(promises: dict[str, Promise], adapter: SavedAdapter) -> list[str]:
-    """Return sentences: which precision is guaranteed, by which queries, and what is left out."""
-    rules, wanted = adapter.list_rules, next(iter(promises.values())).precision
-    assert rules is not None
+def sentences_of(document: dict[str, Any]) -> list[str]:
+    """Return sentences: how many rows match, with which precision, and what is left out."""
+    first, *others = document["tables"]
+    promises, wanted = document["promises"], document["precision"]
     shown = [
-        f"of {rules.parts[part].curve.n_queries:,} {part if part == ALL else f'queries of {part}'} "
-        f"{100 * promise.recall:.1f} % got a right match, and {100 * promise.expected:.1f} % of "
+        f"of {one['queries']:,} {'' if one['part'] == ALL else 'queries of '}{one['part']} "
+        f"{100 * one['recall']:.1f} % got a right match, and {100 * one['right']:.1f} % of "
         "the matches were right"
-        for part, promise in promises.items()
+        for one in promises
     ]
     lines = [
+        f"{document['matched']:,} of {counted(first['rows'], 'row')} of {first['name']} match "
+        + (f"a row of {others[0]['name']}." if others else "another one."),
         f"At least {100 * wanted:g} % of the matches are right, with 95 % confidence, for rows "
-        f"like the queries held out from {adapter.table}: {'; '.join(shown)}."
+        f"like the queries held out from {document['adapter']['learned_from']}: "
+        f"{'; '.join(shown)}.",
     ]
     false = [
-        f"{100 * promise.false_answers:.1f} %" + f" ({part})" * (len(promises) > 1)
-        for part, promise in promises.items()
-        if np.isfinite(promise.false_answers)
+        f"{100 * one['false_answers']:.1f} %" + f" ({one['part']})" * (len(promises) > 1)
+        for one in promises
+        if np.isfinite(one["false_answers"])
     ]
     if false:
         lines.append(
             f"Of queries that have no right match, {listed(false)} got a match. Their share is "
-            f"assumed to be {100 * adapter.unanswerable:g} %: nearkin adapt --unanswerable sets "
-            "another one."
+            f"assumed to be {100 * document['unanswerable']:g} %: nearkin adapt --unanswerable "
+            "sets another one."
         )
-    return lines
+    return lines if others else [*lines, OF_ONE_FILE]

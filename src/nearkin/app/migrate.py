@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from .._messages import counted, quoted
-from ..statistics import PairedTest
 from ..vectors import EmbeddingAdapter, Migration, MigrationVerdict, evaluate_migration
-from . import console
 from .adapter_file import SavedAdapter, save_adapter
-from .output import Outputs, check_outputs
+from .document import interval_of, points, show, write_document
+from .output import Outputs
 from .readers import TableError, one_line
 from .tables import reading
 from .vectors import VectorTable, read_codes, read_vectors, same_names
@@ -23,7 +24,6 @@ NAMES = {"query": "migrated queries", "document": "migrated documents"}
 
 def migrate(options: argparse.Namespace) -> int:
     """Learn a map between the vectors of two models, report what it preserves, and save it."""
-    check_outputs(options)
     side = SIDES[options.into]
     with one_line(options.old):
         read = partial(read_vectors, ids=options.id, reading=reading(options))
@@ -42,11 +42,16 @@ def migrate(options: argparse.Namespace) -> int:
     X_old, X_new = old.X[rows_old], new.X[rows_new]
     with one_line(options.old):
         found = evaluate_migration(X_old, X_new, side=side, labels=codes, random_state=options.seed)
-    console.print_grid(grid_of(found), ())
-    advice, *sentences = verdict_of(found, len(rows_old))
-    console.say(advice, "bold")
-    for line in sentences:
-        console.say(line)
+    document = {
+        "seed": options.seed,
+        "old": {"name": old.name, "rows": len(old.X), "dimensions": old.X.shape[1]},
+        "new": {"name": new.name, "rows": len(new.X), "dimensions": new.X.shape[1]},
+        "items": len(rows_old),
+        "notes": notes,
+        **found_in(found),
+        "sentences": verdict_of(found, len(rows_old)),
+    }
+    show(grid_of(document), document["sentences"], ())
     if options.save:
         source = new if side == "query" else old
         X, Y = (X_new, X_old) if side == "query" else (X_old, X_new)
@@ -54,6 +59,7 @@ def migrate(options: argparse.Namespace) -> int:
         saved = saved_map(model, source, found)
         done = f"Map: {options.save} (of {NAMES[side]}, {saved.bytes:,} bytes a vector)"
         outputs.write(options.save, "--save", partial(save_adapter, saved), done)
+    write_document(options, outputs, document)
     return outputs.code
 
 
@@ -72,27 +78,25 @@ def matched(
         return rows, rows, [*notes, "rows are matched by number, not by name (no --id)"]
     old.require_names(options.id, options.old)
     new.require_names(options.id, options.new)
-    ids_old, ids_new = map(np.array, same_names(old.ids.to_pylist(), new.ids.to_pylist()))
-    for ids, path in ((ids_old, options.old), (ids_new, options.new)):
-        names, counts = np.unique(ids, return_counts=True)
-        if several := names[counts > 1].tolist():
+    names = same_names(old.ids.to_pylist(), new.ids.to_pylist())
+    for ids, path in zip(names, (options.old, options.new), strict=True):
+        if several := [name for name, count in Counter(ids).items() if count > 1]:
             raise TableError(
                 f"{path}: the column {options.id} has several rows of {quoted(several, 3)}: give "
                 "each item once."
             )
-    both, rows_old, rows_new = np.intersect1d(
-        ids_old, ids_new, assume_unique=True, return_indices=True
-    )
-    if not len(both):
+    of_new = {name: row for row, name in enumerate(names[1])}
+    pairs = [(row, of_new[name]) for row, name in enumerate(names[0]) if name in of_new]
+    if not pairs:
         raise TableError(
             f"{options.old} and {options.new} have no item of {options.id} in common: give the "
             "same items, embedded by both models."
         )
-    order = np.argsort(rows_old)
-    for table, path in ((old, options.old), (new, options.new)):
-        if alone := len(table.X) - len(both):
+    for ids, path in zip(names, (options.old, options.new), strict=True):
+        if alone := len(ids) - len(pairs):
             notes.append(f"{counted(alone, 'row')} only in {path}: left out")
-    return rows_old[order], rows_new[order], notes
+    rows_old, rows_new = np.array(pairs).T
+    return rows_old, rows_new, notes
 
 
 def saved_map(model: Migration, source: VectorTable, found: MigrationVerdict) -> SavedAdapter:
@@ -127,11 +131,34 @@ def saved_map(model: Migration, source: VectorTable, found: MigrationVerdict) ->
 # Results as a table of text and a few sentences.
 
 
-def grid_of(found: MigrationVerdict) -> list[dict[str, str]]:
+def found_in(found: MigrationVerdict) -> dict[str, Any]:
+    """Return what was found (docs/guide/json.md)."""
+    low, high = found.interval
+    unseen = found.unseen
+    return {
+        "verdict": found.verdict,
+        "score": found.score,
+        "reference": found.reference,
+        "searches": [{"name": name, "scores": scores} for name, scores in found.scores.items()],
+        "test": interval_of(found.test) | {"p": found.test.p_value},
+        "kept": {"share": found.kept, "low": low, "high": high},
+        "unseen": unseen
+        and {"migration": unseen.migration, "reference": unseen.reference}
+        | interval_of(unseen.test),
+        "queries": found.n_queries,
+        "documents": found.n_documents,
+        "curve": [{"rows": rows, "score": score} for rows, score in found.curve.items()],
+        "growth": interval_of(found.growth),
+        "gain_of_more": found.gain_of_more,
+        "rows_needed": found.rows_needed,
+    }
+
+
+def grid_of(document: dict[str, Any]) -> list[dict[str, str]]:
     """Return a line for every kind of search."""
     return [
-        {"search": way} | {name: f"{100 * value:.1f}" for name, value in scores.items()}
-        for way, scores in found.scores.items()
+        {"search": one["name"]} | {name: f"{100 * s:.1f}" for name, s in one["scores"].items()}
+        for one in document["searches"]
     ]
 
 
@@ -160,7 +187,7 @@ def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
     if found.unseen is not None:
         line = (
             f"Classes without labels in the sample: {100 * found.unseen.migration:.1f} against "
-            f"{100 * found.unseen.reference:.1f}, {_points(found.unseen.test)} points"
+            f"{100 * found.unseen.reference:.1f}, {points(interval_of(found.unseen.test))} points"
         )
         if found.verdict == "migrate" and found.unseen.test.interval()[1] < 0:
             line += ": a loss, but not shown to be more than 5 %"
@@ -173,16 +200,12 @@ def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
     return [*lines, _growth(found)]
 
 
-def _points(test: PairedTest) -> str:
-    """Return a difference in points with its 95 % interval."""
-    low, high = test.interval()
-    return f"{100 * test.difference:+.1f} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
 def _growth(found: MigrationVerdict) -> str:
     """Return a sentence on the gain from a larger sample."""
     sizes = ", ".join(f"{n:,} rows {100 * s:.1f}" for n, s in found.curve.items())
-    said = f"Learned from {sizes}: the last doubling adds {_points(found.growth)} points"
+    said = (
+        f"Learned from {sizes}: the last doubling adds {points(interval_of(found.growth))} points"
+    )
     if not found.gain_of_more:
         return f"{said}, so more rows are not shown to help."
     if found.rows_needed == max(found.curve):

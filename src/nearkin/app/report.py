@@ -1,21 +1,10 @@
-"""The comparison as a page without external resources: a template with a document for its script.
-
-Everything from a table is data: it is escaped when it becomes HTML, and the script only creates
-text from it, never markup.
-"""
+"""The document of a comparison (docs/guide/json.md)."""
 
 from __future__ import annotations
 
 import inspect
-import json
 import platform
-from collections.abc import Callable, Sequence
 from contextlib import suppress
-from html import escape
-from importlib.resources import files
-from io import StringIO
-from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
@@ -23,7 +12,6 @@ import scipy
 import sklearn
 from scipy.sparse import issparse
 
-from .. import __version__
 from ..comparison import (
     CHOICE,
     CLASSIFICATION,
@@ -36,48 +24,10 @@ from ..comparison import (
     first_map,
     first_repeat,
 )
-from ..plotting import GREY
 from ..tables import Curve, Levels, with_seasons
-from .endings import printable
+from .document import MAX_LISTED, short_text, table_facts
 from .tables import Table
 from .words import Summary, Wording, capital
-
-# Numbers and names, shortened for a file that a browser reads.
-
-MAX_LABEL = 40
-# JSON that cannot end a script element of HTML
-NO_MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}
-
-
-def to_json(document: Any) -> str:
-    """Return a document as JSON, without markup characters and text that UTF-8 cannot encode.
-
-    Characters that are not seen are escaped.
-    """
-    text = json.dumps(
-        document, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).translate(NO_MARKUP)
-    return printable(text.encode("utf-8", "replace").decode("utf-8"), json.dumps)
-
-
-def plain(value: Any) -> Any:
-    """Return a value that JSON can hold: numbers have six digits, None if not finite."""
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if np.isfinite(value) else None
-    return value
-
-
-def short_text(value: Any, most: int = MAX_LABEL) -> str:
-    """Return a name, shortened for a legend."""
-    text = str(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
-
 
 # Maps of held-out rows for the page.
 
@@ -207,11 +157,9 @@ def _line(curve: Curve, x: np.ndarray, m: int) -> dict[str, Any]:
     return {"edges": edges, "levels": None, "places": places, "missing": missing}
 
 
-# A comparison as one JSON document, written by `--json` and drawn by the page (docs/guide/json.md).
+# All of it.
 
-FORMAT = 1
-PAGE = files(__package__) / "page"
-MAX_CLASSES, MAX_LISTED, MAX_FOLDS, MAX_CONFUSION = 1000, 50, 500, 40
+MAX_CLASSES, MAX_FOLDS, MAX_CONFUSION = 1000, 500, 40
 TEST = (
     "paired by held-out row, with a variance corrected for the training rows that folds share, at "
     "least that of the folds (with two to four folds by their number of degrees of freedom); Holm "
@@ -222,10 +170,8 @@ TEST_OF_A_SPLIT = "paired by held-out row, of the two fitted models; Holm over t
 Curves = dict[str, dict[int, np.ndarray]]
 
 
-def comparison_document(
-    comparison: Comparison, curves: Curves, table: Table, command: Sequence[str]
-) -> dict[str, Any]:
-    """Return all results in plain types.
+def comparison_document(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any]:
+    """Return all results.
 
     Parameters
     ----------
@@ -234,17 +180,12 @@ def comparison_document(
         From `nearkin.comparison.score_by_dimension`.
     table : Table
         The table of the comparison.
-    command : sequence of str
-        The command, program first.
     """
     found, protocol, folds = Summary(comparison), comparison.protocol, comparison.folds
     classes, answers = _classes(comparison)
     of_columns = set(table.suspects.notes(table.target, table.task))  # which are in "table"
     notes = [*(note for note in table.notes if note not in of_columns), *found.notes]
-    document = {
-        "format": FORMAT,
-        "nearkin": __version__,
-        "command": command,
+    return {
         "versions": {
             "Python": platform.python_version(),
             "NumPy": np.__version__,
@@ -288,12 +229,6 @@ def comparison_document(
         **drawn_maps(found, table, answers),
         "confusion": _confusion(comparison),
     }
-    return dict(plain(document))
-
-
-def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write the document as one line of UTF-8."""
-    path.write_text(to_json(document) + "\n", encoding="utf-8")
 
 
 def _classes(comparison: Comparison) -> tuple[list[dict[str, Any]] | None, np.ndarray]:
@@ -321,34 +256,20 @@ def _classes(comparison: Comparison) -> tuple[list[dict[str, Any]] | None, np.nd
 def _table(
     comparison: Comparison, table: Table, classes: list[dict[str, Any]] | None
 ) -> dict[str, Any]:
-    protocol, found, dropped = comparison.protocol, table.suspects, table.encoder.dropped_
-    y, (n, p) = protocol.y[protocol.labelled], protocol.X.shape
+    protocol = comparison.protocol
+    y, n = protocol.y[protocol.labelled], protocol.X.shape[0]
     gaps = protocol.missing_cells
     n_gaps = np.count_nonzero(gaps)
     most_gaps = np.argsort(-gaps, kind="stable")[:n_gaps][:MAX_LISTED]
-    return {
-        "name": short_text(table.name, 200),
-        "rows": n,
-        "labelled": len(protocol.labelled),
-        "columns": len(table.encoder.columns_),
-        "features": p,
+    return table_facts(table) | {
+        "features": protocol.X.shape[1],
         "sparse": issparse(protocol.X),
-        "target": short_text(table.target, 200),
         "task": comparison.task.name,
         "n_classes": None if classes is None else len(protocol.classes),
         "classes": classes,
         "largest_class": None if classes is None else f"{np.bincount(y).max() / len(y):.1%}",
         "range": None if classes is not None else [y.min(), y.max()],
-        "groups": None if table.groups is None else len(np.unique(table.groups)),
-        "n_left_out": len(dropped),
-        "left_out": [
-            {"column": short_text(name), "reason": reason}
-            for name, reason in list(dropped.items())[:MAX_LISTED]
-        ],
-        "suspicious": [
-            {"column": short_text(name), "score": score}
-            for name, score in found.suspicious[:MAX_LISTED]
-        ],
+        "n_left_out": len(table.encoder.dropped_),
         "missing": {
             "cells": gaps.sum(),
             "n_features": n_gaps,
@@ -356,7 +277,6 @@ def _table(
                 {"feature": short_text(table.feature_names[j]), "rows": gaps[j]} for j in most_gaps
             ],
         },
-        "group_hints": [short_text(name) for name, _ in found.group_hints[:MAX_LISTED]],
         "twins": {
             "rows": protocol.n_twins,
             "share": protocol.n_twins / n,
@@ -450,55 +370,3 @@ def _confusion(comparison: Comparison) -> dict[str, Any] | None:
         "before": before,
         "after": after,
     }
-
-
-def write_report(path: Path, document: dict[str, Any]) -> None:
-    """Write the page of a document from `comparison_document`."""
-    fill_page(
-        path,
-        "page.html",
-        title=escape(f"nearkin compare {document['table']['name']}"),
-        verdict=escape(document["verdict"]),
-        data=to_json(document),
-        script=(PAGE / "page.js").read_text(encoding="utf-8"),
-    )
-
-
-def fill_page(path: Path, template: str, **pieces: str) -> None:
-    """Write a page as one file: a template of the folder `page`, the style, and HTML to insert.
-
-    Only printable text gets into it, as on a terminal.
-    """
-    style = (PAGE / "page.css").read_text(encoding="utf-8")
-    page = Template((PAGE / template).read_text(encoding="utf-8"))
-    path.write_text(printable(page.substitute(pieces, style=style)), encoding="utf-8")
-
-
-# Pictures in a page: SVG in a grey that suits both a light and a dark theme.
-
-SVG_STYLE: Any = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "savefig.transparent": True,
-    "text.color": GREY,
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": GREY,
-    "axes.titlecolor": GREY,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-}
-
-
-def inline_svg(draw: Callable[[Any], None]) -> str:
-    """Return what a function draws on axes, with a legend below, as SVG."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    text = StringIO()
-    with rc_context(SVG_STYLE):
-        figure = Figure(figsize=(6, 4.2), layout="constrained")
-        draw(figure.subplots())
-        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    drawn = text.getvalue().replace(GREY, "currentColor")
-    return drawn[drawn.index("<svg") :]

@@ -32,10 +32,11 @@ from ..comparison import (
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from ..tables import indicated_features
 from . import console
+from .document import write_document
 from .model import Model, learned_model, save_model
 from .output import Outputs, draw_displays, picture_output
 from .readers import TableError, one_line
-from .report import comparison_document, write_json, write_report
+from .report import comparison_document
 from .tables import Table, read_table, reading
 from .words import Summary, class_facts, span
 
@@ -139,17 +140,10 @@ def _write(
     if picture:
         draw = partial(_draw, comparison, table)
         outputs.write(picture, "--picture", draw, f"Picture: {picture}")
-    if not (options.report or options.json):
-        return
-    with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
-        curves = score_by_dimension(comparison, progress=progress)
-        document = comparison_document(comparison, curves, table, ["nearkin", *options.arguments])
-    if options.report:
-        write = partial(write_report, document=document)
-        outputs.write(options.report, "--report", write, f"Report: {options.report}")
-    if options.json:
-        write = partial(write_json, document=document)
-        outputs.write(options.json, "--json", write, f"JSON: {options.json}")
+    if options.report or options.json:
+        with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
+            curves = score_by_dimension(comparison, progress=progress)
+        write_document(options, outputs, comparison_document(comparison, curves, table))
 
 
 @contextmanager

@@ -1,40 +1,60 @@
-"""Similarity thresholds for matches with guaranteed precision: a table, sentences, a picture."""
+"""Similarity thresholds for matches with guaranteed precision: figures, a table, sentences."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._messages import listed
-from ..plotting import COLORS, GREY
-from ..vectors import ALL, MatchRules
+from ..vectors import ALL, MatchRules, Promise
 from . import console
 from .adapter_file import PRECISIONS
-from .report import inline_svg
 
 
-def threshold_lines(rules: MatchRules) -> list[dict[str, str]]:
-    """Return a line for every precision and part of the queries: the threshold and its recall.
+def thresholds(rules: MatchRules, name: str, unanswerable: float) -> dict[str, Any]:
+    """Return the thresholds for every part of the queries, and sentences (docs/guide/json.md).
 
-    The threshold is "none" if the precision cannot be guaranteed.
+    The figures are NaN if a precision cannot be guaranteed. A share of the queries has no answer.
     """
-    lines = []
+    parts = []
     for part, rule in rules.parts.items():
-        for precision in PRECISIONS:
-            line = {"matches": part, "precision": f"{100 * precision:.0f}"}
-            promise = rule.curve.promise(precision)
-            cells = ["none", "", "", ""]
-            if promise is not None:
-                figures = (promise.expected, promise.recall, promise.false_answers)
-                cells = [f"{promise.threshold:.4f}", *(f"{100 * f:.1f}" for f in figures)]
-            names = ("cosine at least", "right", "recall", "false answers")
-            lines.append(line | dict(zip(names, cells, strict=True)))
-    return lines
+        curve = rule.curve
+        unknown = [np.nan] * 5
+        promises = [curve.promise(one) or Promise(one, *unknown) for one in PRECISIONS]
+        parts.append(
+            {
+                "part": part,
+                "queries": curve.n_queries,
+                "promises": [figures_of(one) | {"cosine": one.threshold} for one in promises],
+                "curve": {
+                    "cosine": curve.thresholds,
+                    "right": curve.expected,
+                    "bound": curve.bound,
+                    "recall": curve.recall,
+                    "false_answers": curve.false_answers,
+                },
+            }
+        )
+    return {"sentences": sentences_of(parts, name, unanswerable), "parts": parts}
 
 
-def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> list[str]:
-    """Return sentences on the table and on its queries, of which a share has no answer."""
-    sizes = {part: f"{rule.curve.n_queries:,}" for part, rule in rules.parts.items()}
-    n = listed([size if part == ALL else f"{size} of {part}" for part, size in sizes.items()], 3)
+def figures_of(promise: Promise) -> dict[str, float]:
+    """Return what a promise says, as shares."""
+    return {
+        "precision": promise.precision,
+        "right": promise.expected,
+        "recall": promise.recall,
+        "false_answers": promise.false_answers,
+    }
+
+
+def sentences_of(parts: list[dict[str, Any]], name: str, unanswerable: float) -> list[str]:
+    """Return sentences on the table and on its queries."""
+    n = listed(
+        [f"{one['queries']:,}" + f" of {one['part']}" * (one["part"] != ALL) for one in parts],
+        3,
+    )
     lines = [
         f"Which cosine of {name} is a match: the lowest one at which the best candidates of "
         f"held-out queries ({n}) reach the precision, with 95 % confidence. In percent; false "
@@ -44,10 +64,10 @@ def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> li
     if unanswerable:
         lines.append(f"It is assumed that {100 * unanswerable:g} % of queries have no right one.")
     refused = [
-        f"{100 * precision:.0f} %" + f" for {part}" * (part != ALL)
-        for part, rule in rules.parts.items()
-        for precision in PRECISIONS
-        if rule.curve.promise(precision) is None
+        f"{100 * promise['precision']:.0f} %" + f" for {one['part']}" * (one["part"] != ALL)
+        for one in parts
+        for promise in one["promises"]
+        if np.isnan(promise["cosine"])
     ]
     if refused:
         lines.append(
@@ -57,44 +77,19 @@ def threshold_sentences(rules: MatchRules, name: str, unanswerable: float) -> li
     return lines
 
 
-def say_thresholds(rules: MatchRules, name: str, unanswerable: float) -> None:
+def say_thresholds(found: dict[str, Any]) -> None:
     """Print the table and the sentences."""
-    about, *sentences = threshold_sentences(rules, name, unanswerable)
+    about, *sentences = found["sentences"]
     console.say(about)
-    console.print_grid(threshold_lines(rules), ())
-    for line in sentences:
-        console.say(line)
-
-
-def threshold_picture(rules: MatchRules, part: str) -> str:
-    """Return precision (with its bound) and recall against the threshold, as SVG."""
-    curve = rules.parts[part].curve
-
-    def draw(ax: Any) -> None:
-        expected, bound = 100 * curve.expected, 100 * curve.bound
-        shown = bound > 0
-        ax.plot(curve.thresholds, expected, color=COLORS[0], label="precision")
-        ax.fill_between(
-            curve.thresholds[shown],
-            bound[shown],
-            expected[shown],
-            color=COLORS[0],
-            alpha=0.3,
-            linewidth=0,
-            label="with 95 % confidence",
-        )
-        ax.plot(curve.thresholds, 100 * curve.recall, color=COLORS[1], label="recall")
-        false = 100 * curve.false_answers
-        ax.plot(curve.thresholds, false, color=GREY, linestyle=":", label="false answers")
-        promised: dict[float, str] = {}
-        for precision in PRECISIONS:
-            if promise := curve.promise(precision):
-                promised[promise.threshold] = f"{100 * precision:.0f} %"
-        for threshold, text in promised.items():
-            ax.axvline(threshold, color=COLORS[0], linewidth=1, linestyle="--")
-            ax.text(threshold, 3, f" {text}", color=COLORS[0])
-        ax.set_xlabel("minimum cosine of a match")
-        ax.set_ylabel("%")
-        ax.set_title(f"matches, {part} ({curve.n_queries:,} queries)")
-
-    return inline_svg(draw)
+    lines = []
+    for one in found["parts"]:
+        for promise in one["promises"]:
+            line = {"matches": one["part"], "precision": f"{100 * promise['precision']:.0f}"}
+            is_known = np.isfinite(promise["cosine"])
+            line["cosine at least"] = f"{promise['cosine']:.4f}" if is_known else "none"
+            for key in ("right", "recall", "false_answers"):
+                line[key.replace("_", " ")] = f"{100 * promise[key]:.1f}" if is_known else ""
+            lines.append(line)
+    console.print_grid(lines, ())
+    for text in sentences:
+        console.say(text)

@@ -1,6 +1,6 @@
 "use strict";
-// The page of `nearkin compare`. Every text comes from the JSON document in #data and is untrusted: it becomes text nodes
-// and attributes, never markup. Colours are classes, so that dark mode and print need no redrawing.
+// The page of `nearkin compare`, `check` and `adapt`: it draws the JSON document in #data. Every text in it is untrusted: it
+// becomes text nodes and attributes, never markup. Colours are classes, so that dark mode and print need no redrawing.
 {
 const data = JSON.parse(document.getElementById("data").textContent);
 const {table, protocol, score, beside, maps, curves} = data;
@@ -11,8 +11,8 @@ const STATUS_SHAPE = {better: 2, worse: 4, unclear: 0, baseline: 1, reference: 3
 
 const $ = id => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg", HTML = "http://www.w3.org/1999/xhtml";
-// control characters, and those that turn the direction of a text, become visible
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+// what is not seen, such as control characters and those that turn the direction of a text, becomes visible
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 const clean = text => String(text).replace(UNSEEN, "\ufffd");
 const missing = value => value === null || value === undefined;
 const nodes = children => children.flat().filter(child => !missing(child)).map(c => c instanceof Node ? c : clean(c));
@@ -31,6 +31,18 @@ const svg = (tag, attributes, ...children) => make(SVG, tag, attributes, childre
 const textAt = (x, y, attributes, ...children) => svg("text", {x, y, ...attributes}, children);
 const widthOf = id => Math.max(240, $(id).clientWidth); // a page in the background may have none
 const fill = (id, ...children) => $(id).replaceChildren(...nodes(children));
+const aside = (...children) => html("p", {class: "aside"}, children);
+const plot = (id, ...more) => html("div", {id, class: ["chart", ...more].join(" ")});
+const section = (title, ...children) => $("main").append(html("section", {}, html("h2", {}, title), ...children));
+const pair = figures => html("div", {class: figures.length > 1 ? "pair two" : "pair"}, figures.map(([title, ...children]) =>
+  html("figure", {}, html("figcaption", {}, title), children)));
+const listOf = lines => html("ul", {class: "aside"}, lines.map(line => html("li", {}, line)));
+
+/** Return a table; a column is its heading, its cell of a row, and its class. */
+const grid = (rows, columns, kind = () => null) => html("div", {class: "wide"}, html("table", {class: "rows"},
+  html("thead", {}, html("tr", {}, columns.map(([title, , name]) => html("th", {scope: "col", class: name}, title)))),
+  html("tbody", {}, rows.map(row =>
+    html("tr", {class: kind(row)}, columns.map(([, cell, name]) => html("td", {class: name}, cell(row))))))));
 const shorten = (text, most) => {
   const letters = [...clean(text)];
   return letters.length <= most ? letters.join("") : `${letters.slice(0, most - 1).join("")}…`;
@@ -45,8 +57,9 @@ function shortAll(texts, most) {
 
 // ---- Numbers ----
 
-const fixed = (value, decimals) => {
-  const text = value.toFixed(decimals);
+const fixed = (value, decimals) => { // halves become even, as the command writes them
+  const digits = {minimumFractionDigits: decimals, maximumFractionDigits: decimals, useGrouping: false};
+  const text = value.toLocaleString("en", {...digits, roundingMode: "halfEven"});
   return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 };
 const shown = value => score.factor * value;
@@ -55,7 +68,7 @@ const plain = (value, by = score) => {
   return missing(by.decimals) ? number(Number((by.factor * value).toPrecision(3))) : fixed(by.factor * value, by.decimals);
 };
 const figure = value => plain(value) + (missing(value) ? "" : score.unit);
-const points = score.unit === "%" ? " points" : "";
+const points = score?.unit === "%" ? " points" : "";
 // Figures of the ranking are written by the command, so that they are the same there and here.
 const minus = text => text.replace("-", "−");
 const scoreOf = row => minus(row.written.score);
@@ -80,7 +93,7 @@ const inText = text => /^[A-Z][a-z]/.test(text) ? text[0].toLowerCase() + text.s
 
 const ORDER = {choice: 0, method: 1, baseline: 1, reference: 2};
 const better = (a, b) => score.sign * (b - a); // to sort by, best first
-const ranking = [...data.ranking].sort((a, b) => ORDER[a.kind] - ORDER[b.kind] || better(a.score, b.score));
+const ranking = [...data.ranking || []].sort((a, b) => ORDER[a.kind] - ORDER[b.kind] || better(a.score, b.score));
 const baseline = ranking.find(row => row.kind === "baseline");
 const choice = ranking[0];
 const labels = table.classes ? table.classes.map(group => group.label) : null;
@@ -146,6 +159,48 @@ function chart(id, title, description, width, height) {
   return node;
 }
 
+/**
+ * Draw series of points, each {kind, sign, x, y, low, high, lines(i)}: its class, its shape (none: a line without marks), and
+ * the ends of a band, or with `bars` of a bar at each point; `dashed` is a line of its own kind, `level` a height.
+ */
+function drawLines(id, title, {series, axes, log = false, marks, domain, level, rules = []}) {
+  const width = widthOf(id), left = 46, right = width - 10, top = 24, bottom = Math.min(380, Math.max(240, 0.5 * width));
+  const node = chart(id, title, "The arrow keys walk through the points.", width, bottom + 42);
+  if (!series.length) return;
+  const known = values => values.filter(value => !missing(value)), to = log ? Math.log : value => value;
+  const own = [...new Set(series.flatMap(one => one.x))].sort((a, b) => a - b), ends = [own[0], own.at(-1)].map(to);
+  const heights = known(series.flatMap(one => [one.y, one.low || [], one.high || []].flat()));
+  const span = ends[0] === ends[1] ? around(ends, Math.abs(ends[0]) / 4 || 0.5) : around(ends, log ? 0.03 * (ends[1] - ends[0]) : 0);
+  const along = linear(span, [left, right]);
+  const x = Object.assign(value => along(to(value)), {range: along.range});
+  const reach = domain || widen(extent(heights), 0.05), y = linear(reach, [bottom, top]), spots = [];
+  axisLeft(node, y, ticks(reach, 6), left, right, axes[1]);
+  axisBelow(node, x, marks ? marks(own) : ticks(span, width < 420 ? 4 : 8), top, bottom, axes[0]);
+  if (!missing(level)) node.append(svg("path", {class: "dashed", d: `M${left} ${y(level)}H${right}`}));
+  for (const {at, text} of rules) {
+    node.append(svg("path", {class: "dashed", d: `M${x(at)} ${top}V${bottom}`}),
+      textAt(x(at) + (x(at) > right - 40 ? -4 : 4), bottom - 6, {"text-anchor": x(at) > right - 40 ? "end" : "start"}, text));
+  }
+  for (const one of series) {
+    const group = svg("g", {class: one.kind}), line = values => one.x.map((value, i) => [value, values[i]])
+      .filter(([, value]) => !missing(value)).map(([at, value]) => [x(at), y(value)]);
+    const bar = (value, i) => svg("path", {class: "curve", d: `M${x(value)} ${y(one.low[i])}V${y(one.high[i])}`});
+    if (one.bars) group.append(...one.x.map(bar));
+    else if (one.low) group.append(svg("path", {class: "band", d: `${path([...line(one.high), ...line(one.low).reverse()])}Z`}));
+    const drawn = line(one.y);
+    if (drawn.length) group.append(svg("path", {class: one.dashed ? "dashed" : "curve", d: path(drawn)}));
+    one.x.forEach((value, i) => {
+      if (missing(one.y[i])) return;
+      const [px, py] = [x(value), y(one.y[i])];
+      if (!missing(one.sign)) group.append(svg("path", {class: "mark", d: shape(one.sign, px, py, 4.5)}));
+      if (one.ringed === i) group.append(svg("circle", {class: "ring", cx: px, cy: py, r: 11}));
+      if (one.lines) spots.push({x: px, y: py, lines: () => one.lines(i)});
+    });
+    node.append(group);
+  }
+  explore(node, spots);
+}
+
 function showTip(node, point) {
   const box = node.getBoundingClientRect(), factor = box.width / node.viewBox.baseVal.width;
   const x = box.left + factor * point.x, y = box.top + factor * point.y, tip = $("tip");
@@ -209,66 +264,75 @@ function copyButton(id, source) {
 
 function writeHead() {
   const tile = (name, value) => value ? html("div", {}, html("dt", {}, name), html("dd", {}, value)) : null;
-  fill("keys", tile(`${choice.name}, ${inText(score.title)}`, scoreOf(choice) + score.unit),
+  const keys = [tile(`${choice.name}, ${inText(score.title)}`, scoreOf(choice) + score.unit),
     tile(`against ${baseline.name}`, differenceOf(choice) + points), tile("95% interval", interval(choice)),
-    tile(protocol.tests > 1 ? `p (corrected for ${protocol.tests} tests)` : "p", pValue(choice.p)));
-  fill("promise", `${choice.name}: method, dimension and number of neighbours are all chosen inside the training rows, `
+    tile(protocol.tests > 1 ? `p (corrected for ${protocol.tests} tests)` : "p", pValue(choice.p))];
+  document.querySelector("header").append(html("dl", {id: "keys"}, keys.filter(Boolean)), aside(
+    `${choice.name}: method, dimension and number of neighbours are all chosen inside the training rows, `
     + (data.doubts.length ? "but the doubts above stand against expecting this figure of new rows."
-      : "so this is the figure that a saved model can promise."));
-  fill("quote", data.quote);
-  copyButton("copy-quote", "quote");
-  fill("notes", data.notes.map(note => html("li", {}, note)));
+      : "so this is the figure that a saved model can promise.")));
 }
 
 function writeFacts() {
-  const more = table.n_left_out - table.left_out.length;
-  const kind = labels ? counted(table.n_classes, "class") : `from ${table.range.map(number).join(" to ")}`;
+  const more = Math.max(0, (table.n_left_out ?? 0) - table.left_out.length);
+  const kind = labels ? counted(table.n_classes ?? labels.length, "class") : `from ${table.range.map(number).join(" to ")}`;
   const named = (table.classes || []).slice(0, 8).map(c => `${shorten(c.label, 30)} ${number(c.rows)}`);
-  const repeats = protocol.repeats > 1 ? ` in ${protocol.repeats} repeats` : "";
-  const gaps = table.missing.features.slice(0, 8).map(f => `${f.feature} ${number(f.rows)}`).join(", ")
-    + (table.missing.n_features > 8 ? ", …" : "");
+  const repeats = protocol?.repeats > 1 ? ` in ${protocol.repeats} repeats` : "";
+  const gaps = table.missing ? table.missing.features.slice(0, 8).map(f => `${f.feature} ${number(f.rows)}`).join(", ")
+    + (table.missing.n_features > 8 ? ", …" : "") : "";
   const facts = [
     ["Rows", number(table.rows) + (table.labelled < table.rows ? `, ${number(table.labelled)} of them labelled` : "")],
-    ["Features", number(table.features) + (table.sparse ? ", sparse" : "")
+    ["Columns", missing(table.features) ? number(table.columns) : ""],
+    ["Features", missing(table.features) ? "" : number(table.features) + (table.sparse ? ", sparse" : "")
       + (table.features > table.columns ? ` from ${counted(table.columns, "column")}` : "")
       + (table.missing.n_features ? `, ${number(table.missing.n_features)} with missing cells` : "")],
     ["Target", `${table.target}, ${kind}`],
-    ["Classes", named.join(", ") + (named.length < table.n_classes ? ", …" : "")],
+    ["Classes", named.join(", ") + (named.length < labels?.length ? ", …" : "")],
     ["Largest class", missing(table.largest_class) ? "" : `${table.largest_class} of the rows`],
-    ["Groups", table.groups ? `${number(table.groups)}, none of them split between folds` : ""],
-    ["Held out", `${counted(protocol.folds, "fold")}${repeats}, about ${number(protocol.training_rows)} training rows each, `
+    ["Groups", table.groups ? number(table.groups) + (protocol ? ", none of them split between folds" : "") : ""],
+    ["Held out", protocol && `${counted(protocol.folds, "fold")}${repeats}, about ${number(protocol.training_rows)} training rows each, `
       + `${protocol.scaled ? "standardized on those" : "not standardized"}`],
     ["Left out", table.left_out.map(c => `${c.column} (${c.reason})`).join("; ") + (more ? ` and ${number(more)} more` : "")],
-    ["Missing cells", table.missing.cells ? `${number(table.missing.cells)} (${gaps})` : ""],
+    ["Missing cells", table.missing?.cells ? `${number(table.missing.cells)} (${gaps})` : ""],
     ["Suspicious", table.suspicious.map(c => `${c.column} alone predicts ${table.target}`).join("; "), "warn"],
     ["May be groups", table.group_hints.length
       ? `${table.group_hints.join(", ")}: if rows of one belong together, say so with --groups` : "", "warn"],
   ];
-  fill("facts", facts.filter(([, value]) => value).flatMap(([name, value, kind]) =>
-    [html("dt", {}, name), html("dd", {class: kind}, value)]));
+  section("The table", html("dl", {class: "facts"}, facts.filter(([, value]) => value).flatMap(([name, value, kind]) =>
+    [html("dt", {}, name), html("dd", {class: kind}, value)])), ranking.length ? null : listOf(data.notes));
 }
 
-function writeEnd() {
+function writeMethods() {
   const setting = params => Object.entries(params).map(([name, value]) => name === "method" ? value : `${name}=${value}`)
     .join(" ");
   const said = row => row.choices.map(c => `${setting(c.params)} in ${counted(c.folds, "fold")}`).join("; ");
   const chosen = row => row.choices.length ? ` Chosen: ${said(row)}.` : "";
   const kept = ranking.filter(row => row.summary || row.choices.length);
-  fill("methods", kept.map(row => html("div", {}, html("dt", {}, row.name), html("dd", {}, row.summary + chosen(row)))));
+  section("The methods", html("dl", {id: "methods"}, kept.map(row =>
+    html("div", {}, html("dt", {}, row.name), html("dd", {}, row.summary + chosen(row))))));
+  section("To quote", html("figure", {id: "quotable"}, html("blockquote", {id: "quote"}, data.quote),
+    html("button", {type: "button", id: "copy-quote"}, "Copy this sentence")));
+  copyButton("copy-quote", "quote");
+}
+
+function writeEnd() {
   const quoted = text => /^[\w@%+=:,.\/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
   const versions = Object.entries({nearkin: data.nearkin, ...data.versions});
+  const vote = () => missing(protocol.neighbors) ? "number of neighbours and their weights chosen inside the training rows"
+    : counted(protocol.neighbors, "nearest neighbour");
   const settings = {
     command: data.command.map(quoted).join(" "),
-    vote: missing(protocol.neighbors) ? "number of neighbours and their weights chosen inside the training rows"
-      : counted(protocol.neighbors, "nearest neighbour"),
-    test: protocol.test,
+    vote: protocol && vote(),
+    test: protocol?.test,
     seed: data.seed,
     took: seconds(data.seconds),
     versions: versions.map(([name, version]) => `${name} ${version}`).join(", "),
     machine: data.machine,
   };
-  fill("settings", Object.entries(settings).map(([name, value]) =>
-    html("tr", {}, html("th", {scope: "row"}, name), html("td", {id: name === "command" ? name : null}, value))));
+  const lines = Object.entries(settings).filter(([, value]) => !missing(value) && value !== "");
+  section("To get these figures again", html("table", {id: "settings"}, lines.map(([name, value]) =>
+    html("tr", {}, html("th", {scope: "row"}, name), html("td", {id: name === "command" ? name : null}, value)))),
+    html("button", {type: "button", id: "copy-command"}, "Copy the command"));
   copyButton("copy-command", "command");
 }
 
@@ -341,18 +405,21 @@ function rankingLines(row) {
     row === baseline ? "" : [against, ...more].filter(Boolean).join(", ")].filter(Boolean);
 }
 
-function writeRankingKey() {
+function startRanking() {
   const said = {better: "better", worse: "worse", unclear: "unclear: may be chance",
     baseline: "baseline, and its dashed line", reference: "reference"};
   const used = Object.keys(said).filter(status => ranking.some(row => row.status === status));
   const band = iconOf("unclear", svg("rect", {class: "interval", y: 3, width: 16, height: 10, rx: 3}));
   const dot = iconOf("unclear", svg("circle", {class: "fold", cx: 8, cy: 8, r: 2.5}));
-  fill("ranking-key", used.map(status => html("span", {}, icon(STATUS_SHAPE[status], status), said[status])),
+  const key = html("div", {id: "ranking-key", class: "key"},
+    used.map(status => html("span", {}, icon(STATUS_SHAPE[status], status), said[status])),
     ranking.some(interval) ? html("span", {}, band, "95% interval of the difference, laid from the baseline") : null,
     ranking.some(row => row.folds.length > 1) ? html("span", {}, dot, "a fold") : null);
-  fill("ranking-caption", `${score.title} on held-out rows${score.sign < 0 ? ", smaller is better" : ""}; every difference is `
+  section("Ranking", aside(`${score.title} on held-out rows${score.sign < 0 ? ", smaller is better" : ""}; every difference is `
     + `from ${baseline.name}.${used.includes("reference") ? " The references, which are not k-NN, stand below." : ""}`
-    + " Sort the table by its headings.");
+    + " Sort the table by its headings."), key, plot("ranking"),
+    html("div", {class: "wide"}, html("table", {id: "table", class: "ranking"})), data.notes.length ? listOf(data.notes) : null);
+  drawings.push(drawRanking);
 }
 
 /** Return a text in parts, between which its line may break. */
@@ -486,22 +553,24 @@ function drawPanel(curve, id, domain) {
 
 function startColumns() {
   const {columns} = data;
-  if (!columns || !columns.effects.length) return $("columns").remove();
+  if (!columns || !columns.effects.length) return;
   const {axes, effects, curves: panels, squared} = columns;
   const [one, two] = (squared ? [1, 4] : [2, 4]).map(power => `${(100 * Math.exp(-power)).toPrecision(2)}%`);
-  fill("columns-caption", `NCA tables gives every value of a column a place and adds up the places of the values of a row: rows `
-    + `with ${labels ? "the same class" : "similar numbers"} come to lie together. All rows vote for a new one, a row at distance `
-    + `1 with ${one} of the weight of one at the same place, at distance 2 with ${two}. The bars say how far each column moves `
-    + "the rows from their mean; a column with a short bar hardly matters.");
   const hiddenEffects = columns.n_columns - Math.min(SHOWN_EFFECTS, effects.length);
-  fill("effects-more", hiddenEffects > 0 ? `${counted(hiddenEffects, "more column")} move${hiddenEffects === 1 ? "s" : ""} the rows less.` : null);
-  fill("panels-caption", "The most important columns: values at the same height count as equal, and values far apart tell rows "
-    + "apart, in the distances of the vote. Between the marks, the edges of the bins, a number moves evenly; beyond the last it "
-    + "moves no more. Learned from all rows.");
-  fill("panels-key", axes.map((share, axis) => html("span", {}, icon(axis, color(axis), true),
-    `axis ${axis + 1} (${percent(100 * share)} of the variance)`)));
-  fill("panels", panels.map((curve, i) => html("figure", {}, html("figcaption", {}, shorten(nameOf(curve), 40)),
-    html("div", {id: `panel-${i}`, class: "chart"}))));
+  section("What the columns do", html("p", {}, "NCA tables gives every value of a column a place and adds up the places of the "
+    + `values of a row: rows with ${labels ? "the same class" : "similar numbers"} come to lie together. All rows vote for a new `
+    + `one, a row at distance 1 with ${one} of the weight of one at the same place, at distance 2 with ${two}. The bars say how `
+    + "far each column moves the rows from their mean; a column with a short bar hardly matters."), plot("effects"),
+    html("p", {class: "aside", id: "effects-more"},
+      hiddenEffects > 0 ? `${counted(hiddenEffects, "more column")} move${hiddenEffects === 1 ? "s" : ""} the rows less.` : null),
+    html("h3", {}, "Where the values of a column lie"),
+    aside("The most important columns: values at the same height count as equal, and values far apart tell rows apart, in the "
+      + "distances of the vote. Between the marks, the edges of the bins, a number moves evenly; beyond the last it moves no "
+      + "more. Learned from all rows."),
+    html("div", {class: "key"}, axes.map((share, axis) => html("span", {}, icon(axis, color(axis), true),
+      `axis ${axis + 1} (${percent(100 * share)} of the variance)`))),
+    html("div", {id: "panels"}, panels.map((curve, i) => html("figure", {},
+      html("figcaption", {}, shorten(nameOf(curve), 40)), plot(`panel-${i}`)))));
   const heights = panels.flatMap(curve => [...curve.places.flat(), ...(curve.missing || [])]);
   const domain = widen(extent([...heights, -LEAST_EFFECT / 2, LEAST_EFFECT / 2]), 0.06);
   drawings.push(drawEffects, () => panels.forEach((curve, i) => drawPanel(curve, `panel-${i}`, domain)));
@@ -582,9 +651,13 @@ function writeLegend() {
 }
 
 function startMaps() {
-  if (!maps.length) return $("maps").remove();
-  fill("method", maps.map(map => html("option", {}, `${map.name} (${figure(map.score)})`)));
-  $("method").addEventListener("change", drawMap);
+  if (!maps.length) return;
+  const options = maps.map(map => html("option", {}, `${map.name} (${figure(map.score)})`));
+  section("Maps of held-out rows",
+    aside("Learned from the training rows of the first fold; only rows that were held out are drawn. Point at a row, tap it, or "
+      + "use the arrow keys to see its neighbours among the training rows."),
+    html("p", {}, html("label", {}, "Method ", html("select", {id: "method", change: drawMap}, options))),
+    html("p", {id: "map-caption"}), plot("map"), html("div", {id: "legend"}));
   if (labels) writeLegend();
   else fill("legend", `${table.target} from ${number(table.range[0])}`, html("span", {class: "scale"}), number(table.range[1]));
   drawings.push(drawMap);
@@ -592,49 +665,27 @@ function startMaps() {
 
 // ---- Scores by dimension ----
 
-const raw = curves.find(curve => curve.name === baseline.name);
+const raw = curves?.find(curve => curve.name === baseline.name);
 const picked = new Map(); // of a curve its colour, null for the baseline
 
 function drawCurves() {
-  const width = widthOf("curves"), left = 46, right = width - 10, top = 24;
-  const bottom = Math.min(380, Math.max(260, 0.5 * width)), drawn = curves.filter(curve => picked.has(curve));
-  const node = chart("curves", `${score.title} by dimension`, "The arrow keys walk through the points.", width, bottom + 42);
-  if (!drawn.length) return;
-  const domain = widen(extent(drawn.flatMap(curve => [...curve.low, ...curve.high]).map(shown)), 0.05);
-  const own = [...new Set(drawn.flatMap(curve => curve.dimension))].sort((a, b) => a - b);
-  const far = [own[0], own.at(-1)].map(Math.log), room = 0.03 * (far[1] - far[0]) || 0.5;
-  const log = linear(around(far, room), [left, right]), x = Object.assign(value => log(Math.log(value)), {range: log.range});
-  const y = linear(domain, [bottom, top]);
-  const usual = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].filter(m => m >= own[0] && m <= own.at(-1));
-  axisLeft(node, y, ticks(domain, 6), left, right, score.axis);
-  axisBelow(node, x, {found: own.length <= 6 ? own : usual, text: String}, top, bottom, "dimensions");
-  const spots = [];
-  for (const curve of drawn) {
-    const place = picked.get(curve), group = svg("g", {class: place === null ? "ink" : color(place)});
-    const line = values => curve.dimension.map((dimension, i) => [x(dimension), y(shown(values[i]))]);
-    if (place === null) group.append(svg("path", {class: "dashed", d: `M${left} ${line(curve.mean).at(-1)[1]}H${right}`}));
-    else {
-      group.append(svg("path", {class: "band", d: `${path([...line(curve.high), ...line(curve.low).reverse()])}Z`}),
-        svg("path", {class: "curve", d: path(line(curve.mean))}));
-    }
-    line(curve.mean).forEach(([px, py], i) => {
-      group.append(svg("path", {class: "mark", d: shape(place === null ? 1 : place, px, py, 4.5)}));
-      const lines = () => [curve.name, `${counted(curve.dimension[i], "dimension")}: ${figure(curve.mean[i])}`];
-      spots.push({x: px, y: py, lines});
-    });
-    node.append(group);
-  }
-  explore(node, spots);
+  const usual = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], all = values => values.map(shown);
+  const series = curves.filter(curve => picked.has(curve)).map(curve => {
+    const place = picked.get(curve), ends = place === null ? {} : {low: all(curve.low), high: all(curve.high)};
+    const lines = i => [curve.name, `${counted(curve.dimension[i], "dimension")}: ${figure(curve.mean[i])}`];
+    return {kind: place === null ? "ink" : color(place), sign: place ?? 1, x: curve.dimension, y: all(curve.mean), ...ends, lines};
+  });
+  drawLines("curves", `${score.title} by dimension`, {series, axes: ["dimensions", score.axis], log: true,
+    level: picked.has(raw) ? shown(raw.mean.at(-1)) : null,
+    marks: own => ({found: own.length <= 6 ? own : usual.filter(m => m >= own[0] && m <= own.at(-1)), text: String})});
 }
 
 function startCurves() {
-  if (!curves.some(curve => curve !== raw)) return $("curves-section").remove();
-  fill("curves-title", `${score.title} by dimension`);
+  if (!curves.some(curve => curve !== raw)) return;
   const top = curve => [...curve.mean].sort(better)[0];
   const best = curves.filter(curve => curve !== raw).sort((a, b) => better(top(a), top(b)));
   const usual = choice.choices[0]?.params.method, chosen = best.filter(curve => curve.name === usual);
   const none = usual && usual !== baseline.name && !chosen.length;
-  fill("no-curve", none ? `${usual}, the usual automatic choice, has no dimension to choose.` : null);
   const all = [...(raw ? [raw] : []), ...chosen, ...best.filter(curve => curve.name !== usual)];
   const free = curve => curve === raw ? null : [...Array(COLORS).keys()].find(place => ![...picked.values()].includes(place));
   for (const curve of all.slice(0, CURVES)) picked.set(curve, free(curve));
@@ -652,7 +703,10 @@ function startCurves() {
     }
     drawCurves();
   };
-  $("curve-choice").append(...items.map(item => item.label));
+  section(`${score.title} by dimension`, aside("To look at, not to choose by: the dimensions of the ranking were chosen inside "
+    + "the training rows. A line is the mean over folds, the band around it spans them. "
+    + (none ? `${usual}, the usual automatic choice, has no dimension to choose.` : "")), plot("curves"),
+    html("fieldset", {class: "key"}, html("legend", {}, "At most five curves at once"), items.map(item => item.label)));
   drawings.push(refresh);
 }
 
@@ -686,36 +740,154 @@ function drawMatrix(id, matrix, title, most) {
 }
 
 function startConfusion() {
-  if (!data.confusion) return $("confusion").remove();
+  if (!data.confusion) return;
   const {labels: names, classes, before, after, name} = data.confusion;
   const wrong = [before, after].flatMap(matrix => matrix.flatMap((row, i) => row.filter((_, j) => i !== j)));
   const most = Math.max(1, extent(wrong)[1]), titles = [`Before: ${baseline.name}`, `After: ${name}`];
-  $("pair").classList.toggle("two", names.length <= 12);
   const which = names.length < classes ? ` These are the ${names.length} most confused of ${classes} classes.` : "";
-  fill("confusion-caption", "Rows: the true class; columns: the label that its held-out rows got, in percent. Errors are "
-    + `coloured.${which}`);
-  ["before", "after"].forEach((id, i) => {
-    fill(`${id}-title`, titles[i]);
-    drawings.push(() => drawMatrix(id, [before, after][i], titles[i], most));
-  });
+  const figures = pair(["before", "after"].map((id, i) => [titles[i], plot(id, "wide")]));
+  figures.classList.toggle("two", names.length <= 12);
+  section("Confusion between classes", aside("Rows: the true class; columns: the label that its held-out rows got, in percent. "
+    + `Errors are coloured.${which}`), figures);
+  ["before", "after"].forEach((id, i) => drawings.push(() => drawMatrix(id, [before, after][i], titles[i], most)));
+}
+
+// ---- Rows to look at ----
+
+const FEWEST_ROWS = 25, MOST_ROWS = 200;
+
+function startRows() {
+  const {rows, twins, far, expected} = data, target = shorten(table.target, 40), n = rows.length, first = Math.round(expected);
+  const drawn = rows.slice(0, Math.min(MOST_ROWS, Math.max(FEWEST_ROWS, first)));
+  const named = list => list.flatMap((one, i) => [i ? ", " : "", `${number(one.row)} `, html("bdi", {}, one.label)]);
+  const sure = row => 100 * Math.min(Math.max(row.probability, 0.01), 0.99); // never certain
+  section("Labels that are probably wrong", aside(`The first ${drawn.length} rows. Each is labelled by rows near it in a space `
+    + "that was learned without it. The probability assumes that labels were replaced at random, as often as among the rows with the "
+    + "surest votes; expected is the number of wrong labels down to this row; beyond the expected number in all, rows are faint. "
+    + "Rows are numbered as in the file, the first is 0."),
+    grid(drawn.map((row, at) => ({...row, at})), [
+      ["row", row => [number(row.row), row.name === String(row.row) ? null : html("small", {}, ` ${row.name}`)], "named"],
+      [target, row => row.label], ["probably", row => row.predicted],
+      ["wrong", row => `${fixed(sure(row), 0)}%`, "number"],
+      ["", row => html("span", {class: "track"}, html("span", {style: `width:${fixed(100 * row.probability, 0)}%`})), "minor"],
+      ["expected", row => fixed(row.expected, 1), "number minor"], ["nearest rows", row => named(row.neighbors), "minor"],
+    ], row => row.at < first ? null : "rest"));
+  const x = [0, ...rows.map((_, i) => i + 1)], y = [0, ...rows.map(row => row.expected)], most = Math.max(1, y.at(-1));
+  const lines = i => [`first ${counted(x[i], "row")}`, `${fixed(y[i], 1)} wrong labels expected`];
+  section("How many to look at", aside("Expected wrong labels among the first rows; dashed, if every one was wrong."),
+    plot("look"));
+  drawings.push(() => drawLines("look", "Expected wrong labels among the first rows", {axes: ["rows looked at, in this order", ""],
+    domain: [0, 1.05 * most], series: [{kind: "ink", dashed: true, x: [0, Math.min(n, most)], y: [0, Math.min(n, most)]},
+      {kind: "unclear", x, y, lines}]}));
+  const none = html("p", {}, "none");
+  section("Contradictory twins", aside(`Rows that are equal in all features, and not in ${target}.`),
+    twins.groups ? grid(twins.first, [["rows", named]]) : none);
+  section("Far from all others", aside("Distance to the fifth nearest row, in units of the median, and the column in which the row "
+    + "differs most."), far.rows ? grid(far.first, [["row", row => number(row.row), "number"],
+    ["times as far", row => plain(row.ratio, {factor: 1}), "number"], ["above all in", row => row.column]]) : none.cloneNode(true));
+}
+
+// ---- Vectors ----
+
+const SHORT = {"precision@1": "P@1", "precision@10": "P@10", "recall@100": "R@100", "nDCG@10": "nDCG@10", MAP: "MAP",
+  MRR: "MRR"};
+const share = value => missing(value) ? "" : fixed(100 * value, 1);
+const change = of => [`${of.difference < 0 ? "" : "+"}${share(of.difference)} `,
+  html("small", {}, `[${share(of.low)}, ${share(of.high)}]`)];
+const partOf = (part, queries) => `${["queries", "all"].includes(part) ? "" : `${part}: `}${number(queries)} held-out queries`;
+
+function startVectors() {
+  const {vectors, part, queries, taken, recommended} = data, raw = vectors[0], parts = Object.keys(queries);
+  const kinds = [...new Set(vectors.map(one => one.kind))], paint = i => i < 2 ? "ink" : color(i - 2);
+  const says = taken === recommended ? "recommended" : "taken", known = one => one !== raw && !missing(one.by_part[part].low);
+  section("Quality and size", aside("Up and to the left is better. Dashed: the raw vectors. A bar is the 95% interval of the "
+    + "difference from them, laid from their score: where it crosses the dashed line, no difference is shown. The ring marks the "
+    + `vectors that are ${says}: ${taken}.`),
+    html("div", {class: "key"}, kinds.map((kind, i) => html("span", {}, icon(i, paint(i), true), kind))),
+    pair(parts.map((of, i) => [partOf(of, queries[of]), plot(`quality-${i}`)])));
+  const powers = own => ({found: own.filter(size => Number.isInteger(Math.log2(size)) || size === own.at(-1)), text: number});
+  parts.forEach((of, place) => drawings.push(() => {
+    const at = one => 100 * one.by_part[of].scores[score], from = end => 100 * (raw.by_part[of].scores[score] + end);
+    const series = kinds.map((kind, i) => {
+      const some = vectors.filter(one => one.kind === kind).sort((a, b) => a.bytes - b.bytes), bars = some.every(known);
+      const [low, high] = ["low", "high"].map(end => some.map(one => from(one.by_part[of][end]))), ends = bars && {bars, low, high};
+      const lines = i => [some[i].name, `${SHORT[score]} ${fixed(at(some[i]), 1)}%, ${counted(some[i].bytes, "byte")}`,
+        some[i].status];
+      return {kind: paint(i), sign: i, x: some.map(one => one.bytes), y: some.map(at), lines, ...ends,
+        ringed: some.findIndex(one => one.name === taken)};
+    });
+    drawLines(`quality-${place}`, partOf(of, queries[of]), {series, axes: ["bytes a vector", `${SHORT[score]}, %`], log: true,
+      level: at(raw), marks: powers});
+  }));
+  const shownScores = Object.keys(SHORT).filter(name => name !== "MAP" || name === score);
+  const other = parts.find(of => of !== part);
+  section("The vectors", grid(vectors, [
+    ["vectors", one => one.name], ["bytes", one => number(one.bytes), "number"],
+    ...shownScores.map(name =>
+      [SHORT[name], one => share(one.by_part[part].scores[name]), name === score ? "number" : "number minor"]),
+    [`${SHORT[score]} − raw`, one => one === raw ? "" : change(one.by_part[part]), "number"],
+    ...other ? [[`${other} − raw`, one => one === raw ? "" : change(one.by_part[other]), "number minor"]] : [],
+    ["p", one => pValue(one.p), "number minor"], ["fit", one => seconds(one.fit_seconds), "number minor"],
+    ["verdict", one => missing(one.p) ? "" : one.status, "status"],
+  ], one => `${one.status} ${one.name === taken ? "choice" : ""}`),
+    aside("P@k: the share of relevant ones among the first k. R@100: the share of the relevant ones that is among the first 100. "
+      + "nDCG@10: gains of the first ten ranks, discounted by log2(1 + rank), relative to the ideal order. MRR: 1 / rank of the "
+      + `first relevant one. All in percent, candidates ranked by cosine; ${partOf(part, queries[part])}. There are ${counted(table.rows, "vector")} of ${counted(table.dimensions, "dimension")}.`), listOf(data.notes));
+}
+
+function startMatches() {
+  const {sentences, parts} = data.matches, none = one => missing(one.cosine);
+  const LINES = [["right", "precision", {kind: "c0"}], ["recall", "recall", {kind: "c1"}],
+    ["false_answers", "false answers", {kind: "ink", dashed: true}]];
+  const key = LINES.map(([, name, {kind, dashed}]) =>
+    html("span", {}, iconOf(kind, svg("path", {class: dashed ? "dashed" : "curve", d: "M0 8H16"})), name));
+  const band = iconOf("c0", svg("rect", {class: "band", y: 3, width: 16, height: 10}));
+  section("Which cosine is a match?", sentences.map(text => html("p", {}, text)),
+    html("div", {class: "key"}, key, html("span", {}, band, "precision with 95% confidence"),
+      html("span", {}, "vertical: the cosine that guarantees a precision")),
+    pair(parts.map(({part, queries}, i) => [partOf(part, queries), plot(`matches-${i}`)])),
+    grid(parts.flatMap(({part, promises}) => promises.map(one => ({...one, part}))), [
+      ["matches", one => one.part], ["precision", one => fixed(100 * one.precision, 0), "number"],
+      ["cosine at least", one => none(one) ? "none" : fixed(one.cosine, 4), "number"],
+      ...LINES.map(([key, name]) => [key === "right" ? key : name, one => share(one[key]), "number"]),
+    ]));
+  parts.forEach(({part, queries, promises, curve}, place) => drawings.push(() => {
+    const all = key => curve[key].map(value => missing(value) ? null : 100 * value);
+    const bound = all("bound").map(value => value > 0 ? value : null);
+    const sure = all("right").map((value, i) => bound[i] && value);
+    const series = LINES.map(([key, name, style]) => ({...style, x: curve.cosine, y: all(key),
+      lines: i => [`cosine at least ${fixed(curve.cosine[i], 4)}`, `${name} ${share(curve[key][i])}%`]}));
+    Object.assign(series[0], {low: bound, high: sure});
+    const rules = new Map(promises.filter(one => !none(one)).map(one => [one.cosine, `${fixed(100 * one.precision, 0)}%`]));
+    drawLines(`matches-${place}`, partOf(part, queries), {series, axes: ["minimum cosine of a match", "%"], domain: [0, 102],
+      rules: [...rules].map(([at, text]) => ({at, text}))});
+  }));
 }
 
 // ---- All of it ----
 
 const drawAll = () => { hideTip(); for (const draw of drawings) draw(); };
-$("main").hidden = false;
 document.querySelector("h1").textContent = clean(document.querySelector("h1").textContent);
-fill("verdict", data.verdict.split("\n").map((line, i) => html(i ? "span" : "strong", {}, line)));
-writeHead();
-writeFacts();
-writeRankingKey();
-writeTable();
+const [answerLine, ...otherLines] = data.verdict ? data.verdict.split("\n") : data.sentences;
+fill("verdict", html("strong", {}, answerLine), otherLines.map(line => html("span", {}, line)));
+if (ranking.length) {
+  writeHead();
+  writeFacts();
+  startRanking();
+  writeTable();
+  startColumns();
+  startMaps();
+  startCurves();
+  startConfusion();
+  writeMethods();
+} else if (data.vectors) {
+  startVectors();
+  startMatches();
+} else {
+  startRows();
+  writeFacts();
+}
 writeEnd();
-drawings.push(drawRanking);
-startColumns();
-startMaps();
-startCurves();
-startConfusion();
 drawAll();
 let drawnFor = innerWidth;
 addEventListener("resize", () => { // a phone's address bar that comes and goes changes the height alone
