@@ -9,16 +9,15 @@ import pytest
 from scipy.sparse import coo_array, csr_array, random_array
 from scipy.special import logsumexp
 from sklearn.base import clone
-from sklearn.preprocessing import MultiLabelBinarizer
 
 from nearkin import EmbeddingAdapter
 from nearkin._blocks import unit_rows
 from nearkin.descent import adam
-from nearkin.objectives.cosine import Comparison, CosineSoftmax, _loss_of_similarities, softmax_loss
+from nearkin.objectives.cosine import CosineSoftmax, _loss_of_similarities
 from nearkin.testing import check_gradient
-from nearkin.vectors import Labels, Relevance, judgements
+from nearkin.vectors import Relevance, judgements
 from nearkin.vectors import adapter as adapter_module
-from nearkin.vectors.judgements import Pairs, Triplets, relevance_matrix
+from nearkin.vectors.judgements import Pairs, relevance_matrix
 
 P = 6
 X = np.random.default_rng(0).normal(size=(48, P)) * np.arange(1, P + 1) + 1
@@ -83,15 +82,6 @@ class TestLabels:
         assert given.nnz == n
         np.testing.assert_array_equal(given.data, data)
 
-    def test_relevance_is_the_share_of_common_labels(self):
-        names = [["a", "b"], ["a"], ["b", "a", "c"], [], ["c"], ["b", "c", "d"]]
-        L = MultiLabelBinarizer().fit_transform(names)
-        sets = [set(one) for one in names if one]
-        known = Labels.of(X[:6], L, np.arange(6))
-        W = known.comparison(known.items, RNG).relevance
-        expected = [[0 if a is b else len(a & b) / len(a | b) for b in sets] for a in sets]
-        np.testing.assert_allclose(W, expected)
-
     @pytest.mark.slow
     def test_rows_without_a_label_in_any_form(self):
         plain = adapter().fit(X, np.where(np.arange(48) % 3, Y, -1))
@@ -119,19 +109,6 @@ class TestLabels:
             query.fit(np.vstack([X, square]), y).components_, query.fit(X, Y).components_
         )
 
-    def test_a_batch_holds_eight_of_a_label(self):
-        labels = np.random.default_rng(0).integers(0, 30, 700)
-        kind = Labels(np.zeros((700, 1)), labels, np.arange(700))
-        order = kind.order(np.random.default_rng(0))
-        np.testing.assert_array_equal(np.sort(order), np.arange(700))
-        ends = np.flatnonzero(np.diff(labels[order], append=-1)) + 1
-        runs, label = np.diff(ends, prepend=0), labels[order][ends - 1]
-        # the last of a label, fewer than eight, may follow any eight
-        for c, size in enumerate(np.bincount(labels)):
-            assert np.sum(runs[label == c] % 8 > 0) == (size % 8 > 0)
-        assert len(runs) > 0.8 * np.ceil(np.bincount(labels) / 8).sum()
-        assert not np.array_equal(order, kind.order(np.random.default_rng(1)))
-
     def test_sparse_rows(self):
         S = random_array(
             (48, 300), density=0.03, random_state=np.random.default_rng(0), format="csr"
@@ -157,27 +134,6 @@ class TestPairs:
         graded = adapter(alpha=0).fit_pairs(X, chain, grades)
         for more in (again, again[:, ::-1]):
             assert_same(adapter(alpha=0).fit_pairs(X, np.vstack([chain, more])), graded)
-
-    def test_those_judged_unlike_are_candidates_in_every_batch(self):
-        unlike = np.column_stack([PAIRS[:, 0], np.roll(PAIRS[:, 1], 5)])
-        kind = pairs(np.vstack([PAIRS, unlike]), np.repeat([1.0, 0.0], 24))
-        for items in (np.arange(3), np.array([20, 4])):
-            comparison = kind.comparison(items, RNG)
-            rows = np.unique(PAIRS[items])
-            others = unlike[np.isin(unlike, rows).any(axis=1)]
-            np.testing.assert_array_equal(comparison.queries, X[rows])
-            found = {row.tobytes() for row in comparison.candidates}
-            assert found == {row.tobytes() for row in X[np.union1d(others, rows)]}
-            number = {row.tobytes(): i for i, row in enumerate(X)}
-            candidates = [number[row.tobytes()] for row in comparison.candidates]
-            judged = {*map(tuple, unlike.tolist()), *map(tuple, unlike[:, ::-1].tolist())}
-            expected = [
-                [i != j and (j in rows or (i, j) in judged) for j in candidates] for i in rows
-            ]
-            np.testing.assert_array_equal(comparison.offered, expected)
-            assert comparison.relevance.sum() == 2 * len(items)
-        plain = pairs(PAIRS, np.ones(24)).comparison(np.arange(3), RNG)
-        assert plain.candidates is None
 
     def test_unlike_ones_part(self, monkeypatch):
         """Of many pairs in small batches, rows come apart that were judged unlike."""
@@ -210,12 +166,6 @@ class TestPairs:
         graded = adapter(alpha=0).fit_pairs(X, np.vstack([PAIRS, more]), np.repeat([1, grade], 24))
         assert_same(graded, adapter(alpha=0).fit_pairs(X, PAIRS))
 
-    def test_grades_weight_the_covariance(self):
-        grades = np.random.default_rng(0).uniform(0, 1, 24)
-        D = X[PAIRS[:, 0]] - X[PAIRS[:, 1]]
-        expected = (D.T * grades) @ D / 2 / grades.sum()
-        np.testing.assert_allclose(pairs(PAIRS, grades).within_covariance(), expected)
-
     def test_of_all_rows_of_a_class_are_its_labels(self):
         """But for the start, which labels choose, and whose covariance of pairs weights large
         classes more: in equal classes it is the same.
@@ -227,16 +177,6 @@ class TestPairs:
 
 
 class TestTriplets:
-    def test_have_one_relevant_candidate_of_two(self):
-        triplets = np.random.default_rng(0).permutation(48).reshape(16, 3)
-        U = unit_rows(X)
-        comparison = Triplets(U, triplets).comparison(np.arange(16), RNG)
-        A = np.random.default_rng(1).normal(size=(3, P))
-        z = unit_rows(U @ A.T)[triplets]
-        expected = np.logaddexp(0, np.sum(z[:, 0] * (z[:, 2] - z[:, 1]), axis=1) / 0.1).mean()
-        for loss in ("nca", "contrastive"):
-            assert softmax_loss(A, comparison, 0.1, loss)[0] == pytest.approx(expected)
-
     def test_both_losses_are_one(self):
         triplets = np.random.default_rng(0).permutation(48).reshape(16, 3)
         assert_same(
@@ -358,27 +298,6 @@ class TestRelevance:
                 with_them.components_,
                 adapter(side=side).fit_relevance(self.Q, X, judged).components_,
             )
-
-    def test_of_many_documents_the_relevant_ones_are_always_candidates(self, monkeypatch):
-        monkeypatch.setattr(judgements, "CANDIDATES", 20)
-        kind = self.judged(relevance_matrix(self.R, (10, 48)))
-        items = np.array([1, 4, 7])
-        comparison = kind.comparison(items, RNG)
-        assert 20 - np.diff(self.R.indptr)[items].sum() <= len(comparison.candidates) <= 20
-        np.testing.assert_allclose(
-            np.sort(comparison.relevance.sum(axis=1)), np.sort(self.R[items].sum(axis=1))
-        )
-        everything = Comparison(self.Q[items], X, self.R[items].toarray())
-        A = np.eye(P)
-        assert (
-            softmax_loss(A, comparison, 0.1, "nca")[0] < softmax_loss(A, everything, 0.1, "nca")[0]
-        )
-
-    def test_covariance(self):
-        query, document = self.R.nonzero()
-        D = self.Q[query] - X[document]
-        kind = self.judged(relevance_matrix(self.R, (10, 48)))
-        np.testing.assert_allclose(kind.within_covariance(), D.T @ D / 2 / len(D))
 
 
 class TestObjective:
