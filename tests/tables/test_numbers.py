@@ -105,7 +105,7 @@ def test_new_rows_are_read_as_the_table_was(case):
     for at in (0, N - 1):  # alone it might be something else
         np.testing.assert_allclose(read(encoder, [cells[at]]), expected[at], rtol=1e-9)
     assert np.isnan(read(encoder, ["", None, "n/a", "k.A."])).all()
-    encoded, (fault,) = encoder.encode(frame_of([cells[0], "far"]))
+    encoded, (fault,), _ = encoder.encode(frame_of([cells[0], "far"]))
     assert np.isnan(encoded[:, list(encoder.get_feature_names_out()).index("x")]).tolist() == [
         False,
         True,

@@ -369,7 +369,7 @@ def read_table(
             text = columns.text[differing[0]]
             row_names = np.array(text.values, dtype=object)[text.codes]
         categories = many_categories(encoder, columns)
-        X, _ = encoder.encode(columns)  # what it found is among its remarks
+        X, *_ = encoder.encode(columns)  # what it found is among its remarks
         kept = "filled by the median (kept by NCA tables)"
         gaps = filled_note(X, encoder.get_feature_names_out(), kept)
         notes += [*encoder.remarks_, *gaps, *suspects.notes(target, task)]
@@ -419,7 +419,7 @@ def read_rows(
     gaps : str
         What is done with missing cells.
     effects : ndarray, optional
-        How much each column matters, see `TableEncoder.encode_apart`.
+        How much each column matters, see `TableEncoder.encode`.
     """
     as_learned = replace(reading, missing=encoder.missing_values, usual_decimal=encoder.decimal)
     with opened(source, progress, as_learned) as file:
@@ -450,8 +450,8 @@ def read_rows(
             labels = file.read(names, names, names).labels
         strict = reading.strict or encoder.strict
         with one_line(file.path):
-            X, notes = encoder.encode(columns, effects, strict=strict)
-        notes += filled_note(X, encoder.get_feature_names_out(), gaps)
+            X, faults, unknown = encoder.encode(columns, effects, strict=strict)
+        notes = faults + unknown + filled_note(X, encoder.get_feature_names_out(), gaps)
         used = {*kinds, *names, ids}
         ignored = [name for name in columns.names if name not in used]
         if name is not None:

@@ -105,7 +105,7 @@ def from_frame(
     encoder, (cells, _) = TableEncoder(missing="keep"), read_cells(features, strict=False)
     encoder.fit(cells if weights is None else features, sample_weight=weights)
     categories = many_categories(encoder, cells)
-    Z, _ = encoder.encode(cells)  # overwrites them
+    Z, *_ = encoder.encode(cells)  # overwrites them
     filled = filled_note(Z, encoder.get_feature_names_out())
     remarks = [*encoder.remarks_, *filled, *remarks]
     return EncodedTable(Z, **labels, encoder=encoder, categories=categories, remarks=tuple(remarks))

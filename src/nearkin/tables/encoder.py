@@ -311,26 +311,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.encode_and_warn(X)
 
     def encode_and_warn(self, X: Any, effects: Any = None) -> Any:
-        """Return the result of `transform`, given how much each column matters.
-
-        See `encode_apart`.
-        """
-        encoded, faults, _ = self.encode_apart(X, effects)
+        """Return the result of `transform`, given how much each column matters, see `encode`."""
+        encoded, faults, _ = self.encode(X, effects)
         if faults:
             warn_user("\n".join(faults))
         return encoded
 
     def encode(
-        self, X: Any, effects: Any = None, *, strict: bool | None = None
-    ) -> tuple[Any, list[str]]:
-        """Return the result of `transform`, and remarks instead of a warning.
-
-        See `encode_apart`, whose remarks are joined.
-        """
-        encoded, faults, unknown = self.encode_apart(X, effects, strict=strict)
-        return encoded, [*faults, *unknown]
-
-    def encode_apart(
         self, X: Any, effects: Any = None, *, strict: bool | None = None
     ) -> tuple[Any, list[str], list[str]]:
         """Return the result of `transform`, and two kinds of remarks instead of a warning.
