@@ -20,12 +20,12 @@ from nearkin import DNE, NCAClassifier
 from nearkin.app import folder_rows
 from nearkin.app.cli import main
 from nearkin.app.folder_rows import coordinates, write_file
-from nearkin.app.model import load_model, new_model, save_model, with_voters
+from nearkin.app.model import load_model, new_model, save_model
 from nearkin.app.output import atomic_folder
 from nearkin.app.parquet_folder import Part, open_folder
 from nearkin.app.readers import TableError
 from nearkin.app.tables import number_encoder
-from nearkin.comparison import RAW
+from nearkin.comparison import RAW, Vote
 
 distributed = pytest.importorskip("distributed")
 
@@ -73,11 +73,10 @@ def made(tmp_path_factory):
         "task": "classification",
         "score": "accuracy",
         "method": "DNE",
-        "n_neighbors": 3,
-        "soft": False,
     }
     model = new_model(
         steps,
+        Vote(3),
         number_encoder(FEATURES),
         result,
         SimpleNamespace(score=np.array([0.8])),
@@ -87,9 +86,8 @@ def made(tmp_path_factory):
         table="many",
         **header,
     )
-    save_model(
-        with_voters(model, model.transform(X), np.arange(N), codes), folder / "m.safetensors"
-    )
+    model = model.with_voters(model.transform(X), np.arange(N), codes)
+    save_model(model, folder / "m.safetensors")
     return folder, rows
 
 

@@ -157,7 +157,10 @@ def test_a_vote_of_all_rows(folder, gaps, again, capsys):
     distances, near = pipeline[-1].kneighbors(rows)
     np.testing.assert_allclose(found["distance"], distances, atol=1e-6)
     np.testing.assert_array_equal(found["nearest"], near)
-    assert (str(model.vote), model.stretched) == ("all rows", ["width", "price", "day", "colour"])
+    assert (str(model.vote), model.effects.names) == (
+        "all rows",
+        ["width", "price", "day", "colour"],
+    )
 
 
 def test_the_bars_of_columns_are_the_same_in_text_picture_and_page(
@@ -173,10 +176,10 @@ def test_the_bars_of_columns_are_the_same_in_text_picture_and_page(
         line.split()[-1]: float(line.split()[0]) for line in text.splitlines()[1:] if line.strip()
     }
     assert said == {name: round(effect, 2) for name, effect in effects.items()}
-    flat = replace(model, arrays=model.arrays | {"effects": 0 * model.stretch})
+    flat = replace(model, arrays=model.arrays | {"effects": 0 * model.effects.lengths})
     console.describe(flat, folder / "gaps table.csv")
     assert "█" not in capsys.readouterr().out  # nothing beside 0.00
-    steep = replace(model, arrays=model.arrays | {"effects": 0 * model.stretch + 1})
+    steep = replace(model, arrays=model.arrays | {"effects": 0 * model.effects.lengths + 1})
     console.describe(steep, folder / "gaps table.csv")
     assert "1.00 ████████████████████ price" in capsys.readouterr().out
     drawn = []
@@ -220,7 +223,7 @@ def test_missing_numbers_are_filled_though_none_was_missing_before(folder, again
 def test_features_that_say_what_is_missing_have_names(folder, again, capsys):
     model = again(winner("NMMP", read_table(str(folder / "gaps table.csv"), "kind")))
     assert model.feature_names[-1] == "width (missing)"
-    assert len(model.stretch) == len(model.feature_names)
+    assert len(model.effects.lengths) == len(model.feature_names)
     assert model.feature_names[1:4] == ["price", "day (days since 1970)", "day (year, sin)"]
     console.describe(model, folder / "gaps table.csv")
     assert "width (missing)" in capsys.readouterr().out
@@ -438,7 +441,9 @@ def test_the_stretch_is_how_far_a_unit_step_moves_a_row(table, name):
     model = winner(name, table("dense"), scale=False)
     p = len(model.feature_names)
     length = np.linalg.norm(model.transform(np.eye(p)) - model.transform(np.zeros((1, p))), axis=1)
-    np.testing.assert_allclose(model.stretch, length / np.sqrt(np.mean(length**2)), rtol=1e-6)
+    np.testing.assert_allclose(
+        model.effects.lengths, length / np.sqrt(np.mean(length**2)), rtol=1e-6
+    )
 
 
 def test_blocks_of_rows_change_no_prediction(table, monkeypatch):

@@ -313,7 +313,7 @@ def test_what_a_header_counts_is_there(sound, path):
     write_parts(path, header | {"columns": header["columns"] | {"n_features": 10**9}}, arrays)
     refused(path, "columns.n_features is 1000000000, not 6): make it again with `nearkin compare")
     write_parts(path, header, arrays | {"components": np.ones((2, 7))})
-    refused(path, "columns has 6 inputs, not 7")
+    refused(path, "size 7 is different from 6")
     write_parts(path, header, arrays | {"voters": arrays["voters"] * np.nan})
     refused(path, "a number of arrays.voters is nan, not a finite number")
 

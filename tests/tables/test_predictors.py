@@ -3,6 +3,7 @@
 import json
 import pickle
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from nearkin import NCAClassifier, NCARegressor
 from nearkin.estimators.descent_embedding import directions
 from nearkin.objectives.kernel_regression import log_loss, squared_error
 from nearkin.tables import TableEncoder, features_of, members, predictors, votes
-from nearkin.tables.members import LabelledRows, member_path, merged
+from nearkin.tables.members import LabelledRows, member_path, merged, mixed
 from nearkin.tables.votes import (
     Expert,
     HeldOut,
@@ -23,10 +24,10 @@ from nearkin.tables.votes import (
     Mixture,
     SoftVote,
     experts,
-    mixed,
-    mixture_from,
     mixture_shares,
 )
+
+from .test_votes import predicted_by
 
 
 def mixed_table(n=200):
@@ -42,9 +43,9 @@ def mixed_table(n=200):
 def test_votes_for_many_classes_are_those_for_few(monkeypatch):
     rng = np.random.default_rng(0)
     Q, Z, Y = rng.normal(size=(5, 2)), rng.normal(size=(40, 2)), np.eye(7)[np.arange(40) % 7]
-    expected = SoftVote(0.4).predict(Q, Z, Y)
+    expected = predicted_by(SoftVote(0.4), Q, Z, Y)
     monkeypatch.setattr(votes, "MANY_CLASSES", 6)
-    np.testing.assert_allclose(SoftVote(0.4).predict(Q, Z, Y), expected)
+    np.testing.assert_allclose(predicted_by(SoftVote(0.4), Q, Z, Y), expected)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,9 @@ class TestVote:
             np.exp(-2 * np.sqrt(squares / 0.3)) if distance == "plain" else np.exp(-squares / 0.3)
         )
         expected = weights @ Y / weights.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(SoftVote(0.3, distance).predict(Q, Z, Y), expected, rtol=1e-6)
+        np.testing.assert_allclose(
+            predicted_by(SoftVote(0.3, distance), Q, Z, Y), expected, rtol=1e-6
+        )
 
     @pytest.mark.parametrize("distance", ["squared", "plain"])
     def test_by_tiles(self, distance, monkeypatch):
@@ -165,11 +168,11 @@ class TestVote:
         rng = np.random.default_rng(0)
         Z = np.sort(rng.normal(size=(60, 1)), axis=0)[::-1] * 50
         Q, Y, weights = Z[-7:] + 0.1, rng.normal(size=(60, 2)), rng.random(60) + 1e-9
-        whole = SoftVote(0.3, distance).predict(Q, Z, Y, weights)
+        whole = predicted_by(SoftVote(0.3, distance), Q, Z, Y, weights)
         monkeypatch.setattr(votes, "TILE_COLUMNS", 7)
         monkeypatch.setattr(votes, "TILE_ROWS", 2)
         np.testing.assert_allclose(
-            SoftVote(0.3, distance).predict(Q, Z, Y, weights), whole, rtol=1e-6
+            predicted_by(SoftVote(0.3, distance), Q, Z, Y, weights), whole, rtol=1e-6
         )
         p = weights * np.exp(
             -2 * np.abs(Q - Z.T) / 0.3**0.5 if distance == "plain" else -((Q - Z.T) ** 2) / 0.3
@@ -184,28 +187,30 @@ class TestLocalLines:
 
     def test_a_line_is_found(self):
         Y = self.Z @ [[1.0], [-2.0], [0.5]]
-        found = LocalLines(1.0, 1e-9).predict(self.Q, self.Z, Y)
+        found = predicted_by(LocalLines(1.0, 1e-9), self.Q, self.Z, Y)
         np.testing.assert_allclose(found, self.Q @ [[1.0], [-2.0], [0.5]], rtol=1e-6)
 
     def test_with_a_large_ridge_it_is_the_vote(self):
         Y = self.Z[:, :1] ** 2
-        expected = SoftVote(0.7).predict(self.Q, self.Z, Y)
+        expected = predicted_by(SoftVote(0.7), self.Q, self.Z, Y)
         np.testing.assert_allclose(
-            LocalLines(0.7, 1e9).predict(self.Q, self.Z, Y), expected, rtol=1e-6
+            predicted_by(LocalLines(0.7, 1e9), self.Q, self.Z, Y), expected, rtol=1e-6
         )
 
     def test_weights_of_rows_are_those_of_copies(self):
         Y, twice = self.Z[:, :1] ** 2, np.repeat(np.arange(100), np.arange(100) % 2 + 1)
         vote = LocalLines(5.0, 1e9)  # as wide as the 150 nearest, and flat
-        found = vote.predict(self.Q, self.Z, Y, np.arange(100) % 2 + 1.0)
-        np.testing.assert_allclose(found, vote.predict(self.Q, self.Z[twice], Y[twice]), rtol=1e-6)
+        found = predicted_by(vote, self.Q, self.Z, Y, np.arange(100) % 2 + 1.0)
+        np.testing.assert_allclose(
+            found, predicted_by(vote, self.Q, self.Z[twice], Y[twice]), rtol=1e-6
+        )
 
     def test_units_of_the_distance(self):
         Y = self.Z[:, :1] ** 2
         lines = LocalLines(0.5, 0.1)
         np.testing.assert_allclose(
-            lines.rescaled(0.3).predict(self.Q / 0.3**0.5, self.Z / 0.3**0.5, Y),
-            lines.predict(self.Q, self.Z, Y),
+            predicted_by(lines.rescaled(0.3), self.Q / 0.3**0.5, self.Z / 0.3**0.5, Y),
+            predicted_by(lines, self.Q, self.Z, Y),
         )
 
     @pytest.mark.parametrize("straight", [False, True])
@@ -214,7 +219,8 @@ class TestLocalLines:
         y = Z[:, :1] if straight else (Z == 10.0) * 1.0
         held_out = HeldOut([(Z[:50], Z[50:], y[50:], None)], y[:50], squared_error)
         found = experts(held_out, "auto", 1.0)
-        (shares,) = mixed([found], [held_out], [1.0]).shares
+        one = SimpleNamespace(experts=found, held_out=held_out, temperature=1.0)
+        (shares,) = mixed([one]).shares
         of_lines = sum(
             share
             for one, share in zip(found, shares, strict=True)
@@ -230,16 +236,13 @@ class TestMixture:
 
     def test_definition(self):
         """Each expert looks at its own axes; the mixture is their mean by share."""
-        mixture = Mixture.of(
-            [[Expert(self.votes[0], (0, 2), 0.3)], [Expert(self.votes[1], (0, 3), 0.7)]]
-        )
-        assert [expert.axes for expert in mixture.experts] == [(0, 2), (2, 5)]
-        expected = 0.3 * self.votes[0].predict(self.Q[:, :2], self.Z[:, :2], self.Y)
-        expected += 0.7 * self.votes[1].predict(self.Q[:, 2:], self.Z[:, 2:], self.Y)
+        mixture = Mixture((Expert(self.votes[0], (0, 2), 0.3), Expert(self.votes[1], (2, 5), 0.7)))
+        expected = 0.3 * predicted_by(self.votes[0], self.Q[:, :2], self.Z[:, :2], self.Y)
+        expected += 0.7 * predicted_by(self.votes[1], self.Q[:, 2:], self.Z[:, 2:], self.Y)
         np.testing.assert_allclose(mixture.predict(self.Q, self.Z, self.Y), expected)
         assert mixture.largest == self.votes[1]
         state = json.loads(json.dumps(asdict(mixture)))
-        assert mixture_from(state) == mixture
+        assert Mixture.from_dict(state) == mixture
 
     @pytest.mark.parametrize("loss", [log_loss, squared_error])
     def test_shares_have_a_lower_loss_than_any_expert(self, loss):

@@ -1,5 +1,7 @@
 """Who is near in a learned space, and what is predicted from there."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -8,6 +10,7 @@ from sklearn.metrics import pairwise_distances
 from nearkin.neighbors import squares_to_nearest
 from nearkin.objectives.kernel_regression import squared_error
 from nearkin.tables import votes
+from nearkin.tables.members import mixed
 from nearkin.tables.votes import (
     Expert,
     HeldOut,
@@ -18,12 +21,17 @@ from nearkin.tables.votes import (
     SoftVote,
     absolute_error,
     lines_at_once,
-    mixed,
     mixture_shares,
     of_equal_rows,
+    predict_at_once,
 )
 
 LINES = [LocalLines(spread, ridge) for spread in (1.0, 2.0) for ridge in (0.1, 1.0)]
+
+
+def predicted_by(one, *part):
+    """Return the predictions of a vote, or of local lines."""
+    return predict_at_once([one], *part, with_scores=False)[0]
 
 
 def drawn(n, m=6, q=1, seed=0):
@@ -63,7 +71,7 @@ def test_several_lines_predict_what_each_does(is_weighted):
     several = [LINES[0], LINES[2], LINES[1], LINES[3]]
     together = lines_at_once(several, queries, Z, Y, weights)
     for line, predicted in zip(several, together, strict=True):
-        np.testing.assert_allclose(predicted, line.predict(queries, Z, Y, weights))
+        np.testing.assert_allclose(predicted, predicted_by(line, queries, Z, Y, weights))
 
 
 def test_lines_through_equal_rows():
@@ -103,7 +111,7 @@ def test_an_expert_of_scores(predictor):
     queries, Y = drawn(5, seed=1)[0], np.exp(Y)
     mixture = Mixture((Expert(predictor, (0, 6), 1.0, of_scores=True),))
     scale = NormalScores.of(Y, weights)
-    expected = scale.inverse(predictor.predict(queries, Z, scale.transform(Y), weights))
+    expected = scale.inverse(predicted_by(predictor, queries, Z, scale.transform(Y), weights))
     np.testing.assert_allclose(mixture.predict(queries, Z, Y, weights), expected)
 
 
@@ -136,8 +144,9 @@ class TestEqualRows:
         y = self.Y[self.equal] if repeats else self.Y
         vote = SoftVote(100.0)
         held_out = HeldOut([(Z[:20], Z[20:], y[20:], None)], y[:20], squared_error)
-        expert = Prediction(vote, vote.predict(Z[:20], Z[20:], y[20:]))
-        found = mixed([[expert]], [held_out], [1.0])
+        expert = Prediction(vote, predicted_by(vote, Z[:20], Z[20:], y[20:]))
+        one = SimpleNamespace(experts=[expert], held_out=held_out, temperature=1.0)
+        found = mixed([one])
         assert (found.prior == 0.1) is repeats
         if repeats:
             assert np.abs(found.values - y[:20]).max() < 0.1 * np.ptp(y)

@@ -17,8 +17,7 @@ from scipy.sparse import issparse
 from .._blocks import row_blocks
 from .._messages import counted, note
 from ..estimators import TDistributedNCA
-from ..plotting import ColumnsDisplay, EmbeddingDisplay, FeatureDisplay, SpectrumDisplay
-from ..tables import HeldOutRows
+from ..plotting import EmbeddingDisplay
 from . import console
 from .adapt import adapt as adapt
 from .adapter_file import is_adapter, load_adapter
@@ -27,14 +26,7 @@ from .export import export as export
 from .folder_rows import Answer, Mapping, coordinates, names_read, predictions
 from .match import match as match
 from .migrate import migrate as migrate
-from .model import (
-    Model,
-    as_table,
-    embed,
-    far_features,
-    load_model,
-    with_voters,
-)
+from .model import Model, as_table, embed, far_features, load_model
 from .model import predict as predict_rows
 from .output import (
     STANDARD_OUTPUT,
@@ -121,19 +113,8 @@ def inspect(options: argparse.Namespace) -> int:
 
 def draw_model(model: Model, path: Path) -> list[str]:
     """Draw what the learned map does to features or columns, and its spectrum; return remarks."""
-    displays, spectrum = list[Any](), model.arrays.get("spectrum")
-    if model.soft_vote:
-        names = list(model.encoder.feature_names_in_)
-        learned = dict(zip(model.stretched, model.stretch, strict=True))
-        effects = np.array([learned.get(name, 0.0) for name in names])  # 0: left out
-        curves = model.predictor.curves() if model.bins else {}  # sparse rows have none
-        displays.append(ColumnsDisplay.of(effects, names, curves, model.method))
-    elif not model.graph:
-        displays.append(FeatureDisplay(model.stretch, model.stretched, model.method))
-    if spectrum is not None and len(spectrum) and not model.soft_vote:
-        displays.append(SpectrumDisplay(spectrum, model.n_components, model.method))
     title = f"inspect: {model.method}, learned from {model.table}"
-    return draw_displays(title, displays, path)
+    return draw_displays(title, model.displays(), path)
 
 
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
@@ -143,7 +124,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     model = load_model(options.model)
     done = "mapped"
     if is_prediction:
-        _require_held_out(options, model)
+        remarks = _remarks_on_held_out(options, model)
         done = _predicted(model)
     read = partial(
         read_rows,
@@ -181,7 +162,12 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     ):
         columns = compute(model, X, suffix, partial(progress, f"rows {done}"))
         if is_prediction and model.held_out_rows is not None:
-            _say_what_is_unlike(options, outputs, model.held_out_rows, X, columns)
+            familiarity = columns["familiarity"]
+            rows = model.held_out_rows.unfamiliar(familiarity)
+            outputs.note(*unfamiliar_note(rows.tolist(), len(familiarity)), *remarks)
+            if options.drift:  # a result, which --quiet does not suppress
+                drift = model.held_out_rows.drift(X)
+                console.say(drift_finding(drift, X.shape[0]), stderr=True)
     if empty.any():
         columns = with_empty_rows(columns, empty)
     if options.id is not None:
@@ -226,33 +212,22 @@ def draw_rows(model: Model, X: Any, path: Path) -> list[str]:
     return draw_displays(title, [display], path)
 
 
-def _require_held_out(options: argparse.Namespace, model: Model) -> None:
-    """Raise an error for options that need held-out rows if the model has none."""
+def _remarks_on_held_out(options: argparse.Namespace, model: Model) -> list[str]:
+    """Return a remark if held-out rows are few for --coverage.
+
+    Raise an error for options that need held-out rows if the model has none.
+    """
     given = ["--coverage"] * (options.coverage is not None) + ["--drift"] * options.drift
-    if not given or model.held_out_rows is not None:
-        return
-    raise TableError(
-        f"{options.model}: {given[0]} needs held-out rows, which only models of NCA tables have, "
-        f"but this is one of {model.method}: make one with `nearkin compare TABLE --methods "
-        "nca-tables --save model.safetensors`."
-    )
-
-
-def _say_what_is_unlike(
-    options: argparse.Namespace,
-    outputs: Outputs,
-    held_out: HeldOutRows,
-    X: Any,
-    columns: dict[str, Any],
-) -> None:
-    """Report predicted rows that are unlike the training rows and, on request, their drift."""
-    rows = held_out.unfamiliar(columns["familiarity"])
-    outputs.note(*unfamiliar_note(rows.tolist(), len(columns["familiarity"])))
-    if options.coverage is not None:
-        ends = 1 if "label" in columns else 2
-        outputs.note(*few_rows_note(len(held_out.places), options.coverage, ends))
-    if options.drift:  # a result, which --quiet does not suppress
-        console.say(drift_finding(held_out.drift(X), X.shape[0]), stderr=True)
+    if given and model.held_out_rows is None:
+        raise TableError(
+            f"{options.model}: {given[0]} needs held-out rows, which only models of NCA tables "
+            f"have, but this is one of {model.method}: make one with `nearkin compare TABLE "
+            "--methods nca-tables --save model.safetensors`."
+        )
+    if options.coverage is None or model.held_out_rows is None:
+        return []
+    ends = 1 if model.classes else 2
+    return few_rows_note(len(model.held_out_rows.places), options.coverage, ends)
 
 
 def _transform_vectors(options: argparse.Namespace) -> int:
@@ -285,11 +260,7 @@ def _transform_vectors(options: argparse.Namespace) -> int:
 def _predict_folder(options: argparse.Namespace) -> int:
     """Predict the rows of every file of a folder."""
     model = load_model(options.model)
-    _require_held_out(options, model)
-    remarks = list[str]()
-    if options.coverage is not None and model.held_out_rows is not None:
-        n_held_out, ends = len(model.held_out_rows.places), 1 if model.classes else 2
-        remarks = few_rows_note(n_held_out, options.coverage, ends)
+    remarks = _remarks_on_held_out(options, model)
     begin = partial(predictions, search=options.search, coverage=options.coverage)
     done = f"{_predicted(model)} by {model.method}"
     return _apply_to_folder(options, model, begin, done, remarks)
@@ -301,8 +272,8 @@ def _transform_folder(options: argparse.Namespace) -> int:
         adapter = load_adapter(options.model)
         return _apply_to_folder(options, adapter, coordinates, f"mapped by {adapter.name}")
     model = load_model(options.model)
-    none = np.empty(0, dtype=int)  # the workers do not need the voters
-    mapped = with_voters(model, np.empty((0, model.n_components)), none, none)
+    # the workers do not need the voters
+    mapped = replace(model, arrays=model.arrays | {"voters": model.arrays["voters"][:0]})
     return _apply_to_folder(options, mapped, coordinates, f"mapped by {model.method}")
 
 

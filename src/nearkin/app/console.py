@@ -102,7 +102,7 @@ def describe(model: Model, path: Path) -> None:
     if "p_value" in held_out:
         proof.append(f"p {stated_p(held_out['p_value'])}")
     raw = words.other.format(words.figure(held_out["raw"]))
-    vote = f"{'vote of ' if model.soft_vote else ''}{model.vote}"
+    vote = model.voting.format(model.vote)
     folds = f"{n_folds:.0f} folds" if n_folds > 1 else "one split"
     say(
         f"Held out: the {vote} {words.predicate(held_out['score'])} ({folds}), raw k-NN {raw}"
@@ -117,30 +117,22 @@ def describe(model: Model, path: Path) -> None:
         f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the file "
         f"takes {size}"
     )
-    if model.bins:
-        shares = model.predictor.encoding_shares_
-        if len(shares) > 1:
-            mixed = listed([f"{name} {share:.0%}" for name, share in shares.items()])
-            say(f"Numbers are encoded in {len(shares)} ways, with these weights: {mixed}")
+    shares = model.encoding_shares
+    if len(shares) > 1:
+        mixed = listed([f"{name} {share:.0%}" for name, share in shares.items()])
+        say(f"Numbers are encoded in {len(shares)} ways, with these weights: {mixed}")
     if model.held_out_rows is not None:
         rows = counted(len(model.held_out_rows.places), "held-out row")
         say(f"It keeps {rows}: predict reports familiarity, and takes --coverage and --drift")
     if "spectrum" in model.arrays:
-        what = "Variances along the axes of each encoding" if model.soft_vote else "Eigenvalues"
-        say(f"{what}: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")
-    if model.graph:
+        values = [f"{value:.3g}" for value in model.arrays["spectrum"]]
+        say(f"{model.spectrum_is}: {listed(values, 12)}")
+    if model.effects is None:
         say("\nCoordinates follow a graph of the rows: no feature is stretched evenly everywhere.")
         return
-    if model.soft_vote:
-        say("\nHow far each column moves the rows, as a root mean square (near 0: ignored)")
-    else:
-        step = "a standard deviation" if "scale" in model.arrays else "a unit"
-        step += ", or a missing cell," * ("indicated" in model.arrays)
-        say(
-            f"\nHow far {step} of a feature moves a row, relative to the average (above 1: "
-            "stretched; near 0: ignored)"
-        )
-    stretch, grid = model.stretch, Grid.grid(padding=(0, 1, 0, 0))
+    names, stretch, unit = model.effects
+    say(f"\nHow far {unit}")
+    grid = Grid.grid(padding=(0, 1, 0, 0))
     full = max(stretch.max(), LEAST_EFFECT)  # the length of a full bar
     order = np.argsort(-stretch, kind="stable").tolist()
     n_hidden = len(order) - 2 * FEW if len(order) > 3 * FEW else 0
@@ -149,7 +141,7 @@ def describe(model: Model, path: Path) -> None:
             grid.add_row("", "", f"... {n_hidden:,} more")
         if place < FEW or place >= FEW + n_hidden:
             bar = "█" * round(20 * stretch[feature] / full)
-            name = Text(printable(model.stretched[feature]), overflow="fold")
+            name = Text(printable(names[feature]), overflow="fold")
             grid.add_row(f"{stretch[feature]:.2f}", bar, name)
     _console().print(grid)
 

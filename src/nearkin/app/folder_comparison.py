@@ -55,7 +55,7 @@ from ..plotting import RankingDisplay
 from ..tables import NCAClassifier
 from . import console
 from .cluster import KILLED, cluster, for_each_file
-from .model import NAMED_VOTERS, new_model, save_model, with_spectrum, with_voters
+from .model import new_model, save_model
 from .output import Outputs, draw_displays, picture_output
 from .parquet_folder import (
     classes_of,
@@ -247,6 +247,7 @@ def compare_folder(options: argparse.Namespace) -> int:
                 Z, codes, voters = replace(scaled, X=Z).sample(MOST_VOTERS)
             model = new_model(
                 steps,
+                best.votes[0],
                 number_encoder(features),
                 best,
                 raw,
@@ -254,18 +255,14 @@ def compare_folder(options: argparse.Namespace) -> int:
                 score=comparison.score.name,
                 method=best.name,
                 classes=known.tolist(),
-                n_neighbors=NAMED_VOTERS if is_predictor else k,
-                soft=is_predictor,
                 n_rows=folder.n_rows,
                 target=target,
                 table=folder.name,
             )
-            if is_predictor:
-                model = with_spectrum(model, Z)
             # voters are counted among the training rows; in the file, others are in between
             before = apart - np.arange(len(apart))
             rows = voters + np.searchsorted(before, voters, side="right")
-            model = with_voters(model, Z, rows, codes)
+            model = model.with_voters(Z, rows, codes)
             what = "raw k-NN, as no method is shown to beat it" if best is raw else best.name
             votes = f"all {n_train}" if len(rows) == n_train else f"{len(rows)} evenly spaced"
             learned = f"the {n_train} training rows, of which {votes} vote"

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from .._parameters import check_number
-from ..tables import Cells
+from ..tables import Cells, check_coverage
 from ..vectors import EmbeddingAdapter
 from .adapter_file import is_adapter, load_adapter
 from .model import Model, embed, load_model, predict
@@ -93,13 +92,13 @@ class SavedModel:
             the rows of the training table that are nearest (the first is 0), "distance" how far
             they are.
         """
-        if coverage is not None and not 0 < check_number(coverage, "coverage", 0) < 1:
-            raise ValueError(f"coverage must be between 0 and 1, such as 0.9, got {coverage}.")
-        if coverage is not None and self._model.held_out_rows is None:
-            raise ValueError(
-                f"coverage={coverage} needs held-out rows, which this model of {self.method} lacks:"
-                " leave it out, or save a model of NCA tables."
-            )
+        if coverage is not None:
+            coverage = check_coverage(coverage)
+            if self._model.held_out_rows is None:
+                raise ValueError(
+                    f"coverage={coverage} needs held-out rows, which this model of {self.method} "
+                    "lacks: leave it out, or save a model of NCA tables."
+                )
         rows = self._encoded(X)
         with np.errstate(all="ignore"):
             return predict(self._model, rows, coverage=coverage)

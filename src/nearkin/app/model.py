@@ -1,7 +1,6 @@
-"""The file of `nearkin compare --save`: the automatic choice.
+"""The file of `nearkin compare --save`: the automatic choice, as steps and rows that vote.
 
-The map and the voting rows are arrays; metadata is a header. The last part of this module reads and
-writes the file.
+The last part of this module reads and writes the file.
 """
 
 from __future__ import annotations
@@ -12,25 +11,21 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._blocks import row_blocks
 from .._messages import counted
 from ..comparison import Comparison, Doubt, MethodResult, OwnVote, Vote
-from ..estimators import TDL
-from ..linalg import svd
 from ..neighbors import searcher
-from ..plotting import feature_stretch
+from ..plotting import ColumnsDisplay, FeatureDisplay, SpectrumDisplay, feature_stretch
 from ..tables import (
     Encodings,
     HeldOutRows,
+    Mixture,
     NCAClassifier,
     NCARegressor,
     TableEncoder,
@@ -38,8 +33,9 @@ from ..tables import (
     indicator_names,
 )
 from .readers import Progress, TableError, ignore
-from .saved_fields import Sizes, model_fields, require_size
+from .saved_fields import MAPS, STATES, Sizes, model_fields
 from .saved_file import FORMATS, saved_parts, write_parts
+from .steps import STEPS, saved_step
 from .tables import Table
 
 # columns for the nearest rows in a table; an NPZ file has all of them for a vote of k rows
@@ -50,18 +46,20 @@ FAR = 30  # standard deviations
 ROWS_PER_BLOCK = 4096
 VOTES_PER_BLOCK = 2**22
 
+Answers = dict[str, np.ndarray]
+
+
+class Effects(NamedTuple):
+    """How far features or columns move a row, and in what unit."""
+
+    names: list[str]
+    lengths: np.ndarray
+    unit: str
+
 
 @dataclass(frozen=True, eq=False)
-class Model:
-    """Encoder, scaler, map and voters, fitted on a whole table.
-
-    A linear map is `Z = ((X - mean) / scale) components' - offset`; for the raw features, it only
-    scales. Missing numbers are filled after scaling, and indicated by additional features. With a
-    `graph`, rows are placed by the rule of TDL.
-
-    A model with a `soft_vote` predicts like `NCAClassifier` and `NCARegressor`, with a vote of all
-    voters. With `bins`, missing numbers are kept, columns are binned and standardized, and `Z = X
-    components'`.
+class ModelFile:
+    """What the file of a model holds: an encoder, steps after it, and rows that vote.
 
     Attributes
     ----------
@@ -76,8 +74,8 @@ class Model:
     classes : list
         Sorted labels: strings, integers or booleans; empty for a regression.
     n_neighbors, soft : int, bool
-        k of the vote, and whether near rows have larger weights, see `Vote`; with a `soft_vote` the
-        number of rows that are listed.
+        Number of nearest voters that are listed. If these alone vote, it is k of the vote, and
+        `soft` whether near rows have larger weights, see `Vote`.
     n_rows : int
         Number of rows of the table, including unlabelled ones.
     target, table : str
@@ -89,19 +87,12 @@ class Model:
     version : str
         Of nearkin.
     arrays : dict of str to ndarray or csr_array
-        Those of the map. "fill" (p,), the values for missing numbers, and "indicated", the features
-        that have an indicator of missing values. For the v voters: "voters" (v, m), their
-        coordinates; "rows" (v,), their row numbers in the file, including empty rows; "answers"
-        (v,), their class codes or numbers. "spectrum". With a `soft_vote`: "effects" (c,), how far
-        each column moves the rows, as a root mean square; "class_weights" (n_classes,), factors for
-        labelling a row, if classes were weighted; and "held_out_...", the state of `HeldOutRows`.
-        "groups" are hashes of the group names, ascending. The voters
-        of raw features, and the rows of a graph, may be a csr_array.
-    graph : dict
-        Numbers of `GraphExtension` and its `HeatGraph`; empty for a linear map.
-    bins, soft_vote : dict
-        States of `Encodings`, empty for sparse rows, and of a mixture of votes of all rows; both
-        are empty for a vote of k rows.
+        Those of the steps. For the v voters: "voters" (v, m), their coordinates, which may be
+        sparse without a map; "rows" (v,), their row numbers in the file, including empty rows;
+        "answers" (v,), their class codes or numbers. "spectrum". "groups" are hashes of the group
+        names, ascending.
+    states : dict of str to dict
+        Numbers and texts of the steps, by all names in `STATES`, empty for others.
     group : str
         Name of the column of groups that held-out folds kept together, or "".
     doubts : list of str
@@ -122,16 +113,9 @@ class Model:
     held_out: dict[str, float]
     version: str
     arrays: dict[str, Any]
-    graph: dict[str, Any] = field(default_factory=dict)
-    bins: dict[str, Any] = field(default_factory=dict)
-    soft_vote: dict[str, Any] = field(default_factory=dict)
+    states: dict[str, dict[str, Any]]
     group: str = ""
     doubts: list[str] = field(default_factory=list)
-
-    @property
-    def vote(self) -> Vote:
-        """Return the vote of the nearest voters; as text e.g. "soft 25-NN" or "all rows"."""
-        return OwnVote(self.n_voters) if self.soft_vote else Vote(self.n_neighbors, self.soft)
 
     @property
     def n_voters(self) -> int:
@@ -144,62 +128,40 @@ class Model:
         return TableEncoder.from_dict(self.columns)
 
     @cached_property
-    def predictor(self) -> NCAClassifier | NCARegressor:
-        """Return the predictor for tables of a `soft_vote`."""
-        kind = NCAClassifier if self.classes else NCARegressor
-        return kind.from_arrays(self.arrays, vars(self), features_of(self.encoder), self.classes)
-
-    @property
-    def takes_gaps(self) -> bool:
-        """Return whether missing numbers of dense rows are filled or kept."""
-        return "fill" in self.arrays or bool(self.bins)
-
-    @property
-    def of_gaps(self) -> str:
-        """Return what is done with missing numbers."""
-        return "kept as missing" if self.bins else "filled by the median"
-
-    @property
-    def held_out_rows(self) -> HeldOutRows | None:
-        """Return the training rows with votes of maps that have not seen them, or None.
-
-        They exist with a `soft_vote`.
-        """
-        return self.predictor.held_out if self.soft_vote else None
+    def feature_names(self) -> list[str]:
+        """Return the names of the mapped features, such as "colour=red" or "age (missing)"."""
+        indicated = self.arrays.get("indicated", np.empty(0, dtype=int)).tolist()
+        names: list[str] = self.encoder.get_feature_names_out().tolist()
+        return [*names, *indicator_names(self.encoder.columns_, indicated)]
 
     @cached_property
-    def _bins(self) -> Encodings:
-        return Encodings.from_dict(self.bins, features_of(self.encoder))
-
-    @cached_property
-    def _tdl(self) -> TDL:
-        return TDL.from_arrays(self.arrays, vars(self), len(self.feature_names))
+    def steps(self) -> list[Any]:
+        """Return the steps, which encoded rows pass in this order."""
+        kinds = [kind for name, kind in STEPS.items() if name in self.arrays]
+        return [kind.from_arrays(self.arrays, self.states) for kind in kinds]
 
     def transform(self, X: Any) -> Any:
-        """Return the learned coordinates of encoded rows in float64."""
-        X = self._bins.transform(X) if self.bins else self._scaled_and_filled(X)
-        if self.graph:
-            return self._tdl.transform(X)
-        if self.is_raw:
-            return X
-        return X @ self.arrays["components"].T - self.arrays.get("offset", 0)
-
-    def _scaled_and_filled(self, X: Any) -> Any:
-        arrays = self.arrays
-        X = X.astype(np.float64, copy=False)
-        if issparse(X) and ("mean" in arrays or "indicated" in arrays):
-            X = X.toarray()
-        if "mean" in arrays:
-            X = X - arrays["mean"]
-        if "scale" in arrays:
-            scale = arrays["scale"]
-            X = csr_array(X.multiply(1 / scale)) if issparse(X) else X / scale
-        if "fill" in arrays and not issparse(X):
-            missing = np.isnan(X)
-            X = np.where(missing, arrays["fill"], X)
-            if "indicated" in arrays:
-                X = np.hstack([X, missing[:, arrays["indicated"]]])
+        """Return the coordinates of encoded rows in float64."""
+        for step in self.steps:
+            X = step.transform(X)
         return X
+
+    @property
+    def is_raw(self) -> bool:
+        """Return whether the model has no map: the features vote, possibly scaled."""
+        return not self.arrays.keys() & MAPS
+
+    @property
+    def n_components(self) -> int:
+        """Return the number of coordinates."""
+        return self.arrays["voters"].shape[1]
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the coordinates."""
+        if self.is_raw:
+            return self.feature_names
+        return [f"{self.prefix}{number}" for number in range(self.n_components)]
 
     def as_columns(self, Z: Any, suffix: str) -> dict[str, Any]:
         """Return coordinates as the columns of a file, or the arrays of an NPZ file."""
@@ -212,55 +174,168 @@ class Model:
             return {"X": Z, "feature_names": np.array(self.names)}
         return dict(zip(self.names, Z.T, strict=True))
 
-    @cached_property
-    def feature_names(self) -> list[str]:
-        """Return the names of the mapped features, such as "colour=red" or "age (missing)"."""
-        indicated = self.arrays.get("indicated", np.empty(0, dtype=int)).tolist()
-        names: list[str] = self.encoder.get_feature_names_out().tolist()
-        return [*names, *indicator_names(self.encoder.columns_, indicated)]
-
-    @property
-    def is_raw(self) -> bool:
-        """Return whether the model has no map: the features vote, possibly scaled."""
-        return not self.graph and "components" not in self.arrays
-
-    @property
-    def n_components(self) -> int:
-        """Return the number of coordinates."""
-        if self.graph:
-            return self.arrays["rule.sources"].shape[1]
-        return len(self.feature_names if self.is_raw else self.arrays["components"])
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the coordinates."""
-        if self.is_raw:
-            return self.feature_names
-        return [f"{self.prefix}{number}" for number in range(self.n_components)]
-
-    @property
-    def stretched(self) -> list[str]:
-        """Return the names for `stretch`: features, or with a `soft_vote` columns."""
-        if self.soft_vote:
-            return [column.name for column in self.encoder.columns_]
-        return self.feature_names
-
-    @property
-    def stretch(self) -> np.ndarray:
-        """Return how far a unit step along each feature moves a row.
-
-        It is relative to the root mean square over all features. With a `soft_vote`, it is the root
-        mean square displacement of the rows by each column.
-        """
-        if self.soft_vote:
-            return self.arrays["effects"]
-        if self.is_raw:
-            return np.ones(len(self.feature_names))
-        return feature_stretch(self.arrays["components"])
+    def with_voters(self, voters: Any, rows: np.ndarray, answers: np.ndarray) -> Self:
+        """Return the model with these voters; workers that only map rows need none."""
+        of_voters = {"voters": voters, "rows": rows, "answers": answers}
+        return replace(self, arrays=self.arrays | of_voters)
 
     def knows_no_group(self, labels: Any) -> bool:
         """Return whether none of these groups was among those of the table."""
         return not np.isin(group_hashes(labels), self.arrays["groups"]).any()
+
+
+class MapModel(ModelFile):
+    """A scaler, an imputer and a map, as far as they exist, then a vote of the k nearest rows.
+
+    The map is linear, or that of TDL.
+    """
+
+    voting, share = "{}", "vote"
+    of_gaps = "filled by the median"
+    spectrum_is = "Eigenvalues"
+    held_out_rows = None
+    encoding_shares: ClassVar[dict[str, float]] = {}
+
+    @property
+    def vote(self) -> Vote:
+        """Return the vote; as text e.g. "soft 25-NN"."""
+        return Vote(self.n_neighbors, self.soft)
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Return whether dense rows may have missing numbers."""
+        return "fill" in self.arrays
+
+    def transform(self, X: Any) -> Any:
+        """Return the coordinates of encoded rows in float64."""
+        return super().transform(X.astype(np.float64, copy=False))
+
+    @property
+    def effects(self) -> Effects | None:
+        """Return how far a unit step along each feature moves a row, if equally far everywhere.
+
+        It is relative to the root mean square over all features.
+        """
+        if "rule.sources" in self.arrays:
+            return None
+        components = self.arrays.get("components")
+        names = self.feature_names
+        lengths = np.ones(len(names)) if components is None else feature_stretch(components)
+        step = "a standard deviation" if "scale" in self.arrays else "a unit"
+        step += ", or a missing cell," * ("indicated" in self.arrays)
+        unit = f"{step} of a feature moves a row, relative to the average (above 1: stretched; "
+        return Effects(names, lengths, f"{unit}near 0: ignored)")
+
+    def displays(self) -> list[Any]:
+        """Return what can be drawn of the map."""
+        displays, effects, spectrum = list[Any](), self.effects, self.arrays.get("spectrum", ())
+        if effects:
+            displays.append(FeatureDisplay(effects.lengths, effects.names, self.method))
+        if len(spectrum):
+            displays.append(SpectrumDisplay(spectrum, self.n_components, self.method))
+        return displays
+
+    def votes(self, Z: Any, far: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Return the votes of the nearest rows for mapped rows, see `predict`."""
+        return self.vote.predict(far, self.arrays["answers"][near], len(self.classes))
+
+    def beside(self, X: Any, Z: Any, votes: np.ndarray, coverage: float | None) -> Answers:
+        """Return nothing: these votes are not calibrated by held-out rows."""
+        return {}
+
+
+class PredictorModel(ModelFile):
+    """`NCAClassifier` or `NCARegressor`: encodings and a map, then a vote of all rows.
+
+    Held-out rows say how far its predictions can be trusted.
+    """
+
+    voting, share = "vote of {}", "probability"
+    of_gaps = "kept as missing"
+    spectrum_is = "Variances along the axes of each encoding"
+
+    @cached_property
+    def predictor(self) -> NCAClassifier | NCARegressor:
+        """Return the predictor of encoded rows."""
+        kind = NCAClassifier if self.classes else NCARegressor
+        return kind.from_arrays(self.arrays, self.states, features_of(self.encoder), self.classes)
+
+    @property
+    def held_out_rows(self) -> HeldOutRows:
+        """Return the training rows with votes of maps that have not seen them."""
+        return self.predictor.held_out
+
+    @property
+    def encoding_shares(self) -> dict[str, float]:
+        """Return the share of each encoding in a prediction."""
+        return self.predictor.encoding_shares_
+
+    @property
+    def vote(self) -> Vote:
+        """Return the vote; as text "all rows"."""
+        return OwnVote(self.n_voters)
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Return whether rows may have missing numbers, as dense ones may."""
+        return not self.steps[0].is_sparse
+
+    @cached_property
+    def steps(self) -> list[Any]:
+        """Return the steps, which encoded rows pass in this order."""
+        return [
+            Encodings.from_dict(self.states[Encodings.saved_as], features_of(self.encoder)),
+            *super().steps,
+        ]
+
+    @property
+    def effects(self) -> Effects:
+        """Return how far each column moves the rows, as a root mean square."""
+        names = [column.name for column in self.encoder.columns_]
+        unit = "each column moves the rows, as a root mean square (near 0: ignored)"
+        return Effects(names, self.arrays["effects"], unit)
+
+    def with_voters(self, voters: Any, rows: np.ndarray, answers: np.ndarray) -> Self:
+        """Return the model with these voters, and their variances along the axes."""
+        model = super().with_voters(voters, rows, answers)
+        model.arrays["spectrum"] = voters.var(axis=0)
+        return model
+
+    def displays(self) -> list[Any]:
+        """Return what can be drawn of the columns, including those that were left out."""
+        names, (learned, lengths, _) = list(self.encoder.feature_names_in_), self.effects
+        known = dict(zip(learned, lengths, strict=True))
+        effects = np.array([known.get(name, 0.0) for name in names])
+        return [ColumnsDisplay.of(effects, names, self.predictor.curves(), self.method)]
+
+    def votes(self, Z: Any, far: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Return the votes of all rows for mapped rows, see `predict`."""
+        return self.predictor.vote(Z)
+
+    def beside(self, X: Any, Z: Any, votes: np.ndarray, coverage: float | None) -> Answers:
+        """Return what is said beside a label or number, see `predict`."""
+        found, predictor = Answers(), self.predictor
+        if isinstance(predictor, NCARegressor):
+            if coverage is not None:
+                tail = (1 - coverage) / 2
+                ends = predictor.quantiles(Z, np.array([tail, 1 - tail]))
+                found = dict(zip(("low", "high"), ends.T, strict=True))
+        else:
+            if len(self.classes) <= MOST_SHOWN:
+                shown = np.where(votes < NO_PROBABILITY, 0.0, votes).T
+                names = (f"probability of {name}" for name in self.classes)
+                found = dict(zip(names, shown, strict=True))
+            if coverage is not None:
+                # if classes were weighted, so were the votes for the held-out rows
+                weighted = votes * self.arrays.get("class_weights", 1.0)
+                weighted /= weighted.sum(axis=1, keepdims=True)
+                found["label_set"] = self.held_out_rows.label_sets(
+                    weighted, coverage, by_class=False, allow_empty=False
+                )
+        return found | {"familiarity": self.held_out_rows.familiarity(X)}
+
+
+Model = MapModel | PredictorModel
 
 
 def group_hashes(labels: Any) -> np.ndarray:
@@ -293,13 +368,18 @@ def far_features(model: Model, X: Any) -> list[str]:
     ]
 
 
+def in_blocks(compute: Callable[..., Any], X: Any, width: int, progress: Progress) -> list[Any]:
+    """Return what is computed of blocks of rows, whose results have so many numbers a row."""
+    found, width = list[Any](), max(width, VOTES_PER_BLOCK // ROWS_PER_BLOCK)
+    for block in row_blocks(X.shape[0], width, VOTES_PER_BLOCK):
+        found.append(compute(X[block]))
+        progress(block.stop, X.shape[0])
+    return found
+
+
 def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
     """Return the coordinates of encoded rows, computed in blocks; O(n p m)."""
-    n_rows = X.shape[0]
-    blocks = []
-    for block in row_blocks(n_rows, 1, ROWS_PER_BLOCK):
-        blocks.append(model.transform(X[block]))
-        progress(block.stop, n_rows)
+    blocks = in_blocks(model.transform, X, 0, progress)
     return vstack(blocks, format="csr") if issparse(blocks[0]) else np.concatenate(blocks)
 
 
@@ -309,7 +389,7 @@ def predict(
     progress: Progress = ignore,
     search: str = "exact",
     coverage: float | None = None,
-) -> dict[str, np.ndarray]:
+) -> Answers:
     """Return predictions and nearest voters of n encoded rows.
 
     An approximate `search` first builds its lists. A `coverage` requires a model with held-out
@@ -318,7 +398,7 @@ def predict(
     Returns
     -------
     dict of str to ndarray
-        For a classification, "label" and its share of the votes. With a `soft_vote` of all rows,
+        For a classification, "label" and its share of the votes. With a vote of all rows,
         calibrated by held-out rows, the share is called "probability", and for up to `MOST_SHOWN`
         classes those of all follow as "probability of ...". With k rows it is called "vote", and
         ties go to the first label in sorted order. For a regression, "value", the weighted mean of
@@ -336,82 +416,45 @@ def predict(
 
 def predicting(
     model: Model, search: str = "exact", coverage: float | None = None
-) -> Callable[..., dict[str, np.ndarray]]:
+) -> Callable[..., Answers]:
     """Return `predict` as a function of rows and a progress; search lists are built only once."""
     index = searcher(search, model.n_voters).index(model.arrays["voters"], model.n_neighbors)
-    classes, held_out = np.array(model.classes), model.held_out_rows
 
-    def answers(X: Any) -> dict[str, np.ndarray]:
+    def answers(X: Any) -> Answers:
         Z = model.transform(X)
         far, near = index(Z, model.n_neighbors)
-        if model.soft_vote:
-            votes = model.predictor.vote(Z)
-        else:
-            votes = model.vote.predict(far, model.arrays["answers"][near], len(classes))
-        further: dict[str, np.ndarray] = {}
-        if coverage is not None:
-            further = covered(model, Z, votes, coverage)
-        if held_out is not None:
-            further["familiarity"] = held_out.familiarity(X)
+        votes = model.votes(Z, far, near)
+        found = {"value": votes}
         if model.classes:
             label = (votes * model.arrays.get("class_weights", 1.0)).argmax(axis=1)
             share = votes[np.arange(len(votes)), label]
-            answer = {"label": classes[label], "probability" if model.soft_vote else "vote": share}
-            if model.soft_vote and len(classes) <= MOST_SHOWN:
-                votes = np.where(votes < NO_PROBABILITY, 0.0, votes)
-                answer |= {
-                    f"probability of {name}": votes[:, place]
-                    for place, name in enumerate(model.classes)
-                }
-        else:
-            answer = {"value": votes}
-        answer |= further
-        return answer | {"nearest": model.arrays["rows"][near], "distance": far}
+            found = {"label": np.array(model.classes)[label], model.share: share}
+        found |= model.beside(X, Z, votes, coverage)
+        return found | {"nearest": model.arrays["rows"][near], "distance": far}
 
-    def predicted(X: Any, progress: Progress = ignore) -> dict[str, np.ndarray]:
-        n_rows = X.shape[0]
-        width = max(model.n_neighbors + len(classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
-        found: list[dict[str, np.ndarray]] = []
-        for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
-            found.append(answers(X[block]))
-            progress(block.stop, n_rows)
+    def predicted(X: Any, progress: Progress = ignore) -> Answers:
+        found = in_blocks(answers, X, model.n_neighbors + len(model.classes), progress)
         return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
     return predicted
 
 
 def as_table(model: Model, found: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Return the result of `predict` as the columns of a table, with the nearest few voters."""
-    columns: dict[str, Any] = {}
+    """Return the result of `predict` as the columns of a table, with the nearest few voters.
+
+    Sets of labels become texts such as "cat | dog".
+    """
+    columns, classes = dict[str, Any](), np.array(list(map(str, model.classes)), dtype=object)
     for name, cells in found.items():
         if name in ("nearest", "distance"):
             for rank, column in enumerate(cells.T[:NAMED_VOTERS], 1):
                 columns[f"{name}_{rank}"] = column
         elif name == "label_set":
-            columns["labels"] = joined_labels(cells, model.classes)
+            joined = [" | ".join(classes[labels]) for labels in cells]
+            columns["labels"] = np.array(joined, dtype=object)
         else:
             columns[name] = cells
     return columns
-
-
-def covered(model: Model, Z: Any, votes: np.ndarray, coverage: float) -> dict[str, np.ndarray]:
-    """Return the sets of labels of embedded rows with votes, or the intervals of their numbers."""
-    held_out = model.held_out_rows
-    assert held_out is not None
-    if not model.classes:
-        tail = (1 - coverage) / 2
-        ends = model.predictor.quantiles(Z, np.array([tail, 1 - tail]))
-        return dict(zip(("low", "high"), ends.T, strict=True))
-    # if classes were weighted, so were the votes for the held-out rows
-    votes = votes * model.arrays.get("class_weights", 1.0)
-    votes /= votes.sum(axis=1, keepdims=True)
-    return {"label_set": held_out.label_sets(votes, coverage, by_class=False, allow_empty=False)}
-
-
-def joined_labels(label_sets: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
-    """Return sets of labels, bool of shape (n, n_classes), as texts such as "cat | dog"."""
-    names = np.array([str(name) for name in classes], dtype=object)
-    return np.array([" | ".join(names[labels]) for labels in label_sets], dtype=object)
 
 
 # From the result of a comparison to the `Model` of `nearkin compare --save`.
@@ -419,6 +462,7 @@ def joined_labels(label_sets: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
 
 def new_model(
     fitted: Sequence[Any],
+    vote: Vote,
     encoder: TableEncoder,
     result: MethodResult,
     raw: MethodResult,
@@ -427,28 +471,17 @@ def new_model(
     doubts: Sequence[Doubt] = (),
     **header: Any,
 ) -> Model:
-    """Return a model with the map of fitted steps, without voters.
+    """Return a model with fitted steps, without voters.
 
-    Steps are a scaler, an imputer and a map, as far as they exist. `result` and `raw` are those of
-    the choice and of the raw features; values that are not finite are omitted (there is no p-value
-    if it is NaN). `header` has task, score, method, classes, n_neighbors, soft, n_rows, target,
-    table and group, see `Model`.
+    Steps are a scaler, an imputer and a map, as far as they exist, or a predictor for tables.
+    `result` and `raw` are those of the choice and of the raw features; values that are not finite
+    are omitted (there is no p-value if it is NaN). `header` has task, score, method, classes,
+    n_rows, target, table and group, see `Model`.
     """
-    arrays: dict[str, Any] = {}
-    for step in fitted:
-        if isinstance(step, StandardScaler):
-            # NaN for a column without known values in the training rows; it is filled with 0, and
-            # new rows are treated alike
-            if step.with_mean:
-                arrays["mean"] = np.nan_to_num(step.mean_)
-            arrays["scale"] = np.nan_to_num(step.scale_, nan=np.finfo(np.float64).max)
-        elif isinstance(step, SimpleImputer):
-            arrays |= {"fill": step.statistics_, "indicated": step.indicator_.features_}
-        elif isinstance(step, (TDL, NCAClassifier, NCARegressor)):
-            of_step, states = step.to_arrays()
-            arrays, header = arrays | of_step, header | states
-        else:
-            arrays |= linear_arrays(step)
+    arrays, states = dict[str, Any](), {name: dict[str, Any]() for name in STATES}
+    for step in map(saved_step, fitted):
+        of_step, state = step.to_arrays()
+        arrays, states = arrays | of_step, states | state
     if header.get("group"):
         arrays["groups"] = group_hashes(groups)
     # a file name may contain invalid text
@@ -462,26 +495,19 @@ def new_model(
         "folds": len(result.score),
         "p_value": result.p_value,
     }
-    return Model(
+    all_vote = isinstance(vote, OwnVote)
+    return (PredictorModel if all_vote else MapModel)(
         prefix=type(fitted[-1]).__name__.lower() if fitted else "",
         columns=encoder.to_dict(),
+        n_neighbors=min(NAMED_VOTERS, vote.n_neighbors) if all_vote else vote.n_neighbors,
+        soft=vote.soft,
         held_out={name: float(figure) for name, figure in figures.items() if np.isfinite(figure)},
         doubts=[doubt.text for doubt in doubts],
         version=__version__,
         arrays=arrays,
+        states=states,
         **header,
     )
-
-
-def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray) -> Model:
-    """Return a model with these voters; workers that only map rows need none."""
-    of_voters = {"voters": voters, "rows": rows, "answers": answers}
-    return replace(model, arrays=model.arrays | of_voters)
-
-
-def with_spectrum(model: Model, Z: np.ndarray) -> Model:
-    """Return the model of a predictor for tables with the variances of its rows along the axes."""
-    return replace(model, arrays=model.arrays | {"spectrum": Z.var(axis=0)})
 
 
 def learned_model(comparison: Comparison, table: Table) -> Model:
@@ -489,9 +515,14 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     assert comparison.winner is not None
     protocol, rows = comparison.protocol, comparison.winner_rows
     *fitted, last = [step for name, step in comparison.winner.steps if name != "encode"]
-    all_vote = isinstance(last, (NCAClassifier, NCARegressor))
+    vote: Vote = OwnVote(len(rows))
+    if isinstance(last, (NCAClassifier, NCARegressor)):
+        fitted = [last]
+    else:
+        vote = Vote(last.n_neighbors, last.weights != "uniform")
     model = new_model(
-        [last] if all_vote else fitted,
+        fitted,
+        vote,
         table.encoder,
         comparison.choice,
         comparison.raw,
@@ -499,8 +530,6 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         score=comparison.score.name,
         method=comparison.winner_method,
         classes=comparison.classes.tolist(),
-        n_neighbors=min(NAMED_VOTERS, len(rows)) if all_vote else last.n_neighbors,
-        soft=all_vote or last.weights != "uniform",
         n_rows=table.X.shape[0],
         target=table.target,
         table=table.name,
@@ -509,32 +538,12 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         doubts=comparison.doubts,
     )
     X = protocol.X if len(rows) == table.X.shape[0] else protocol.X[rows]
-    if not all_vote and not issparse(X) and "fill" not in model.arrays:
+    if not model.takes_gaps and not issparse(X):
         # medians for missing numbers of new rows, even if none were missing in training
         medians = np.array([np.median(column) for column in X.T])
         fill = (medians - model.arrays.get("mean", 0)) / model.arrays.get("scale", 1)
         model.arrays["fill"] = fill.astype(np.float64)
-    Z = embed(model, X)
-    if all_vote:
-        columns = list(dict.fromkeys(feature.column for feature in features_of(table.encoder)))
-        model.arrays["effects"] = model.arrays["effects"][columns]
-        model = with_spectrum(model, Z)
-        # rows keep their frequencies in the table, even if classes were weighted
-        model.arrays["held_out_weights"] = np.ones(len(model.arrays["held_out_places"]))
-    return with_voters(model, Z, table.in_file(rows), protocol.y[rows])
-
-
-def linear_arrays(fitted: Any) -> dict[str, Any]:
-    """Return a fitted linear map as arrays, and its spectrum for display."""
-    if isinstance(fitted, LinearDiscriminantAnalysis):
-        spectrum = fitted.explained_variance_ratio_
-        components = fitted.scalings_[:, : len(spectrum)].T
-    else:  # NCA and LMNN only have eigenvalues of the metric
-        components = fitted.components_
-        values = getattr(fitted, "eigenvalues_", svd(components, full_matrices=False)[1] ** 2)
-        spectrum = getattr(fitted, "explained_variance_", values)
-    offset = -fitted.transform(np.zeros((1, components.shape[1])))[0]
-    return {"components": components, "offset": offset, "spectrum": spectrum}
+    return model.with_voters(embed(model, X), table.in_file(rows), protocol.y[rows])
 
 
 # The file.
@@ -543,8 +552,8 @@ def linear_arrays(fitted: Any) -> dict[str, Any]:
 def save_model(model: Model, path: Path) -> None:
     """Write a model as a safetensors file."""
     header = {part.name: getattr(model, part.name) for part in fields(model)}
-    arrays = header.pop("arrays")
-    write_parts(path, {"format": FORMATS["compare"][-1]} | header, arrays)
+    arrays, states = header.pop("arrays"), header.pop("states")
+    write_parts(path, {"format": FORMATS["compare"][-1]} | header | states, arrays)
     load_model(path)  # reading it back verifies the file
 
 
@@ -563,12 +572,9 @@ def load_model(path: str | Path) -> Model:
         sizes = Sizes()
         checked = model_fields(header, arrays)(header | {"arrays": arrays}, "", sizes)
         del checked["format"]
-        model = Model(**checked)
-        n_inputs = len(model._bins.groups_ if model.bins else model.feature_names)
-        require_size("coordinates" if model.is_raw else "inputs", n_inputs, "columns", sizes)
-        if model.bins:
-            n_ranges = len({expert.axes for expert in model.predictor.vote_.experts})
-            require_size(str(len(model._bins.encoders)), n_ranges, "soft_vote.experts", sizes)
+        states = {name: checked.pop(name, {}) for name in STATES}
+        kind = PredictorModel if states[Mixture.saved_as] else MapModel
+        model = kind(states=states, **checked)
         with np.errstate(all="ignore"):
             row: Any = np.zeros((1, sizes["features"]))
             predict(model, csr_array(row) if issparse(model.arrays["voters"]) else row)

@@ -26,6 +26,8 @@ from ..tables import (
     LAYOUTS,
     PLAIN,
     SEPARATORS,
+    Encodings,
+    Mixture,
     TableEncoder,
     features_of,
 )
@@ -420,22 +422,75 @@ ENCODING = Fields(
 ENCODINGS = Fields({"encodings": Items(ENCODING, least=1)})
 
 
+# The arrays of the steps of a model, see `steps`, by one that each has.
+
 LINEAR_MAP = {
     "components": Array(shape="coordinates inputs", low=-SQUARED, high=SQUARED),
+    "spectrum": Array(least=0),
     "offset": Array(shape="coordinates"),
-    "spectrum": Array(least=0),
 }
-# see `TDL.to_arrays`
-GRAPH_MAP = {
-    "rule.sources": Array(shape="nodes coordinates"),
-    "rule.values": Array(shape="coordinates"),
-    "rule.constant": Array(shape="coordinates"),
-    "graph.rows": Array(shape="nodes inputs", sparse=True),
-    "spectrum": Array(least=0),
+STEPS = {
+    "scale": Fields(
+        {"scale": Array(shape="features", positive=True)}, {"mean": Array(shape="features")}
+    ),
+    "fill": Fields(
+        {"fill": Array(shape="features")}, {"indicated": Array(least=0, index_of="features")}
+    ),
+    "components": Fields(LINEAR_MAP),
+    # see `TDL.to_arrays`
+    "rule.sources": Fields(
+        {
+            "rule.sources": Array(shape="nodes coordinates"),
+            "rule.values": Array(shape="coordinates"),
+            "rule.constant": Array(shape="coordinates"),
+            "graph.rows": Array(shape="nodes inputs", sparse=True),
+            "spectrum": Array(least=0),
+        },
+        {"graph.origin": Array(shape="inputs")},  # of dense rows
+    ),
 }
+MAPS = {"components", "rule.sources"}
 GRAPH = Fields(
     {"n_neighbors": Whole(1, "nodes"), "bandwidth": Number(positive=True), "normalized": flag}
 )
+# what steps have besides, by name; encodings of sparse rows have nothing
+STATES = {"graph": GRAPH, Encodings.saved_as: ENCODINGS, Mixture.saved_as: EXPERTS}
+
+
+def predictor_arrays(is_regression: bool) -> Fields:
+    """Return the arrays of a predictor for tables, see `NCAClassifier.to_arrays`."""
+    votes = {"shape": "held_out"} if is_regression else {"shape": "held_out classes"} | SHARES
+    required, optional = dict(LINEAR_MAP), {"class_weights": Array(shape="classes", positive=True)}
+    optional["offset"] = required.pop("offset")  # of sparse rows
+    required |= {
+        "effects": Array(shape="columns", low=0),
+        "held_out_places": Array(shape="held_out", least=2, index_of="voters"),
+        "held_out_votes": Array(**votes),
+        "held_out_weights": Array(shape="held_out", positive=True),
+        "held_out_folds": Array(shape="held_out", index_of="held_out"),
+        "held_out_cells": Array(shape="held_out features", gaps=True, sparse=True),
+    }
+    return Fields(required, optional)
+
+
+def model_arrays(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
+    """Return what the arrays of a model may hold, see `model_fields`."""
+    is_regression = header.get("task") == "regression"
+    found = {*arrays, *["rule.sources"] * bool(header.get("graph"))}
+    steps = [step for name, step in STEPS.items() if name in found]
+    if header.get(Mixture.saved_as):
+        steps = [predictor_arrays(is_regression)]
+    required: dict[str, Declaration] = {
+        "rows": Array(shape="voters", low=0, whole=True),
+        "answers": Array(shape="voters", index_of="" if is_regression else "classes"),
+        "voters": Array(shape="voters coordinates", sparse=MAPS.isdisjoint(arrays)),
+    }
+    optional = dict[str, Declaration]()
+    for step in steps:
+        required, optional = {**required, **step.required}, {**optional, **step.optional}
+    if header.get("group"):
+        required["groups"] = Array(whole=True)
+    return Fields(required, optional)
 
 
 def model_fields(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
@@ -444,7 +499,6 @@ def model_fields(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
     First come those that say how many features, classes and voters there are.
     """
     task = "regression" if header.get("task") == "regression" else "classification"
-    has_soft_vote = bool(header.get("soft_vote"))
     required: dict[str, Declaration] = {
         "format": Whole(1),
         "task": Text(SCORES),
@@ -465,52 +519,11 @@ def model_fields(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
         ),
         "version": TEXT,
     }
-    optional: dict[str, Declaration] = {
-        "graph": GRAPH if header.get("graph") and not has_soft_vote else NONE,
-        "bins": ENCODINGS if header.get("bins") and has_soft_vote else NONE,  # none of sparse rows
-        "soft_vote": EXPERTS if has_soft_vote else NONE,
-        "group": TEXT,
-        "doubts": TEXTS,
-    }
-    return Fields(required, optional)
-
-
-def model_arrays(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
-    """Return what the arrays of a model may hold, see `model_fields`."""
-    is_regression, has_soft_vote = header.get("task") == "regression", header.get("soft_vote")
-    has_graph, has_map = header.get("graph"), LINEAR_MAP.keys() & arrays.keys()
-    required = {
-        "rows": Array(shape="voters", low=0, whole=True),
-        "answers": Array(shape="voters", index_of="" if is_regression else "classes"),
-        "voters": Array(
-            shape="voters coordinates", sparse=not (has_graph or has_map or has_soft_vote)
-        ),
-    }
-    optional = {
-        "mean": Array(shape="features"),
-        "scale": Array(shape="features", positive=True),
-        "fill": Array(shape="features"),
-        "indicated": Array(least=0, index_of="features"),
-    }
-    if has_soft_vote:
-        required |= LINEAR_MAP | {"effects": Array(shape="columns", low=0)}
-        optional["offset"] = required.pop("offset")  # of sparse rows
-        optional["class_weights"] = Array(shape="classes", positive=True)
-        votes = {"shape": "held_out"} if is_regression else {"shape": "held_out classes"} | SHARES
-        required |= {
-            "held_out_places": Array(shape="held_out", least=2, index_of="voters"),
-            "held_out_votes": Array(**votes),
-            "held_out_weights": Array(shape="held_out", positive=True),
-            "held_out_folds": Array(shape="held_out", index_of="held_out"),
-            "held_out_cells": Array(shape="held_out features", gaps=True, sparse=True),
-        }
-    elif has_graph:
-        required |= GRAPH_MAP
-        optional["graph.origin"] = Array(shape="inputs")  # of dense rows
-    elif has_map:
-        required |= LINEAR_MAP
-    if header.get("group"):
-        required["groups"] = Array(whole=True)
+    optional: dict[str, Declaration] = {"group": TEXT, "doubts": TEXTS}
+    is_predictor = bool(header.get(Mixture.saved_as))
+    for name, state in STATES.items():
+        of_others = (name == "graph") == is_predictor
+        optional[name] = NONE if of_others or not header.get(name) else state
     return Fields(required, optional)
 
 

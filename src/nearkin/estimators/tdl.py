@@ -319,12 +319,10 @@ class TDL(TransductiveEmbedding):
         return arrays, {"graph": numbers}
 
     @classmethod
-    def from_arrays(
-        cls, arrays: dict[str, Any], states: dict[str, dict[str, Any]], n_features: int
-    ) -> TDL:
+    def from_arrays(cls, arrays: dict[str, Any], states: dict[str, dict[str, Any]]) -> TDL:
         """Return a TDL that maps new rows, from the result of `to_arrays`; ignore other names."""
         tdl, numbers = cls(), states["graph"]
-        tdl.n_features_in_ = n_features
+        tdl.n_features_in_ = arrays["graph.rows"].shape[1]
         tdl.extension_ = GraphExtension(
             HeatGraph(
                 arrays["graph.rows"],

@@ -48,11 +48,12 @@ from .columns import (
 )
 from .encoder import TableEncoder
 from .gaps import LEAST_ROWS, ROWS_PER_INDICATOR, filled_note, indicated_features
-from .held_out import Drift, HeldOutRows
+from .held_out import Drift, HeldOutRows, check_coverage
 from .issues import FEW_CLASSES, OVERLAP, FarRows, LabelIssues, label_issues, no_classes
 from .numbers import DECIMAL_MARKS, EITHER, FORMS, MARK_NAMES, PLAIN, read_number
 from .predictors import NCAClassifier, NCARegressor
 from .text import SEPARATORS
+from .votes import Mixture
 
 __all__ = [
     "CYCLES",
@@ -86,6 +87,7 @@ __all__ = [
     "HeldOutRows",
     "LabelIssues",
     "Levels",
+    "Mixture",
     "NCAClassifier",
     "NCARegressor",
     "NumberColumn",
@@ -94,6 +96,7 @@ __all__ = [
     "SparseEncoder",
     "TableEncoder",
     "Text",
+    "check_coverage",
     "features_of",
     "filled_note",
     "indicated_features",

@@ -501,6 +501,8 @@ class Encodings:
         For each feature, the index of its column in the table.
     """
 
+    saved_as = "bins"  # the name of their state in a saved model
+
     def __init__(self, encoders: Sequence[Any]) -> None:
         self.encoders = list(encoders)
         self.groups_ = np.concatenate([encoder.groups_ for encoder in encoders])
@@ -516,7 +518,7 @@ class Encodings:
     @property
     def is_sparse(self) -> bool:
         """Return whether the encodings take sparse rows."""
-        return isinstance(self.encoders[0], SparseEncoder)
+        return not isinstance(self.encoders[0], BinnedEncoder)
 
     def transform(self, X: Any) -> Any:
         """Return the features, shape (n, n_features_out), float32."""
@@ -538,7 +540,12 @@ class Encodings:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as lists of numbers and booleans, which JSON can hold."""
+        """Return the state as lists of numbers and booleans, which JSON can hold.
+
+        It is empty for sparse rows: a saved map takes them as they are, see `Unscaled`.
+        """
+        if self.is_sparse:
+            return {}
         return {"encodings": [encoder.to_dict() for encoder in self.encoders]}
 
     @classmethod
@@ -547,6 +554,8 @@ class Encodings:
 
         A state that is not one of these features raises a ValueError.
         """
+        if not state:
+            return cls([Unscaled(len(features))])
         return cls([BinnedEncoder.from_dict(one, features) for one in state["encodings"]])
 
 
@@ -582,6 +591,21 @@ class SparseEncoder(StandardScaler):
     def transform(self, X: Any) -> Any:
         """Return the features in float32, sparse if X is."""
         return canonical_csr(super().transform(X).astype(np.float32))
+
+    def curves(self, directions: np.ndarray) -> Curves:
+        """Return an empty dict."""
+        return {}
+
+
+class Unscaled:
+    """Sparse rows for a map that also scales them, like a `SparseEncoder` otherwise."""
+
+    def __init__(self, n_features: int) -> None:
+        self.groups_ = np.arange(n_features)
+
+    def transform(self, X: Any) -> Any:
+        """Return the rows."""
+        return X
 
     def curves(self, directions: np.ndarray) -> Curves:
         """Return an empty dict."""

@@ -19,9 +19,20 @@ from ..bandwidth import unit_distance
 from ..descent import Status, adam, lbfgs
 from ..estimators.descent_embedding import UNIT_ROWS, UnitRows, directions
 from ..linalg import eigh, row_signs, svd
-from ..objectives.kernel_regression import KernelRegression, RowLoss
+from ..objectives.kernel_regression import KernelRegression, RowLoss, log_loss
 from ..objectives.loss import Ridge
-from .votes import Expert, HeldOut, Part, Prediction, SoftVote, experts
+from .gaps import LEAST_ROWS
+from .votes import (
+    Expert,
+    HeldOut,
+    Part,
+    Prediction,
+    SoftVote,
+    experts,
+    mixture_shares,
+    of_equal_rows,
+    towards_equal_rows,
+)
 
 # descending: the first maps are cheap and rough
 ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
@@ -39,6 +50,7 @@ STEPS, STEPS_UP_TO, ANCHORS, ROWS = 150, 2000, 256, 2048
 MOST_VOTERS = 10_000  # for the held-out rows, after each round of stochastic descent
 # total variance along dropped axes, in units in which a vote falls by a factor of e from 0 to 1
 MOST_DROPPED = 1e-4
+PRIORS = (0.1, 0.3, 1.0, 3.0)  # weights of a mixture, relative to a row that is equal
 STEP = 0.03  # the first step length of stochastic descent, relative to the norm of the map
 
 
@@ -108,8 +120,12 @@ class Member:
         self.unit, self.X = unit, densified(self.training.X) / np.float32(unit)
         self.B = self.init = init
 
-    def descend(self, alpha: float) -> np.ndarray:
-        """Continue the descent with a penalty; return the map of the features."""
+    def descend(self, alpha: float) -> tuple[np.ndarray, Part]:
+        """Continue the descent with a penalty; return the map of the features.
+
+        The test part and the training part follow, mapped, with the targets and weights of the
+        latter.
+        """
         rows = self.training
         loss = KernelRegression(self.X, rows.Y, rows.loss, rows.weights)
         penalty = Ridge(alpha, len(rows), groups=rows.groups)
@@ -119,15 +135,8 @@ class Member:
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         self.B = found.x
-        return (self.B / self.unit).astype(np.float32)
-
-    def embedded(self, A: np.ndarray) -> Part:
-        """Return the test part and the training part in the learned space.
-
-        Targets and weights of the training part follow.
-        """
-        rows = self.training
-        return self.queries @ A.T, rows.X @ A.T, rows.Y, rows.weights
+        A = (self.B / self.unit).astype(np.float32)
+        return A, (self.queries @ A.T, rows.X @ A.T, rows.Y, rows.weights)
 
 
 class PathPoint(NamedTuple):
@@ -232,8 +241,7 @@ def member_path(
 
     try:
         for alpha in alphas:
-            maps = [member.descend(alpha) for member in members]
-            parts = [member.embedded(A) for member, A in zip(members, maps, strict=True)]
+            maps, parts = zip(*[member.descend(alpha) for member in members], strict=True)
             held_out = HeldOut(parts, tested.Y, tested.loss, tested.weights)
             guess = points[-1].temperature if points else 0.4
             loss, vote = held_out.best_vote(guess)
@@ -361,58 +369,94 @@ def refined(
     )
 
 
-@dataclass(frozen=True)
-class VotingSpace:
+class FoundMixture(NamedTuple):
+    """A mixture of experts in the spaces of some maps.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_held_out, q)
+        Its predictions for the held-out rows.
+    shares : list of ndarray
+        The shares of the experts of each map.
+    prior : float or None
+        See `Mixture`.
+    """
+
+    values: np.ndarray
+    shares: list[np.ndarray]
+    prior: float | None
+
+
+def mixed(maps: Sequence[LearnedMap]) -> FoundMixture:
+    """Return the best mixture of the experts in the spaces of some maps."""
+    predicted = np.array([expert.values for one in maps for expert in one.experts])
+    ends = np.cumsum([len(one.experts) for one in maps])
+    shares = mixture_shares(predicted, maps[0].held_out)
+    values = np.tensordot(shares, predicted, axes=1)
+    by_map = np.split(shares, ends[:-1])
+    first = maps[max(range(len(by_map)), key=lambda at: by_map[at].sum())]
+    own, unit = first.held_out, first.temperature**0.5
+    if own.loss is log_loss or own.is_dominated:
+        return FoundMixture(values, by_map, None)
+    equal = np.concatenate([of_equal_rows(*part, unit) for part in own.parts])
+    if np.count_nonzero(equal[:, 0]) < LEAST_ROWS:  # too few equal rows show nothing
+        return FoundMixture(values, by_map, None)
+    tried = {None: values} | {p: towards_equal_rows(values, equal, p) for p in PRIORS}
+    prior = min(tried, key=lambda one: own.losses(tried[one]).mean())
+    return FoundMixture(tried[prior], by_map, prior)
+
+
+class VotingSpace(NamedTuple):
     """The learned space of an encoding, and the experts that vote in it.
 
     Attributes
     ----------
-    encoder : BinnedEncoder or SparseEncoder
     components : ndarray of shape (m, r)
     Z : ndarray of shape (n, m)
         The embedded training rows, along their principal axes, the longest first.
     experts : list of Expert
     """
 
-    encoder: Any
     components: np.ndarray
     Z: np.ndarray
     experts: list[Expert]
 
-    @classmethod
-    def of(cls, encoder: Any, found: LearnedMap, shares: np.ndarray, X: Any) -> Self:
-        """Return the space of a map, scaled such that squared distances are exponents of its votes.
 
-        The temperature is the mean over these votes. Squared distances are also multiplied by the
-        share of the votes in a prediction, so that their sums over several such spaces, side by
-        side, are means weighted by share.
-        """
-        kept = [(one, s) for one, s in zip(found.experts, shares, strict=True) if s > 0]
-        total = sum(share for _, share in kept)
-        # The held-out rows had fewer voters. The more voters, the nearer are those that count.
-        nearer = (found.n_voters / X.shape[0]) ** 0.5
-        experts, logs = [], 0.0
-        for one, share in kept:
-            predictor = one.predictor
-            if isinstance(predictor, SoftVote):
-                predictor = predictor.rescaled(1 / nearer)
-                logs += share * np.log(predictor.temperature)
-            else:
-                logs += share * np.log(found.temperature)
-            experts.append(Expert(predictor, (0, 0), float(share), one.of_scores))
-        T = np.exp(logs / total) / total
-        A = found.components / np.float32(T**0.5)
-        Z = embedded(encoder, X, A)
-        axes = along_principal_axes(Z)
-        A = axes @ A
-        signs = row_signs(A)
-        m = len(axes)
-        return cls(
-            encoder,
-            signs * A,
-            Z @ (signs * axes).T,
-            [replace(one, predictor=one.predictor.rescaled(T), axes=(0, m)) for one in experts],
-        )
+def voting_space(
+    encoder: Any, found: LearnedMap, shares: np.ndarray, X: Any, first: int
+) -> VotingSpace:
+    """Return the space of a map, scaled such that squared distances are exponents of its votes.
+
+    `first` is the number of axes of the spaces before it.
+
+    The temperature is the mean over these votes. Squared distances are also multiplied by the share
+    of the votes in a prediction, so that their sums over several such spaces, side by side, are
+    means weighted by share.
+    """
+    kept = [(one, s) for one, s in zip(found.experts, shares, strict=True) if s > 0]
+    total = sum(share for _, share in kept)
+    # The held-out rows had fewer voters. The more voters, the nearer are those that count.
+    nearer = (found.n_voters / X.shape[0]) ** 0.5
+    experts, logs = [], 0.0
+    for one, share in kept:
+        predictor, T = one.predictor, found.temperature
+        if isinstance(predictor, SoftVote):
+            predictor = predictor.rescaled(1 / nearer)
+            T = predictor.temperature
+        logs += share * np.log(T)
+        experts.append((predictor, float(share), one.of_scores))
+    T = np.exp(logs / total) / total
+    A = found.components / np.float32(T**0.5)
+    Z = embedded(encoder, X, A)
+    axes = along_principal_axes(Z)
+    A = axes @ A
+    signs = row_signs(A)
+    own = first, first + len(axes)
+    return VotingSpace(
+        signs * A,
+        Z @ (signs * axes).T,
+        [Expert(one.rescaled(T), own, share, scores) for one, share, scores in experts],
+    )
 
 
 def embedded(encoder: Any, X: Any, A: np.ndarray) -> np.ndarray:

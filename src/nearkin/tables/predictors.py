@@ -47,17 +47,18 @@ from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, 
 from .columns import Feature
 from .encoder import TableEncoder
 from .held_out import Drift, HeldOutRows, check_coverage, check_levels
-from .members import ALPHAS, LabelledRows, LearnedMap, VotingSpace, embedded, member_path, refined
-from .votes import (
-    DISTANCES,
-    MIXED_TEMPERATURES,
+from .members import (
+    ALPHAS,
     FoundMixture,
-    Mixture,
-    NormalScores,
-    absolute_error,
+    LabelledRows,
+    LearnedMap,
+    embedded,
+    member_path,
     mixed,
-    mixture_from,
+    refined,
+    voting_space,
 )
+from .votes import DISTANCES, MIXED_TEMPERATURES, Mixture, NormalScores, absolute_error
 
 # Shared by the predictors for tables: encoded columns, a map from members, a vote of all rows.
 
@@ -88,15 +89,6 @@ def check_split(split: TrainTest | None, folds: Sequence[TrainTest]) -> None:
         )
 
 
-def mixture_of(maps: Sequence[LearnedMap]) -> FoundMixture:
-    """Return the best mixture of the experts in the spaces of some maps."""
-    return mixed(
-        [one.experts for one in maps],
-        [one.held_out for one in maps],
-        [one.temperature**0.5 for one in maps],
-    )
-
-
 class TablePredictor(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
@@ -105,25 +97,14 @@ class TablePredictor(
     A subclass defines `_loss`, `fit`, `_learn_targets` and `_encode_targets`.
     """
 
+    n_components: int
+    n_bins: int | str
+    alpha: float | str
+    n_members: int
+    distance: str
+    random_state: Any
     _loss: RowLoss
     _class_weights: np.ndarray | None = None
-
-    def __init__(
-        self,
-        n_components: int = 32,
-        *,
-        n_bins: int | str = "auto",
-        alpha: float | str = "auto",
-        n_members: int = 3,
-        distance: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_bins = n_bins
-        self.alpha = alpha
-        self.n_members = n_members
-        self.distance = distance
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -152,7 +133,8 @@ class TablePredictor(
         task = FitTask(self, X, y, None)
         X, y, weights = self._validated(X, y, sample_weight)
         X = self._learn_encoding(X, features, weights)
-        Y, codes = self._learn_targets(y)
+        targets, codes = self._learn_targets(y)
+        Y = self._encode_targets(targets)
         if self._class_weights is not None:
             of_class = self._class_weights[codes]
             weights = of_class if weights is None else weights * of_class
@@ -165,9 +147,9 @@ class TablePredictor(
         if folds is None:
             unseen = self.held_out_rows_, self.held_out_votes_
         else:
-            unseen = self._unseen(learned, mixture_of(learned))
+            unseen = self._unseen(learned, mixed(learned))
         self.member_rows_, self.member_votes_ = unseen
-        self._keep_held_out(X, features)
+        self._keep_held_out(X, targets)
         if status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         task.end()
@@ -322,6 +304,7 @@ class TablePredictor(
                 self.feature_names_in_ = self._table.feature_names_in_
             X, features = self._table.encode(X)[0], features_of(self._table)
         self.__dict__.pop("_held_out", None)  # from an earlier fit
+        self._features = features or [Feature(f"x{j}", j) for j in range(X.shape[1])]
         self._n_columns = self.n_features_in_
         if given is not None:
             self._n_columns = 1 + max(feature.column for feature in given)
@@ -343,8 +326,7 @@ class TablePredictor(
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Check the targets of the training rows, and learn their classes or their unit.
 
-        Return the encoded targets (see `_encode_targets`) and the class code of each row, 0 for
-        all rows in a regression.
+        Return class codes or numbers, and the class code of each row, 0 in a regression.
         """
 
     @abstractmethod
@@ -365,19 +347,17 @@ class TablePredictor(
     def _set_maps(self, learned: Sequence[LearnedMap], X: Any) -> Self:
         """Set the learned encodings, the mixture in their spaces, and held-out rows."""
         dtype = np.float64 if len(self._Y) <= FLOAT64_ROWS else np.float32
-        found = mixture_of(learned)
-        spaces = [
-            VotingSpace.of(encoder, one, own, X)
-            for encoder, one, own in zip(
-                self.encoder_.encoders, learned, found.shares, strict=False
-            )
-            if own.any()
-        ]
-        spaces.sort(key=lambda space: -sum(expert.share for expert in space.experts))
-        self.encoder_ = Encodings([space.encoder for space in spaces])
+        found = mixed(learned)
+        parts = list(zip(self.encoder_.encoders, learned, found.shares, strict=False))
+        parts = sorted((part for part in parts if part[2].any()), key=lambda part: -part[2].sum())
+        spaces, n_axes = [], 0
+        for part in parts:
+            spaces.append(voting_space(*part, X, n_axes))
+            n_axes += len(spaces[-1].components)
+        self.encoder_ = Encodings([encoder for encoder, *_ in parts])
         self.components_ = block_diag(*[space.components for space in spaces]).astype(dtype)
         self._Z = np.hstack([space.Z for space in spaces]).astype(dtype)
-        self.vote_ = Mixture.of([space.experts for space in spaces], found.prior)
+        self.vote_ = Mixture(tuple(one for space in spaces for one in space.experts), found.prior)
         self.distance_ = self.vote_.largest.distance
         self.temperature_ = self.vote_.largest.temperature
         self.alpha_, self.alpha_scores_ = learned[0].alpha, learned[0].scores
@@ -401,6 +381,12 @@ class TablePredictor(
         return effects
 
     @property
+    def _effects_of_features(self) -> np.ndarray:
+        """Return `feature_effects_` without columns that are left out."""
+        columns = dict.fromkeys(feature.column for feature in self._features)
+        return self.feature_effects_[list(columns)]
+
+    @property
     def encoding_shares_(self) -> dict[str, float]:
         """Return the share of each encoding in a prediction, the largest first.
 
@@ -420,40 +406,28 @@ class TablePredictor(
         rows = np.concatenate([test for _, test in maps[0].folds])
         return self._rows[rows], self._decode_votes(mixture.values)
 
-    def _keep_held_out(self, cells: Any, features: Sequence[Feature] | None) -> None:
-        """Store the held-out rows; `cells` are all rows as numbers.
+    def _keep_held_out(self, cells: Any, targets: np.ndarray) -> None:
+        """Store the held-out rows; `cells` are all rows as numbers, `targets` codes or numbers.
 
         `predict_set`, `predict_quantiles`, `familiarity` and `drift` need them.
         """
-        if features is None:
-            if self._table is not None:
-                features = features_of(self._table)
-            else:
-                features = [Feature(f"x{j}", j) for j in range(cells.shape[1])]
         places = np.searchsorted(self._rows, self.held_out_rows_)
         weights = np.ones(len(places)) if self._weights is None else self._weights[places]
         self._held_out = HeldOutRows(
             places,
             cells[places],
             self._Z[places],
-            self._decode_targets(self._Y[places]),
+            targets[places],
             self.held_out_votes_,
-            features,
+            self._features,
             weights / weights.mean(),
             self._held_out_folds,
         )
 
-    @abstractmethod
-    def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
-        """Return the input of `_encode_targets`: class codes or numbers."""
-
     @property
-    def held_out(self) -> HeldOutRows | None:
-        """Return the held-out rows, for use with new rows that are already encoded and mapped.
-
-        They are None before `fit`.
-        """
-        return getattr(self, "_held_out", None)
+    def held_out(self) -> HeldOutRows:
+        """Return the held-out rows, for use with new rows that are already encoded and mapped."""
+        return self._held_out
 
     def familiarity(self, X: Any) -> np.ndarray:
         """Return how familiar each row is: what share of training rows is at least as isolated.
@@ -526,6 +500,27 @@ class TablePredictor(
         return votes
 
     @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : data frame (pandas, polars or pyarrow), array or sparse matrix of shape (n, p)
+            At least 4 rows that are not all equal.
+        y : array of shape (n,)
+            Class labels, at least two classes; for `NCARegressor` real numbers, not all equal.
+        sample_weight : array of shape (n,), default=None
+            Nonnegative weights of the rows, relative to each other, in the likelihood and in the
+            vote; multiplied by the `class_weight` of a classifier. Rows of weight 0 are left out.
+            The encoding ignores weights, except in the words of a text.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    @with_callbacks
     def fit_encoded(
         self,
         X: Any,
@@ -584,8 +579,7 @@ class TablePredictor(
         refuse_foreign(X)
         if self._table is None:
             return self._numbers(X, sparse=self.encoder_.is_sparse, reset=False)
-        columns = list(dict.fromkeys(feature.column for feature in features_of(self._table)))
-        return self._table.encode_and_warn(X, self.feature_effects_[columns])
+        return self._table.encode_and_warn(X, self._effects_of_features)
 
     def vote(self, Z: np.ndarray) -> np.ndarray:
         """Return the vote of all training rows for rows in the learned space, (n, m).
@@ -606,25 +600,24 @@ class TablePredictor(
         -------
         arrays : dict of str to ndarray
             "components", (m, r) for the features of the `Encodings`, or for sparse rows (m, p) for
-            the unscaled rows, with an "offset" (m,) of zeros; "effects", `feature_effects_`;
-            "class_weights" (n_classes,), if classes were weighted; and the arrays of the held-out
-            rows, whose names begin with "held_out".
+            the unscaled rows, with an "offset" (m,) of zeros; "effects", `feature_effects_` of
+            the columns with features; "class_weights" (n_classes,), if classes were weighted; and
+            the arrays of the held-out rows, whose names begin with "held_out". All rows have the
+            same weight, their frequency in the table.
         states : dict of str to dict
-            Numbers and texts, which JSON can hold: "bins" of the `Encodings`, empty for sparse
-            rows, and "soft_vote" of the mixture.
+            Numbers and texts, which JSON can hold, of the `Encodings` and of the `Mixture`.
         """
         check_is_fitted(self, "components_")
-        arrays = {"components": self.components_, "effects": self.feature_effects_}
-        bins: dict[str, Any] = {}
+        arrays = self._held_out.to_arrays()
+        arrays["held_out_weights"] = np.ones(len(arrays["held_out_places"]))
+        arrays |= {"components": self.components_, "effects": self._effects_of_features}
         if self.encoder_.is_sparse:  # it only scales
             arrays["components"] = self.components_ / self.encoder_.encoders[0].scale_
             arrays["offset"] = np.zeros(len(self.components_))
-        else:
-            bins = self.encoder_.to_dict()
         if self._class_weights is not None:
             arrays["class_weights"] = self._class_weights
-        arrays |= self._held_out.to_arrays()
-        return arrays, {"bins": bins, "soft_vote": asdict(self.vote_)}
+        states = {Encodings.saved_as: self.encoder_.to_dict(), Mixture.saved_as: asdict(self.vote_)}
+        return arrays, states
 
     @classmethod
     def from_arrays(
@@ -650,17 +643,21 @@ class TablePredictor(
 
         Notes
         -----
-        For sparse rows the predictor has no encoder: the caller stores their affine map and maps
-        them, and the predictor votes. Row weights are not stored, so all rows have the same vote;
-        for a classifier with class weights, the label is that of the largest probability times
-        "class_weights".
+        The encodings of sparse rows leave them as they are: map them by "components" and "offset".
+        Row weights are not stored, so all rows have the same vote; for a classifier with class
+        weights, the label is that of the largest probability times "class_weights".
         """
         predictor = cls()
         predictor._table = predictor._weights = None
-        if states["bins"]:
-            predictor.encoder_ = Encodings.from_dict(states["bins"], features)
+        predictor.encoder_ = Encodings.from_dict(states[Encodings.saved_as], features)
         predictor.components_, predictor._Z = arrays["components"], arrays["voters"]
-        predictor.vote_ = mixture_from(states["soft_vote"])
+        predictor.vote_ = Mixture.from_dict(states[Mixture.saved_as])
+        n_spaces = len({expert.axes for expert in predictor.vote_.experts})
+        if n_spaces != len(predictor.encoder_.encoders):
+            raise ValueError(
+                f"{Mixture.saved_as}.experts are of {n_spaces} encodings, not "
+                f"{len(predictor.encoder_.encoders)}"
+            )
         predictor.n_features_in_ = len(features)
         if classes is not None:
             predictor.classes_ = np.array(classes)
@@ -893,42 +890,16 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         class_weight: dict[Any, float] | str | None = None,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            n_components,
-            n_bins=n_bins,
-            alpha=alpha,
-            n_members=n_members,
-            distance=distance,
-            random_state=random_state,
-        )
+        self.n_components = n_components
+        self.n_bins = n_bins
+        self.alpha = alpha
+        self.n_members = n_members
+        self.distance = distance
         self.class_weight = class_weight
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the map.
-
-        Parameters
-        ----------
-        X : data frame (pandas, polars or pyarrow), array or sparse matrix of shape (n, p)
-            At least 4 rows that are not all equal.
-        y : array of shape (n,)
-            Class labels, at least two classes.
-        sample_weight : array of shape (n,), default=None
-            Nonnegative weights of the rows, relative to each other, in the likelihood and in the
-            vote; multiplied by `class_weight`. Rows of weight 0 are left out. The encoding ignores
-            weights, except in the words of a text.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
+        self.random_state = random_state
 
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the classes and their weights.
-
-        Return indicators of the classes, (n, n_classes), and the class code of each row.
-        """
+        """Learn the classes and their weights."""
         self.classes_, codes = encode_labels(y)
         check_shared_labels(codes)
         n, n_classes = len(codes), len(self.classes_)
@@ -955,7 +926,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
                 raise ValueError(
                     f"class_weight must be larger than 0 for every class, got {given!r}."
                 )
-        return self._encode_targets(codes), codes
+        return codes, codes
 
     def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
         """Return indicators of the classes."""
@@ -969,8 +940,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of every row."""
-        votes = self.vote(self.transform(X))
-        return self.classes_[votes.argmax(axis=1)]
+        shares = self.predict_proba(X)
+        return self.classes_[shares.argmax(axis=1)]
 
     def predict_set(
         self, X: Any, coverage: float = 0.9, *, by_class: bool = False, allow_empty: bool = False
@@ -1019,10 +990,6 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         return self._held_out.label_sets(
             self.predict_proba(X), level, by_class=by_class, allow_empty=allow_empty
         )
-
-    def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
-        """Return class codes."""
-        return Y.argmax(axis=1)
 
 
 class NCARegressor(RegressorMixin, TablePredictor):
@@ -1115,41 +1082,20 @@ class NCARegressor(RegressorMixin, TablePredictor):
         loss: str = "squared_error",
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            n_components,
-            n_bins=n_bins,
-            alpha=alpha,
-            n_members=n_members,
-            distance=distance,
-            random_state=random_state,
-        )
+        self.n_components = n_components
+        self.n_bins = n_bins
+        self.alpha = alpha
+        self.n_members = n_members
+        self.distance = distance
         self.loss = loss
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the map.
-
-        Parameters
-        ----------
-        X : data frame (pandas, polars or pyarrow), array or sparse matrix of shape (n, p)
-            At least 4 rows that are not all equal.
-        y : array of shape (n,)
-            Real numbers, not all equal.
-        sample_weight : array of shape (n,), default=None
-            See `NCAClassifier.fit`.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
+        self.random_state = random_state
 
     def _learn_targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the standardized numbers, (n, 1), and class code 0 for all rows."""
+        """Check that the numbers vary."""
         check_choice(self.loss, "loss", tuple(LOSSES))
         y = real_targets(self, y)
         check_targets_vary(y)
-        return self._encode_targets(y), np.zeros(len(y), dtype=int)
+        return y, np.zeros(len(y), dtype=int)
 
     def _encode_targets(self, targets: np.ndarray) -> np.ndarray:
         """Return the standardized numbers; store their mean, their unit, and their bounds."""
@@ -1269,10 +1215,6 @@ class NCARegressor(RegressorMixin, TablePredictor):
         predicted = np.column_stack([self._decode_votes(of_fold) for of_fold in votes])
         found = self._held_out.quantiles(Z, predicted, q)
         return np.where(np.isfinite(found), np.clip(found, *self._bounds), found)
-
-    def _decode_targets(self, Y: np.ndarray) -> np.ndarray:
-        """Return the numbers in the unit of the targets."""
-        return self._decode_votes(Y)
 
     def _decode_votes(self, votes: np.ndarray) -> np.ndarray:
         """Return votes for standardized numbers in the unit of the targets."""

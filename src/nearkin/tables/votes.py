@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import linprog, nnls
@@ -18,7 +18,6 @@ from scipy.spatial import KDTree
 from scipy.special import ndtri
 
 from .._blocks import row_blocks
-from .._parameters import check_choice, check_positive
 from .._threads import parallel_map
 from ..linalg import eigh
 from ..neighbors import squares_to_nearest
@@ -31,7 +30,6 @@ from ..objectives.kernel_regression import (
     squared_error,
 )
 from ..objectives.stochastic import TILE_ROWS, exponentiate
-from .gaps import LEAST_ROWS
 
 TEMPERATURES = (0.016, 0.025, 0.04, 0.063, 0.1, 0.16, 0.25, 0.4, 0.63, 1.0, 1.6)
 DISTANCES = ("auto", "squared", "plain")
@@ -46,9 +44,7 @@ WIDTHS, RIDGES = (1.0, 2.0, 5.0), (0.1, 1.0)
 MIXED_TEMPERATURES = (0.025, 0.1, 0.4, 1.6)
 EM_STEPS, SMALLEST_SHARE = 100, 0.04
 DOMINATED = 0.95  # see `HeldOut.is_dominated`
-# for equal rows: the distance up to which rows count as equal, relative to the unit of the votes,
-# and weights of the mixture relative to one of them
-EQUAL, PRIORS = 1e-4, (0.1, 0.3, 1.0, 3.0)
+EQUAL = 1e-4  # the distance up to which rows count as equal, relative to the unit of the votes
 
 # The arguments of `predict`: queries, voting rows Z, their targets Y, and their weights, if any.
 Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
@@ -107,19 +103,6 @@ class SoftVote:
     temperature: float = 1.0
     distance: str = "squared"
 
-    def __post_init__(self) -> None:
-        check_positive(self.temperature, "temperature")
-        check_choice(self.distance, "distance", DISTANCES[1:])
-
-    def predict(
-        self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return `sum_j p_j y_j` for embedded queries, float64 of shape (n_queries, q).
-
-        p_j is proportional to the weight of the distance, times the given weight of the row.
-        """
-        return vote_at_once([self], queries, Z, Y, weights)[0]
-
     def logits(self, squares: np.ndarray) -> np.ndarray:
         """Return the logarithms of the weights at squared distances, as a new array."""
         if self.distance == "plain":
@@ -142,7 +125,8 @@ def vote_at_once(
 ) -> np.ndarray:
     """Return the predictions of several votes in one space, (n_votes, n_queries, q).
 
-    With more than 50,000 rows, the nearest 200 vote.
+    They are `sum_j p_j y_j`, where p_j is proportional to the weight of the distance, times the
+    given weight of the row. With more than 50,000 rows, the nearest 200 vote.
     """
     origin = Z.mean(axis=0)
     Q, Z = queries - origin, Z - origin
@@ -215,16 +199,6 @@ class LocalLines:
     spread: float
     ridge: float
 
-    def __post_init__(self) -> None:
-        check_positive(self.spread, "spread")
-        check_positive(self.ridge, "ridge")
-
-    def predict(
-        self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return the lines at the queries, (n_queries, q), within the range of the numbers Y."""
-        return lines_at_once([self], queries, Z, Y, weights)[0]
-
     def rescaled(self, temperature: float) -> LocalLines:
         """Return the same lines for rows divided by the square root of a temperature."""
         return replace(self, spread=self.spread / temperature)
@@ -237,7 +211,10 @@ def lines_at_once(
     Y: np.ndarray,
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the predictions of several local lines in one space, (n_lines, n_queries, q)."""
+    """Return the predictions of several local lines in one space, (n_lines, n_queries, q).
+
+    They stay within the range of the numbers Y.
+    """
     origin, middle = Z.mean(axis=0), Y.mean(axis=0)
     from_origin, apart = queries - origin, (Z - origin).astype(np.float64)
     V = eigh(apart.T @ apart)[1][:, -DIRECTIONS:]
@@ -337,9 +314,6 @@ class Expert:
     share: float
     of_scores: bool = False
 
-    def __post_init__(self) -> None:
-        check_positive(self.share, "share")
-
 
 def towards_equal_rows(predicted: np.ndarray, equal: np.ndarray, prior: float) -> np.ndarray:
     """Return the means of predictions (n, 1), of weight `prior`, and the numbers of equal rows.
@@ -357,16 +331,15 @@ class Mixture:
     ----------
     experts : tuple of Expert
     prior : float or None
-        If training rows are equal to z, with the numbers y_1, ..., y_k, the prediction is the mean
-        of these numbers and of f(z), which has this weight. None: it is always f(z).
+        If training rows are equal to z in the space of the first expert, with the numbers y_1, ...,
+        y_k, the prediction is the mean of these numbers and of f(z), which has this weight. None:
+        it is always f(z).
     """
 
     experts: tuple[Expert, ...]
     prior: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.prior is not None:
-            check_positive(self.prior, "prior")
+    saved_as: ClassVar[str] = "soft_vote"  # the name of its state in a saved model
 
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
@@ -402,18 +375,15 @@ class Mixture:
         )
 
     @classmethod
-    def of(cls, spaces: Sequence[Sequence[Expert]], prior: float | None = None) -> Self:
-        """Return the mixture of experts whose spaces are placed side by side.
+    def from_dict(cls, state: dict[str, Any]) -> Self:
+        """Return a mixture from its `dataclasses.asdict`."""
 
-        Rows are equal, for the prior, if they are in the first space.
-        """
-        experts, first = list[Expert](), 0
-        for own in spaces:
-            for expert in own:
-                start, end = expert.axes
-                experts.append(replace(expert, axes=(first + start, first + end)))
-            first += own[0].axes[1]
-        return cls(tuple(experts), prior)
+        def expert(predictor: dict[str, Any], axes: Sequence[int], **others: Any) -> Expert:
+            kind = LocalLines if "ridge" in predictor else SoftVote
+            first, end = axes
+            return Expert(kind(**predictor), (first, end), **others)
+
+        return cls(tuple(expert(**one) for one in state["experts"]), state.get("prior"))
 
     @property
     def largest(self) -> SoftVote:
@@ -427,18 +397,6 @@ class Mixture:
     def line_share(self) -> float:
         """Return the share of local lines."""
         return sum(one.share for one in self.experts if isinstance(one.predictor, LocalLines))
-
-
-def mixture_from(state: dict[str, Any]) -> Mixture:
-    """Return a mixture from its `dataclasses.asdict`."""
-    return Mixture(tuple(_expert(**expert) for expert in state["experts"]), state.get("prior"))
-
-
-def _expert(predictor: dict[str, Any], axes: Sequence[int], **others: Any) -> Expert:
-    first, end = axes
-    is_line = "ridge" in predictor
-    found = LocalLines(**predictor) if is_line else SoftVote(**predictor)
-    return Expert(found, (first, end), **others)
 
 
 # The choice of the vote by held-out rows.
@@ -463,10 +421,6 @@ class HeldOut:
     Y: np.ndarray
     loss: RowLoss
     weights: np.ndarray | None = None
-
-    def predict(self, vote: Any) -> np.ndarray:
-        """Return the predictions of a vote or of local lines for the rows, part after part."""
-        return np.concatenate([vote.predict(*part) for part in self.parts])
 
     def losses(self, predicted: np.ndarray) -> np.ndarray:
         """Return the loss of each prediction, times the weight of its row over the mean weight."""
@@ -494,7 +448,9 @@ class HeldOut:
 
         def loss(at: int) -> float:
             if at not in losses:
-                losses[at] = float(self.losses(self.predict(SoftVote(TEMPERATURES[at]))).mean())
+                vote = [SoftVote(TEMPERATURES[at])]
+                predicted = np.concatenate([vote_at_once(vote, *part)[0] for part in self.parts])
+                losses[at] = float(self.losses(predicted).mean())
             return losses[at]
 
         at, before = TEMPERATURES.index(guess), -1
@@ -543,55 +499,6 @@ def experts(held_out: HeldOut, distance: str, temperature: float) -> list[Predic
             some = [one for one in of_lines if one.of_scores is scale]
             found.append(min(some, key=lambda one: held_out.losses(one.values).mean()))
     return found
-
-
-class FoundMixture(NamedTuple):
-    """A mixture of experts in the spaces of some maps.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_held_out, q)
-        Its predictions for the held-out rows.
-    shares : list of ndarray
-        The shares of the experts of each map.
-    prior : float or None
-        See `Mixture`.
-    """
-
-    values: np.ndarray
-    shares: list[np.ndarray]
-    prior: float | None
-
-
-def mixed(
-    of_maps: Sequence[Sequence[Prediction]], held_out: Sequence[HeldOut], units: Sequence[float]
-) -> FoundMixture:
-    """Return the best mixture of experts in the spaces of some maps.
-
-    Parameters
-    ----------
-    of_maps : sequence of sequence of Prediction
-        The experts in the space of each map.
-    held_out : sequence of HeldOut
-        The same held-out rows in each space.
-    units : sequence of float
-        The unit of each space: the distance at which the best vote has fallen to 1 / e.
-    """
-    predicted = np.array([expert.values for experts in of_maps for expert in experts])
-    ends = np.cumsum([len(experts) for experts in of_maps])
-    shares = mixture_shares(predicted, held_out[0])
-    values = np.tensordot(shares, predicted, axes=1)
-    by_map = np.split(shares, ends[:-1])
-    if held_out[0].loss is log_loss or held_out[0].is_dominated:
-        return FoundMixture(values, by_map, None)
-    first = max(range(len(by_map)), key=lambda at: by_map[at].sum())
-    own = held_out[first]
-    equal = np.concatenate([of_equal_rows(*part, units[first]) for part in own.parts])
-    if np.count_nonzero(equal[:, 0]) < LEAST_ROWS:  # too few equal rows show nothing
-        return FoundMixture(values, by_map, None)
-    tried = {None: values} | {p: towards_equal_rows(values, equal, p) for p in PRIORS}
-    prior = min(tried, key=lambda one: own.losses(tried[one]).mean())
-    return FoundMixture(tried[prior], by_map, prior)
 
 
 def mixture_shares(predicted: np.ndarray, held_out: HeldOut) -> np.ndarray:
