@@ -1,5 +1,6 @@
 """The choice among vectors, on held-out queries."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from nearkin import EmbeddingAdapter
 from nearkin._blocks import unit_rows
 from nearkin.comparison import twin_groups
-from nearkin.vectors import Labels, Relevance, ways_of
+from nearkin.statistics import PairedTest
+from nearkin.vectors import Adaptation, Labels, Relevance, Way, WayResult, ways_of
 from nearkin.vectors import comparison as adaptation
 from nearkin.vectors.comparison import SETTINGS, compare_vectors, place_in_sequence, vectors_of
 from nearkin.vectors.judgements import SEEN, UNSEEN
@@ -178,3 +180,33 @@ def test_bits_come_last_and_long_vectors_first():
         ),
         *("adapter 32 int8", "adapter 64 binary"),
     ]
+
+
+def test_a_notebook_shows_the_table_of_what_was_compared(monkeypatch):
+    pytest.importorskip("pandas")
+
+    def result(way, difference, status):
+        tests = {SEEN: PairedTest(difference, 0.01, 50, 5)}
+        return WayResult(way, {SEEN: {"MRR": 0.5 + difference}}, tests, 0.02, status, 1.0)
+
+    ways = Way("raw", 8, 32), Way("truncated", 4, 16), Way("adapter", 4, 16)
+    results = map(result, ways, (0.0, -0.05, 0.1), ("baseline", "reference", "better"))
+    found = Adaptation(
+        [*results],
+        "MRR",
+        SEEN,
+        {SEEN: 1234},
+        {},
+        side="both",
+        expect="both",
+        between=lambda one, other: PairedTest(0, 1, 9, 5),
+        judgements=None,
+        held_out=lambda way: iter(()),
+    )
+    frame = found.to_frame().set_index("vectors")
+    assert frame["MRR"].tolist() == [0.5, 0.45, 0.6]
+    assert frame.loc["adapter 4", ["low", "high"]].mean() == pytest.approx(0.1)
+    assert frame["p_value"].isna().tolist() == [True, True, False]
+    assert found._repr_html_() == found.to_frame().to_html()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert found._repr_html_() is None

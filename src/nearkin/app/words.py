@@ -554,7 +554,7 @@ class Summary:
 # Notes on a comparison, each a function that yields lines.
 
 
-def _unlabelled_note(comparison: Any) -> Iterator[str]:
+def _label_notes(comparison: Any) -> Iterator[str]:
     protocol = comparison.protocol
     if len(protocol.unlabelled):
         used = [
@@ -567,13 +567,10 @@ def _unlabelled_note(comparison: Any) -> Iterator[str]:
             f"{len(protocol.labelled):,} of {protocol.X.shape[0]:,} rows have a label: only these "
             f"are held out and vote; {others} from the others."
         )
-
-
-def _protocol_notes(comparison: Any) -> Iterator[str]:
-    classes = comparison.protocol.classes
+    classes = protocol.classes
     if classes.dtype.kind == "i" and classes.min() == -1 and len(classes) > 2:
         yield "-1 was taken as a class: if it marks rows without a label, give --unlabelled -1."
-    yield from comparison.protocol.remarks
+    yield from protocol.remarks
     taken = {
         "n_splits": (len(first_repeat(comparison.folds)), " folds"),
         "n_neighbors": (comparison.n_neighbors, "-NN"),
@@ -583,9 +580,9 @@ def _protocol_notes(comparison: Any) -> Iterator[str]:
         yield f"{requested}{unit} reduced to {reduced}{unit}: {reason}."
 
 
-def _score_note(comparison: Any) -> Iterator[str]:
+def _row_notes(comparison: Any) -> Iterator[str]:
     name, protocol = comparison.score.name, comparison.protocol
-    y = protocol.y[protocol.labelled]
+    y, n, n_rows = protocol.y[protocol.labelled], protocol.n_twins, protocol.X.shape[0]
     if name == "auc" and (share := np.bincount(y).max() / len(y)) > RARE:
         yield (
             f"The largest class has {share:.0%} of the rows, so methods are ranked by AUC; to find "
@@ -594,22 +591,18 @@ def _score_note(comparison: Any) -> Iterator[str]:
     if protocol.task != CLASSIFICATION and few_decide(y):
         by_mae = ", so methods are ranked by MAE" * (name == "mae")
         yield f"A few large numbers have most of the squares{by_mae}: R² depends on them alone."
-
-
-def _twins_note(comparison: Any) -> Iterator[str]:
-    n, n_rows = comparison.protocol.n_twins, comparison.protocol.X.shape[0]
     if n:
         done = (
             "twins stay on one side of every split (but with --keep-twins), so expect more of new "
             "rows with one here"
         )
-        if comparison.protocol.keep_twins:
+        if protocol.keep_twins:
             done = (
                 "they were split like other rows (--keep-twins), so some were predicted from their "
                 "own twin"
             )
-        share = f"{n / n_rows:.0%} of the rows" if n >= n_rows / 100 else counted(n, "row")
-        yield f"{share} have a twin, identical or nearly so: {done}."
+        rows = f"{n / n_rows:.0%} of the rows" if n >= n_rows / 100 else counted(n, "row")
+        yield f"{rows} have a twin, identical or nearly so: {done}."
 
 
 def _method_notes(comparison: Any) -> Iterator[str]:
@@ -640,11 +633,4 @@ def _unfinished_note(comparison: Any) -> Iterator[str]:
         yield f"{why}: {n} of {planned} folds {were} finished{left}.{model}"
 
 
-NOTES = (
-    _unlabelled_note,
-    _protocol_notes,
-    _score_note,
-    _twins_note,
-    _method_notes,
-    _unfinished_note,
-)
+NOTES = (_label_notes, _row_notes, _method_notes, _unfinished_note)

@@ -66,7 +66,7 @@ def compare(
     X : array, sparse matrix or data frame of shape (n, p)
         Numbers, with NaN for missing cells of a dense array. A data frame (pandas, polars or
         pyarrow) may contain text and dates. If it does, or if y is a name, it is encoded by a
-        `TableEncoder`.
+        `TableEncoder`. An `EncodedTable` brings its own target and groups.
     y : array of shape (n,), or str
         The target, or the name of its column in X: class labels, or real numbers with
         `task="regression"`. Unlabelled rows have None or NaN; -1 is a class like any other, but see
@@ -75,7 +75,7 @@ def compare(
         rows than folds if they have at most 5 % of the rows. The labels of a named column are
         stripped of spaces, and "1.0" is "1"; the numbers of a named column may be text that
         `TableEncoder` reads as numbers, such as "12 kg". Up to 5 % of its cells may be other text:
-        they are missing, with a remark.
+        they are missing, with a remark. Dates and text of more than 500 characters are no labels.
     task : {"classification", "regression"}, default="classification"
         What is predicted: classes by the vote of the nearest rows, on stratified folds, or real
         numbers by their mean.
@@ -131,7 +131,7 @@ def compare(
         Seed of all random choices.
     unlabelled : label, default=None
         A value of y that means "no label", like None and NaN, such as -1 in labels for the
-        semi-supervised estimators.
+        semi-supervised estimators; it may be the text of a number.
     n_jobs : int, default=None
         Number of processes, each of which works on a fold with one thread; None and -1 take one per
         core. Small tables are compared in a single process.
