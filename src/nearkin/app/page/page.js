@@ -805,7 +805,9 @@ function startVectors() {
     + `vectors that are ${says}: ${taken}.`),
     html("div", {class: "key"}, kinds.map((kind, i) => html("span", {}, icon(i, paint(i), true), kind))),
     pair(parts.map((of, i) => [partOf(of, queries[of]), plot(`quality-${i}`)])));
-  const powers = own => ({found: own.filter(size => Number.isInteger(Math.log2(size)) || size === own.at(-1)), text: number});
+  const farFrom = (size, [first, last]) => Math.log(last / size) > 0.14 * Math.log(last / first); // whose label stands there
+  const powers = own => ({found: own.filter(size => size === own.at(-1)
+    || Number.isInteger(Math.log2(size)) && farFrom(size, [own[0], own.at(-1)])), text: number});
   parts.forEach((of, place) => drawings.push(() => {
     const at = one => 100 * one.by_part[of].scores[score], from = end => 100 * (raw.by_part[of].scores[score] + end);
     const series = kinds.map((kind, i) => {
