@@ -17,6 +17,12 @@ from tests.app.sample_document import NASTY, SAMPLES, document_in
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 # such as "the first 25 rows", "95% interval", and the probabilities of a label, never 0 or 100%
 OF_PROSE = {"0", "1", "2", "25", "95", "99", "100", "37", "1.8"}
+COMMANDS = {
+    "check": 1,
+    "adapt": 4,
+    "adapt queries": 2,
+}  # their pages, and how many charts these have
+EVIL = "\u202eقمح <b>.npz"
 LONG = f"{NASTY} 小麦 שיפון قمح {'x' * 60}"
 SHOWN = """(() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
@@ -60,11 +66,17 @@ def documents(tmp_path_factory):
         patch.setattr(comparison, "CHOICE_QUERIES", 1)
         table = pd.concat([frame, twin])
         table.to_csv("rows.csv", index=False)
-        np.savez("\u202eقمح <b>.npz", X=vectors.astype(np.float32), y=labels)
-        words = ["\u202eقمح <b>.npz", "--label", "y", "--sizes", "4"]
+        np.savez(EVIL, X=vectors.astype(np.float32), y=labels)
+        words = [EVIL, "--label", "y", "--sizes", "4"]
         assert main(["check", "rows.csv", "--target", "kind", "--report", "c.html", "-q"]) == 0
         assert main(["adapt", *words, "--report", "a.html", "-q"]) == 0
-        found = {"check": document_in("c.html"), "adapt": document_in("a.html")}
+        np.savez("queries.npz", X=vectors[:40].astype(np.float32))
+        judged = np.argwhere(labels[:40, None] == labels)
+        np.savez("judged.npz", X=judged[judged[:, 1] >= 40].astype(float))
+        words = [EVIL, "--queries", "queries.npz", "--relevance", "judged.npz", "--side", "query"]
+        assert main(["adapt", *words, "--report", "q.html", "-q"]) == 0
+        names = {"check": "c.html", "adapt": "a.html", "adapt queries": "q.html"}
+        found = {name: document_in(page) for name, page in names.items()}
     return found | {name: make() for name, make in SAMPLES.items()}
 
 
@@ -83,7 +95,7 @@ def test_a_page_follows_from_its_document(tmp_path):
 
 
 @needs_chromium
-@pytest.mark.parametrize("name", ["check", "adapt", *SAMPLES])
+@pytest.mark.parametrize("name", [*COMMANDS, *SAMPLES])
 def test_figures_of_the_page_are_those_of_the_document(look, browser, documents, name, tmp_path):
     document = documents[name]
     write_page(tmp_path / "page.html", document)
@@ -101,18 +113,18 @@ def test_figures_of_the_page_are_those_of_the_document(look, browser, documents,
 
 
 @needs_chromium
-@pytest.mark.parametrize("name", ["check", "adapt"])
+@pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
 def test_rows_and_vectors_in_a_browser(look, browser, documents, name, width, dark, tmp_path):
     write_page(tmp_path / "page.html", documents[name])
     look(tmp_path / "page.html", width, dark=dark)
-    shown = "[...document.querySelectorAll('.chart')].map(place => place.querySelectorAll('svg').length)"
-    drawn = browser.evaluate(shown)
-    assert drawn == [1] * {"check": 1, "adapt": 4}[name]
+    drawn = "document.querySelectorAll('.chart > svg').length"
+    assert browser.evaluate(drawn) == COMMANDS[name]
     wide = "[...document.querySelectorAll('.wide')].every(host => host.scrollWidth <= host.clientWidth)"
     assert browser.evaluate(wide)
     assert "\u202e" not in browser.evaluate("document.body.innerText")
-    if name == "adapt":  # a ring for seen and for unseen classes
-        assert browser.evaluate("document.querySelectorAll('circle.ring').length") == 2
-    else:
+    if name == "check":
         assert browser.evaluate("document.querySelectorAll('table.rows')[0].rows.length") == 26
+    else:  # a ring in every chart of quality
+        rings = browser.evaluate("document.querySelectorAll('circle.ring').length")
+        assert rings == len(documents[name]["queries"])

@@ -186,8 +186,8 @@ function drawLines(id, title, {series, axes, log = false, marks, domain, level, 
       .filter(([, value]) => !missing(value)).map(([at, value]) => [x(at), y(value)]);
     const bar = (value, i) => svg("path", {class: "curve", d: `M${x(value)} ${y(one.low[i])}V${y(one.high[i])}`});
     if (one.bars) group.append(...one.x.map(bar));
-    else if (one.low) group.append(svg("path", {class: "band", d: `${path([...line(one.high), ...line(one.low).reverse()])}Z`}));
-    const drawn = line(one.y);
+    const drawn = line(one.y), band = one.low && !one.bars ? [...line(one.high), ...line(one.low).reverse()] : [];
+    if (band.length) group.append(svg("path", {class: "band", d: `${path(band)}Z`}));
     if (drawn.length) group.append(svg("path", {class: one.dashed ? "dashed" : "curve", d: path(drawn)}));
     one.x.forEach((value, i) => {
       if (missing(one.y[i])) return;
@@ -798,14 +798,16 @@ const partOf = (part, queries) => `${["queries", "all"].includes(part) ? "" : `$
 
 function startVectors() {
   const {vectors, part, queries, taken, recommended} = data, raw = vectors[0], parts = Object.keys(queries);
-  const kinds = [...new Set(vectors.map(one => one.kind))], paint = i => i < 2 ? "ink" : color(i - 2);
+  const kinds = [...new Set(vectors.map(one => one.kind))], paint = i => /^(raw|centred)$/.test(kinds[i]) ? "ink" : color(i);
   const says = taken === recommended ? "recommended" : "taken", known = one => one !== raw && !missing(one.by_part[part].low);
   section("Quality and size", aside("Up and to the left is better. Dashed: the raw vectors. A bar is the 95% interval of the "
     + "difference from them, laid from their score: where it crosses the dashed line, no difference is shown. The ring marks the "
     + `vectors that are ${says}: ${taken}.`),
     html("div", {class: "key"}, kinds.map((kind, i) => html("span", {}, icon(i, paint(i), true), kind))),
     pair(parts.map((of, i) => [partOf(of, queries[of]), plot(`quality-${i}`)])));
-  const powers = own => ({found: own.filter(size => Number.isInteger(Math.log2(size)) || size === own.at(-1)), text: number});
+  const farFrom = (size, [first, last]) => Math.log(last / size) > 0.14 * Math.log(last / first); // whose label stands there
+  const powers = own => ({found: own.filter(size => size === own.at(-1)
+    || Number.isInteger(Math.log2(size)) && farFrom(size, [own[0], own.at(-1)])), text: number});
   parts.forEach((of, place) => drawings.push(() => {
     const at = one => 100 * one.by_part[of].scores[score], from = end => 100 * (raw.by_part[of].scores[score] + end);
     const series = kinds.map((kind, i) => {
