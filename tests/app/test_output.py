@@ -115,7 +115,6 @@ CASES = [
         ["m.safetensors", "new.csv", "q.parquet"],
     ),
     ("export m.safetensors --to npz", "-o", ".npz", ["m.safetensors"]),
-    ("export m.safetensors --to torch", "-o", "", ["m.safetensors"]),
 ]
 
 

@@ -630,13 +630,22 @@ def migrate(add: Add) -> None:
     add("--seed", "seed of the held-out rows (default: 0)", type=at_least(0), default=0)
 
 
+def _target(text: str) -> str:
+    if text in ("faiss", "torch"):
+        raise argparse.ArgumentTypeError(
+            f"{text} is no longer written: take npz, and the lines for it in the guide "
+            '"Vector databases"'
+        )
+    return text
+
+
 @command
 def export(add: Add) -> None:
     """Write an adapter in a format for a vector database or another program.
 
-    npz holds arrays for NumPy, onnx a graph from raw vectors to adapted ones or their codes, faiss
-    an empty index that takes raw vectors, sql a script for PostgreSQL with pgvector, torch a folder
-    with a Dense module of sentence-transformers.
+    npz holds arrays for NumPy, onnx a graph from raw vectors to adapted ones or their codes, sql a
+    script for PostgreSQL with pgvector. The guide "Vector databases" makes an index of faiss and a
+    module of sentence-transformers from npz.
 
     For example:
       nearkin export adapter.safetensors --to onnx -o adapter.onnx
@@ -645,16 +654,12 @@ def export(add: Add) -> None:
     add("adapter", "a file written by nearkin adapt or migrate --save", "ADAPTER")
     add(
         "--to",
-        "onnx needs nearkin[export], faiss nearkin[ann]",
-        choices=["npz", "onnx", "faiss", "sql", "torch"],
+        "onnx needs nearkin[export]",
+        choices=["npz", "onnx", "sql"],
+        type=_target,
         required=True,
     )
-    add(
-        "-o --output",
-        ".npz, .onnx, .faiss or .index, .sql; for torch a new folder",
-        "OUT",
-        required=True,
-    )
+    add("-o --output", "a file whose name ends in .npz, .onnx or .sql", "OUT", required=True)
     add("--table", "sql: the table to adapt, or SCHEMA.TABLE", "TABLE", dest="sql_table")
     add("--column", "sql: its column of vectors (default: embedding)", "COLUMN")
     add("--into", "sql: the new column (default: COLUMN_adapted)", "COLUMN")
