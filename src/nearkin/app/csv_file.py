@@ -75,15 +75,15 @@ class CsvFile(Records):
     )
     is_regular = True
     _errors = "strict"  # what is done with bytes that are not in the encoding
-    _unclosed: dict[int, None]  # the lines with quotes that are never closed
 
     def _open(self) -> None:
         self.names, self.remarks = [], []
+        self._unclosed = dict[int, None]()  # the lines with quotes that are never closed
         with self.readable():
             self._learn_encoding()
             self._learn_layout()
             if not self.is_regular:
-                self.remarks += self.survey()
+                self.survey()
 
     def _learn_encoding(self) -> None:
         """Detect the encoding: UTF-16 or UTF-8 by the first bytes, else Windows-1252.
@@ -205,7 +205,7 @@ class CsvFile(Records):
             self.remarks.append(
                 f"read as {' and '.join(written)} (--sep and --decimal choose others)"
             )
-        self.remarks += self.learn_header(records)
+        self.learn_header(records)
         filled = [line for line in self._last_lines if line.strip(f'{self._separator}" ')]
         if filled and not given.strict:
             last, *_ = _split(filled[-1:], self._separator)
@@ -220,13 +220,13 @@ class CsvFile(Records):
                 raise
             self.is_regular = False
             with self.readable():
-                self.remarks += self.survey()
+                self.survey()
             return super().read(*arguments, **options)
 
     def text_batches(self, names: Names) -> Iterator[Any]:
         """Yield some columns of all rows as batches of text; an empty field is missing."""
         if not self.is_regular:
-            yield from self.record_batches(names)
+            yield from super().text_batches(names)
             return
         end, size, strict = self.names[-1], self.path.stat().st_size, self.reading.strict
         read = list(dict.fromkeys([*names, end]))
@@ -273,20 +273,15 @@ class CsvFile(Records):
     def _repeats_header(self, batch: Any) -> bool:
         """Return whether some row of a batch may be the header once more."""
         header = dict(zip(self.names, self._header, strict=False))
-        same = None
-        for name, cells in zip(batch.schema.names, batch.columns, strict=True):
-            if header.get(name):
-                equal = compute.equal(cells, header[name])
-                same = equal if same is None else compute.and_(same, equal)
-                if not compute.any(same).as_py():
-                    return False
-        return same is not None and len(self._header) > 1
+        named = [name for name in batch.schema.names if header.get(name)]
+        for name in named:
+            batch = batch.filter(compute.equal(batch[name], header[name]))
+        return len(self._header) > 1 and bool(named) and len(batch) > 0
 
-    def survey(self) -> list[str]:
-        """Find out which records are rows, and return remarks on the others."""
-        self._unclosed = {}
-        remarks = super().survey()
-        return [*remarks, *on_lines("quotes that are never closed, ignored", [*self._unclosed])]
+    def survey(self) -> None:
+        """Read all records once, and find out which of them are rows."""
+        super().survey()
+        self.remarks += on_lines("quotes that are never closed, ignored", [*self._unclosed])
 
     def records(self) -> Iterator[tuple[int, Fields]]:
         """Yield every record that is not blank, and the line on which it ends.
