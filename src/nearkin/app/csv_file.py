@@ -38,8 +38,12 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-COMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zX": lzma.open}
-ZSTANDARD = b"\x28\xb5\x2f\xfd"
+COMPRESSED: dict[bytes, Any] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zX": lzma.open,
+    b"\x28\xb5\x2f\xfd": partial(pa.CompressedInputStream, compression="zstd"),
+}
 # Bytes that are no UTF-8, as Python's "surrogateescape" decodes them, and what they are in
 # Windows-1252
 ESCAPED = re.compile("[\udc80-\udcff]")
@@ -365,8 +369,6 @@ def opened_bytes(path: Path) -> Iterator[tuple[Any, Any]]:
                 ) from error
             with archive, archive.open(only_member(archive)) as member:
                 yield member, file
-        elif start == ZSTANDARD:
-            yield pa.CompressedInputStream(file, "zstd"), file
         else:
             kinds = (kind for mark, kind in COMPRESSED.items() if start.startswith(mark))
             unpack = next(kinds, None)

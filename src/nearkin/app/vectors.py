@@ -225,7 +225,7 @@ def read_vectors(
         ignored = [name for name in ignored if name not in numbers]
         cells = {option: found.labels[name] for option, name in apart.items()}
         return VectorTable(
-            X=X.astype(np.float32),
+            X=X.astype(np.float32, copy=False),
             columns=list(columns),
             name=table_name(file.path),
             notes=[

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
@@ -301,15 +301,10 @@ def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
     return min(1.0, 2 * min(larger, smaller))
 
 
-class ColumnTest(NamedTuple):
-    """The p-value of a test of a column."""
-
-    column: str
-    p_value: float
-
-
-def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterator[ColumnTest]:
-    """Yield tests of the columns of encoded rows.
+def column_tests(
+    before: Any, after: Any, features: Sequence[Feature]
+) -> Iterator[tuple[str, float]]:
+    """Yield tests of the columns of encoded rows: the name of the column, and the p-value.
 
     There is one test for each category, and one or, if cells are missing, two for each number. Of
     the words of a text, the share of rows that have any is tested: the words were learned from the
@@ -327,10 +322,10 @@ def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterat
             continue
         x, y = column(before, at), column(after, at)
         gaps = [np.isnan(x), np.isnan(y)]
-        yield ColumnTest(feature.column_name, same_distribution(x[~gaps[0]], y[~gaps[1]]))
+        yield feature.column_name, same_distribution(x[~gaps[0]], y[~gaps[1]])
         if any(missing.any() for missing in gaps):
             counts = np.array([[missing.sum(), (~missing).sum()] for missing in gaps])
-            yield ColumnTest(feature.column_name, same_shares(counts))
+            yield feature.column_name, same_shares(counts)
     for places in places_by_column(features, lambda feature: feature.is_level):
         name = features[places[0]].column_name
         counts = np.array([X[:, places].sum(axis=0) for X in (before, after)]).round().astype(int)
@@ -338,13 +333,13 @@ def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterat
         others = np.array([before.shape[0], after.shape[0]]) - counts.sum(axis=1)
         if features[places[0]].of_many:  # values that were frequent in training are rarer later
             frequencies = (X[:, places] @ counts[0] for X in (before, after))
-            yield ColumnTest(name, same_frequencies(*frequencies))
+            yield name, same_frequencies(*frequencies)
         else:
-            yield ColumnTest(name, same_shares(counts, others))
+            yield name, same_shares(counts, others)
     for places in places_by_column(features, lambda feature: feature.is_word):
         known = [X[:, places].any(axis=1) for X in (before, after)]
         counts = np.array([[rows.sum(), (~rows).sum()] for rows in known])
-        yield ColumnTest(features[places[0]].column_name, same_shares(counts))
+        yield features[places[0]].column_name, same_shares(counts)
 
 
 # All of this, for the held-out rows of one predictor.
@@ -574,10 +569,10 @@ class HeldOutRows:
         tests = list(column_tests(self.cells, cells, self.features))
         # one-sided: training rows given as new rows find themselves as neighbours; this is no drift
         of_rows = same_distribution(self._own_distances, self._distances(cells), "greater")
-        adjusted = holm([of_rows, *(test.p_value for test in tests)])
+        adjusted = holm([of_rows, *(p_value for _, p_value in tests)])
         columns: dict[str, float] = {}
-        for test, p_value in zip(tests, adjusted[1:], strict=True):
-            columns[test.column] = min(p_value, columns.get(test.column, 1.0))
+        for (name, _), p_value in zip(tests, adjusted[1:], strict=True):
+            columns[name] = min(p_value, columns.get(name, 1.0))
         columns = dict(sorted(columns.items(), key=lambda item: item[1]))
         moved = [name for name, p_value in columns.items() if p_value <= LEVEL]
         return Drift(min(adjusted) <= LEVEL, adjusted[0], columns, moved)
