@@ -422,7 +422,8 @@ class Source(Reader):
     ) -> tuple[Columns, dict[str, list[Any]], set[str]]:
         """Return the numbers, the other columns in parts, and the names of those that are both."""
         chunks: dict[str, list[Any]] = {n: [] for n in names if n in labels or n in text}
-        numbers, kinds, mixed, n_rows = np.empty((0, 0)), dict[str, Any](), set[str](), 0
+        numbers, kinds, n_rows = np.empty((0, 0)), dict[str, Any](), 0
+        mixed, marked = set[str](), set[str]()
         for start, batch in self.batches(names):
             columns = {
                 name: column if name in chunks else self._parsed(column, name in as_numbers, met)
@@ -446,14 +447,15 @@ class Source(Reader):
                     cells = numbers[start:n_rows, places[name]]
                     self._fill(cells, column, met)
                     bad.add([name], cells[:, None], start)
+                    if column.type == pa.null() and batch[name].null_count < len(batch):
+                        marked.add(name)
                 else:  # numbers for thousands of rows, then a word
                     mixed.add(name)
         if n_rows == 0:
             raise TableError(f"{self.path} has 0 rows: give some.")
         empty = places.keys() - kinds.keys()
         met["empty"] -= n_rows * len(empty)
-        if +met and (+met).keys() != {"empty"}:  # marks without numbers among them are words
-            mixed |= empty
+        mixed |= marked & empty  # marks of missing cells are words if no number is among them
         found = Columns(
             list(self.names), numbers, number_names, {}, self.place, decimal=self.decimal
         )

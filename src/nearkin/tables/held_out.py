@@ -160,45 +160,6 @@ UNFAMILIAR = 0.01  # familiarity up to which a row is unfamiliar
 CHANCE = 0.025  # probability, at each of two levels, of as many unfamiliar rows by chance
 
 
-@dataclass(frozen=True)
-class CellScaler:
-    """The scale of each column of encoded rows, learned from a sample.
-
-    Dense rows are centred at the mean, sparse rows are not; the scale is the standard deviation.
-
-    Attributes
-    ----------
-    mean, rate : ndarray of shape (p,)
-        The rate is 1 over the deviation; 0 for a column that does not vary.
-    """
-
-    mean: np.ndarray
-    rate: np.ndarray
-
-    @classmethod
-    def learn(cls, cells: Any) -> CellScaler:
-        """Return the scales of a sample."""
-        if issparse(cells):
-            variance = mean_variance_axis(cells, axis=0)[1]
-            mean = np.zeros(cells.shape[1])
-        else:
-            known = np.ma.masked_invalid(cells.astype(np.float64))
-            mean, variance = known.mean(axis=0).filled(0.0), known.var(axis=0).filled(0.0)
-        deviation, rate = np.sqrt(variance), np.zeros(len(mean))
-        np.divide(1.0, deviation, out=rate, where=deviation > VARIES * np.abs(mean))
-        return cls(mean, rate)
-
-    def transform(self, cells: Any) -> Any:
-        """Return scaled rows, clipped at MOST_DEVIATIONS; missing cells become the mean."""
-        with np.errstate(over="ignore"):
-            if issparse(cells):
-                scaled = (cells.astype(np.float64) @ diags_array(self.rate)).tocsr()
-                scaled.data = np.clip(scaled.data, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-                return scaled
-            scaled = np.clip((cells - self.mean) * self.rate, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-        return np.nan_to_num(scaled)
-
-
 def mean_nearest(D: np.ndarray) -> np.ndarray:
     """Return the mean of the 5 smallest of distances (n, n_h), shape (n,).
 
@@ -483,12 +444,37 @@ class HeldOutRows:
         return np.column_stack([cells[:, kept], *frequencies, *known])
 
     @cached_property
-    def _scaler(self) -> CellScaler:
-        return CellScaler.learn(self._condensed(self.cells))
+    def _units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean of each column of the condensed cells, and 1 over its deviation.
+
+        The mean of sparse cells, which are not centred, is 0. So is 1 over the deviation of a
+        column that does not vary.
+        """
+        cells = self._condensed(self.cells)
+        if issparse(cells):
+            variance = mean_variance_axis(cells, axis=0)[1]
+            mean = np.zeros(cells.shape[1])
+        else:
+            known = np.ma.masked_invalid(cells.astype(np.float64))
+            mean, variance = known.mean(axis=0).filled(0.0), known.var(axis=0).filled(0.0)
+        deviation, rate = np.sqrt(variance), np.zeros(len(mean))
+        np.divide(1.0, deviation, out=rate, where=deviation > VARIES * np.abs(mean))
+        return mean, rate
+
+    def _scaled(self, cells: Any) -> Any:
+        """Return scaled rows, clipped at MOST_DEVIATIONS; missing cells become the mean."""
+        mean, rate = self._units
+        with np.errstate(over="ignore"):
+            if issparse(cells):
+                scaled = (cells.astype(np.float64) @ diags_array(rate)).tocsr()
+                scaled.data = np.clip(scaled.data, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+                return scaled
+            scaled = np.clip((cells - mean) * rate, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+        return np.nan_to_num(scaled)
 
     @cached_property
-    def _scaled(self) -> Any:
-        return self._scaler.transform(self._condensed(self.cells))
+    def _own_scaled(self) -> Any:
+        return self._scaled(self._condensed(self.cells))
 
     @cached_property
     def _own_distances(self) -> np.ndarray:
@@ -497,8 +483,8 @@ class HeldOutRows:
         As for a new row, the others alone define the scale of a column. Without a row that alone
         has a value, for example, the indicator of this value does not vary.
         """
-        Z, cells = self._scaled, self._condensed(self.cells, as_new=True)
-        Q = self._scaler.transform(cells)
+        Z, cells = self._own_scaled, self._condensed(self.cells, as_new=True)
+        Q = self._scaled(cells)
         mean, squares = Z.mean(axis=0), Z * Z
         if issparse(Z):  # what is 0 hardly changes the scale of its column
             z, mean, n = Z.data, mean[Z.indices], Z.shape[0]
@@ -522,9 +508,9 @@ class HeldOutRows:
     def _distances(self, cells: Any) -> np.ndarray:
         """Return the distance of encoded rows to the nearest held-out rows, shape (n,)."""
         blocks = row_blocks(cells.shape[0], len(self.places))
-        scaled = self._scaler.transform(self._condensed(cells))
+        scaled = self._scaled(self._condensed(cells))
         return np.concatenate(
-            [mean_nearest(euclidean_distances(scaled[rows], self._scaled)) for rows in blocks]
+            [mean_nearest(euclidean_distances(scaled[rows], self._own_scaled)) for rows in blocks]
         )
 
     def familiarity(self, cells: Any) -> np.ndarray:
