@@ -112,31 +112,35 @@ class Records(Source):
 
     def survey(self) -> None:
         """Read all records once, and find out which of them are rows."""
-        width, n_totals, is_strict = len(self.names), 0, self.reading.strict
-        short, long, repeated = list[int](), list[int](), list[int]()  # lines
-        lines, parts = list[int](), list[Any]()
+        width, is_strict = len(self.names), self.reading.strict
+        lines, totals, short = list[int](), list[int](), list[int]()
+        long, repeated, parts = list[int](), list[int](), list[Any]()
         last = deque[tuple[int, Fields]](maxlen=2 * MOST_BELOW)
-        records = islice(self.records(), self._n_head, None)
-        for block in iter(lambda: list(islice(records, ROWS_PER_BATCH)), []):
-            rows = list[Fields]()
-            for line, fields in block:
+
+        def rows() -> Iterator[Fields]:
+            for line, fields in islice(self.records(), self._n_head, None):
                 if fields == self._header and len(fields) > 1 and not is_strict:
                     repeated.append(line)
                     continue
-                last.append((line, fields))
-                n_totals += _says_total(fields)
-                if len(fields) < width:
-                    short.append(line)
-                elif any(fields[width:]):
-                    long.append(line)
-                    fields = []
                 lines.append(line)
-                rows.append(fields + [""] * (width - len(fields)))
-            cells = [[row[place] or None for row in rows] for place in range(width)]
+                last.append((line, fields))
+                if _says_total(fields):
+                    totals.append(line)
+                if any(fields[width:]):
+                    long.append(line)
+                    fields = [""] * width
+                elif len(fields) < width:
+                    short.append(line)
+                    fields = fields + [""] * (width - len(fields))
+                yield fields
+
+        every = rows()
+        for block in iter(lambda: list(islice(every, ROWS_PER_BATCH)), []):
+            cells = ([row[place] or None for row in block] for place in range(width))
             parts.append(pa.record_batch([pa.array(column, TEXT) for column in cells], self.names))
         schema = pa.schema([(name, TEXT) for name in self.names])
         is_learning = self.reading.drop_empty_rows
-        n_below = 0 if is_strict else _n_below(list(last), width, n_totals, is_learning)
+        n_below = 0 if is_strict else _n_below(list(last), width, len(totals), is_learning)
         self._rows = pa.Table.from_batches(parts, schema)[: len(lines) - n_below]
         if is_learning and not is_strict and n_below < len(last) and self._ends_in_a_sum():
             n_below += 1
