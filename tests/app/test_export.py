@@ -15,8 +15,8 @@ from sklearn.frozen import FrozenEstimator
 from nearkin.app import export as exporting
 from nearkin.app.adapter_file import SavedAdapter, save_adapter
 from nearkin.app.cli import main
+from nearkin.app.endings import TableError
 from nearkin.app.export import script
-from nearkin.app.readers import TableError
 from nearkin.vectors import EmbeddingAdapter, Matcher
 
 KINDS = (None, "int8", "binary")

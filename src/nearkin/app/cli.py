@@ -12,12 +12,13 @@ import difflib
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from inspect import cleandoc
 from typing import Any
 
 from .. import __version__
-from .endings import BAD_INPUT, EXIT_CODES, Terminated, ended_by, fail, signals_raise
+from .endings import BAD_INPUT, EXIT_CODES, TableError, Terminated, ended_by, fail, signals_raise
 from .places import BUNDLED, SEPARATORS, STANDARD_INPUT, is_absent, missing_file
 
 # What the commands take: options, help and examples. Nothing slow is loaded for it.
@@ -665,6 +666,8 @@ def export(add: Add) -> None:
     add("--into", "sql: the new column (default: COLUMN_adapted)", "COLUMN")
 
 
+# Commands with a module of their name; those of tables and their models are in `commands`.
+OF_A_MODULE = ("adapt", "check", "export", "inspect", "match", "migrate")
 NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # The option that was probably meant if its value stands alone after a command's files.
 MEANT = {
@@ -702,15 +705,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     refusal = _not_understood(options, surplus) if surplus else _unfit(options)
     if refusal:
         return fail(refusal, BAD_INPUT)
-    from . import commands
     from .output import check_outputs, refuse_overwriting
-    from .readers import TableError
 
+    module = options.command if options.command in OF_A_MODULE else "commands"
     try:
         with signals_raise():
             refuse_overwriting(options)
             check_outputs(options)
-            code: int = getattr(commands, options.command)(options)
+            code: int = getattr(import_module(f".{module}", __package__), options.command)(options)
         return code
     except (TableError, OSError, ImportError) as error:
         return fail(str(error), BAD_INPUT)

@@ -28,8 +28,9 @@ from pyarrow import compute
 
 from .._messages import counted, quoted
 from ..tables import read_number
+from .endings import TableError
 from .places import SEPARATORS
-from .readers import TEXT, Columns, Names, TableError
+from .readers import TEXT, Columns, Names
 from .records import MOST_RECORDS, Fields, Records, may_end, on_lines
 
 SAMPLE = 2**16  # characters from which separator, decimal mark and the last line are detected

@@ -15,8 +15,8 @@ from .. import __version__
 from .._messages import listed, shown
 from ..vectors import LARGEST
 from .adapter_file import SavedAdapter, load_adapter
+from .endings import TableError
 from .output import Outputs, check_writable
-from .readers import TableError
 
 # The map of an adapter as an ONNX model.
 

@@ -23,8 +23,9 @@ from pyarrow import compute
 from .._memory import require_memory
 from .._messages import MAX_NAME, counted, in_row, listed, note, quoted, shortened, shown, similar
 from ..tables import MARKS_OF_MISSING, Cells, Rules, Text, numbered_names
+from .endings import TableError
 
-# Checks shared by all tables, and the error for an unusable table.
+# Checks shared by all tables.
 
 MAX_TEXT = 500  # characters of a label
 LIST_CELL = re.compile(r"(.*)\[\d+\]")  # the name of a number in a column of lists
@@ -38,27 +39,6 @@ Progress = Callable[[int, int], None]
 
 def ignore(done: int, total: int) -> None:
     """Show no progress."""
-
-
-class TableError(Exception):
-    """An unusable table; the text is a single line that names the place and the remedy."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(" ".join(text.splitlines()))  # a file may have any name
-
-
-def first_line(error: Any) -> str:
-    """Return the first line of the text of an error or a warning."""
-    return str(error).partition("\n")[0]
-
-
-@contextmanager
-def one_line(place: Any) -> Iterator[None]:
-    """Convert an error caused by the rows of a table to a TableError with its name."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        raise TableError(f"{place}: {first_line(error)}") from error
 
 
 class BadCells:

@@ -23,7 +23,8 @@ from pyarrow import compute
 
 from .._messages import EXAMPLES, note, shown
 from ..tables import MARKS_OF_MISSING, read_number
-from .readers import TEXT, Names, Source, TableError, unique_names
+from .endings import TableError
+from .readers import TEXT, Names, Source, unique_names
 
 Fields = list[str]
 

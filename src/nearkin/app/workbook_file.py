@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from .._messages import listed, shown
-from .readers import TableError
+from .endings import TableError
 from .records import MOST_RECORDS, Fields, Records
 
 
