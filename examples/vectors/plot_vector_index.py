@@ -31,9 +31,9 @@ adapter = EmbeddingAdapter(16).fit(vectors, labels)
 # The adapter inside the index
 # ----------------------------
 # Each step is put in front of the earlier ones: a vector is scaled to unit length, mapped, and
-# scaled again. Inner products are then cosines. ``nearkin export ADAPTER --to faiss`` writes such
-# an index for a saved adapter. ``import_faiss`` imports faiss without taking threads away from
-# scikit-learn's own search.
+# scaled again. Inner products are then cosines. :doc:`/guide/vector_databases` makes such an index
+# of a saved adapter. ``import_faiss`` imports faiss without taking threads away from scikit-learn's
+# own search.
 faiss = import_faiss()
 
 

@@ -5,8 +5,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from nearkin.app.endings import TableError
 from nearkin.app.readers import MAX_TEXT, Reading
-from nearkin.app.tables import TableError, read_table
+from nearkin.app.tables import read_table
 
 N = 24
 RNG = np.random.default_rng(0)

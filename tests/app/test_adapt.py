@@ -13,7 +13,7 @@ from pyarrow import parquet
 from nearkin.app import adapt
 from nearkin.app.adapter_file import load_adapter
 from nearkin.app.cli import main
-from nearkin.app.readers import TableError
+from nearkin.app.endings import TableError
 from nearkin.app.saved_file import saved_parts, write_parts
 from nearkin.statistics import PairedTest
 from nearkin.vectors import UNSEEN, Labels, compare_vectors

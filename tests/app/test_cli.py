@@ -13,8 +13,11 @@ from rich.console import Console
 
 import nearkin
 from nearkin.app import cli, console
+from nearkin.app.adapter_file import save_adapter
 from nearkin.app.cli import main
 from nearkin.comparison import CHOICE, RAW
+
+from .test_export import made, with_rules
 
 CSV = "width,height,unit,kind\n" + "".join(f"{i % 7},{i**2},5,{'ab'[i > 19]}\n" for i in range(40))
 QUICK = ["--repeats", "1", "--folds", "2", "--methods", "PCA", "--no-references"]
@@ -285,3 +288,37 @@ def test_what_separates_no_fields(here, capsys, mark):
     with pytest.raises(SystemExit, match="2"):
         main(["compare", "table.csv", "--target", "kind", "--sep", mark])
     assert "--sep: must be one of comma, semicolon, tab" in capsys.readouterr().err
+
+
+LOADED = """
+import sys
+from nearkin.app.cli import main
+assert main(sys.argv[1:]) == 0
+print("loaded:", *(name for name in sys.modules if name.startswith("nearkin")))
+"""
+
+
+@pytest.mark.slow  # processes of their own
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [
+        ("export a.safetensors --to npz -o a.npz", 9),
+        ("match a.safetensors v.parquet -o pairs.csv", 14),
+        ("migrate v.parquet v.parquet --save m.safetensors", 14),
+    ],
+)
+def test_a_command_loads_what_it_needs(tmp_path, arguments, most):
+    """Commands for vectors load no pages, no comparison of tables, and few files of the command."""
+    save_adapter(with_rules(made()), tmp_path / "a.safetensors")
+    X = np.random.default_rng(0).normal(size=(200, 13))
+    pd.DataFrame({"embedding": list(X)}).to_parquet(tmp_path / "v.parquet")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *arguments.split()],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    loaded = done.stdout.splitlines()[-1].split()[1:]
+    assert "nearkin.comparison" not in loaded
+    assert len([name for name in loaded if name.startswith("nearkin.app.")]) <= most, loaded

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from pyarrow import csv
 from sklearn.neighbors import KNeighborsClassifier
 
-from nearkin.app import commands, console
+from nearkin.app import commands
 from nearkin.app.cli import main
 from nearkin.app.model import load_model, save_model
 from nearkin.app.output import significant
@@ -303,7 +303,9 @@ def test_inspect(here, capsys, monkeypatch, undrawn):
     assert "colour=red" in "".join(table[:4])  # what separates the dogs
     assert "more" not in "".join(table)
     assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")
-    monkeypatch.setattr(console, "FEW", 5)  # of more than three times as many, the ends are listed
+    monkeypatch.setattr(
+        "nearkin.app.inspect.FEW", 5
+    )  # of more than three times as many, the ends are listed
     assert main(["inspect", "m.safetensors"]) == 0
     assert "... 20 more" in capsys.readouterr().out.partition("ignored)\n")[2].splitlines()[5]
 

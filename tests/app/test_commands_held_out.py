@@ -8,8 +8,8 @@ import pytest
 from scipy.sparse import random_array
 
 from nearkin.app.cli import main
+from nearkin.app.endings import TableError
 from nearkin.app.model import learned_model, load_model, save_model
-from nearkin.app.readers import TableError
 from nearkin.app.saved_file import write_parts
 from nearkin.app.tables import read_table
 from nearkin.comparison import all_methods

@@ -9,8 +9,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from nearkin.app.cli import main
+from nearkin.app.endings import TableError
 from nearkin.app.model import load_model, predict, save_model
-from nearkin.app.tables import TableError, read_rows, read_table
+from nearkin.app.tables import read_rows, read_table
 from nearkin.comparison import RAW, all_methods, compare
 
 from .winners import winner

@@ -13,9 +13,10 @@ import pytest
 from pyarrow import csv
 
 from nearkin.app.cli import main
+from nearkin.app.endings import TableError
 from nearkin.app.model import embed, load_model, predict, save_model
 from nearkin.app.readers import Reading
-from nearkin.app.tables import TableError, read_rows, read_table
+from nearkin.app.tables import read_rows, read_table
 from nearkin.app.words import Summary
 from nearkin.comparison import RAW, all_methods, compare
 

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nearkin.app.endings import TableError
 from nearkin.app.readers import MAX_TEXT, Reading
-from nearkin.app.tables import TableError, read_table
+from nearkin.app.tables import read_table
 
 from .hostile import (
     INTEGERS,

@@ -2,20 +2,21 @@
 
 import json
 import re
+import sys
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
 from sklearn.frozen import FrozenEstimator
 
 from nearkin.app import export as exporting
 from nearkin.app.adapter_file import SavedAdapter, save_adapter
 from nearkin.app.cli import main
+from nearkin.app.endings import TableError
 from nearkin.app.export import script
-from nearkin.app.readers import TableError
-from nearkin.neighbors.inverted_lists import import_faiss
 from nearkin.vectors import EmbeddingAdapter, Matcher
 
 KINDS = (None, "int8", "binary")
@@ -197,22 +198,35 @@ def test_an_onnx_model_has_thresholds_as_constants(exported):
 
 def test_without_a_package_the_error_names_the_extra(exported, monkeypatch, capsys):
     monkeypatch.setattr(exporting, "find_spec", lambda name: None)
-    for target, extra in {"onnx": "export", "faiss": "ann"}.items():
-        assert not exported(made(), target, code=2).exists()
-        assert (
-            f'--to {target} needs {target}: pip install "nearkin[{extra}]".'
-            in capsys.readouterr().err
-        )
+    assert not exported(made(), "onnx", code=2).exists()
+    assert '--to onnx needs onnx: pip install "nearkin[export]".' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["faiss", "torch"])
+def test_a_former_target_is_refused_with_the_remedy(exported, target, capsys):
+    with pytest.raises(SystemExit):
+        exported(made(), target)
+    remedy = f"{target} is no longer written: take npz, and the lines for it in the guide"
+    assert remedy in capsys.readouterr().err
+
+
+def recipe(heading):
+    """Return the first lines of code of a section of the guide."""
+    page = Path(__file__).parents[2] / "docs" / "guide" / "vector_databases.md"
+    section = page.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2]
+    return re.search(r"^```py(?:thon)?\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[1]
 
 
 @pytest.mark.filterwarnings("ignore:faiss was imported before")
 @pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
 @pytest.mark.parametrize("quantize", [None, "int8"])
-def test_a_faiss_index_takes_raw_vectors(exported, quantize):
+def test_the_index_of_faiss_in_the_guide_takes_raw_vectors(exported, quantize):
     adapter = made(quantize)
-    index = import_faiss().read_index(str(exported(adapter, "faiss")))
-    assert (index.d, index.ntotal, index.is_trained) == (P, 0, True)
-    index.add(X)
+    exported(adapter, "npz")
+    names = {"np": np, "X": X}
+    exec(recipe("faiss"), names)
+    index = names["index"]
+    assert (index.d, index.ntotal, index.is_trained) == (P, len(X), True)
     Z = adapter.map.embed(X)
     stored = index.index.reconstruct_n(0, len(X))
     if quantize is None:
@@ -231,15 +245,9 @@ def test_a_faiss_index_takes_raw_vectors(exported, quantize):
     np.testing.assert_allclose(similar, -np.sort(-Z[:9] @ stored.T, axis=1)[:, :5], atol=1e-5)
 
 
-def test_binary_codes_go_into_another_index_of_faiss(exported, capsys):
-    exported(made("binary"), "faiss", code=2)
-    assert "faiss.IndexBinaryFlat(16)" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("target", ["faiss", "sql"])
-def test_what_would_map_documents_is_refused_for_queries(exported, target, capsys):
-    exported(made(side="query"), target, *(["--table", "items"] if target == "sql" else []), code=2)
-    assert "export to npz, onnx or torch" in capsys.readouterr().err
+def test_what_would_map_documents_is_refused_for_queries(exported, capsys):
+    exported(made(side="query"), "sql", "--table", "items", code=2)
+    assert "export to npz or onnx" in capsys.readouterr().err
     exported(made(side="query"), "npz")
     assert "adapt queries only" in capsys.readouterr().err
 
@@ -247,40 +255,42 @@ def test_what_would_map_documents_is_refused_for_queries(exported, target, capsy
 def test_documents_alone_are_mapped_by_a_migration(exported, capsys):
     """Queries are the new model's, and no index may map them."""
     adapter = made(side="document")
-    exported(adapter, "faiss", code=2)
-    assert "an index of faiss would also map queries" in capsys.readouterr().err
     text = exported(adapter, "sql", "--table", "items").read_text()
     assert 'ORDER BY "embedding_adapted" <=> $1 LIMIT' in text
     assert 'INSERT INTO "items" ("embedding_adapted") VALUES ($1);' in text
     assert "queries of the new model stay as they are" in capsys.readouterr().err
 
 
-def test_a_dense_module_is_a_linear_map(exported, capsys):
-    adapter = made("binary")
-    folder = exported(adapter, "torch", out="dense")
-    identity = "torch.nn.modules.linear.Identity"
-    config = {"in_features": P, "out_features": 10, "bias": True, "activation_function": identity}
-    assert json.loads((folder / "config.json").read_text()) == config
-    arrays = load_file(folder / "model.safetensors")
-    np.testing.assert_array_equal(arrays["linear.weight"], adapter.map.components_)
-    np.testing.assert_array_equal(arrays["linear.bias"], adapter.map.bias_)
-    assert "between two Normalize modules" in capsys.readouterr().err
-    exported(adapter, "torch", out="dense", code=2)
-    assert "exists: name a new folder" in capsys.readouterr().err
-
-
 @pytest.mark.slow
-def test_torch_computes_what_the_adapter_does(exported):
+def test_the_modules_of_torch_in_the_guide_compute_what_the_adapter_does(exported, monkeypatch):
+    """With modules as sentence-transformers defines them, which is not installed for tests."""
     torch = pytest.importorskip("torch")
-    from safetensors.torch import load_file
+    adapter = made()
+    exported(adapter, "npz")
 
-    adapter, linear = made(), torch.nn.Linear(P, 10)
-    weights = load_file(exported(adapter, "torch", out="dense") / "model.safetensors")
-    linear.load_state_dict({name.removeprefix("linear."): value for name, value in weights.items()})
-    normalize = torch.nn.functional.normalize  # as the module Normalize
+    class Dense(torch.nn.Module):
+        def __init__(self, p, m, activation_function, init_weight, init_bias):
+            super().__init__()
+            self.linear, self.activation = torch.nn.Linear(p, m), activation_function
+            self.linear.weight = torch.nn.Parameter(init_weight)
+            self.linear.bias = torch.nn.Parameter(init_bias)
+
+        def forward(self, rows):
+            return self.activation(self.linear(rows))
+
+    class Normalize(torch.nn.Module):
+        def forward(self, rows):
+            return torch.nn.functional.normalize(rows, dim=1)
+
+    modules = {"Dense": Dense, "Normalize": Normalize, "SentenceTransformer": None}
+    name = "sentence_transformers"
+    for part in (name, f"{name}.{name[:-1]}", f"{name}.{name[:-1]}.modules"):
+        monkeypatch.setitem(sys.modules, part, SimpleNamespace(**modules))
+    names = {}
+    exec(recipe("sentence-transformers").partition("\nmodel = ")[0], names)
+    steps = torch.nn.Sequential(Normalize(), names["linear"], Normalize())
     with torch.no_grad():
-        Z = normalize(linear(normalize(torch.from_numpy(X), dim=1)), dim=1)
-    np.testing.assert_allclose(Z.numpy(), adapter.transform(X), atol=1e-6)
+        np.testing.assert_allclose(steps(torch.from_numpy(X)), adapter.transform(X), atol=1e-6)
 
 
 def test_the_script_holds_the_map(exported):

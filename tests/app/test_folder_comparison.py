@@ -19,11 +19,11 @@ from sklearn.preprocessing import StandardScaler
 from nearkin import DNE, NCAClassifier
 from nearkin.app import folder_rows
 from nearkin.app.cli import main
+from nearkin.app.endings import TableError
 from nearkin.app.folder_rows import coordinates, write_file
 from nearkin.app.model import load_model, new_model, save_model
 from nearkin.app.output import atomic_folder
 from nearkin.app.parquet_folder import Part, open_folder
-from nearkin.app.readers import TableError
 from nearkin.app.tables import number_encoder
 from nearkin.comparison import RAW, Vote
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from nearkin.app.cli import main
+from nearkin.app.endings import TableError
 from nearkin.app.judgement_files import grades_of_clicks, grades_of_scores, read_judgements
-from nearkin.app.readers import TableError
 from nearkin.app.vectors import read_vectors
 from nearkin.vectors import comparison as adaptation
 from nearkin.vectors import judged_matrix

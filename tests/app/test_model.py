@@ -15,7 +15,7 @@ import pytest
 from safetensors import safe_open
 from scipy.sparse import issparse
 
-from nearkin.app import commands, console
+from nearkin.app import inspect
 from nearkin.app.model import (
     embed,
     far_features,
@@ -170,21 +170,21 @@ def test_the_bars_of_columns_are_the_same_in_text_picture_and_page(
     data, comparison, pipeline = gaps
     effects = dict(zip(data.encoder.feature_names_in_, pipeline[-1].feature_effects_, strict=True))
     model = again(learned_model(comparison, data))
-    console.describe(model, folder / "gaps table.csv")
+    inspect.describe(model, folder / "gaps table.csv")
     text = capsys.readouterr().out.partition("How far each column moves the rows")[2]
     said = {
         line.split()[-1]: float(line.split()[0]) for line in text.splitlines()[1:] if line.strip()
     }
     assert said == {name: round(effect, 2) for name, effect in effects.items()}
     flat = replace(model, arrays=model.arrays | {"effects": 0 * model.effects.lengths})
-    console.describe(flat, folder / "gaps table.csv")
+    inspect.describe(flat, folder / "gaps table.csv")
     assert "█" not in capsys.readouterr().out  # nothing beside 0.00
     steep = replace(model, arrays=model.arrays | {"effects": 0 * model.effects.lengths + 1})
-    console.describe(steep, folder / "gaps table.csv")
+    inspect.describe(steep, folder / "gaps table.csv")
     assert "1.00 ████████████████████ price" in capsys.readouterr().out
     drawn = []
     monkeypatch.setattr(ColumnsDisplay, "plot", lambda self, ax: drawn.append(self))
-    commands.draw_model(model, folder / "effects.png")
+    inspect.draw_model(model, folder / "effects.png")
     assert dict(zip(drawn[0].names, drawn[0].effects, strict=True)) == pytest.approx(
         effects, rel=1e-6
     )
@@ -225,7 +225,7 @@ def test_features_that_say_what_is_missing_have_names(folder, again, capsys):
     assert model.feature_names[-1] == "width (missing)"
     assert len(model.effects.lengths) == len(model.feature_names)
     assert model.feature_names[1:4] == ["price", "day (days since 1970)", "day (year, sin)"]
-    console.describe(model, folder / "gaps table.csv")
+    inspect.describe(model, folder / "gaps table.csv")
     assert "width (missing)" in capsys.readouterr().out
 
 
@@ -419,11 +419,11 @@ def test_a_file_whose_name_is_no_text(again):
 )
 def test_a_model_can_be_shown(table, again, tmp_path, capsys, name, shown):
     loaded = again(winner(name, table("words")))
-    console.describe(loaded, tmp_path / "m.safetensors")
+    inspect.describe(loaded, tmp_path / "m.safetensors")
     out = capsys.readouterr().out
     assert f"{name}, learned from 40 rows of words table (6 features, 3 classes of 'kind')" in out
     assert {word for word in out.split() if word.startswith("colour")} == shown
-    commands.draw_model(loaded, tmp_path / "m.png")
+    inspect.draw_model(loaded, tmp_path / "m.png")
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 

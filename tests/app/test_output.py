@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from nearkin.app.cli import PARSER, main
+from nearkin.app.endings import TableError
 from nearkin.app.model import save_model
 from nearkin.app.output import (
     READ,
@@ -24,7 +25,6 @@ from nearkin.app.output import (
     default_picture,
     refuse_overwriting,
 )
-from nearkin.app.readers import TableError
 from nearkin.app.tables import read_table
 
 from .winners import winner
@@ -115,7 +115,6 @@ CASES = [
         ["m.safetensors", "new.csv", "q.parquet"],
     ),
     ("export m.safetensors --to npz", "-o", ".npz", ["m.safetensors"]),
-    ("export m.safetensors --to torch", "-o", "", ["m.safetensors"]),
 ]
 
 

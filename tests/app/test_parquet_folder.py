@@ -8,19 +8,20 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from nearkin.app.endings import TableError
+from nearkin.app.folder_comparison import classes_of
 from nearkin.app.parquet_folder import (
     Block,
     ParquetFile,
     Part,
     chosen,
-    classes_of,
     count_classes,
     features_of,
     labels_of,
     number_batches,
     open_folder,
 )
-from nearkin.app.readers import TableError, find_name
+from nearkin.app.readers import find_name
 
 RNG = np.random.default_rng(0)
 

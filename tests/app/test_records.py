@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather
 
-from nearkin.app.readers import Reading, TableError
+from nearkin.app.endings import TableError
+from nearkin.app.readers import Reading
 from nearkin.app.tables import read_rows, read_table
 from nearkin.tables import Rules
 from nearkin.tables.target import target_numbers

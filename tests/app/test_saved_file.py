@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, issparse
 
-from nearkin.app import commands, console, saved_fields
+from nearkin.app import inspect, saved_fields
 from nearkin.app.adapter_file import SavedAdapter, load_adapter, save_adapter
 from nearkin.app.cli import main
+from nearkin.app.endings import TableError
 from nearkin.app.model import as_table, load_model, predict, save_model
-from nearkin.app.readers import TableError
 from nearkin.app.saved_fields import Fields, adapter_fields, model_fields
 from nearkin.app.saved_file import write_parts
 from nearkin.app.tables import read_table
@@ -113,15 +113,15 @@ def load(path, kind):
     """Load a file of this kind, and do with it what the commands do."""
     if kind in ADAPTERS:
         loaded = load_adapter(path)
-        console.describe_adapter(loaded, str(path))
+        inspect.describe_adapter(loaded, str(path))
         if loaded.pair_rules is not None:
-            commands.say_thresholds(loaded.pair_rules, loaded.name, loaded.unanswerable)
+            inspect.say_thresholds(loaded.pair_rules, loaded.name, loaded.unanswerable)
         loaded.transform(np.ones((2, 6), np.float32))
         return
     loaded = load_model(path)
     X = np.ones((2, len(loaded.encoder.get_feature_names_out())))
     with np.errstate(all="ignore"):
-        console.describe(loaded, path)
+        inspect.describe(loaded, path)
         coverage = None if loaded.held_out_rows is None else 0.8
         rows = csr_array(X) if issparse(loaded.arrays["voters"]) else X
         as_table(loaded, predict(loaded, rows, coverage=coverage))

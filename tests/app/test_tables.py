@@ -1,6 +1,4 @@
 import io
-import os
-import shutil
 import zipfile
 
 import numpy as np
@@ -8,8 +6,9 @@ import pandas as pd
 import pytest
 from scipy.sparse import csc_array, csr_array, random_array, save_npz
 
+from nearkin.app.endings import TableError
 from nearkin.app.readers import Reading
-from nearkin.app.tables import FORMATS, TableError, read_table
+from nearkin.app.tables import read_table
 from nearkin.datasets import BUNDLED, load
 
 FLOWERS = "length,width,species\n1,2.5,a\n3,4,b\n5,6,a\n7,8,b\n"
@@ -118,41 +117,6 @@ def test_file_that_must_not_be_read(folder, name, monkeypatch):
 
 
 # CSV
-
-
-CHANGES = {
-    "appended": lambda path, text: path.write_bytes(text + text),
-    "cut": lambda path, text: path.write_bytes(text[: len(text) // 2]),
-    "written again": lambda path, text: (path.write_bytes(text), os.utime(path, (0, 0))),
-    "replaced": lambda path, text: shutil.copy2(path, "copy") and os.replace("copy", path),
-    "removed": lambda path, text: path.unlink(),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
-@pytest.mark.parametrize("when", ["before its rows", "after its rows"])
-def test_a_table_that_changes_while_it_is_read(folder, monkeypatch, change, suffix, when):
-    path, read = folder / f"t{suffix}", FORMATS[suffix].read
-    frame = pd.read_csv(io.StringIO(FLOWERS))
-    if suffix == ".npz":
-        np.savez(path, X=frame.iloc[:, :2], species=frame["species"].to_numpy(str))
-    else:
-        frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
-    text = path.read_bytes()
-    assert len(read_table(path.name, "species").y) == 4
-
-    def changed(file, *arguments, **options):
-        if when == "after its rows":
-            found = read(file, *arguments, **options)
-        CHANGES[change](path, text)
-        return found if when == "after its rows" else read(file, *arguments, **options)
-
-    monkeypatch.setattr(FORMATS[suffix], "read", changed)
-    says = f"{path.name} changed while it was read: wait until it is complete"
-    if change == "removed" and when == "before its rows" and suffix != ".parquet":
-        says = f"{path.name} cannot be read: No such file"  # of Parquet, a removed file stays open
-    refused(read_table, path.name, "species", says=says)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nearkin import TableEncoder
-from nearkin.app.tables import TableError, read_table
+from nearkin.app.endings import TableError
+from nearkin.app.tables import read_table
 
 MIN_ROWS, MAX_ROWS = 6, 10
 HOSTILE = (

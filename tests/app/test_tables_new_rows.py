@@ -16,8 +16,9 @@ from pyarrow import csv, parquet
 from scipy.sparse import csr_array, random_array
 
 from nearkin.app import output
+from nearkin.app.endings import TableError
 from nearkin.app.readers import Reading
-from nearkin.app.tables import TableError, number_encoder, read_rows, read_table
+from nearkin.app.tables import number_encoder, read_rows, read_table
 
 N = 24
 RNG = np.random.default_rng(0)

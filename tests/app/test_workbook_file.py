@@ -5,7 +5,8 @@ import csv
 import pandas as pd
 import pytest
 
-from nearkin.app.readers import Reading, TableError
+from nearkin.app.endings import TableError
+from nearkin.app.readers import Reading
 from nearkin.app.tables import read_table
 
 from .test_records import CLEAN, DAMAGED, DATED, TABLE, assert_same

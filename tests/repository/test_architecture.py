@@ -59,6 +59,7 @@ TESTED_ELSEWHERE = {
     "__main__": "app/test_endings.py starts it",
     "app/adapter_file": "app/test_adapt.py, test_match.py and test_saved_file.py: commands write and read it",
     "app/cluster": "app/test_folder_comparison.py and test_folder_rows.py run on it",
+    "app/inspect": "app/test_model.py describes and draws models, app/test_adapt.py adapters",
     "app/saved_fields": "app/test_saved_file.py forges each of them",
     "app/thresholds": "app/test_adapt.py reads what it prints",
     "estimators/transductive": "estimators/test_tdl.py and test_laplacian_eigenmaps.py",

@@ -82,7 +82,7 @@ def write_adapters(pd):
         == 0
     )
     assert main(["transform", "adapter.safetensors", "vectors.parquet", "-o", "short.parquet"]) == 0
-    for target in ("npz", "onnx", "faiss"):
+    for target in ("npz", "onnx"):
         assert (
             main(["export", "adapter.safetensors", "--to", target, "-o", f"adapter.{target}"]) == 0
         )

@@ -30,10 +30,10 @@ from ..vectors import (
 from . import console
 from .adapter_file import SavedAdapter, save_adapter
 from .document import interval_of, points, show, write_document
+from .endings import TableError, one_line
+from .files import reading
 from .judgement_files import check_names, read_judgements, write_runs
 from .output import Outputs
-from .readers import TableError, one_line
-from .tables import reading
 from .thresholds import say_thresholds, thresholds
 from .vectors import VectorTable, read_codes, read_folder, read_vectors, sampled
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from .. import __version__
 from ..vectors import EmbeddingAdapter, Matcher, MatchRules
-from .readers import TableError
+from .endings import TableError
 from .saved_fields import RULES, Sizes, adapter_fields
 from .saved_file import FORMATS, saved_parts, write_parts
 

@@ -15,10 +15,11 @@ from .._validation import check_spread
 from ..tables import OVERLAP, LabelIssues, features_of, label_issues
 from . import console
 from .document import MAX_LISTED, short_text, show, table_facts, write_document
+from .endings import one_line
+from .files import reading
 from .output import Outputs
-from .readers import one_line
 from .table_comparison import facts_of
-from .tables import Table, read_table, reading
+from .tables import Table, read_table
 
 SAID_TWINS, SAID_FAR = 5, 3  # on the console
 MOST_NEAREST = 3  # rows named on the console

@@ -12,12 +12,13 @@ import difflib
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from inspect import cleandoc
 from typing import Any
 
 from .. import __version__
-from .endings import BAD_INPUT, EXIT_CODES, Terminated, ended_by, fail, signals_raise
+from .endings import BAD_INPUT, EXIT_CODES, TableError, Terminated, ended_by, fail, signals_raise
 from .places import BUNDLED, SEPARATORS, STANDARD_INPUT, is_absent, missing_file
 
 # What the commands take: options, help and examples. Nothing slow is loaded for it.
@@ -630,13 +631,22 @@ def migrate(add: Add) -> None:
     add("--seed", "seed of the held-out rows (default: 0)", type=at_least(0), default=0)
 
 
+def _target(text: str) -> str:
+    if text in ("faiss", "torch"):
+        raise argparse.ArgumentTypeError(
+            f"{text} is no longer written: take npz, and the lines for it in the guide "
+            '"Vector databases"'
+        )
+    return text
+
+
 @command
 def export(add: Add) -> None:
     """Write an adapter in a format for a vector database or another program.
 
-    npz holds arrays for NumPy, onnx a graph from raw vectors to adapted ones or their codes, faiss
-    an empty index that takes raw vectors, sql a script for PostgreSQL with pgvector, torch a folder
-    with a Dense module of sentence-transformers.
+    npz holds arrays for NumPy, onnx a graph from raw vectors to adapted ones or their codes, sql a
+    script for PostgreSQL with pgvector. The guide "Vector databases" makes an index of faiss and a
+    module of sentence-transformers from npz.
 
     For example:
       nearkin export adapter.safetensors --to onnx -o adapter.onnx
@@ -645,21 +655,19 @@ def export(add: Add) -> None:
     add("adapter", "a file written by nearkin adapt or migrate --save", "ADAPTER")
     add(
         "--to",
-        "onnx needs nearkin[export], faiss nearkin[ann]",
-        choices=["npz", "onnx", "faiss", "sql", "torch"],
+        "onnx needs nearkin[export]",
+        choices=["npz", "onnx", "sql"],
+        type=_target,
         required=True,
     )
-    add(
-        "-o --output",
-        ".npz, .onnx, .faiss or .index, .sql; for torch a new folder",
-        "OUT",
-        required=True,
-    )
+    add("-o --output", "a file whose name ends in .npz, .onnx or .sql", "OUT", required=True)
     add("--table", "sql: the table to adapt, or SCHEMA.TABLE", "TABLE", dest="sql_table")
     add("--column", "sql: its column of vectors (default: embedding)", "COLUMN")
     add("--into", "sql: the new column (default: COLUMN_adapted)", "COLUMN")
 
 
+# Commands with a module of their name; those of tables and their models are in `commands`.
+OF_A_MODULE = ("adapt", "check", "export", "inspect", "match", "migrate")
 NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # The option that was probably meant if its value stands alone after a command's files.
 MEANT = {
@@ -697,15 +705,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     refusal = _not_understood(options, surplus) if surplus else _unfit(options)
     if refusal:
         return fail(refusal, BAD_INPUT)
-    from . import commands
     from .output import check_outputs, refuse_overwriting
-    from .readers import TableError
 
+    module = options.command if options.command in OF_A_MODULE else "commands"
     try:
         with signals_raise():
             refuse_overwriting(options)
             check_outputs(options)
-            code: int = getattr(commands, options.command)(options)
+            code: int = getattr(import_module(f".{module}", __package__), options.command)(options)
         return code
     except (TableError, OSError, ImportError) as error:
         return fail(str(error), BAD_INPUT)

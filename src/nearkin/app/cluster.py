@@ -13,9 +13,10 @@ from dask import config, delayed
 from distributed import Client, KilledWorker, LocalCluster, as_completed
 
 from .._processes import deaf_processes
+from .endings import TableError
 from .folder_rows import Mapping, write_file
 from .parquet_folder import Folder
-from .readers import Progress, TableError
+from .readers import Progress
 
 KILLED = (
     "workers died repeatedly, most likely for lack of memory: give each one more, or start fewer "

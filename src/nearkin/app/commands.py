@@ -1,6 +1,4 @@
-"""The steps of each command; `adapt`, `check`, `export`, `match` and `migrate` have their own
-files.
-"""
+"""The steps of `compare`, `predict` and `transform`; the other commands have files of their own."""
 
 from __future__ import annotations
 
@@ -19,13 +17,10 @@ from .._messages import counted, note
 from ..estimators import TDistributedNCA
 from ..plotting import EmbeddingDisplay
 from . import console
-from .adapt import adapt as adapt
 from .adapter_file import is_adapter, load_adapter
-from .check import check as check
-from .export import export as export
+from .endings import TableError, one_line
+from .files import reading
 from .folder_rows import Answer, Mapping, coordinates, names_read, predictions
-from .match import match as match
-from .migrate import migrate as migrate
 from .model import Model, as_table, embed, far_features, load_model
 from .model import predict as predict_rows
 from .output import (
@@ -34,16 +29,14 @@ from .output import (
     atomic_folder,
     beside,
     draw_displays,
-    picture_output,
     table_output,
     with_empty_rows,
     write_result,
 )
 from .parquet_folder import open_folder
-from .readers import TableError, find_name, one_line
+from .readers import find_name
 from .table_comparison import compare_table
-from .tables import read_rows, reading
-from .thresholds import say_thresholds, thresholds
+from .tables import read_rows
 from .vectors import read_vectors
 from .words import drift_finding, few_rows_note, unfamiliar_note
 
@@ -89,29 +82,6 @@ def transform(options: argparse.Namespace) -> int:
         return model.as_columns(embed(model, X, progress), suffix)
 
     return _apply(options, columns)
-
-
-def inspect(options: argparse.Namespace) -> int:
-    """Show what a model does to the features, or describe an adapter."""
-    if is_adapter(options.model):
-        adapter = load_adapter(options.model)
-        console.describe_adapter(adapter, options.model)
-        if adapter.pair_rules is not None:
-            say_thresholds(thresholds(adapter.pair_rules, adapter.name, adapter.unanswerable))
-        return 0
-    model = load_model(options.model)
-    outputs = Outputs(quiet=options.quiet, stderr=False)
-    picture = picture_output(options, outputs)
-    console.describe(model, Path(options.model))
-    if picture:
-        outputs.write(picture, "--picture", partial(draw_model, model), f"Picture: {picture}")
-    return outputs.code
-
-
-def draw_model(model: Model, path: Path) -> list[str]:
-    """Draw what the learned map does to features or columns, and its spectrum; return remarks."""
-    title = f"inspect: {model.method}, learned from {model.table}"
-    return draw_displays(title, model.displays(), path)
 
 
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:

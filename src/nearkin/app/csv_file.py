@@ -28,8 +28,9 @@ from pyarrow import compute
 
 from .._messages import counted, quoted
 from ..tables import read_number
+from .endings import TableError
 from .places import SEPARATORS
-from .readers import TEXT, Columns, Names, TableError
+from .readers import TEXT, Columns, Names
 from .records import MOST_RECORDS, Fields, Records, may_end, on_lines
 
 SAMPLE = 2**16  # characters from which separator, decimal mark and the last line are detected
@@ -38,8 +39,12 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-COMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zX": lzma.open}
-ZSTANDARD = b"\x28\xb5\x2f\xfd"
+COMPRESSED: dict[bytes, Any] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zX": lzma.open,
+    b"\x28\xb5\x2f\xfd": partial(pa.CompressedInputStream, compression="zstd"),
+}
 # Bytes that are no UTF-8, as Python's "surrogateescape" decodes them, and what they are in
 # Windows-1252
 ESCAPED = re.compile("[\udc80-\udcff]")
@@ -75,15 +80,15 @@ class CsvFile(Records):
     )
     is_regular = True
     _errors = "strict"  # what is done with bytes that are not in the encoding
-    _unclosed: dict[int, None]  # the lines with quotes that are never closed
 
     def _open(self) -> None:
         self.names, self.remarks = [], []
+        self._unclosed = dict[int, None]()  # the lines with quotes that are never closed
         with self.readable():
             self._learn_encoding()
             self._learn_layout()
             if not self.is_regular:
-                self.remarks += self.survey()
+                self.survey()
 
     def _learn_encoding(self) -> None:
         """Detect the encoding: UTF-16 or UTF-8 by the first bytes, else Windows-1252.
@@ -205,7 +210,7 @@ class CsvFile(Records):
             self.remarks.append(
                 f"read as {' and '.join(written)} (--sep and --decimal choose others)"
             )
-        self.remarks += self.learn_header(records)
+        self.learn_header(records)
         filled = [line for line in self._last_lines if line.strip(f'{self._separator}" ')]
         if filled and not given.strict:
             last, *_ = _split(filled[-1:], self._separator)
@@ -220,13 +225,13 @@ class CsvFile(Records):
                 raise
             self.is_regular = False
             with self.readable():
-                self.remarks += self.survey()
+                self.survey()
             return super().read(*arguments, **options)
 
     def text_batches(self, names: Names) -> Iterator[Any]:
         """Yield some columns of all rows as batches of text; an empty field is missing."""
         if not self.is_regular:
-            yield from self.record_batches(names)
+            yield from super().text_batches(names)
             return
         end, size, strict = self.names[-1], self.path.stat().st_size, self.reading.strict
         read = list(dict.fromkeys([*names, end]))
@@ -273,20 +278,15 @@ class CsvFile(Records):
     def _repeats_header(self, batch: Any) -> bool:
         """Return whether some row of a batch may be the header once more."""
         header = dict(zip(self.names, self._header, strict=False))
-        same = None
-        for name, cells in zip(batch.schema.names, batch.columns, strict=True):
-            if header.get(name):
-                equal = compute.equal(cells, header[name])
-                same = equal if same is None else compute.and_(same, equal)
-                if not compute.any(same).as_py():
-                    return False
-        return same is not None and len(self._header) > 1
+        named = [name for name in batch.schema.names if header.get(name)]
+        for name in named:
+            batch = batch.filter(compute.equal(batch[name], header[name]))
+        return len(self._header) > 1 and bool(named) and len(batch) > 0
 
-    def survey(self) -> list[str]:
-        """Find out which records are rows, and return remarks on the others."""
-        self._unclosed = {}
-        remarks = super().survey()
-        return [*remarks, *on_lines("quotes that are never closed, ignored", [*self._unclosed])]
+    def survey(self) -> None:
+        """Read all records once, and find out which of them are rows."""
+        super().survey()
+        self.remarks += on_lines("quotes that are never closed, ignored", [*self._unclosed])
 
     def records(self) -> Iterator[tuple[int, Fields]]:
         """Yield every record that is not blank, and the line on which it ends.
@@ -370,8 +370,6 @@ def opened_bytes(path: Path) -> Iterator[tuple[Any, Any]]:
                 ) from error
             with archive, archive.open(only_member(archive)) as member:
                 yield member, file
-        elif start == ZSTANDARD:
-            yield pa.CompressedInputStream(file, "zstd"), file
         else:
             kinds = (kind for mark, kind in COMPRESSED.items() if start.startswith(mark))
             unpack = next(kinds, None)

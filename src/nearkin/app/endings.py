@@ -37,6 +37,13 @@ SIGNALS: dict[int, str] = {
 IN_ASCII = str.maketrans({"±": "+-", "²": "2", "─": "-", "█": "#", "…": "..."})
 
 
+class TableError(Exception):
+    """An unusable table; the text is a single line that names the place and the remedy."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(" ".join(text.splitlines()))  # a file may have any name
+
+
 class Terminated(BaseException):
     """A signal that asks the command to end; its number is the argument."""
 
@@ -129,6 +136,20 @@ def signals_raise() -> Iterator[None]:
 def ended_by(number: int) -> int:
     """Report the signal that ended the command, and return its exit code."""
     return fail(SIGNALS[number], 128 + number)
+
+
+def first_line(error: Any) -> str:
+    """Return the first line of the text of an error or a warning."""
+    return str(error).partition("\n")[0]
+
+
+@contextmanager
+def one_line(place: Any) -> Iterator[None]:
+    """Convert an error caused by the rows of a table to a TableError with its name."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise TableError(f"{place}: {first_line(error)}") from error
 
 
 def fail(text: str, code: int) -> int:

@@ -13,11 +13,10 @@ import numpy as np
 
 from .. import __version__
 from .._messages import listed, shown
-from ..neighbors import import_faiss
 from ..vectors import LARGEST
 from .adapter_file import SavedAdapter, load_adapter
-from .output import Outputs, atomic_folder, check_writable
-from .readers import TableError
+from .endings import TableError
+from .output import Outputs, check_writable
 
 # The map of an adapter as an ONNX model.
 
@@ -231,7 +230,7 @@ def column_type(adapter: SavedAdapter) -> str:
     if max(m, p) > MOST_OF_VECTOR:
         raise TableError(
             f"a vector of pgvector has at most {MOST_OF_VECTOR:,} dimensions, but the adapter maps "
-            f"{p:,} to {m:,}: export to npz, onnx or torch, and adapt vectors before storing them."
+            f"{p:,} to {m:,}: export to npz or onnx, and adapt vectors before storing them."
         )
     if m > MOST_OF_INDEX.get(kind, MOST_OF_VECTOR):
         raise TableError(
@@ -276,66 +275,12 @@ def npz_bytes(adapter: SavedAdapter) -> bytes:
     return file.getvalue()
 
 
-def _write_dense(adapter: SavedAdapter, folder: Path) -> None:
-    """Write a sentence-transformers module Dense into a folder; absent keys have their defaults."""
-    from safetensors.numpy import save
-
-    config = {
-        "in_features": adapter.map.n_features_in_,
-        "out_features": adapter.map.n_components_,
-        "bias": True,
-        "activation_function": "torch.nn.modules.linear.Identity",
-    }
-    (folder / "config.json").write_text(json.dumps(config, indent=4), encoding="utf-8")
-    arrays = {"linear.weight": adapter.map.components_, "linear.bias": adapter.map.bias_}
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    (folder / "model.safetensors").write_bytes(save(arrays, {"format": "pt"}))
-
-
-def faiss_bytes(adapter: SavedAdapter) -> bytes:
-    """Return an empty index of inner products that maps added rows and queries."""
-    faiss, m, p = import_faiss(), adapter.map.n_components_, adapter.map.n_features_in_
-    linear = faiss.LinearTransform(p, m, True)
-    faiss.copy_array_to_vector(adapter.map.components_.ravel(), linear.A)
-    faiss.copy_array_to_vector(adapter.map.bias_, linear.b)
-    linear.is_trained = True
-    index = faiss.IndexPreTransform(
-        _int8_codes(adapter) if adapter.map.quantize else faiss.IndexFlatIP(m)
-    )
-    for step in (faiss.NormalizationTransform(m), linear, faiss.NormalizationTransform(p)):
-        index.prepend_transform(step)
-    return faiss.serialize_index(index).tobytes()  # write_index raises errors that are not OSError
-
-
-def _int8_codes(adapter: SavedAdapter) -> Any:
-    """Return an index that rounds coordinates to the adapter's codes, without training.
-
-    faiss truncates u = 255 (z - a) / d to an integer, and decodes it as a + (u + 1/2) d / 255. With
-    the step d / 255 = scale / 127 and a = -127.5 steps, half a step below the code -127, u is
-    truncated to the code + 127. The remaining level, 128, holds larger values, which are clipped to
-    127 elsewhere.
-    """
-    faiss, step = import_faiss(), adapter.scale / LARGEST
-    codes = faiss.IndexScalarQuantizer(
-        adapter.map.n_components_, faiss.ScalarQuantizer.QT_8bit_uniform, faiss.METRIC_INNER_PRODUCT
-    )
-    start, width = -(LARGEST + 0.5) * step, (2 * LARGEST + 1) * step
-    faiss.copy_array_to_vector(np.array([start, width], np.float32), codes.sq.trained)
-    codes.is_trained = True
-    return codes
-
-
 # The command.
-
-BYTES = {"npz": npz_bytes, "onnx": onnx_bytes, "faiss": faiss_bytes}
-SUFFIXES = {"npz": [".npz"], "onnx": [".onnx"], "faiss": [".faiss", ".index"], "sql": [".sql"]}
-OF_DOCUMENTS = ("faiss", "sql")  # an index that maps whatever is added
-NEEDED = {"onnx": "export", "faiss": "ann"}  # a package, and the extra that includes it
 
 
 def export(options: argparse.Namespace) -> int:
     """Write the map of an adapter for another program."""
-    target, path, table = options.to, Path(options.output), options.sql_table
+    target, path, table = options.to, options.output, options.sql_table
     for_sql = {"--table": table, "--column": options.column, "--into": options.into}
     surplus = [option for option, value in for_sql.items() if value is not None]
     if target != "sql" and surplus:
@@ -344,56 +289,33 @@ def export(options: argparse.Namespace) -> int:
         raise TableError(
             "--to sql writes a script for a table of PostgreSQL: name the table with --table."
         )
-    if target != "torch":
-        check_writable(path, SUFFIXES[target], "-o")
+    check_writable(path, [f".{target}"], "-o")
     adapter = load_adapter(options.adapter)
-    _check_target(adapter, options.adapter, target)
+    if target == "sql" and adapter.map.side == "query":
+        raise TableError(
+            f"{options.adapter} adapts only queries, but sql would also map documents: leave the "
+            "index of documents as it is, export to npz or onnx, and adapt each query before the "
+            "search."
+        )
+    if target == "onnx" and find_spec("onnx") is None:
+        raise ImportError('--to onnx needs onnx: pip install "nearkin[export]".')
     outputs = Outputs(quiet=options.quiet)
     outputs.note(*(f"  {note}" for note in _notes(adapter, target)))
-    said = f"{adapter.name}, {_sizes(adapter)}, for {target}: {path}"
-    if target == "torch":
-        with atomic_folder(path) as folder:
-            _write_dense(adapter, folder)
-        outputs.note(said)
-        return 0
     if target == "sql":
         content = script(adapter, table, options.column or "embedding", options.into).encode()
     else:
-        content = BYTES[target](adapter)
+        content = (onnx_bytes if target == "onnx" else npz_bytes)(adapter)
 
     def write(part: Path) -> None:
         part.write_bytes(content)
 
-    outputs.write(path, "-o", write, said)
+    done = f"{adapter.name}, {_sizes(adapter)}, for {target}: {path}"
+    outputs.write(path, "-o", write, done)
     return outputs.code
 
 
 def _sizes(adapter: SavedAdapter) -> str:
     return f"{adapter.map.n_features_in_} to {adapter.map.n_components_} dimensions"
-
-
-def _check_target(adapter: SavedAdapter, path: str, target: str) -> None:
-    """Raise an error, with the remedy, if a target does not suit the adapter or lacks a package."""
-    if adapter.map.side == "document" and target == "faiss":
-        raise TableError(
-            f"{path} maps only documents, but an index of faiss would also map queries: map the "
-            "documents with `nearkin transform`, and add them to a faiss.IndexFlatIP"
-            f"({adapter.map.n_components_})."
-        )
-    if adapter.map.side == "query" and target in OF_DOCUMENTS:
-        raise TableError(
-            f"{path} adapts only queries, but {target} would also map documents: leave the index "
-            "of documents as it is, export to npz, onnx or torch, and adapt each query before the "
-            "search."
-        )
-    if adapter.map.quantize == "binary" and target == "faiss":
-        raise TableError(
-            f"{path} makes binary codes, which faiss cannot make from vectors: add the codes that "
-            f"`nearkin transform` writes to a faiss.IndexBinaryFlat({8 * adapter.bytes}), and "
-            "search it with codes."
-        )
-    if target in NEEDED and find_spec(target) is None:
-        raise ImportError(f'--to {target} needs {target}: pip install "nearkin[{NEEDED[target]}]".')
 
 
 def _notes(adapter: SavedAdapter, target: str) -> list[str]:
@@ -406,17 +328,13 @@ def _notes(adapter: SavedAdapter, target: str) -> list[str]:
         notes.append("adapt queries only: documents stay as they are")
     if adapter.map.side == "document":
         notes.append("map documents only: queries of the new model stay as they are")
-    if target == "torch":
-        notes.append("put it between two Normalize modules: it is linear")
     codes = {
         "int8": f"np.clip(np.rint(z * ({LARGEST} / {adapter.scale:.9g})), -{LARGEST}, "
         f"{LARGEST}).astype(np.int8)",
         "binary": "np.packbits(z > 0, axis=1)",
     }.get(adapter.map.quantize or "")
-    if codes and target in ("npz", "torch"):
+    if codes and target == "npz":
         notes.append(f"it gives vectors z in float32; their codes: {codes}")
-    if codes and target == "faiss":
-        notes.append("added vectors take one byte per dimension; queries stay float32")
     if target == "sql" and column_type(adapter) == "halfvec":
         why = (
             "pgvector has no int8"

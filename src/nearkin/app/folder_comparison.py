@@ -29,7 +29,7 @@ from distributed import KilledWorker
 from scipy.stats import mode
 
 from .._blocks import row_blocks
-from .._messages import counted
+from .._messages import counted, shown
 from ..comparison import (
     CLASSIFICATION,
     RAW,
@@ -51,13 +51,14 @@ from ..dask import (
 )
 from ..neighbors import choose_search, searcher
 from ..plotting import RankingDisplay
-from ..tables import NCAClassifier
+from ..tables import NCAClassifier, as_classes
 from . import console
 from .cluster import KILLED, cluster, for_each_file
+from .endings import TableError, first_line, one_line
 from .model import new_model, save_model
 from .output import Outputs, draw_displays, picture_output
 from .parquet_folder import (
-    classes_of,
+    Folder,
     count_classes,
     features_of,
     labels_of,
@@ -65,7 +66,7 @@ from .parquet_folder import (
     row_hashes,
     rows_with_hashes,
 )
-from .readers import Progress, TableError, find_name, first_line
+from .readers import Progress, find_name
 from .tables import number_encoder
 from .words import Summary, class_facts, warning_notes
 
@@ -435,3 +436,20 @@ def split_result(
         predictions=(),
         contributions=(hits.astype(float),),
     )
+
+
+def classes_of(folder: Folder, target: str, counts: Counter[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted classes and their sizes; raise an error if k-NN cannot vote on them."""
+    values = np.array(list(counts), dtype=object if target in folder.text else None)
+    with one_line(folder.path):
+        classes = as_classes(values, target, "--task regression")
+    if 2 * len(classes) > folder.n_rows:
+        found = (
+            f"{shown(target)} has {counted(len(classes), 'value')} in "
+            f"{counted(folder.n_rows, 'row')}"
+        )
+        raise TableError(
+            f"{folder.path}: {found}, too few rows of each: give --target a column of classes."
+        )
+    order = np.argsort(classes)
+    return classes[order], np.array(list(counts.values()))[order]

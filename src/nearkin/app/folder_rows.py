@@ -19,10 +19,11 @@ from pyarrow import parquet
 from .._messages import quoted
 from ..tables import NumberColumn
 from .adapter_file import SavedAdapter
+from .endings import TableError
 from .model import Model, as_table, predicting
 from .output import ROWS_PER_GROUP, beside
 from .parquet_folder import Folder, Part, number_batches
-from .readers import TableError, require_length
+from .readers import require_length
 from .tables import given_names
 
 Mapping = Model | SavedAdapter

@@ -20,10 +20,11 @@ import pandas as pd
 from .._messages import counted, listed, shown
 from .._validation import is_missing
 from ..vectors import Adaptation, Relevance, WayResult
+from .endings import TableError
+from .files import FORMATS, opened
 from .output import atomic_folder
 from .places import STANDARD_INPUT
-from .readers import AS_FOUND, Progress, Reading, Source, TableError, ignore
-from .tables import FORMATS, opened
+from .readers import AS_FOUND, Progress, Reading, Source, ignore
 
 NUMBER_NAME = re.compile(r"-?\d+(\.\d+)?")
 NEGATIVE = re.compile(r"negative(_\d+)?")

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array, issparse
 from ..tables import Cells, check_coverage
 from ..vectors import EmbeddingAdapter
 from .adapter_file import is_adapter, load_adapter
+from .endings import TableError
 from .model import Model, embed, load_model, predict
-from .readers import TableError
 
 
 def load(path: str | PathLike[str]) -> SavedModel | EmbeddingAdapter:

@@ -14,10 +14,10 @@ from ..vectors import ALL, BestMatches
 from . import console
 from .adapter_file import load_adapter
 from .document import write_document
+from .endings import TableError, one_line
+from .files import reading
 from .output import Outputs, table_output, write_result
 from .places import STANDARD_INPUT
-from .readers import TableError, one_line
-from .tables import reading
 from .thresholds import figures_of
 from .vectors import VectorTable, read_vectors
 

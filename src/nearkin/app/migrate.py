@@ -13,9 +13,9 @@ from .._messages import counted, quoted
 from ..vectors import EmbeddingAdapter, Migration, MigrationVerdict, evaluate_migration
 from .adapter_file import SavedAdapter, save_adapter
 from .document import interval_of, points, show, write_document
+from .endings import TableError, one_line
+from .files import reading
 from .output import Outputs
-from .readers import TableError, one_line
-from .tables import reading
 from .vectors import VectorTable, read_codes, read_vectors, same_names
 
 SIDES = {"old": "query", "new": "document"}  # by the target space

@@ -32,7 +32,8 @@ from ..tables import (
     features_of,
     indicator_names,
 )
-from .readers import Progress, TableError, ignore
+from .endings import TableError
+from .readers import Progress, ignore
 from .saved_fields import MAPS, STATES, Sizes, model_fields
 from .saved_file import FORMATS, saved_parts, write_parts
 from .steps import STEPS, saved_step

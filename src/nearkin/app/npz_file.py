@@ -6,6 +6,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +15,9 @@ from scipy.sparse import csc_array, csr_array, issparse
 from .._blocks import row_blocks
 from .._memory import require_memory
 from .._messages import in_row, quoted, shown
-from .readers import (
-    BadCells,
-    Columns,
-    Names,
-    Reader,
-    TableError,
-    missing_note,
-    require_names,
-    unique_names,
-)
+from ..datasets import load
+from .endings import TableError
+from .readers import BadCells, Columns, Names, Reader, missing_note, require_names, unique_names
 
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
 MAX_COLUMNS = 2**22  # each has a name
@@ -133,3 +127,18 @@ class NpzFile(Reader):
     def _opened(self) -> Iterator[zipfile.ZipFile]:
         with self.readable(), zipfile.ZipFile(self.path) as archive:
             yield archive
+
+
+class BundledSet(NpzFile):
+    """A data set of `nearkin.datasets`, read like a file with its arrays."""
+
+    default_target = "target"
+
+    def _open(self) -> None:
+        dataset = load(self.path.name)
+        names = np.array(dataset.feature_names)
+        self._arrays = {"X": dataset.X, "feature_names": names, "target": dataset.y}
+        self.names = list(self._arrays)
+
+    def _array(self, key: str, *_: Any) -> np.ndarray:
+        return self._arrays[key]

@@ -26,12 +26,9 @@ import pyarrow as pa
 from pyarrow import parquet, types
 
 from .._messages import quoted
-from ..plotting import ColumnsDisplay
 from . import console
-from .endings import UNWRITTEN, fail, printable
-from .places import STANDARD_INPUT, is_bundled
-from .readers import TableError
-from .tables import table_name
+from .endings import UNWRITTEN, TableError, fail, printable
+from .places import STANDARD_INPUT, is_bundled, table_name
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 STANDARD_OUTPUT = "-"
@@ -393,6 +390,8 @@ def _draw(title: str, displays: Sequence[Any], path: Path, fonts: list[str]) -> 
     """Draw with some more fonts; return the letters that were missing, as Matplotlib warns."""
     from matplotlib import rc_context, rcParams
     from matplotlib.figure import Figure
+
+    from ..plotting import ColumnsDisplay
 
     wide = isinstance(displays[0], ColumnsDisplay)
     size = (12, 6) if wide else (4 + 5 * len(displays), 6)

@@ -16,7 +16,8 @@ import pyarrow as pa
 from pyarrow import compute, parquet, types
 
 from .._messages import in_row, listed, shown
-from .readers import TEXT, Names, Source, TableError, unique_names
+from .endings import TableError
+from .readers import TEXT, Names, Source, unique_names
 
 CELLS_PER_BATCH = 2**18  # of a Parquet file
 MIN_ROWS_PER_BATCH = 1024  # smaller batches have too much overhead

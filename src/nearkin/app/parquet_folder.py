@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._messages import counted, in_row, note, quoted, shown
-from ..tables import as_classes
+from .._messages import in_row, note, quoted
+from .endings import TableError
 from .parquet_file import ParquetFile
-from .readers import BadCells, Names, TableError, as_floats, one_line, require_names
+from .readers import BadCells, Names, as_floats, require_names
 
 SUFFIX = ".parquet"
 BLOCK_BYTES = 2**26
@@ -257,23 +257,3 @@ def _batches(part: Part, names: list[str]) -> Iterator[tuple[int, Any]]:
             f"{part.path} does not exist: every worker must see the folder under the same path."
         )
     return ParquetFile(part.path).rows(names, part.start, part.stop)
-
-
-# The contents of the target.
-
-
-def classes_of(folder: Folder, target: str, counts: Counter[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted classes and their sizes; raise an error if k-NN cannot vote on them."""
-    values = np.array(list(counts), dtype=object if target in folder.text else None)
-    with one_line(folder.path):
-        classes = as_classes(values, target, "--task regression")
-    if 2 * len(classes) > folder.n_rows:
-        found = (
-            f"{shown(target)} has {counted(len(classes), 'value')} in "
-            f"{counted(folder.n_rows, 'row')}"
-        )
-        raise TableError(
-            f"{folder.path}: {found}, too few rows of each: give --target a column of classes."
-        )
-    order = np.argsort(classes)
-    return classes[order], np.array(list(counts.values()))[order]

@@ -8,6 +8,7 @@ from pathlib import Path
 STANDARD_INPUT = "-"
 BUNDLED = ("iris", "wine", "breast_cancer", "digits", "balance_scale")  # those of nearkin.datasets
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}  # that are searched for
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 FILES = "a .csv, .xlsx, .json, .parquet or .npz file"
 
 
@@ -32,3 +33,8 @@ def is_absent(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return False
+
+
+def table_name(path: Path) -> str:
+    """Return the name of a table: that of its file, without suffixes."""
+    return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,8 +23,9 @@ from pyarrow import compute
 from .._memory import require_memory
 from .._messages import MAX_NAME, counted, in_row, listed, note, quoted, shortened, shown, similar
 from ..tables import MARKS_OF_MISSING, Cells, Rules, Text, numbered_names
+from .endings import TableError
 
-# Checks shared by all tables, and the error for an unusable table.
+# Checks shared by all tables.
 
 MAX_TEXT = 500  # characters of a label
 LIST_CELL = re.compile(r"(.*)\[\d+\]")  # the name of a number in a column of lists
@@ -38,27 +39,6 @@ Progress = Callable[[int, int], None]
 
 def ignore(done: int, total: int) -> None:
     """Show no progress."""
-
-
-class TableError(Exception):
-    """An unusable table; the text is a single line that names the place and the remedy."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(" ".join(text.splitlines()))  # a file may have any name
-
-
-def first_line(error: Any) -> str:
-    """Return the first line of the text of an error or a warning."""
-    return str(error).partition("\n")[0]
-
-
-@contextmanager
-def one_line(place: Any) -> Iterator[None]:
-    """Convert an error caused by the rows of a table to a TableError with its name."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        raise TableError(f"{place}: {first_line(error)}") from error
 
 
 class BadCells:
@@ -389,19 +369,48 @@ class Source(Reader):
         if names is None:
             names = [name for name in self.names if name != ids or name in labels]
         require_names(self.path, self.names, names)
-        apart = {*labels, *as_text, *self.text}
-        chunks: dict[str, list[Any]] = {name: [] for name in names if name in apart}
-        numbers, kinds, mixed, n_rows = np.empty((0, 0)), dict[str, Any](), set[str](), 0
         bad, met = BadCells(self.reading.refuse_missing), Counter[str]()
+        text = {*as_text, *self.text}
+        found, chunks, mixed = self._collected(names, text, labels, as_numbers, bad, met)
+        if mixed:  # only the file still has the text of the numbers
+            return self.read(needed, labels, [*as_text, *mixed], as_numbers, ids)
+        for name in filter(chunks.__contains__, names):
+            # equal cells are held once, in the order of appearance
+            column = pa.chunked_array(chunks.pop(name)).unify_dictionaries().combine_chunks()
+            values, codes = column.dictionary, column.indices
+            if name in labels:
+                values = values if name in as_text else self._label_values(values)
+                found.labels[name] = values.take(codes).to_numpy(zero_copy_only=False)
+            else:
+                met["empty"] += codes.null_count % found.n_rows  # empty columns do not count
+                bad.add([name], as_floats(codes)[:, None])
+                found.text[name] = Text(values.to_pylist(), codes.fill_null(-1).to_numpy())
+        bad.refuse(self.path, self.place)
+        found.notes += [*self.notes, *missing_note(met)]
+        if ids is not None:
+            found.ids = self.identifiers(ids)
+        return found
+
+    def _collected(
+        self,
+        names: Names,
+        text: Container[str],
+        labels: Names,
+        as_numbers: Names,
+        bad: BadCells,
+        met: Counter[str],
+    ) -> tuple[Columns, dict[str, list[Any]], set[str]]:
+        """Return the numbers, the other columns in parts, and the names of those that are both."""
+        chunks: dict[str, list[Any]] = {n: [] for n in names if n in labels or n in text}
+        numbers, kinds, n_rows = np.empty((0, 0)), dict[str, Any](), 0
+        mixed, marked = set[str](), set[str]()
         for start, batch in self.batches(names):
             columns = {
                 name: column if name in chunks else self._parsed(column, name in as_numbers, met)
                 for name, column in zip(batch.schema.names, batch.columns, strict=True)
             }
             if start == 0:
-                for name, column in columns.items():
-                    if column.type == TEXT:
-                        chunks.setdefault(name, [])
+                chunks |= {name: [] for name, column in columns.items() if column.type == TEXT}
                 number_names = [name for name in names if name not in chunks]
                 places = {name: place for place, name in enumerate(number_names)}
                 require_memory(
@@ -412,48 +421,36 @@ class Source(Reader):
             numbers.resize((max(n_rows, self.n_rows), len(places)), refcheck=False)
             for name, column in columns.items():
                 if name in chunks:
-                    text = column if name in labels else column.cast(TEXT)
-                    chunks[name].append(text.dictionary_encode())
+                    cells = column if name in labels else column.cast(TEXT)
+                    chunks[name].append(cells.dictionary_encode())
                 elif column.type == pa.null() or column.type == kinds.setdefault(name, column.type):
                     cells = numbers[start:n_rows, places[name]]
-                    cells[:] = as_floats(column)
-                    met["empty"] += int(np.isnan(cells).sum())
-                    for mark in self.reading.numbers:
-                        met[shown(f"{mark:g}")] += int((cells == mark).sum())
-                        cells[cells == mark] = np.nan
-                    if not self.reading.strict:
-                        met["infinite"] += int(np.isinf(cells).sum())
-                        cells[np.isinf(cells)] = np.nan
+                    self._fill(cells, column, met)
                     bad.add([name], cells[:, None], start)
+                    if column.type == pa.null() and batch[name].null_count < len(batch):
+                        marked.add(name)
                 else:  # numbers for thousands of rows, then a word
                     mixed.add(name)
         if n_rows == 0:
             raise TableError(f"{self.path} has 0 rows: give some.")
         empty = places.keys() - kinds.keys()
         met["empty"] -= n_rows * len(empty)
-        if met.keys() - {"empty"}:  # marks of missing cells are words if no number is among them
-            mixed |= empty
-        if mixed:  # only the file still has the text of the numbers
-            return self.read(needed, labels, [*as_text, *mixed], as_numbers, ids)
+        mixed |= marked & empty  # marks of missing cells are words if no number is among them
         found = Columns(
             list(self.names), numbers, number_names, {}, self.place, decimal=self.decimal
         )
-        for name in filter(chunks.__contains__, names):
-            # equal cells are held once, in the order of appearance
-            column = pa.chunked_array(chunks.pop(name)).unify_dictionaries().combine_chunks()
-            values, codes = column.dictionary, column.indices
-            if name in labels:
-                values = values if name in as_text else self._label_values(values)
-                found.labels[name] = values.take(codes).to_numpy(zero_copy_only=False)
-            else:
-                met["empty"] += codes.null_count % n_rows  # empty columns do not count
-                bad.add([name], as_floats(codes)[:, None])
-                found.text[name] = Text(values.to_pylist(), codes.fill_null(-1).to_numpy())
-        bad.refuse(self.path, self.place)
-        found.notes += [*self.notes, *missing_note(met)]
-        if ids is not None:
-            found.ids = self.identifiers(ids)
-        return found
+        return found, chunks, mixed
+
+    def _fill(self, cells: np.ndarray, column: Any, met: Counter[str]) -> None:
+        """Copy numbers; missing marks and, unless reading is strict, infinite ones become NaN."""
+        cells[:] = as_floats(column)
+        met["empty"] += int(np.isnan(cells).sum())
+        marks = {shown(f"{mark:g}"): cells == mark for mark in self.reading.numbers}
+        if not self.reading.strict:
+            marks["infinite"] = np.isinf(cells)
+        for mark, is_mark in marks.items():
+            met[mark] += int(is_mark.sum())
+            cells[is_mark] = np.nan
 
     def _parsed(self, column: Any, is_number: bool, met: Counter[str]) -> Any:
         """Return text as numbers or booleans if all cells are; return other columns unchanged.

@@ -23,7 +23,8 @@ from pyarrow import compute
 
 from .._messages import EXAMPLES, note, shown
 from ..tables import MARKS_OF_MISSING, read_number
-from .readers import TEXT, Names, Source, TableError, unique_names
+from .endings import TableError
+from .readers import TEXT, Names, Source, unique_names
 
 Fields = list[str]
 
@@ -48,7 +49,7 @@ class Records(Source):
     Attributes
     ----------
     is_regular : bool
-        Whether all records below the header are rows.
+        Whether all records below the header are rows, so that they need no survey.
     where : str
         The location of a record in messages, with its line.
     remarks : list of str
@@ -62,24 +63,29 @@ class Records(Source):
     _header: Fields
     _n_head = 0  # records up to the last line of the header
     _n_long = 0  # rows with too many fields
-    _n_rows: int | None = None  # without the lines below them
+    # after a survey, all rows as text, and the lines on which they end
+    _rows: Any = None
+    _row_lines: Sequence[int] = ()
 
     @abstractmethod
     def records(self) -> Iterator[tuple[int, Fields]]:
         """Yield every record that is not blank, and the line on which it ends."""
 
-    @abstractmethod
     def text_batches(self, names: Names) -> Iterator[Any]:
         """Yield some columns of all rows as batches of text; an empty field is missing."""
+        yield from self._rows.select(names).to_batches()
 
     def place(self, row: int) -> str:
         """Return the line on which a row ends."""
         at = row if self.row_numbers is None else int(self.row_numbers[row])
-        line, _ = next(islice(self.rows(), at, None))
+        if self.is_regular:
+            line, _ = next(islice(self.records(), self._n_head + at, None))
+        else:
+            line = self._row_lines[at]
         return self.where.format(line)
 
-    def learn_header(self, first: list[Fields]) -> list[str]:
-        """Take the names of the columns from the first records; return remarks."""
+    def learn_header(self, first: list[Fields]) -> None:
+        """Take the names of the columns from the first records."""
         at, strict = _find_header(first), self.reading.strict
         if strict and at:
             raise TableError(
@@ -98,100 +104,86 @@ class Records(Source):
         self._n_head += at + 1 + len(headers)
         names = [name or f"Unnamed: {place}" for place, name in enumerate(names)]  # as in pandas
         self.names, remarks = unique_names(f"{self.path}: the header line", names, strict)
-        return [
-            *note(
-                "left out, above the header", [_quote(record) for record in above if any(record)]
-            ),
-            *note("left out, below the header", [_quote(record) for record in headers]),
+        above = [record for record in above if any(record)]
+        self.remarks += [
+            *note("left out, above the header", [*map(_quote, above)]),
+            *note("left out, below the header", [*map(_quote, headers)]),
             *remarks,
         ]
 
-    def survey(self) -> list[str]:
-        """Find out which records are rows, and return remarks on the others."""
-        width, n_totals, row = len(self.names), 0, -1
-        short, long, repeated = list[tuple[int, int]](), list[tuple[int, int]](), list[int]()
+    def survey(self) -> None:
+        """Read all records once, and find out which of them are rows."""
+        width, is_strict = len(self.names), self.reading.strict
+        lines, totals, short = list[int](), list[int](), list[int]()
+        long, repeated, parts = list[int](), list[int](), list[Any]()
         last = deque[tuple[int, Fields]](maxlen=2 * MOST_BELOW)
-        for line, fields in islice(self.records(), self._n_head, None):
-            if self._is_header(fields):
-                repeated.append(line)
-                continue
-            row += 1
-            last.append((line, fields))
-            n_totals += _says_total(fields)
-            if len(fields) < width:
-                short.append((row, line))
-            elif any(fields[width:]):
-                long.append((row, line))
+
+        def rows() -> Iterator[Fields]:
+            for line, fields in islice(self.records(), self._n_head, None):
+                if fields == self._header and len(fields) > 1 and not is_strict:
+                    repeated.append(line)
+                    continue
+                lines.append(line)
+                last.append((line, fields))
+                if _says_total(fields):
+                    totals.append(line)
+                if any(fields[width:]):
+                    long.append(line)
+                    fields = [""] * width
+                elif len(fields) < width:
+                    short.append(line)
+                    fields = fields + [""] * (width - len(fields))
+                yield fields
+
+        every = rows()
+        for block in iter(lambda: list(islice(every, ROWS_PER_BATCH)), []):
+            cells = ([row[place] or None for row in block] for place in range(width))
+            parts.append(pa.record_batch([pa.array(column, TEXT) for column in cells], self.names))
+        schema = pa.schema([(name, TEXT) for name in self.names])
         is_learning = self.reading.drop_empty_rows
-        n_below = _n_below(list(last), width, n_totals, is_learning)
-        self._n_rows = row + 1 - n_below
-        if is_learning and n_below < len(last) and self._is_sum(last[-1 - n_below][1]):
+        n_below = 0 if is_strict else _n_below(list(last), width, len(totals), is_learning)
+        self._rows = pa.Table.from_batches(parts, schema)[: len(lines) - n_below]
+        if is_learning and not is_strict and n_below < len(last) and self._ends_in_a_sum():
             n_below += 1
-            self._n_rows -= 1
+            self._rows = self._rows[:-1]
+        self._row_lines = lines[: len(self._rows)]
         below = [fields for _, fields in list(last)[len(last) - n_below :] if any(fields)]
-        too_short, too_long = (
-            [line for row, line in found if row < self._n_rows] for found in (short, long)
-        )
+        end = self._row_lines[-1] if self._row_lines else 0
+        too_short, too_long = ([line for line in found if line <= end] for found in (short, long))
         self._n_long = len(too_long)
-        if 2 * self._n_long > self._n_rows:
+        if 2 * self._n_long > len(self._rows):
             raise TableError(
                 f"{self.path} is not a readable {self.kind} (more than half of its rows have more "
                 f"fields than its header): {self.remedy}."
             )
         left_out = "left out" if is_learning else "all cells missing"
-        return [
-            *note("left out, below the rows", [_quote(fields) for fields in below]),
+        self.remarks += [
+            *note("left out, below the rows", [*map(_quote, below)]),
             *on_lines("left out, the header once more", repeated),
             *on_lines("rows with too few fields, the others are missing", too_short),
             *on_lines(f"{left_out}, rows with too many fields", too_long),
         ]
 
-    def _is_header(self, fields: Fields) -> bool:
-        is_lenient = not (self.is_regular or self.reading.strict)
-        return is_lenient and fields == self._header and len(fields) > 1
-
-    def _is_sum(self, last: Fields) -> bool:
+    def _ends_in_a_sum(self) -> bool:
         """Return whether the last row holds the sums of some columns, and nothing else."""
-        places = [place for place, cell in enumerate(last[: len(self.names)]) if cell.strip()]
-        if not places or places[0] == 0 or not all(_is_value(last[place]) for place in places):
+        last = self._rows[-1:].to_pylist()[0].values()
+        filled = {place: cell for place, cell in enumerate(last) if cell and cell.strip()}
+        if not filled or 0 in filled or not all(map(_is_value, filled.values())):
             return False
-        mark = self.decimal
 
-        def number(cell: str) -> float:
-            return (read_number(cell.strip(), mark) or (0.0,))[0]
+        def number(cell: str | None) -> float:
+            return (read_number((cell or "").strip(), self.decimal) or (0.0,))[0]
 
-        cells = np.array([[number(row[place]) for place in places] for _, row in self.rows()])
-        sums = cells[:-1].sum(axis=0)
-        return len(cells) > FEWEST_ROWS and bool(sums.all() and np.allclose(sums, cells[-1]))
-
-    def rows(self) -> Iterator[tuple[int, Fields]]:
-        """Yield every row, with a field for every column, and its line."""
-        width = len(self.names)
-        records = islice(self.records(), self._n_head, None)
-        rows = (record for record in records if not self._is_header(record[1]))
-        for line, fields in islice(rows, self._n_rows):
-            if len(fields) > width:
-                fields = [] if any(fields[width:]) else fields[:width]
-            yield line, fields + [""] * (width - len(fields))
-
-    def record_batches(self, names: Names) -> Iterator[Any]:
-        """Yield some columns of all rows as batches of text."""
-        at = {name: place for place, name in enumerate(self.names)}
-        places = [at[name] for name in names]
-        rows = (fields for _, fields in self.rows())
-        for block in iter(lambda: list(islice(rows, ROWS_PER_BATCH)), []):
-            columns = [pa.array([fields[place] for fields in block], TEXT) for place in places]
-            filled = [
-                compute.if_else(compute.equal(cells, ""), pa.scalar(None, TEXT), cells)
-                for cells in columns
-            ]
-            yield pa.record_batch(filled, names=list(names))
+        cells = np.array([[*map(number, self._rows[place].to_pylist())] for place in filled])
+        sums = cells[:, :-1].sum(axis=1)
+        is_long = cells.shape[1] > FEWEST_ROWS
+        return is_long and bool(sums.all() and np.allclose(sums, cells[:, -1]))
 
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
         """Yield some columns as batches of text."""
         # if some columns are not read, a row may have cells in them
         drops_empty = self.reading.drop_empty_rows and {*names} == {*self.names}
-        kept, start = list[np.ndarray](), 0  # which rows of every batch are kept
+        kept, start = [np.ones(0, dtype=bool)], 0  # which rows of every batch are kept
         for batch in self.text_batches(names):
             kept.append(np.ones(len(batch), dtype=bool))
             if drops_empty:  # spreadsheets write rows without cells below a table
@@ -201,9 +193,9 @@ class Records(Source):
             if len(batch):
                 yield start, batch
             start += len(batch)
-        rows_kept = np.concatenate([np.ones(0, dtype=bool), *kept])
-        self.row_numbers = np.flatnonzero(rows_kept) if len(rows_kept) > start else None
-        n_empty = len(rows_kept) - start - self._n_long
+        rows = np.concatenate(kept)
+        self.row_numbers = None if rows.all() else np.flatnonzero(rows)
+        n_empty = len(rows) - start - self._n_long
         self.notes = [*self.remarks, *note("ignored, empty rows", [f"{n_empty}"] * (n_empty > 0))]
 
     def identifiers(self, name: str) -> Any:

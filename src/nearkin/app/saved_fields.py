@@ -17,7 +17,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._messages import quoted
-from ..comparison import SCORES
 from ..tables import (
     CYCLES,
     DECIMAL_MARKS,
@@ -498,6 +497,8 @@ def model_fields(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
 
     First come those that say how many features, classes and voters there are.
     """
+    from ..comparison import SCORES  # which adapters do not need
+
     task = "regression" if header.get("task") == "regression" else "classification"
     required: dict[str, Declaration] = {
         "format": Whole(1),

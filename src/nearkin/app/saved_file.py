@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._memory import require_memory
-from .readers import TableError, first_line
+from .endings import TableError, first_line
 
 # The formats that can be read, by the command that saves them; the last one is written. Models of
 # format 9 had no text and no lists, and adapters of format 1 no matches.

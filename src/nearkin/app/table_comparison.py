@@ -33,11 +33,12 @@ from ..plotting import EmbeddingDisplay, RankingDisplay
 from ..tables import indicated_features
 from . import console
 from .document import write_document
+from .endings import TableError, one_line
+from .files import reading
 from .model import Model, learned_model, save_model
 from .output import Outputs, draw_displays, picture_output
-from .readers import TableError, one_line
 from .report import comparison_document
-from .tables import Table, read_table, reading
+from .tables import Table, read_table
 from .words import Summary, class_facts, span
 
 FOLLOW = (

@@ -6,17 +6,9 @@ remedy. Otherwise, every column that was ignored or encoded is named in the note
 
 from __future__ import annotations
 
-import argparse
-import re
-import shutil
-import sys
-import tempfile
-import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +17,6 @@ from .._labels import known_labels
 from .._messages import note, shown
 from .._validation import is_missing
 from ..comparison import CLASSIFICATION, REGRESSION, EncodedTable
-from ..datasets import load
 from ..tables import (
     DECIMAL_MARKS,
     DIFFERS,
@@ -36,180 +27,20 @@ from ..tables import (
     learn_target,
     merge_spellings,
 )
-from .arrow_file import FeatherFile, JsonFile
-from .csv_file import CsvFile, opened_bytes
-from .npz_file import NpzFile
-from .parquet_file import ParquetFile
-from .places import FILES, STANDARD_INPUT, is_bundled, missing_file
+from .csv_file import CsvFile
+from .endings import TableError, one_line
+from .files import opened
+from .places import is_bundled, table_name
 from .readers import (
     AS_FOUND,
     BadCells,
     Progress,
-    Reader,
     Reading,
     Source,
-    TableError,
     find_name,
     ignore,
-    one_line,
     require_length,
 )
-from .workbook_file import WorkbookFile
-
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-FORMATS: dict[str, type[Reader]] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", *COMPRESSED), CsvFile),
-    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), WorkbookFile),
-    **dict.fromkeys((".json", ".jsonl", ".ndjson"), JsonFile),
-    **dict.fromkeys((".feather", ".arrow"), FeatherFile),
-    ".parquet": ParquetFile,
-    ".npz": NpzFile,
-}
-# How files begin, whatever they are called; most formats of today are ZIP archives.
-ZIP = b"PK\3\4"
-MARKS: dict[bytes, type[Reader]] = {
-    b"PAR1": ParquetFile,
-    b"ARROW1": FeatherFile,
-    b"FEA1": FeatherFile,
-    b"\xd0\xcf\x11\xe0": WorkbookFile,
-}
-JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*\"")
-# Other formats of tables, and how to convert them.
-REMEDIES = {
-    ".numbers": "save the sheet as CSV",
-    **dict.fromkeys((".tar", ".tgz", ".7z"), "unpack it, and give the file in it"),
-    ".orc": "write it as Parquet, e.g. with pandas",
-}
-
-
-class BundledSet(NpzFile):
-    """A data set of `nearkin.datasets`, read like a file with its arrays."""
-
-    default_target = "target"
-
-    def _open(self) -> None:
-        dataset = load(self.path.name)
-        names = np.array(dataset.feature_names)
-        self._arrays = {"X": dataset.X, "feature_names": names, "target": dataset.y}
-        self.names = list(self._arrays)
-
-    def _array(self, key: str, *_: Any) -> np.ndarray:
-        return self._arrays[key]
-
-
-@contextmanager
-def opened(
-    source: str, progress: Progress = ignore, reading: Reading = AS_FOUND
-) -> Iterator[Reader]:
-    """Yield a file of a known format; errors are reported in one line.
-
-    A file that is changed while it is read raises one: its rows would not belong together.
-    """
-    place = "standard input" if source == STANDARD_INPUT else source
-    try:
-        with ExitStack() as stack:
-            path = Path(source)
-            if source == STANDARD_INPUT:
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="nearkin-"))
-                path = _saved_input(Path(folder))
-            before = _version(path)
-            changed = (
-                f"{place} changed while it was read: wait until it is complete, and run the "
-                "command again."
-            )
-            try:
-                yield _format(path)(path, progress, reading)
-            except TableError as error:
-                is_same = _version(path) == before
-                text = str(error).replace(str(path), place) if is_same else changed
-                raise TableError(text) from error
-            if _version(path) != before:
-                raise TableError(changed)
-    except MemoryError as error:
-        raise TableError(
-            f"{place} does not fit into memory: take fewer rows or columns."
-        ) from error
-    except OSError as error:
-        why = str(error.strerror or error).partition("\n")[0]
-        raise TableError(f"{place} cannot be read: {why}.") from error
-
-
-def _version(path: Path) -> tuple[int, ...] | None:
-    """Return what changes when a file is written or replaced; None for a bundled set."""
-    with suppress(OSError):
-        status = path.stat()
-        return status.st_ino, status.st_size, status.st_mtime_ns
-    return None
-
-
-def _saved_input(folder: Path) -> Path:
-    """Return standard input as a file, since every format is read from the start more than once."""
-    path = folder / "stdin"
-    try:
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-    except OSError as error:
-        why = f"it cannot be copied to {folder.parent} ({error.strerror})"
-        raise TableError(
-            f"standard input: {why}: free some space, or set TMPDIR to another folder."
-        ) from error
-    return path
-
-
-def _format(path: Path) -> type[Reader]:
-    """Return the reader for an existing file, or for a bundled data set.
-
-    The name of a text table is not trusted: anything may be called .csv or .xls, or nothing.
-    """
-    if is_bundled(str(path)):
-        return BundledSet
-    if path.is_dir():
-        raise TableError(
-            f"{path} is a folder: give {FILES}, or a folder of Parquet files and --dask."
-        )
-    if missing := missing_file(str(path)):
-        raise TableError(missing)
-    suffix = path.suffix.lower()
-    if suffix in REMEDIES:
-        raise TableError(f"{path}: such files are not read: {REMEDIES[suffix]}.")
-    named = FORMATS.get(suffix, CsvFile)
-    return _by_contents(path, named) if named in (CsvFile, WorkbookFile) else named
-
-
-def _by_contents(path: Path, named: type[Reader]) -> type[Reader]:
-    """Return the reader for a file that may be something else than its name says."""
-    with path.open("rb") as file:
-        start = file.read(6)
-    marked = [kind for mark, kind in MARKS.items() if start.startswith(mark)]
-    if marked:
-        return marked[0]
-    if start.startswith(ZIP):
-        with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            if any(name.endswith(".npy") for name in names):
-                return NpzFile
-            if {"[Content_Types].xml", "mimetype"} & {*names}:
-                return WorkbookFile
-        return named
-    # its reader will report what is damaged
-    with suppress(Exception), opened_bytes(path) as (file, _):
-        if JSON.match(file.read(100)):
-            return JsonFile
-    return CsvFile
-
-
-def table_name(path: Path) -> str:
-    """Return the name of a table: that of its file, without suffixes."""
-    return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem
-
-
-def reading(options: argparse.Namespace) -> Reading:
-    """Return how tables are read according to the options."""
-    missing = getattr(options, "missing", None)
-    refuse = getattr(options, "refuse_missing", False)
-    strict = getattr(options, "strict", True)  # of vectors
-    missing = missing and tuple(missing)
-    return Reading(options.sep, options.decimal, missing, refuse, strict=strict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,19 +16,11 @@ from scipy.sparse import issparse
 
 from .._labels import encode_partial_labels
 from .._messages import counted, listed, note, quoted
+from .endings import TableError
+from .files import opened
 from .parquet_folder import INDICES, chosen, features_of, open_folder, values_of
-from .readers import (
-    LIST_CELL,
-    Progress,
-    Reader,
-    Reading,
-    Source,
-    TableError,
-    find_name,
-    ignore,
-    require_length,
-)
-from .tables import opened, table_name
+from .places import table_name
+from .readers import LIST_CELL, Progress, Reader, Reading, Source, find_name, ignore, require_length
 
 SAMPLE = 50_000  # rows of a folder to learn from
 WHOLE = re.compile(r"[+-]?(0|[1-9]\d*)(\.0*)?")  # numbers as text, but not codes such as 007
@@ -225,7 +217,7 @@ def read_vectors(
         ignored = [name for name in ignored if name not in numbers]
         cells = {option: found.labels[name] for option, name in apart.items()}
         return VectorTable(
-            X=X.astype(np.float32),
+            X=X.astype(np.float32, copy=False),
             columns=list(columns),
             name=table_name(file.path),
             notes=[

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from .._messages import listed, shown
-from .readers import Names, TableError
+from .endings import TableError
 from .records import MOST_RECORDS, Fields, Records
 
 
@@ -34,19 +34,14 @@ class WorkbookFile(Records):
         others = [shown(name) for name in sheets if name != sheet]
         self.remarks = [f"read the sheet {shown(sheet)}, not {listed(others, 3)}"] if others else []
         first = [fields for _, fields in self.records()][:MOST_RECORDS]
-        self.remarks += self.learn_header(first)
-        if not self.reading.strict:
-            self.remarks += self.survey()
+        self.learn_header(first)
+        self.survey()
 
     def records(self) -> Iterator[tuple[int, Fields]]:
         """Yield every row of the sheet that is not blank, and its number."""
         for number, fields in enumerate(self._cells, start=1):
             if any(fields):
                 yield number, fields
-
-    def text_batches(self, names: Names) -> Iterator[Any]:
-        """Yield some columns of all rows as batches of text; an empty field is missing."""
-        return self.record_batches(names)
 
 
 def _text(cell: Any) -> str:

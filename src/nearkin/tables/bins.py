@@ -233,60 +233,43 @@ class NumberBlock:
 
 
 @dataclass
-class CategoryBlock:
-    """A category: an indicator of each value, or of the first alone if there are just two.
+class ValuesBlock:
+    """A category or a text.
 
-    Words beside numbers or dates each have one, since most rows have none of them.
+    A category has an indicator of each value, or of the first alone if there are just two. Words
+    beside numbers or dates each have one, since most rows have none of them. The words of a text
+    are numbers, with one scale for all of them.
     """
 
     name: str
     column: int
-    is_beside: bool = False
+    is_beside: bool
+    is_text: bool
+    of_many: bool
     at: list[int] = field(default_factory=list)
-    levels: list[str] = field(default_factory=list)
+    levels: list[Any] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
-    of_many: bool = False
 
     @property
     def width(self) -> int:
         """Return the number of features."""
-        alone = len(self.at) == 2 and not (self.is_beside or self.of_many)
+        alone = len(self.at) == 2 and not (self.is_beside or self.is_text or self.of_many)
         return 1 if alone else len(self.at)
 
-    def transform(self, indicators: np.ndarray) -> np.ndarray:
+    def transform(self, X: np.ndarray) -> np.ndarray:
         """Return the features."""
-        return indicators[:, : self.width]
+        return X[:, : self.width]
 
-    def curve(self, directions: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> Levels:
-        """Return where directions place the values."""
+    def curve(self, directions: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> Levels | None:
+        """Return where directions place the values, or None for words, which have no order."""
+        if self.is_text:
+            return None
         scaled = directions * scale
         names = [*self.levels, NO_WORD] if self.is_beside else self.levels
         # the last of two values has no indicator, and neither has a cell without a word
         alone = np.zeros((len(scaled), len(names) - self.width))
         values = np.hstack([scaled, alone]) - scaled @ mean[:, None]
         return Levels(self.column, names, values)
-
-
-@dataclass
-class WordBlock:
-    """The words of a text, as they are: numbers with one scale for all of them."""
-
-    name: str
-    column: int
-    at: list[int] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-
-    @property
-    def width(self) -> int:
-        """Return the number of features."""
-        return len(self.at)
-
-    def transform(self, words: np.ndarray) -> np.ndarray:
-        """Return the features."""
-        return words
-
-    def curve(self, directions: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> None:
-        """Return None: words have no order along which a curve could be drawn."""
 
 
 class BinnedEncoder(TransformerMixin, BaseEstimator):
@@ -382,30 +365,26 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         """
         bins = iter(self.bins_)
         read = {feature.column for feature in features if feature.is_number}
-        numbers, categories = list[NumberBlock](), dict[int, CategoryBlock]()
-        texts = dict[int, WordBlock]()
+        numbers, others = list[NumberBlock](), dict[tuple[bool, int], ValuesBlock]()
         for at, feature in enumerate(features):
-            column = feature.column
-            if feature.is_word:
-                texts.setdefault(column, WordBlock(feature.column_name, column)).at.append(at)
+            column, is_text = feature.column, feature.is_word
+            if feature.is_number:
+                numbers.append(NumberBlock(feature.name, column, at, next(bins), feature.cycle))
                 continue
-            if feature.level is None:
-                block = NumberBlock(feature.name, column, at, next(bins), feature.cycle)
-                numbers.append(block)
-                continue
-            name = feature.column_name + f" ({WORDS})" * (column in read)
-            category = categories.setdefault(
-                column, CategoryBlock(name, column, column in read, of_many=feature.of_many)
+            is_beside = feature.is_level and column in read
+            name = feature.column_name + f" ({WORDS})" * is_beside
+            block = others.setdefault(
+                (is_text, column), ValuesBlock(name, column, is_beside, is_text, feature.of_many)
             )
-            category.at.append(at)
-            category.levels.append(feature.level)
+            block.at.append(at)
+            block.levels.append(feature.level)
         self._standardized = [block for block in numbers if block.is_standardized]
-        self._texts = list(texts.values())
-        self._blocks: list[Any] = [*numbers, *categories.values(), *self._texts]
+        values = sorted(others.values(), key=lambda block: block.is_text)
+        self._texts = [block for block in values if block.is_text]
+        self._blocks: list[Any] = [*numbers, *values]
         owners: list[Any] = [block for block in numbers for _ in range(block.bins.width)]
         owners += self._standardized
-        owners += [block for block in categories.values() for _ in range(block.width)]
-        owners += [text for text in self._texts for _ in range(text.width)]
+        owners += [block for block in values for _ in range(block.width)]
         for place, block in enumerate(owners):
             block.places.append(place)
         self.groups_ = np.array([block.column for block in owners], dtype=int)

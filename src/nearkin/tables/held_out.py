@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
@@ -160,45 +160,6 @@ UNFAMILIAR = 0.01  # familiarity up to which a row is unfamiliar
 CHANCE = 0.025  # probability, at each of two levels, of as many unfamiliar rows by chance
 
 
-@dataclass(frozen=True)
-class CellScaler:
-    """The scale of each column of encoded rows, learned from a sample.
-
-    Dense rows are centred at the mean, sparse rows are not; the scale is the standard deviation.
-
-    Attributes
-    ----------
-    mean, rate : ndarray of shape (p,)
-        The rate is 1 over the deviation; 0 for a column that does not vary.
-    """
-
-    mean: np.ndarray
-    rate: np.ndarray
-
-    @classmethod
-    def learn(cls, cells: Any) -> CellScaler:
-        """Return the scales of a sample."""
-        if issparse(cells):
-            variance = mean_variance_axis(cells, axis=0)[1]
-            mean = np.zeros(cells.shape[1])
-        else:
-            known = np.ma.masked_invalid(cells.astype(np.float64))
-            mean, variance = known.mean(axis=0).filled(0.0), known.var(axis=0).filled(0.0)
-        deviation, rate = np.sqrt(variance), np.zeros(len(mean))
-        np.divide(1.0, deviation, out=rate, where=deviation > VARIES * np.abs(mean))
-        return cls(mean, rate)
-
-    def transform(self, cells: Any) -> Any:
-        """Return scaled rows, clipped at MOST_DEVIATIONS; missing cells become the mean."""
-        with np.errstate(over="ignore"):
-            if issparse(cells):
-                scaled = (cells.astype(np.float64) @ diags_array(self.rate)).tocsr()
-                scaled.data = np.clip(scaled.data, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-                return scaled
-            scaled = np.clip((cells - self.mean) * self.rate, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-        return np.nan_to_num(scaled)
-
-
 def mean_nearest(D: np.ndarray) -> np.ndarray:
     """Return the mean of the 5 smallest of distances (n, n_h), shape (n,).
 
@@ -301,15 +262,10 @@ def same_frequencies(before: np.ndarray, after: np.ndarray) -> float:
     return min(1.0, 2 * min(larger, smaller))
 
 
-class ColumnTest(NamedTuple):
-    """The p-value of a test of a column."""
-
-    column: str
-    p_value: float
-
-
-def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterator[ColumnTest]:
-    """Yield tests of the columns of encoded rows.
+def column_tests(
+    before: Any, after: Any, features: Sequence[Feature]
+) -> Iterator[tuple[str, float]]:
+    """Yield tests of the columns of encoded rows: the name of the column, and the p-value.
 
     There is one test for each category, and one or, if cells are missing, two for each number. Of
     the words of a text, the share of rows that have any is tested: the words were learned from the
@@ -327,10 +283,10 @@ def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterat
             continue
         x, y = column(before, at), column(after, at)
         gaps = [np.isnan(x), np.isnan(y)]
-        yield ColumnTest(feature.column_name, same_distribution(x[~gaps[0]], y[~gaps[1]]))
+        yield feature.column_name, same_distribution(x[~gaps[0]], y[~gaps[1]])
         if any(missing.any() for missing in gaps):
             counts = np.array([[missing.sum(), (~missing).sum()] for missing in gaps])
-            yield ColumnTest(feature.column_name, same_shares(counts))
+            yield feature.column_name, same_shares(counts)
     for places in places_by_column(features, lambda feature: feature.is_level):
         name = features[places[0]].column_name
         counts = np.array([X[:, places].sum(axis=0) for X in (before, after)]).round().astype(int)
@@ -338,13 +294,13 @@ def column_tests(before: Any, after: Any, features: Sequence[Feature]) -> Iterat
         others = np.array([before.shape[0], after.shape[0]]) - counts.sum(axis=1)
         if features[places[0]].of_many:  # values that were frequent in training are rarer later
             frequencies = (X[:, places] @ counts[0] for X in (before, after))
-            yield ColumnTest(name, same_frequencies(*frequencies))
+            yield name, same_frequencies(*frequencies)
         else:
-            yield ColumnTest(name, same_shares(counts, others))
+            yield name, same_shares(counts, others)
     for places in places_by_column(features, lambda feature: feature.is_word):
         known = [X[:, places].any(axis=1) for X in (before, after)]
         counts = np.array([[rows.sum(), (~rows).sum()] for rows in known])
-        yield ColumnTest(features[places[0]].column_name, same_shares(counts))
+        yield features[places[0]].column_name, same_shares(counts)
 
 
 # All of this, for the held-out rows of one predictor.
@@ -488,12 +444,37 @@ class HeldOutRows:
         return np.column_stack([cells[:, kept], *frequencies, *known])
 
     @cached_property
-    def _scaler(self) -> CellScaler:
-        return CellScaler.learn(self._condensed(self.cells))
+    def _units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean of each column of the condensed cells, and 1 over its deviation.
+
+        The mean of sparse cells, which are not centred, is 0. So is 1 over the deviation of a
+        column that does not vary.
+        """
+        cells = self._condensed(self.cells)
+        if issparse(cells):
+            variance = mean_variance_axis(cells, axis=0)[1]
+            mean = np.zeros(cells.shape[1])
+        else:
+            known = np.ma.masked_invalid(cells.astype(np.float64))
+            mean, variance = known.mean(axis=0).filled(0.0), known.var(axis=0).filled(0.0)
+        deviation, rate = np.sqrt(variance), np.zeros(len(mean))
+        np.divide(1.0, deviation, out=rate, where=deviation > VARIES * np.abs(mean))
+        return mean, rate
+
+    def _scaled(self, cells: Any) -> Any:
+        """Return scaled rows, clipped at MOST_DEVIATIONS; missing cells become the mean."""
+        mean, rate = self._units
+        with np.errstate(over="ignore"):
+            if issparse(cells):
+                scaled = (cells.astype(np.float64) @ diags_array(rate)).tocsr()
+                scaled.data = np.clip(scaled.data, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+                return scaled
+            scaled = np.clip((cells - mean) * rate, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+        return np.nan_to_num(scaled)
 
     @cached_property
-    def _scaled(self) -> Any:
-        return self._scaler.transform(self._condensed(self.cells))
+    def _own_scaled(self) -> Any:
+        return self._scaled(self._condensed(self.cells))
 
     @cached_property
     def _own_distances(self) -> np.ndarray:
@@ -502,8 +483,8 @@ class HeldOutRows:
         As for a new row, the others alone define the scale of a column. Without a row that alone
         has a value, for example, the indicator of this value does not vary.
         """
-        Z, cells = self._scaled, self._condensed(self.cells, as_new=True)
-        Q = self._scaler.transform(cells)
+        Z, cells = self._own_scaled, self._condensed(self.cells, as_new=True)
+        Q = self._scaled(cells)
         mean, squares = Z.mean(axis=0), Z * Z
         if issparse(Z):  # what is 0 hardly changes the scale of its column
             z, mean, n = Z.data, mean[Z.indices], Z.shape[0]
@@ -527,9 +508,9 @@ class HeldOutRows:
     def _distances(self, cells: Any) -> np.ndarray:
         """Return the distance of encoded rows to the nearest held-out rows, shape (n,)."""
         blocks = row_blocks(cells.shape[0], len(self.places))
-        scaled = self._scaler.transform(self._condensed(cells))
+        scaled = self._scaled(self._condensed(cells))
         return np.concatenate(
-            [mean_nearest(euclidean_distances(scaled[rows], self._scaled)) for rows in blocks]
+            [mean_nearest(euclidean_distances(scaled[rows], self._own_scaled)) for rows in blocks]
         )
 
     def familiarity(self, cells: Any) -> np.ndarray:
@@ -574,10 +555,10 @@ class HeldOutRows:
         tests = list(column_tests(self.cells, cells, self.features))
         # one-sided: training rows given as new rows find themselves as neighbours; this is no drift
         of_rows = same_distribution(self._own_distances, self._distances(cells), "greater")
-        adjusted = holm([of_rows, *(test.p_value for test in tests)])
+        adjusted = holm([of_rows, *(p_value for _, p_value in tests)])
         columns: dict[str, float] = {}
-        for test, p_value in zip(tests, adjusted[1:], strict=True):
-            columns[test.column] = min(p_value, columns.get(test.column, 1.0))
+        for (name, _), p_value in zip(tests, adjusted[1:], strict=True):
+            columns[name] = min(p_value, columns.get(name, 1.0))
         columns = dict(sorted(columns.items(), key=lambda item: item[1]))
         moved = [name for name, p_value in columns.items() if p_value <= LEVEL]
         return Drift(min(adjusted) <= LEVEL, adjusted[0], columns, moved)

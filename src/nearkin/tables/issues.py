@@ -524,8 +524,9 @@ def far_rows(X: Any, features: Sequence[Feature] | None = None) -> FarRows:
     if issparse(X) or n < FEWEST_ROWS:
         return nothing
     gaps = np.flatnonzero(np.isnan(X).any(axis=0))
-    columns = np.arange(p) if features is None else np.array([f.column for f in features])
-    levels = [] if features is None else [j for j, f in enumerate(features) if f.is_level]
+    features = features or [Feature("", column) for column in range(p)]
+    columns = np.array([feature.column for feature in features])
+    levels = [j for j, feature in enumerate(features) if feature.is_level]
     with np.errstate(over="ignore", invalid="ignore"):  # numbers near 1e308
         Z = filled(X).astype(np.float64)
         units = Z.std(axis=0)
