@@ -92,7 +92,7 @@ class ModelFile:
         "answers" (v,), their class codes or numbers. "spectrum". "groups" are hashes of the group
         names, ascending.
     states : dict of str to dict
-        Numbers and texts of the steps, by the names in `STATES`.
+        Numbers and texts of the steps, by all names in `STATES`, empty for others.
     group : str
         Name of the column of groups that held-out folds kept together, or "".
     doubts : list of str
@@ -478,7 +478,7 @@ def new_model(
     are omitted (there is no p-value if it is NaN). `header` has task, score, method, classes,
     n_rows, target, table and group, see `Model`.
     """
-    arrays, states = dict[str, Any](), dict[str, Any]()
+    arrays, states = dict[str, Any](), {name: dict[str, Any]() for name in STATES}
     for step in map(saved_step, fitted):
         of_step, state = step.to_arrays()
         arrays, states = arrays | of_step, states | state
@@ -553,8 +553,7 @@ def save_model(model: Model, path: Path) -> None:
     """Write a model as a safetensors file."""
     header = {part.name: getattr(model, part.name) for part in fields(model)}
     arrays, states = header.pop("arrays"), header.pop("states")
-    header |= {"format": FORMATS["compare"][-1]} | {name: {} for name in STATES} | states
-    write_parts(path, header, arrays)
+    write_parts(path, {"format": FORMATS["compare"][-1]} | header | states, arrays)
     load_model(path)  # reading it back verifies the file
 
 
