@@ -303,8 +303,8 @@ print("loaded:", *(name for name in sys.modules if name.startswith("nearkin")))
     ("arguments", "most"),
     [
         ("export a.safetensors --to npz -o a.npz", 9),
-        ("match a.safetensors v.parquet -o pairs.csv", 14),
-        ("migrate v.parquet v.parquet --save m.safetensors", 14),
+        ("match a.safetensors v.parquet -o pairs.csv", 16),
+        ("migrate v.parquet v.parquet --save m.safetensors", 15),
     ],
 )
 def test_a_command_loads_what_it_needs(tmp_path, arguments, most):

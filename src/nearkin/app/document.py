@@ -14,7 +14,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from ..statistics import PairedTest
 from . import console
 from .endings import printable
 from .output import Outputs
-from .tables import Table
+
+if TYPE_CHECKING:
+    from .tables import Table
 
 FORMAT = 1
 MAX_LABEL, MAX_NAME = 40, 200  # letters of a name among others, and of the table's and target's
