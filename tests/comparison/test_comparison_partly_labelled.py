@@ -191,7 +191,7 @@ def test_a_mark_for_no_label():
     np.testing.assert_array_equal(
         comparison["DNE"].score, compare(X, Y, methods=[dne], **QUICK)["DNE"].score
     )
-    with pytest.raises(ValueError, match="unlabelled is -1, which y does not hold: leave it out"):
+    with pytest.raises(ValueError, match="y holds no -1: give unlabelled a value that it holds"):
         compare(X, y.astype(int), unlabelled=-1)
     assert comparison.classes.tolist() == [0, 1, 2]
     assert compare(X, marked, methods=[dne], **QUICK).classes.tolist() == [-1, 0, 1, 2]
