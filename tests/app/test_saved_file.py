@@ -115,7 +115,8 @@ def load(path, kind):
         loaded = load_adapter(path)
         console.describe_adapter(loaded, str(path))
         if loaded.pair_rules is not None:
-            commands.say_thresholds(loaded.pair_rules, loaded.name, loaded.unanswerable)
+            rules = commands.thresholds(loaded.pair_rules, loaded.name, loaded.unanswerable)
+            commands.say_thresholds(rules)
         loaded.transform(np.ones((2, 6), np.float32))
         return
     loaded = load_model(path)
