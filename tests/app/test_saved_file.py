@@ -115,7 +115,8 @@ def load(path, kind):
         loaded = load_adapter(path)
         inspect.describe_adapter(loaded, str(path))
         if loaded.pair_rules is not None:
-            inspect.say_thresholds(loaded.pair_rules, loaded.name, loaded.unanswerable)
+            rules = inspect.thresholds(loaded.pair_rules, loaded.name, loaded.unanswerable)
+            inspect.say_thresholds(rules)
         loaded.transform(np.ones((2, 6), np.float32))
         return
     loaded = load_model(path)
