@@ -375,7 +375,7 @@ def test_missing_cells_are_refused_on_request(folder):
     )
     says = [
         "missing values (empty fields, NA",
-        "'c' (1), 'd' (1), 'e' (1), 'f' (1), 'b' (4), first on line 2",
+        "'b' (4), 'c' (1), 'd' (1), 'e' (1), 'f' (1), first on line 2",
     ]
     refused(
         read_table,
