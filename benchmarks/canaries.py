@@ -611,7 +611,7 @@ def number_in(cell: str) -> float:
 def files() -> Mapping[str, Any]:
     """A table is read from CSV, Parquet and NPZ files."""
     from benchmarks.speed import command
-    from nearkin.app.tables import read_table
+    from nearkin.app.tables.reading import read_table
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, len(command.NAMES))), rng.choice(command.WORDS, 200)

@@ -25,7 +25,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from nearkin.app.tables import read_table
+from nearkin.app.tables.reading import read_table
 from nearkin.datasets import BUNDLED, load
 
 FOLDER = "NEARKIN_DATA"

@@ -28,7 +28,7 @@ from pyarrow import csv, parquet
 
 from benchmarks.measure import apart, command, memory, timed
 from benchmarks.report import head, row
-from nearkin.app.tables import number_encoder, read_rows, read_table
+from nearkin.app.tables.reading import number_encoder, read_rows, read_table
 from nearkin.comparison import Comparison, all_methods, compare
 from nearkin.datasets import load
 from nearkin.tables.columns import CategoryColumn

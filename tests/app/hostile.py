@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from nearkin.app.endings import TableError
-from nearkin.app.readers import MAX_TEXT, Reading
-from nearkin.app.tables import read_table
+from nearkin.app.files.readers import MAX_TEXT, Reading
+from nearkin.app.tables.reading import read_table
 
 N = 24
 RNG = np.random.default_rng(0)
@@ -42,10 +42,10 @@ def read(name, **how):
     whole = table_or_line(name, **how)
     with pytest.MonkeyPatch.context() as patch:
         small = {
-            "csv_file.BLOCK_BYTES": 1500,
-            "csv_file.BYTES_PER_COLUMN": 1,
-            "parquet_file.CELLS_PER_BATCH": 16,
-            "parquet_file.MIN_ROWS_PER_BATCH": 1,
+            "files.csv_file.BLOCK_BYTES": 1500,
+            "files.csv_file.BYTES_PER_COLUMN": 1,
+            "files.parquet_file.CELLS_PER_BATCH": 16,
+            "files.parquet_file.MIN_ROWS_PER_BATCH": 1,
         }
         for constant, value in small.items():
             patch.setattr(f"nearkin.app.{constant}", value)

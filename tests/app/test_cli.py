@@ -13,11 +13,11 @@ from rich.console import Console
 
 import nearkin
 from nearkin.app import cli, console
-from nearkin.app.adapter_file import save_adapter
 from nearkin.app.cli import main
+from nearkin.app.vectors.adapter_file import save_adapter
 from nearkin.comparison import CHOICE, RAW
 
-from .test_export import made, with_rules
+from .vectors.test_export import made, with_rules
 
 CSV = "width,height,unit,kind\n" + "".join(f"{i % 7},{i**2},5,{'ab'[i > 19]}\n" for i in range(40))
 QUICK = ["--repeats", "1", "--folds", "2", "--methods", "PCA", "--no-references"]

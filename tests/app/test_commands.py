@@ -18,9 +18,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin.app import commands
 from nearkin.app.cli import main
-from nearkin.app.model import load_model, save_model
 from nearkin.app.output import significant
-from nearkin.app.tables import read_table
+from nearkin.app.tables.model import load_model, save_model
+from nearkin.app.tables.reading import read_table
 
 from .winners import winner
 

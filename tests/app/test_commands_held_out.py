@@ -9,13 +9,13 @@ from scipy.sparse import random_array
 
 from nearkin.app.cli import main
 from nearkin.app.endings import TableError
-from nearkin.app.model import learned_model, load_model, save_model
 from nearkin.app.saved_file import write_parts
-from nearkin.app.tables import read_table
+from nearkin.app.tables.model import learned_model, load_model, save_model
+from nearkin.app.tables.reading import read_table
 from nearkin.comparison import all_methods
 
 from .forgeries import parts
-from .test_model import assert_same
+from .tables.test_model import assert_same
 from .winners import fitted, winner
 
 N = 300

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from nearkin.app.adapter_file import SavedAdapter, save_adapter
 from nearkin.app.cli import main
-from nearkin.app.model import save_model
-from nearkin.app.tables import read_table
+from nearkin.app.tables.model import save_model
+from nearkin.app.tables.reading import read_table
+from nearkin.app.vectors.adapter_file import SavedAdapter, save_adapter
 from nearkin.vectors import EmbeddingAdapter
 
 from .winners import winner

@@ -8,8 +8,8 @@ import pytest
 
 import nearkin
 from nearkin.app.cli import PARSER, main
-from nearkin.app.files import reading
-from nearkin.app.tables import read_table
+from nearkin.app.files.formats import reading
+from nearkin.app.tables.reading import read_table
 
 N = 90
 QUICK = ["--methods", "nca-tables", "--quick", "--no-references"]

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from nearkin.app.cli import main
-from nearkin.app.tables import read_table
+from nearkin.app.tables.reading import read_table
 from nearkin.comparison import compare
 
 from . import newcomer_tables
 from .battery import QUICK
-from .test_tables_libraries import assert_same
+from .tables.test_reading_libraries import assert_same
 
 NAMES = [make.__name__ for make in newcomer_tables.TABLES]
 

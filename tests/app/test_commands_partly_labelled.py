@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 
 from nearkin.app.cli import main
 from nearkin.app.endings import TableError
-from nearkin.app.model import load_model, predict, save_model
-from nearkin.app.tables import read_rows, read_table
+from nearkin.app.tables.model import load_model, predict, save_model
+from nearkin.app.tables.reading import read_rows, read_table
 from nearkin.comparison import RAW, all_methods, compare
 
 from .winners import winner
@@ -76,8 +76,8 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.parametrize("blocks", [1, 10])
 @pytest.mark.parametrize("kind", ["words", "integers", "truth values"])
 def test_an_empty_cell_is_no_label(here, monkeypatch, kind, blocks):
-    monkeypatch.setattr("nearkin.app.csv_file.BLOCK_BYTES", 40 * N // blocks)
-    monkeypatch.setattr("nearkin.app.csv_file.BYTES_PER_COLUMN", 1)
+    monkeypatch.setattr("nearkin.app.files.csv_file.BLOCK_BYTES", 40 * N // blocks)
+    monkeypatch.setattr("nearkin.app.files.csv_file.BYTES_PER_COLUMN", 1)
     labels = {
         "words": TRUTH.tolist(),
         "integers": (ARM - 1).tolist(),

@@ -14,10 +14,10 @@ from pyarrow import csv
 
 from nearkin.app.cli import main
 from nearkin.app.endings import TableError
-from nearkin.app.model import embed, load_model, predict, save_model
-from nearkin.app.readers import Reading
-from nearkin.app.tables import read_rows, read_table
-from nearkin.app.words import Summary
+from nearkin.app.files.readers import Reading
+from nearkin.app.tables.model import embed, load_model, predict, save_model
+from nearkin.app.tables.reading import read_rows, read_table
+from nearkin.app.tables.words import Summary
 from nearkin.comparison import RAW, all_methods, compare
 
 from .winners import winner
@@ -317,8 +317,8 @@ def test_blocks_of_rows_change_no_prediction(here, monkeypatch):
     rows, _, _ = read_rows("new.csv", model.encoder)
     whole = predict(model, rows)
     # the numbers need no room
-    monkeypatch.setattr("nearkin.app.model.VOTES_PER_BLOCK", 7 * model.n_neighbors)
-    monkeypatch.setattr("nearkin.app.model.ROWS_PER_BLOCK", 7)
+    monkeypatch.setattr("nearkin.app.tables.model.VOTES_PER_BLOCK", 7 * model.n_neighbors)
+    monkeypatch.setattr("nearkin.app.tables.model.ROWS_PER_BLOCK", 7)
     done = []
     parts = predict(model, rows, lambda part, total: done.append(part))
     np.testing.assert_array_equal(parts["nearest"], whole["nearest"])

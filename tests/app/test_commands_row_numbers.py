@@ -10,10 +10,10 @@ import pytest
 
 from nearkin.app.cli import main
 from nearkin.app.endings import TableError
-from nearkin.app.judgement_files import read_judgements
-from nearkin.app.model import load_model, save_model
-from nearkin.app.tables import read_table
-from nearkin.app.vectors import read_vectors
+from nearkin.app.files.judgements import read_judgements
+from nearkin.app.tables.model import load_model, save_model
+from nearkin.app.tables.reading import read_table
+from nearkin.app.vectors.reading import read_vectors
 
 from .winners import winner
 

@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 from sklearn.frozen import FrozenEstimator
 
-from nearkin.app.adapter_file import SavedAdapter, save_adapter
 from nearkin.app.cli import COMMANDS, main
 from nearkin.app.document import to_json
 from nearkin.app.endings import printable
-from nearkin.app.model import save_model
-from nearkin.app.tables import read_table
+from nearkin.app.tables.model import save_model
+from nearkin.app.tables.reading import read_table
+from nearkin.app.vectors.adapter_file import SavedAdapter, save_adapter
 from nearkin.vectors import EmbeddingAdapter, Matcher
 
 from .winners import winner

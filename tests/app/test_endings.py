@@ -203,7 +203,7 @@ def test_a_signal_removes_what_is_not_complete(here, capsys, monkeypatch, name):
         os.kill(os.getpid(), getattr(signal, name))
         time.sleep(9)
 
-    monkeypatch.setattr("nearkin.app.table_comparison.save_model", interrupted)
+    monkeypatch.setattr("nearkin.app.tables.compare.save_model", interrupted)
     handler = signal.getsignal(getattr(signal, name))
     assert main([*QUICK, *FILES]) == 128 + getattr(signal, name)
     out, err = capsys.readouterr()

@@ -9,10 +9,10 @@ import pytest
 from scipy.sparse import csr_array
 
 import nearkin
-from nearkin.app.adapter_file import save_adapter
 from nearkin.app.cli import main
-from nearkin.app.model import save_model
-from nearkin.app.tables import read_table
+from nearkin.app.tables.model import save_model
+from nearkin.app.tables.reading import read_table
+from nearkin.app.vectors.adapter_file import save_adapter
 
 from .test_saved_file import adapter
 from .winners import winner, write_tables

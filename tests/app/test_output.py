@@ -16,7 +16,6 @@ import pytest
 
 from nearkin.app.cli import PARSER, main
 from nearkin.app.endings import TableError
-from nearkin.app.model import save_model
 from nearkin.app.output import (
     READ,
     WRITTEN,
@@ -25,7 +24,8 @@ from nearkin.app.output import (
     default_picture,
     refuse_overwriting,
 )
-from nearkin.app.tables import read_table
+from nearkin.app.tables.model import save_model
+from nearkin.app.tables.reading import read_table
 
 from .winners import winner
 

@@ -10,18 +10,18 @@ import pytest
 from scipy.sparse import csr_array, issparse
 
 from nearkin.app import inspect, saved_fields
-from nearkin.app.adapter_file import SavedAdapter, load_adapter, save_adapter
 from nearkin.app.cli import main
 from nearkin.app.endings import TableError
-from nearkin.app.model import as_table, load_model, predict, save_model
 from nearkin.app.saved_fields import Fields, adapter_fields, model_fields
 from nearkin.app.saved_file import write_parts
-from nearkin.app.tables import read_table
+from nearkin.app.tables.model import as_table, load_model, predict, save_model
+from nearkin.app.tables.reading import read_table
+from nearkin.app.vectors.adapter_file import SavedAdapter, load_adapter, save_adapter
 from nearkin.comparison import all_methods
 from nearkin.vectors import EmbeddingAdapter, MatchRules
 
 from .forgeries import fields, forged_arrays, forgeries, parts
-from .test_model import assert_same
+from .tables.test_model import assert_same
 from .winners import HARD, METHODS, SOFT, winner, write_tables
 
 MODELS = {

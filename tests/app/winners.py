@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import random_array
 
-from nearkin.app.model import learned_model
+from nearkin.app.tables.model import learned_model
 from nearkin.comparison import RAW, Vote, all_methods, compare
 from nearkin.comparison.contestants import Choice, contestant
 from nearkin.comparison.protocol import Fold

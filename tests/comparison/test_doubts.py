@@ -56,7 +56,7 @@ def doubtful():
 
 def by_command_and_from_python(path, frame, **options):
     """Return the doubts of the command, and those of a data frame."""
-    from nearkin.app.tables import read_table
+    from nearkin.app.tables.reading import read_table
 
     table = read_table(str(path), "kind", task=options.get("task", "classification"))
     return [compare(given, "kind", **QUICK, **options).doubts for given in (table, frame)]

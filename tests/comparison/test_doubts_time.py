@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nearkin.app.tables import read_table
+from nearkin.app.tables.reading import read_table
 from nearkin.comparison import named_task
 from nearkin.comparison.doubts import _in_order, time
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from nearkin.app.endings import TableError
-from nearkin.app.tables import read_table
+from nearkin.app.tables.reading import read_table
 from nearkin.comparison import Suspects
 from nearkin.datasets import BUNDLED
 from nearkin.tables.cells import says_group, says_id

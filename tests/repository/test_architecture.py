@@ -57,11 +57,11 @@ TESTS = PACKAGE.parents[1] / "tests"
 # Modules without tests of their name, and what tests them.
 TESTED_ELSEWHERE = {
     "__main__": "app/test_endings.py starts it",
-    "app/adapter_file": "app/test_adapt.py, test_match.py and test_saved_file.py: commands write and read it",
-    "app/cluster": "app/test_folder_comparison.py and test_folder_rows.py run on it",
-    "app/inspect": "app/test_model.py describes and draws models, app/test_adapt.py adapters",
+    "app/vectors/adapter_file": "app/vectors/test_adapt.py, test_match.py and test_saved_file.py: commands write and read it",
+    "app/folders/cluster": "app/folders/test_compare.py and test_folder_rows.py run on it",
+    "app/inspect": "app/tables/test_model.py describes and draws models, app/vectors/test_adapt.py adapters",
     "app/saved_fields": "app/test_saved_file.py forges each of them",
-    "app/thresholds": "app/test_adapt.py reads what it prints",
+    "app/vectors/thresholds": "app/vectors/test_adapt.py reads what it prints",
     "estimators/transductive": "estimators/test_tdl.py and test_laplacian_eigenmaps.py",
     "objectives/network": "estimators/test_neural_nca.py, the one file that loads torch",
 }
@@ -109,7 +109,7 @@ def taken_by_guests(guest):
         for node in ast.walk(tree(path)):
             if (
                 isinstance(node, ast.ImportFrom)
-                and node.level == 2
+                and node.level == len(path.relative_to(PACKAGE).parts)
                 and node.module
                 and node.module not in LEAVES
             ):

@@ -43,7 +43,7 @@ LONG = ["xy"[row % 2] * 501 for row in range(N)]
 
 
 def of_file(X, y, folder):
-    tables = pytest.importorskip("nearkin.app.tables")
+    tables = pytest.importorskip("nearkin.app.tables.reading")
     frame_of(X, y).to_csv(folder / "t.csv", index=False)
     try:
         tables.read_table(str(folder / "t.csv"), "kind")

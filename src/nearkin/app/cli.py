@@ -666,8 +666,15 @@ def export(add: Add) -> None:
     add("--into", "sql: the new column (default: COLUMN_adapted)", "COLUMN")
 
 
-# Commands with a module of their name; those of tables and their models are in `commands`.
-OF_A_MODULE = ("adapt", "check", "export", "inspect", "match", "migrate")
+# Where a command is; `compare`, `predict` and `transform` are in `commands`.
+MODULES = {
+    "adapt": "vectors.adapt",
+    "check": "tables.check",
+    "export": "vectors.export",
+    "inspect": "inspect",
+    "match": "vectors.match",
+    "migrate": "vectors.migrate",
+}
 NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # The option that was probably meant if its value stands alone after a command's files.
 MEANT = {
@@ -707,7 +714,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(refusal, BAD_INPUT)
     from .output import check_outputs, refuse_overwriting
 
-    module = options.command if options.command in OF_A_MODULE else "commands"
+    module = MODULES.get(options.command, "commands")
     try:
         with signals_raise():
             refuse_overwriting(options)

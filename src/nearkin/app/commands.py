@@ -17,12 +17,11 @@ from .._messages import counted, note
 from ..estimators import TDistributedNCA
 from ..plotting import EmbeddingDisplay
 from . import console
-from .adapter_file import is_adapter, load_adapter
 from .endings import TableError, one_line
-from .files import reading
-from .folder_rows import Answer, Mapping, coordinates, names_read, predictions
-from .model import Model, as_table, embed, far_features, load_model
-from .model import predict as predict_rows
+from .files.formats import reading
+from .files.readers import find_name
+from .folders.parquet_folder import open_folder
+from .folders.rows import Answer, Mapping, coordinates, names_read, predictions
 from .output import (
     STANDARD_OUTPUT,
     Outputs,
@@ -33,12 +32,13 @@ from .output import (
     with_empty_rows,
     write_result,
 )
-from .parquet_folder import open_folder
-from .readers import find_name
-from .table_comparison import compare_table
-from .tables import read_rows
-from .vectors import read_vectors
-from .words import drift_finding, few_rows_note, unfamiliar_note
+from .tables.compare import compare_table
+from .tables.model import Model, as_table, embed, far_features, load_model
+from .tables.model import predict as predict_rows
+from .tables.reading import read_rows
+from .tables.words import drift_finding, few_rows_note, unfamiliar_note
+from .vectors.adapter_file import is_adapter, load_adapter
+from .vectors.reading import read_vectors
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -49,7 +49,7 @@ def compare(options: argparse.Namespace) -> int:
     if options.dask is None:
         return compare_table(options)
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
-    from .folder_comparison import compare_folder
+    from .folders.compare import compare_folder
 
     return compare_folder(options)
 
@@ -262,7 +262,7 @@ def _apply_to_folder(
     ids = options.id and find_name(folder.path, folder.names, options.id, "--id")
     ignored = [name for name in folder.names if name not in (*names, ids)]
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
-    from .cluster import cluster, write_folder
+    from .folders.cluster import cluster, write_folder
 
     outputs = Outputs(quiet=options.quiet)
     with (

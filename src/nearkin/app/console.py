@@ -20,7 +20,7 @@ from rich.text import Text
 from .endings import printable
 
 if TYPE_CHECKING:
-    from .words import Summary
+    from .tables.words import Summary
 
 SECONDS_A_LINE = 10.0  # between lines of progress, if no bar can be drawn
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold"}

@@ -25,7 +25,7 @@ from .endings import printable
 from .output import Outputs
 
 if TYPE_CHECKING:
-    from .tables import Table
+    from .tables.reading import Table
 
 FORMAT = 1
 MAX_LABEL, MAX_NAME = 40, 200  # letters of a name among others, and of the table's and target's

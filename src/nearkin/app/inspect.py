@@ -13,13 +13,13 @@ from rich.text import Text
 from .._memory import human_bytes
 from .._messages import counted, listed
 from ..plotting import LEAST_EFFECT
-from .adapter_file import SavedAdapter, is_adapter, load_adapter
 from .console import opened_console, say
 from .endings import printable
-from .model import Model, load_model
 from .output import Outputs, draw_displays, picture_output
-from .thresholds import say_thresholds, thresholds
-from .words import WORDING, span, stated_p
+from .tables.model import Model, load_model
+from .tables.words import WORDING, span, stated_p
+from .vectors.adapter_file import SavedAdapter, is_adapter, load_adapter
+from .vectors.thresholds import say_thresholds, thresholds
 
 FEW = 10
 

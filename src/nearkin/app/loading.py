@@ -11,9 +11,9 @@ from scipy.sparse import csr_array, issparse
 
 from ..tables import Cells, check_coverage
 from ..vectors import EmbeddingAdapter
-from .adapter_file import is_adapter, load_adapter
 from .endings import TableError
-from .model import Model, embed, load_model, predict
+from .tables.model import Model, embed, load_model, predict
+from .vectors.adapter_file import is_adapter, load_adapter
 
 
 def load(path: str | PathLike[str]) -> SavedModel | EmbeddingAdapter:

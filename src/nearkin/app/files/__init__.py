@@ -1,0 +1,1 @@
+"""Files of any format become cells, vectors and judgements."""

@@ -1,0 +1,1 @@
+"""Folders of Parquet files that may be larger than memory, on a cluster."""

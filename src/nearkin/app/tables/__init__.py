@@ -1,0 +1,1 @@
+"""Tables: compare, check, the saved model, and what is said of them."""

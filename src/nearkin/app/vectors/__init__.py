@@ -1,0 +1,1 @@
+"""Vectors: adapt, match, migrate, export."""

@@ -1,0 +1,142 @@
+"""`nearkin match`: rows of two files, or of one, that belong together."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..._messages import counted, listed
+from ...vectors import ALL, BestMatches
+from .. import console
+from ..document import write_document
+from ..endings import TableError, one_line
+from ..files.formats import reading
+from ..output import Outputs, table_output, write_result
+from ..places import STANDARD_INPUT
+from .adapter_file import load_adapter
+from .reading import VectorTable, read_vectors
+from .thresholds import figures_of
+
+OF_ONE_FILE = (
+    "They belong together like those that the adapter learned from, such as rows with the same "
+    "label. For near duplicates, learn from pairs of them (nearkin adapt --pairs), or compare raw "
+    "vectors (Matcher in Python)."
+)
+
+
+def match(options: argparse.Namespace) -> int:
+    """Find the best match of every row, and write those that are certain enough."""
+    output, suffix = table_output(options)
+    if options.table == options.index == STANDARD_INPUT:
+        raise TableError("- and -: only one of the files can be standard input, so name the other.")
+    adapter = load_adapter(options.adapter)
+    matcher = adapter.matcher(options.adapter)
+    if adapter.map.side == "query" and options.index is None:
+        raise TableError(
+            f"{options.adapter} adapts only queries: give two files, of queries and of documents."
+        )
+    with one_line(options.adapter):  # fails before the search if there is no guarantee
+        promises = matcher.list_rules_.promises(options.precision)
+    read = partial(read_vectors, ids=options.id, columns=adapter.columns, reading=reading(options))
+    tables = [
+        console.while_reading(options, partial(read, source, beside=other))
+        for source, other in ((options.table, options.index), (options.index, options.table))
+        if source is not None
+    ]
+    A, B = tables[0], tables[-1]
+    A.require_names(options.id, options.table)
+    B.require_names(options.id, options.index or options.table)
+    if options.index is None and len(A.X) < 2:
+        raise TableError(f"{options.table} holds one row: give at least two, or a second file.")
+    outputs = Outputs(quiet=options.quiet)
+    n_zeros = sum(int((~table.X.any(axis=1)).sum()) for table in tables)
+    zeros = [f"{counted(n_zeros, 'row')} of zeros have no direction, and no match"] * (n_zeros > 0)
+    notes = [*(note for table in tables for note in table.notes), *zeros]
+    outputs.note(*notes)
+    is_own = options.index is None
+    with one_line(options.table):
+        found = matcher.best_match(A.X, None if is_own else B.X, options.precision)
+    rows, pairs = accepted_pairs(found, own=is_own)
+    columns = pair_names(A, B, pairs, options.id) | {
+        "similarity": found.similarities[rows],
+        "probability": found.probabilities[rows],
+    }
+    parts = adapter.list_rules.parts if adapter.list_rules else {}
+    document = {
+        "adapter": {"name": adapter.name, "learned_from": adapter.table},
+        "tables": [{"name": table.name, "rows": len(table.X)} for table in tables],
+        "notes": notes,
+        "precision": options.precision,
+        "unanswerable": adapter.unanswerable,
+        "promises": [
+            {"part": part, "queries": parts[part].curve.n_queries} | figures_of(promise)
+            for part, promise in promises.items()
+        ],
+        "matched": np.count_nonzero(found.rows >= 0),
+        "pairs": len(rows),
+    }
+    document["sentences"] = sentences_of(document)
+    outputs.note(*document["sentences"])
+    write_result(options, outputs, output, suffix, columns, counted(len(rows), "pair"))
+    write_document(options, outputs, document)
+    return outputs.code
+
+
+def accepted_pairs(found: BestMatches, *, own: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows with a match, and the rows of each pair, (n, 2).
+
+    For a single file, a pair has the smaller row first. If both rows are each other's best match,
+    the pair is listed for the row whose match is more probable.
+    """
+    rows = np.flatnonzero(found.rows >= 0)
+    pairs = np.column_stack([rows, found.rows[rows]])
+    if own:
+        order = np.argsort(-found.probabilities[rows], kind="stable")
+        pairs, first = np.unique(np.sort(pairs[order], axis=1), axis=0, return_index=True)
+        rows = rows[order[first]]
+    return rows, pairs
+
+
+def pair_names(
+    A: VectorTable, B: VectorTable, pairs: np.ndarray, column: str | None
+) -> dict[str, Any]:
+    """Return the names of the rows of pairs, or their indices."""
+    a, b = pairs.T
+    if A.ids is None or B.ids is None:
+        return {"row_a": a, "row_b": b}
+    return {f"{column}_a": A.ids.take(pa.array(a)), f"{column}_b": B.ids.take(pa.array(b))}
+
+
+def sentences_of(document: dict[str, Any]) -> list[str]:
+    """Return sentences: how many rows match, with which precision, and what is left out."""
+    first, *others = document["tables"]
+    promises, wanted = document["promises"], document["precision"]
+    shown = [
+        f"of {one['queries']:,} {'' if one['part'] == ALL else 'queries of '}{one['part']} "
+        f"{100 * one['recall']:.1f} % got a right match, and {100 * one['right']:.1f} % of "
+        "the matches were right"
+        for one in promises
+    ]
+    lines = [
+        f"{document['matched']:,} of {counted(first['rows'], 'row')} of {first['name']} match "
+        + (f"a row of {others[0]['name']}." if others else "another one."),
+        f"At least {100 * wanted:g} % of the matches are right, with 95 % confidence, for rows "
+        f"like the queries held out from {document['adapter']['learned_from']}: "
+        f"{'; '.join(shown)}.",
+    ]
+    false = [
+        f"{100 * one['false_answers']:.1f} %" + f" ({one['part']})" * (len(promises) > 1)
+        for one in promises
+        if np.isfinite(one["false_answers"])
+    ]
+    if false:
+        lines.append(
+            f"Of queries that have no right match, {listed(false)} got a match. Their share is "
+            f"assumed to be {100 * document['unanswerable']:g} %: nearkin adapt --unanswerable "
+            "sets another one."
+        )
+    return lines if others else [*lines, OF_ONE_FILE]

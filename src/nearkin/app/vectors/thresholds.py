@@ -1,0 +1,95 @@
+"""Similarity thresholds for matches with guaranteed precision: figures, a table, sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._messages import listed
+from ...vectors import ALL, MatchRules, Promise
+from .. import console
+from .adapter_file import PRECISIONS
+
+
+def thresholds(rules: MatchRules, name: str, unanswerable: float) -> dict[str, Any]:
+    """Return the thresholds for every part of the queries, and sentences (docs/guide/json.md).
+
+    The figures are NaN if a precision cannot be guaranteed. A share of the queries has no answer.
+    """
+    parts = []
+    for part, rule in rules.parts.items():
+        curve = rule.curve
+        unknown = [np.nan] * 5
+        promises = [curve.promise(one) or Promise(one, *unknown) for one in PRECISIONS]
+        parts.append(
+            {
+                "part": part,
+                "queries": curve.n_queries,
+                "promises": [figures_of(one) | {"cosine": one.threshold} for one in promises],
+                "curve": {
+                    "cosine": curve.thresholds,
+                    "right": curve.expected,
+                    "bound": curve.bound,
+                    "recall": curve.recall,
+                    "false_answers": curve.false_answers,
+                },
+            }
+        )
+    return {"sentences": sentences_of(parts, name, unanswerable), "parts": parts}
+
+
+def figures_of(promise: Promise) -> dict[str, float]:
+    """Return what a promise says, as shares."""
+    return {
+        "precision": promise.precision,
+        "right": promise.expected,
+        "recall": promise.recall,
+        "false_answers": promise.false_answers,
+    }
+
+
+def sentences_of(parts: list[dict[str, Any]], name: str, unanswerable: float) -> list[str]:
+    """Return sentences on the table and on its queries."""
+    n = listed(
+        [f"{one['queries']:,}" + f" of {one['part']}" * (one["part"] != ALL) for one in parts],
+        3,
+    )
+    lines = [
+        f"Which cosine of {name} is a match: the lowest one at which the best candidates of "
+        f"held-out queries ({n}) reach the precision, with 95 % confidence. In percent; false "
+        "answers are matches of queries that have no right one. The confidence does not allow for "
+        "a choice of the vectors by the same queries."
+    ]
+    if unanswerable:
+        lines.append(f"It is assumed that {100 * unanswerable:g} % of queries have no right one.")
+    refused = [
+        f"{100 * promise['precision']:.0f} %" + f" for {one['part']}" * (one["part"] != ALL)
+        for one in parts
+        for promise in one["promises"]
+        if np.isnan(promise["cosine"])
+    ]
+    if refused:
+        lines.append(
+            f"These held-out queries show no cosine that reaches {listed(refused, 6)}. "
+            "`nearkin match` uses more than the cosine, and may guarantee it."
+        )
+    return lines
+
+
+def say_thresholds(found: dict[str, Any]) -> None:
+    """Print the table and the sentences."""
+    about, *sentences = found["sentences"]
+    console.say(about)
+    lines = []
+    for one in found["parts"]:
+        for promise in one["promises"]:
+            line = {"matches": one["part"], "precision": f"{100 * promise['precision']:.0f}"}
+            is_known = np.isfinite(promise["cosine"])
+            line["cosine at least"] = f"{promise['cosine']:.4f}" if is_known else "none"
+            for key in ("right", "recall", "false_answers"):
+                line[key.replace("_", " ")] = f"{100 * promise[key]:.1f}" if is_known else ""
+            lines.append(line)
+    console.print_grid(lines, ())
+    for text in sentences:
+        console.say(text)

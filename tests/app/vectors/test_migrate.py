@@ -1,0 +1,168 @@
+"""`nearkin migrate`: from two files to a verdict, and a map that transform, inspect, export read."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyarrow import parquet
+from scipy.stats import ortho_group
+
+from nearkin import Migration
+from nearkin.app.cli import main
+from nearkin.app.vectors.adapter_file import load_adapter
+from nearkin.app.vectors.migrate import verdict_of
+from nearkin.statistics import PairedTest
+from nearkin.vectors import evaluate_migration
+from nearkin.vectors.verdict import Unseen
+from tests.app.sample_document import documented_keys, keys_of
+
+N = 240
+RNG = np.random.default_rng(0)
+LABELS = np.arange(N) % 4
+OLD = (RNG.normal(size=(N, 8)) + 2 * RNG.normal(size=(4, 8))[LABELS]).astype(np.float32)
+TURN = ortho_group(8, seed=0).rvs()
+NEW = (np.hstack([OLD @ TURN, np.zeros((N, 1))])).astype(np.float32)
+ORDER = RNG.permutation(N)[:200]  # rows that the new model has embedded, in another order
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = np.array([f"item {i}" for i in range(N)])
+    kinds = [f"k{c}" for c in LABELS]
+    old = pd.DataFrame({"sku": names, "embedding": list(OLD), "kind": kinds})
+    old.to_parquet("old.parquet")
+    pd.DataFrame({"sku": names[ORDER], "vector": list(NEW[ORDER])}).to_parquet("new.parquet")
+    old.iloc[ORDER].drop(columns="kind").to_parquet("same.parquet")
+    other = RNG.normal(size=(200, 5)).astype(np.float32)
+    pd.DataFrame({"sku": names[ORDER], "vector": list(other)}).to_parquet("other.parquet")
+    return tmp_path
+
+
+def run(*words):
+    return main([str(word) for word in words])
+
+
+@pytest.mark.parametrize(("into", "side"), [("old", "query"), ("new", "document")])
+def test_rows_are_matched_by_name_and_the_map_is_saved(into, side, capsys):
+    words = ("--id", "sku", "--into", into, "--save", "map.safetensors", "--json", "m.json")
+    assert run("migrate", "old.parquet", "new.parquet", *words) == 0
+    text = capsys.readouterr().out
+    for part in (
+        "200 rows embedded by both models: 8 dimensions of old, 9 of new",
+        "40 rows only in old.parquet: left out",
+        "Migrate: recall@10 ",
+        "25 held-out queries among 75 held-out documents, by a map learned from 100 rows",
+        "learns from all 200",
+        "more rows are not shown to help",
+        "Map: map.safetensors",
+    ):
+        assert part in text
+    found = json.loads(Path("m.json").read_text())
+    assert keys_of(found) | {"migration"} == documented_keys()["nearkin migrate"]
+    assert all(sentence in text for sentence in found["sentences"])
+    assert (found["items"], found["verdict"], found["unseen"]) == (200, "migrate", None)
+    assert found["test"]["p"] is not None
+    assert found["searches"][-1]["scores"][found["score"]] == found["curve"][-1]["score"]
+    adapter = load_adapter("map.safetensors")
+    assert adapter.map.side == side
+    assert adapter.baseline == "embedded again"
+    rows = np.sort(ORDER)
+    new = np.empty_like(NEW)
+    new[:] = NEW
+    X, Y = (new[rows], OLD[rows]) if side == "query" else (OLD[rows], new[rows])
+    expected = Migration(side=side).fit(X, Y)
+    np.testing.assert_allclose(adapter.transform(X), expected.transform(X), atol=1e-6)
+    source, column = ("new", "vector") if side == "query" else ("old", "embedding")
+    assert run("transform", "map.safetensors", f"{source}.parquet", "-o", "z.parquet") == 0
+    Z = np.stack(parquet.read_table("z.parquet")[column].to_numpy())
+    goal = OLD[ORDER] if side == "query" else NEW
+    np.testing.assert_allclose(Z, goal / np.linalg.norm(goal, axis=1, keepdims=True), atol=1e-4)
+    capsys.readouterr()
+    assert run("inspect", "map.safetensors") == 0
+    said = capsys.readouterr().out
+    assert "embedded again 100.0" in said
+    assert ("queries only" if side == "query" else "documents only") in said
+
+
+def test_without_names_rows_are_matched_by_number(capsys):
+    assert run("migrate", "same.parquet", "new.parquet") == 0
+    text = capsys.readouterr().out
+    assert "rows are matched by number, not by name" in text
+    assert "Migrate: " in text
+
+
+def test_unrelated_models_are_to_be_embedded_again(capsys):
+    assert run("migrate", "old.parquet", "other.parquet", "--id", "sku") == 0
+    text = capsys.readouterr().out
+    assert "Embed again: recall@10 " in text
+    assert "do not agree on what is near" in text
+
+
+@pytest.mark.slow
+def test_labels_decide(capsys):
+    words = ("--id", "sku", "--label", "kind")
+    assert run("migrate", "old.parquet", "new.parquet", *words) == 0
+    text = capsys.readouterr().out
+    assert "Migrate: precision@10 " in text
+    assert "of the new model's own ten neighbours" in text
+
+
+@pytest.mark.slow
+def test_sentences_agree_with_the_verdict():
+    """More than the reference is kept, and classes without a label lose by less than 5 %."""
+    found = evaluate_migration(OLD, NEW, labels=LABELS)
+    reference = found.scores[found.reference]["precision@10"]
+    found = replace(
+        found,
+        kept=1.05,
+        interval=(1.02, 1.08),
+        scores=found.scores
+        | {"migration": found.scores["migration"] | {"precision@10": 1.05 * reference}},
+        growth=PairedTest(0.02, 0.001, 20, 1),
+        unseen=Unseen(0.8, 0.84, PairedTest(-0.04, 0.01, 20, 1), (0.9, 0.98)),
+    )
+    text = " ".join(verdict_of(found, 200))
+    assert text.startswith("Migrate: precision@10")
+    assert "no number of rows" not in text
+    assert (
+        "80.0 against 84.0, -4.0 [-6.1, -1.9] points: a loss, but not shown to be more than 5 %."
+        in text
+    )
+    unclear = replace(found, unseen=Unseen(0.8, 0.84, PairedTest(-0.04, 0.03, 20, 1), (0.8, 1.1)))
+    assert "a loss" not in " ".join(verdict_of(unclear, 200))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("old.parquet", "new.parquet"), "has 240 rows and new.parquet 200: name the column"),
+        (("old.parquet", "twice.parquet", "--id", "sku"), "has several rows of 'item 1'"),
+        (("old.parquet", "away.parquet", "--id", "sku"), "have no item of sku in common"),
+        (("old.parquet", "gap.parquet", "--id", "sku"), "sku has an empty cell (row 1, the first"),
+        (("old.parquet", "few.parquet", "--id", "sku"), "79 distinct rows are too few"),
+        (("old.parquet", "none.parquet"), "none.parquet"),
+        (("old.parquet", "new.parquet", "--id", "ski"), "did you mean 'sku'?"),
+        (("old.parquet", "new.parquet", "--id", "sku", "--label", "sku"), "--label holds"),
+        (("old.parquet", "new.parquet", "--save", "map.npz"), "must end in .safetensors"),
+        (("old.parquet", "new.parquet", "--into", "both"), None),
+    ],
+)
+def test_what_is_refused(words, message, capsys):
+    new = pd.read_parquet("new.parquet")
+    pd.DataFrame({"sku": ["item 1", "item 1"], "vector": list(NEW[:2])}).to_parquet("twice.parquet")
+    pd.DataFrame({"sku": ["item 1", None], "vector": list(NEW[:2])}).to_parquet("gap.parquet")
+    new.assign(sku="x" + new["sku"]).to_parquet("away.parquet")
+    new.iloc[:79].to_parquet("few.parquet")
+    if message is None:
+        with pytest.raises(SystemExit):
+            run("migrate", *words)
+        return
+    assert run("migrate", *words) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+    assert not list(Path().glob("map*"))
