@@ -203,9 +203,10 @@ def compare(add: Add) -> None:
     TDL, SDA and DP are also fitted to them. Identical and nearly identical rows stay on one
     side of every split.
 
-    With --dask, the methods are ranked by one split of a folder of Parquet files, which may
-    be larger than memory: at most 20,000 rows are held out, the others are used for training
-    and vote (NCA tables: 10,000 of them).
+    With --dask, TABLE is a folder of Parquet files, which may be larger than memory. A sample
+    of 20,000 rows is compared like any table; of equal rows all are drawn or none. --save fits
+    the raw features and most maps to all rows, of which at most 100,000 vote; NCA tables and
+    other methods are those of the sample.
 
     For example:
       nearkin compare balance_scale
@@ -261,7 +262,7 @@ def compare(add: Add) -> None:
     add("--picture", "where to write the PNG (default: ./TABLE-nearkin.png)", "FILE")
     add(
         "--neighbors",
-        "k of the vote (default: chosen, as are distance weights; with --dask: 3)",
+        "k of the vote (default: chosen, as are distance weights)",
         "K",
         type=at_least(1),
     )
@@ -691,8 +692,12 @@ ALWAYS = ("arguments", "command", "dask", "quiet")
 # The options that a command also takes with a folder, and why it takes no others.
 OF_FOLDERS = {
     "compare": (
-        ("table", "target", "neighbors", "no_scaling", "seed", "save", "picture"),
-        "Folders are ranked by one split, and only for classification: leave it out.",
+        (
+            *("table", "target", "score", "methods", "all", "no_references", "keep_twins"),
+            *("neighbors", "folds", "repeats", "quick", "no_scaling", "seed", "time_budget"),
+            *("report", "json", "save", "picture"),
+        ),
+        "Folders hold numbers without gaps, and classes: leave it out.",
     ),
     "predict": (
         ("model", "table", "output", "id", "search", "coverage"),

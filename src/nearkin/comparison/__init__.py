@@ -31,7 +31,7 @@ from .scores import (
     Vote,
     named_task,
 )
-from .suspects import Suspects
+from .suspects import RawColumn, Suspects, find_suspects
 from .table import Categories, EncodedTable
 from .views import (
     HeldOutMap,
@@ -61,6 +61,7 @@ __all__ = [
     "Method",
     "MethodResult",
     "OwnVote",
+    "RawColumn",
     "Reference",
     "Score",
     "Shares",
@@ -75,6 +76,7 @@ __all__ = [
     "default_references",
     "extend",
     "few_decide",
+    "find_suspects",
     "first_map",
     "first_picture",
     "first_repeat",

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,10 +14,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
-from nearkin import DNE, NCAClassifier
+from nearkin import DNE
 from nearkin.app.cli import main
 from nearkin.app.endings import TableError
 from nearkin.app.folders import rows as folder_rows
@@ -25,14 +25,14 @@ from nearkin.app.folders.rows import coordinates, write_file
 from nearkin.app.output import atomic_folder
 from nearkin.app.tables.model import load_model, new_model, save_model
 from nearkin.app.tables.reading import number_encoder
-from nearkin.comparison import RAW, Vote
+from nearkin.comparison import Vote
 
 distributed = pytest.importorskip("distributed")
 
 from nearkin.app.folders import cluster as app_cluster  # noqa: E402 - needs Dask
 from nearkin.app.folders import compare as folder_comparison  # noqa: E402
 from nearkin.app.folders.cluster import write_folder  # noqa: E402
-from nearkin.app.folders.compare import held_out_rows  # noqa: E402
+from nearkin.app.folders.compare import FolderRows  # noqa: E402
 from nearkin.dask import DaskDNE  # noqa: E402
 
 FEATURES = [f"e{j}" for j in range(8)]
@@ -91,118 +91,17 @@ def made(tmp_path_factory):
     return folder, rows
 
 
-METHODS = folder_comparison.cluster_methods
-
-
-def keep_methods(patch, *names):
-    patch.setattr(
-        folder_comparison,
-        "cluster_methods",
-        lambda *shape: {name: METHODS(*shape)[name] for name in names},
-    )
-
-
 @pytest.fixture
 def here(made, tmp_path, monkeypatch):
     """A folder that a test may fill, with the folder and the model linked into it."""
     for name in ("many", "m.safetensors"):
         (tmp_path / name).symlink_to(made[0] / name)
     monkeypatch.chdir(tmp_path)
-    keep_methods(monkeypatch, RAW, "DNE")
     return tmp_path
 
 
 def names_in(folder):
     return sorted(path.name for path in folder.iterdir())
-
-
-@pytest.mark.slow
-def test_the_ranking_is_that_of_the_same_split_in_one_place(made, here, capsys, address):
-    assert main(["compare", "many", "--target", "kind", "--dask", address, "--seed", "3"]) == 0
-    out, err = capsys.readouterr()
-    rows = made[1]
-    held_out = held_out_rows(N, 3)
-    train = np.setdiff1d(np.arange(N), held_out)
-    scaler = StandardScaler().fit(rows[FEATURES].to_numpy()[train])
-    X, y = scaler.transform(rows[FEATURES].to_numpy()), rows["kind"].to_numpy(str)
-
-    def accuracy(Z):
-        return KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[held_out], y[held_out])
-
-    expected = {RAW: accuracy(X), "DNE": accuracy(DNE(4).fit(X[train], y[train]).transform(X))}
-    for name, value in expected.items():
-        assert re.search(rf"^{name} +{100 * value:.1f} ", out, re.MULTILINE), (name, value, out)
-    assert "many: 3 files, 900 rows, 8 features, 4 classes of" in out
-    assert (
-        "Accuracy of 3-NN on standardized features, 720 training rows, 180 held-out rows, seed 3"
-        in out
-    )
-    assert re.search(
-        r"^DNE is right in .*% of the held-out rows, raw k-NN in .*: \+.* points \(95% interval ",
-        out,
-        re.MULTILINE,
-    )
-    assert "Picture: many-nearkin.png" in out
-    assert "DNE: 720 rows in" in err
-    assert (here / "many-nearkin.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
-def test_no_row_is_predicted_from_its_copy(here, capsys, address, monkeypatch):
-    """Every row twice, labels at random: k-NN would find the copy."""
-    rng = np.random.default_rng(0)
-    rows = pd.DataFrame(rng.standard_normal((600, 4)).astype(np.float32), columns=[*"abcd"])
-    rows["kind"] = np.array(["x", "y"])[rng.integers(0, 2, 600)]
-    rows.loc[0, ["a", "b"]] = 0.0
-    copies = rows.copy()
-    copies.loc[0, "a"] = -0.0
-    (here / "twice").mkdir()
-    for number, part in enumerate((rows, copies.sample(frac=1, random_state=0))):
-        part.to_parquet(here / "twice" / f"{number}.parquet", index=False)
-    keep_methods(monkeypatch, RAW)
-    command = ["compare", "twice", "--target", "kind", "--dask", address]
-    assert main([*command, "--save", "new.safetensors"]) == 0
-    out = capsys.readouterr().out
-    accuracy = float(re.search(rf"^{RAW} +([\d.]+) ", out, re.MULTILINE)[1])
-    assert accuracy < 60
-    of_both = pd.concat([rows, copies.sample(frac=1, random_state=0)])[[*"abcd"]].to_numpy() + 0.0
-    held_out = held_out_rows(1200, 0)
-    seen = {row.tobytes() for row in of_both[held_out]}
-    expected = [i for i, row in enumerate(of_both) if row.tobytes() not in seen]
-    np.testing.assert_array_equal(load_model(here / "new.safetensors").arrays["rows"], expected)
-    n_equal = 1200 - 240 - len(expected)
-    assert f"{n_equal} rows with the same features as a held-out one were not learned from" in out
-
-
-@pytest.mark.slow
-def test_folders_of_few_different_rows_are_refused(here, capsys, address):
-    (here / "few").mkdir()
-    rows = pd.DataFrame(
-        {"a": np.arange(900.0) % 7, "kind": np.array(["x", "y"])[np.arange(900) % 2]}
-    )
-    rows.to_parquet(here / "few" / "0.parquet", index=False)
-    assert main(["compare", "few", "--target", "kind", "--dask", address]) == 2
-    assert (
-        "of 900 rows only 0 have other features than the held-out ones" in capsys.readouterr().err
-    )
-
-
-@pytest.mark.slow
-def test_the_model_holds_the_training_rows_and_their_labels(made, here, capsys, address):
-    options = ["--dask", address, "--save", "new.safetensors", "--seed", "3"]
-    assert main(["compare", "many", "--target", "kind", *options]) == 0
-    model, rows = load_model(here / "new.safetensors"), made[1]
-    assert (model.method, model.n_components, model.n_rows, model.table) == ("DNE", 4, N, "many")
-    voters = model.arrays["rows"]
-    np.testing.assert_array_equal(voters, np.setdiff1d(np.arange(N), held_out_rows(N, 3)))
-    np.testing.assert_array_equal(
-        np.array(model.classes)[model.arrays["answers"]], rows["kind"].to_numpy(str)[voters]
-    )
-    np.testing.assert_allclose(
-        model.arrays["voters"], model.transform(rows[FEATURES].to_numpy()[voters]), atol=1e-4
-    )
-    assert model.held_out["folds"] == 1
-    assert model.held_out["score"] > model.held_out["raw"]
 
 
 @pytest.mark.slow
@@ -218,159 +117,174 @@ def test_the_model_works_like_any_other(made, here, capsys):
     )
 
 
+COMPARE = ["compare", "many", "--target", "kind"]
+QUICK = ["--folds", "2", "--repeats", "1", "--no-references"]
+
+
 @pytest.mark.slow
+def test_a_small_folder_is_compared_like_the_table_of_its_rows(made, here, capsys, address):
+    made[1].to_parquet("one.parquet", index=False)
+    options = ["--target", "kind", "--methods", "DNE", *QUICK, "-q"]
+    assert main(["compare", "one.parquet", *options, "--json", "one.json"]) == 0
+    of_table = capsys.readouterr().out
+    assert main(["compare", "many", *options, "--json", "many.json", "--dask", address]) == 0
+    of_folder = capsys.readouterr().out
+
+    def ranking(text):
+        row = r"^(?:raw k-NN|DNE|automatic choice) +[\d.]+ +[\d.]+"
+        return re.findall(row, text, re.MULTILINE)
+
+    assert ranking(of_folder) == ranking(of_table) != []
+    assert "compared on" not in of_folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["PCA", "DNE", "NMMP", "NCA", "LFDA"])
+def test_the_saved_map_is_that_of_all_rows(made, here, capsys, address, monkeypatch, name):
+    """Of the 900 rows 400 are compared; scaler and map are those of a local fit to all."""
+    monkeypatch.setattr(folder_comparison, "SAMPLE", 400)
+    pick = partial(automatic_of, name)
+    monkeypatch.setattr("nearkin.comparison.comparison.automatic", pick)
+    monkeypatch.setattr("nearkin.comparison.results.automatic", pick)
+    made_of = []
+    learn = folder_comparison.learned_model
+
+    def seen(comparison, *more):
+        made_of.append(comparison)
+        return learn(comparison, *more)
+
+    monkeypatch.setattr(folder_comparison, "learned_model", seen)
+    options = ["--methods", name, *QUICK, "--dask", address, "--save", "new.safetensors"]
+    assert main([*COMPARE, *options]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"compared on \d+ rows of 900; of rows with equal features", out), out
+    assert "fitted to all rows, of which all vote" in out
+    model, rows = load_model(here / "new.safetensors"), made[1]
+    X, y = rows[FEATURES].to_numpy(float), rows["kind"].to_numpy(str)
+    scaler = StandardScaler().fit(X)
+    fitted = made_of[0].winner.named_steps["map"]
+    params = {n: v for n, v in fitted.get_params().items() if n != "svd_solver"}
+    local = type(fitted)(**params).fit(scaler.transform(X), y)
+    np.testing.assert_allclose(model.arrays["mean"], scaler.mean_, atol=1e-4)
+    metric = model.arrays["components"].T @ model.arrays["components"]
+    expected = local.components_.T @ local.components_
+    np.testing.assert_allclose(metric, expected, atol=2e-3 * abs(expected).max())
+    np.testing.assert_array_equal(model.arrays["rows"], np.arange(N))
+    np.testing.assert_array_equal(np.array(model.classes)[model.arrays["answers"]], y)
+    Z = model.transform(X)
+    np.testing.assert_allclose(model.arrays["voters"], Z, atol=1e-3 * abs(Z).max())
+    assert model.n_rows == N
+
+
+def automatic_of(name, *arguments):
+    return name
+
+
 def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeypatch):
     monkeypatch.setattr(folder_comparison, "MOST_VOTERS", 100)
-    assert (
-        main(
-            ["compare", "many", "--target", "kind", "--dask", address, "--save", "few.safetensors"]
-        )
-        == 0
-    )
-    assert (
-        "learned from the 720 training rows, of which 100 evenly spaced vote"
-        in capsys.readouterr().out
-    )
+    options = ["--methods", "raw k-NN", *QUICK, "--dask", address, "--save", "few.safetensors"]
+    assert main([*COMPARE, *options]) == 0
+    said = "".join(capsys.readouterr())
+    assert "fitted to all rows, of which 100 evenly spaced ones vote" in said
     model = load_model(here / "few.safetensors")
-    train = np.setdiff1d(np.arange(N), held_out_rows(N, 0))
-    np.testing.assert_array_equal(
-        model.arrays["rows"], train[np.linspace(0, 719, 100).round().astype(int)]
-    )
-    np.testing.assert_array_equal(
-        np.array(model.classes)[model.arrays["answers"]],
-        made[1]["kind"].to_numpy(str)[model.arrays["rows"]],
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.slow
-@pytest.mark.parametrize("most", [10_000, 150])
-def test_the_predictor_for_tables_learns_from_a_sample(
-    made, here, capsys, address, monkeypatch, most
-):
-    monkeypatch.setattr(folder_comparison, "MOST_SAMPLED", most)
-    monkeypatch.setattr(folder_comparison, "ROWS_AT_ONCE", 50)
-    keep_methods(monkeypatch, RAW, "NCA tables")
-    command = ["compare", "many", "--target", "kind", "--dask", address, "--seed", "3"]
-    assert main([*command, "--save", "new.safetensors"]) == 0
-    out = capsys.readouterr().out
-    rows, held_out = made[1], held_out_rows(N, 3)
-    train = np.setdiff1d(np.arange(N), held_out)
-    drawn = train[np.linspace(0, 719, min(most, 720)).round().astype(int)]
-    X, y = rows[FEATURES].to_numpy(float), rows["kind"].to_numpy(str)
-    predictor = NCAClassifier(random_state=3).fit(X[drawn], y[drawn])
-    accuracy = predictor.score(X[held_out], y[held_out])
-    assert re.search(rf"^NCA tables +{100 * accuracy:.1f} .* all rows ", out, re.MULTILINE), out
-    sampled = "NCA tables learned from 150 of 720 training rows, evenly spaced."
-    assert (sampled in out) == (most == 150)
-    learned = "the 720 training rows, of which all 720 vote"
-    if most == 150:
-        learned = "150 evenly spaced of the 720 training rows, which vote"
-    assert f"new.safetensors, NCA tables, learned from {learned}" in out
-    model = load_model(here / "new.safetensors")
-    assert (model.method, model.n_rows, model.classes) == ("NCA tables", N, sorted(set(y)))
-    np.testing.assert_array_equal(model.arrays["rows"], drawn)
-    assert main(["predict", "new.safetensors", "many", "-o", "labels", "--dask", address]) == 0
-    found = pd.concat([pd.read_parquet(path) for path in sorted((here / "labels").iterdir())])
-    np.testing.assert_array_equal(found["label"], predictor.predict(X))
-    votes = predictor.predict_proba(X)
-    np.testing.assert_allclose(found["probability"], votes.max(axis=1), atol=1e-6)
-    np.testing.assert_allclose(found["probability of cat"], votes[:, 2], atol=1e-6)
-    np.testing.assert_allclose(found["familiarity"], predictor.familiarity(X))
-
-
-@pytest.mark.slow
-def test_a_class_without_a_row_in_the_sample_is_unknown_to_its_model(
-    made, here, capsys, address, monkeypatch
-):
-    rows = made[1].copy()
-    train = np.setdiff1d(np.arange(N), held_out_rows(N, 3))
-    drawn = train[np.linspace(0, 719, 150).round().astype(int)]
-    rows["kind"] = rows["kind"].astype(object)
-    rows.loc[np.setdiff1d(train, drawn)[:4], "kind"] = "boa"
-    (here / "rare").mkdir()
-    rows.to_parquet("rare/a.parquet", index=False)
-    monkeypatch.setattr(folder_comparison, "MOST_SAMPLED", 150)
-    keep_methods(monkeypatch, RAW, "NCA tables")
-    command = ["compare", "rare", "--target", "kind", "--dask", address, "--seed", "3"]
-    assert main([*command, "--save", "new.safetensors"]) == 0
-    model = load_model(here / "new.safetensors")
-    assert model.classes == ["ant", "bee", "cat", "dog"]
-    codes = np.array(model.classes)[model.arrays["answers"]]
-    np.testing.assert_array_equal(codes, rows["kind"].to_numpy(str)[drawn])
-
-
-@pytest.mark.slow
-def test_no_scaling_and_more_votes(here, capsys, address):
-    options = ["--no-scaling", "--neighbors", "9", "--picture", "p.png", "-q"]
-    assert main(["compare", "many", "--target", "kind", "--dask", address, *options]) == 0
-    out, err = capsys.readouterr()
-    assert "Accuracy of 9-NN on unscaled features" in out
-    assert err == ""
-    assert names_in(here) == ["m.safetensors", "many", "p.png"]
-
-
-@pytest.mark.slow
-def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeypatch):
-    def refuse(self, X, y, client):
-        raise ValueError("X is not to my taste.\nAnd more")
-
-    monkeypatch.setattr(DaskDNE, "fit", refuse)
-    assert (
-        main(
-            ["compare", "many", "--target", "kind", "--dask", address, "--save", "raw.safetensors"]
-        )
-        == 0
-    )
-    out = capsys.readouterr().out
-    assert "  DNE skipped: X is not to my taste." in out
-    assert "nothing to compare" in out
-    assert "raw k-NN, as no method is shown to beat it" in out
-    model = load_model(here / "raw.safetensors")
+    rows = np.linspace(0, N - 1, 100).round().astype(int)
     assert model.is_raw
-    assert model.arrays["voters"].shape == (720, 8)
+    np.testing.assert_array_equal(model.arrays["rows"], rows)
+    labels = np.array(model.classes)[model.arrays["answers"]]
+    np.testing.assert_array_equal(labels, made[1]["kind"].to_numpy(str)[rows])
 
 
 @pytest.mark.parametrize(
     ("error", "message"),
     [
         (ImportError("no faiss here"), "no faiss here"),
-        (RuntimeError("out of luck"), "out of luck"),
-        (
-            distributed.KilledWorker("task", None, 3),
-            "workers died repeatedly, most likely for lack of memory",
-        ),
+        (distributed.KilledWorker("task", None, 3), "workers died repeatedly"),
     ],
 )
 @pytest.mark.slow
-def test_what_is_finished_outlives_a_method_that_fails(
-    here, capsys, address, monkeypatch, error, message
+def test_where_the_workers_cannot_fit_the_map_that_of_the_sample_is_saved(
+    made, here, capsys, address, monkeypatch, error, message
 ):
     def fail(*arguments, **keywords):
         raise error
 
     monkeypatch.setattr(DaskDNE, "fit", fail)
-    assert main(["compare", "many", "--target", "kind", "--dask", address]) == 0
-    out = capsys.readouterr().out
-    assert f"  DNE skipped: {message}" in out
-    assert re.search(r"^raw k-NN +\d", out, re.MULTILINE)
-    monkeypatch.setattr("nearkin.app.folders.compare.nearest_labels", fail)
-    assert main(["compare", "many", "--target", "kind", "--dask", address]) == 2
-    assert f"raw k-NN skipped: {message}" in capsys.readouterr().err
+    monkeypatch.setattr("nearkin.comparison.comparison.automatic", partial(automatic_of, "DNE"))
+    monkeypatch.setattr("nearkin.comparison.results.automatic", partial(automatic_of, "DNE"))
+    options = ["--methods", "DNE", *QUICK, "--dask", address, "--save", "new.safetensors"]
+    assert main([*COMPARE, *options]) == 0
+    assert f"fitted to the sample ({message}" in "".join(capsys.readouterr())
+    model = load_model(here / "new.safetensors")
+    assert (model.method, model.n_rows) == ("DNE", N)
+    Z = model.transform(made[1][FEATURES].to_numpy())
+    np.testing.assert_allclose(model.arrays["voters"], Z, atol=1e-4)
 
 
 @pytest.mark.slow
-def test_an_interruption_prints_what_is_finished(here, capsys, address, monkeypatch):
-    def interrupt(self, X, y, client):
-        raise KeyboardInterrupt
+def test_only_rows_of_the_sample_vote_in_a_predictor_for_tables(
+    made, here, capsys, address, monkeypatch
+):
+    monkeypatch.setattr(folder_comparison, "SAMPLE", 400)
+    options = ["--methods", "NCA tables", *QUICK, "--dask", address, "--save", "new.safetensors"]
+    assert main([*COMPARE, *options]) == 0
+    said = "".join(capsys.readouterr())
+    model, rows = load_model(here / "new.safetensors"), made[1]
+    assert f"fitted to {model.n_rows} of 900 rows; held-out" in said
+    drawn = model.arrays["rows"]
+    assert 350 < len(drawn) <= 400
+    labels = np.array(model.classes)[model.arrays["answers"]]
+    np.testing.assert_array_equal(labels, rows["kind"].to_numpy(str)[drawn])
+    assert main(["predict", "new.safetensors", "many", "-o", "labels", "--dask", address]) == 0
+    found = pd.concat([pd.read_parquet(path) for path in sorted((here / "labels").iterdir())])
+    assert (found["label"].to_numpy() == rows["kind"].to_numpy()).mean() > 0.8
 
-    monkeypatch.setattr(DaskDNE, "fit", interrupt)
-    assert (
-        main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m2.safetensors"])
-        == 130
-    )
-    assert re.search(r"^raw k-NN +\d", capsys.readouterr().out, re.MULTILINE)
-    assert names_in(here) == ["m.safetensors", "many"]
+
+def test_of_equal_rows_all_are_drawn_or_none(here, address):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.standard_normal((300, 4)).astype(np.float32), columns=[*"abcd"])
+    rows["kind"] = np.array(["x", "y"])[rng.integers(0, 2, 300)]
+    rows.loc[0, ["a", "b"]] = 0.0
+    copies = rows.copy()
+    copies.loc[0, "a"] = -0.0
+    (here / "twice").mkdir()
+    rows.to_parquet("twice/0.parquet", index=False, row_group_size=40)
+    copies[::-1].to_parquet("twice/1.parquet", index=False, row_group_size=70)
+    X = pd.concat([rows, copies[::-1]])[[*"abcd"]].to_numpy() + 0.0
+    with pytest.MonkeyPatch.context() as patch, app_cluster.cluster(address) as client:
+        patch.setattr(folder_comparison, "SAMPLE", 200)
+        folder, classes = open_folder(Path("twice")), np.array(["x", "y"])
+        whole = FolderRows(client, folder, [*"abcd"], "kind", classes, [])
+        drawn = {seed: whole.sample(seed) for seed in (0, 1)}
+    for table in drawn.values():
+        assert 150 < len(table.X) <= 200
+        np.testing.assert_array_equal(table.X, X[table.row_numbers])
+        inside = {row.tobytes() for row in X[table.row_numbers]}
+        expected = [number for number, row in enumerate(X) if row.tobytes() in inside]
+        np.testing.assert_array_equal(table.row_numbers, expected)
+    assert set(drawn[0].row_numbers) != set(drawn[1].row_numbers)
+
+
+def test_a_sample_is_never_larger_and_no_row_fills_it():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        hashes = rng.integers(0, rng.integers(2, 400), 300).astype(np.uint64)
+        taken = folder_comparison.in_sample(hashes, 100)
+        assert taken.sum() <= 100
+        assert not set(hashes[taken]) & set(hashes[~taken])
+    assert folder_comparison.in_sample(hashes[:100], 100).all()
+    of_one = np.append(np.zeros(90, np.uint64), np.arange(1, 60, dtype=np.uint64))
+    np.testing.assert_array_equal(folder_comparison.in_sample(of_one, 100), of_one > 0)
+
+
+@pytest.mark.slow
+def test_no_scaling_more_votes_and_a_page(here, capsys, address):
+    options = ["--no-scaling", "--neighbors", "9", "--picture", "p.png", "--report", "p.html", "-q"]
+    options += ["--methods", "PCA", "--score", "f1"]
+    assert main([*COMPARE, *options, *QUICK, "--dask", address]) == 0
+    out, err = capsys.readouterr()
+    assert " 9-NN" in out
+    assert err == ""
+    assert names_in(here) == ["m.safetensors", "many", "p.html", "p.png"]
 
 
 @pytest.mark.slow
@@ -551,9 +465,6 @@ def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
         )
 
 
-COMPARE = ["compare", "many", "--target", "kind"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -563,11 +474,9 @@ COMPARE = ["compare", "many", "--target", "kind"]
         (["compare", "m.safetensors", "--target", "kind", "--dask"], "m.safetensors is not a folder, but --dask needs"),
         (["compare", "many", "--dask"], "many: name the column of classes or numbers with --target"),
         (["compare", "many", "--target", "kid", "--dask"], "did you mean 'kind'"),
-        ([*COMPARE, "--folds", "3", "--dask"], "--folds: not available with --dask"),
+        ([*COMPARE, "--methods", "none", "--dask"], "--methods does not know 'none'"),
         ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "--task, --groups: not available with --dask. Folders"),
-        ([*COMPARE, "--report", "r.html", "--dask"], "--report: not available with --dask"),
-        ([*COMPARE, "--quick", "--score", "auc", "--json", "r.json", "--dask"], "--score, --json, --quick: not available with --dask."),
-        ([*COMPARE, "--neighbors", "251", "--dask"], "--neighbors is 251, but --dask takes at most 250"),
+        ([*COMPARE, "--score", "r2", "--dask"], "--score r2 is not a score of classification"),
         ([*COMPARE, "--save", "m.txt", "--dask"], "the name must end in .safetensors"),
         (["transform", "m.safetensors", "many", "--dask"], "name a new folder for them with -o"),
         (["transform", "m.safetensors", "many", "--dask", "-o", "many"], "many is read, and would be overwritten"),
@@ -575,7 +484,6 @@ COMPARE = ["compare", "many", "--target", "kind"]
         (["transform", "m.safetensors", "many", "--dask", "-o", "no/where"], "no folder can be made there"),
         (["transform", "m.safetensors", "few", "--dask", "-o", "out"], "few lacks 'e0', 'e1', 'e2'"),
         (["transform", "m.safetensors", "text", "--dask", "-o", "out"], "holds text in 'e3': leave it out"),
-        (["compare", "few", "--target", "kind", "--dask"], "few has 4 rows, too few for one split (at least 500)"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_nothing_is_written(made, here, capsys, arguments, message):

@@ -15,7 +15,6 @@ from nearkin.app.folders.parquet_folder import (
     Block,
     ParquetFile,
     Part,
-    chosen,
     count_classes,
     features_of,
     labels_of,
@@ -93,20 +92,6 @@ def test_a_folder_is_cut_into_few_blocks_however_large(folder):
     assert len(opened.blocks(1, 300)) >= 8
 
 
-def test_some_rows_and_all_but_these(folder):
-    path, _ = folder
-    held_out = np.array([0, 3, 19, 20, 21, 49])
-    parts = {False: [], True: []}
-    for block in blocks_of(path, 9):
-        for but in parts:
-            parts[but].append(features_of(block, ["whole"], rows=held_out, but=but)[:, 0])
-    np.testing.assert_array_equal(np.concatenate(parts[False]), held_out)
-    np.testing.assert_array_equal(
-        np.concatenate(parts[True]), np.setdiff1d(np.arange(50), held_out)
-    )
-    assert chosen(Block(30, (Part(path, 0, 5),)), held_out).sum() == 0
-
-
 @pytest.mark.parametrize(
     ("values", "classes"),
     [
@@ -124,13 +109,12 @@ def test_every_type_of_class(tmp_path, values, classes):
     )
     opened = open_folder(tmp_path)
     counts = count_classes(opened.files[0], "y")
-    found, sizes = classes_of(opened, "y", counts)
+    found = classes_of(opened, "y", counts)
     assert found.tolist() == classes
     assert type(found.tolist()[0]) is type(classes[0])
     codes = labels_of(opened.cut(80)[0], "y", found)
     plain = [int(v) if isinstance(v, float | decimal.Decimal) else v for v in values.to_pylist()]
     assert found[codes].tolist() == plain
-    np.testing.assert_array_equal(np.bincount(codes), sizes)
 
 
 def test_an_index_of_pandas_or_dask_is_ignored_and_said(tmp_path):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -179,45 +179,48 @@ def open_folder(path: Path) -> Folder:
 # Work on a cluster: every function opens the files by itself.
 
 
-def features_of(block: Block, names: list[str], *, rows: Any = (), but: bool = True) -> np.ndarray:
-    """Return numeric columns of a block in float32, for some of its rows or all but these.
-
-    Values must be finite. `rows` are numbers of rows in the folder, ascending.
-    """
-    X = np.concatenate(
-        [some for part in block.parts for some in number_batches(part, names, np.float32)]
-    )
-    return X[chosen(block, rows, but)]
+def features_of(block: Block, names: list[str]) -> np.ndarray:
+    """Return numeric columns of a block in float32, which must be finite."""
+    batches = (some for part in block.parts for some in number_batches(part, names, np.float32))
+    return np.concatenate(list(batches))
 
 
-def labels_of(
-    block: Block, target: str, classes: np.ndarray, *, rows: Any = (), but: bool = True
-) -> np.ndarray:
-    """Return class codes 0, 1, ... of a block; see `features_of` for `rows` and `but`."""
-    codes = pd.Index(classes.tolist()).get_indexer(values_of(block, target))
-    return codes[chosen(block, rows, but)].astype(np.int32)
+def labels_of(block: Block, target: str, classes: np.ndarray) -> np.ndarray:
+    """Return class codes 0, 1, ... of a block."""
+    return pd.Index(classes.tolist()).get_indexer(values_of(block, target)).astype(np.int32)
 
 
-def row_hashes(X: np.ndarray) -> np.ndarray:
-    """Return a 64-bit number for every row of X, the same for equal rows."""
-    X = X + X.dtype.type(0)  # -0.0 becomes 0.0
-    return pd.util.hash_pandas_object(pd.DataFrame(X), index=False).to_numpy()
+def row_hashes(X: np.ndarray, seed: int) -> np.ndarray:
+    """Return a random 64-bit number for every row of X, the same for equal rows."""
+    frame = pd.DataFrame(X + X.dtype.type(0))  # -0.0 becomes 0.0
+    frame.insert(0, "seed", seed)
+    return pd.util.hash_pandas_object(frame, index=False).to_numpy()
 
 
-def rows_with_hashes(block: Block, names: list[str], hashes: np.ndarray) -> np.ndarray:
-    """Return the numbers of the rows of a block whose features have one of some hashes."""
-    return block.start + np.flatnonzero(np.isin(row_hashes(features_of(block, names)), hashes))
+class Drawn(NamedTuple):
+    """Some rows of a folder: their hashes, numbers, features and class codes."""
+
+    hashes: np.ndarray
+    rows: np.ndarray
+    X: np.ndarray
+    codes: np.ndarray
+
+
+def rows_below(
+    block: Block, names: list[str], target: str, classes: np.ndarray, seed: int, limit: int
+) -> Drawn:
+    """Return the rows of a block whose hash is at most a limit: of equal rows all or none."""
+    X = features_of(block, names)
+    hashes = row_hashes(X, seed)
+    drawn = np.flatnonzero(hashes <= np.uint64(limit))
+    codes = labels_of(block, target, classes)[drawn]
+    return Drawn(hashes[drawn], block.start + drawn, X[drawn], codes)
 
 
 def values_of(block: Block, name: str) -> np.ndarray:
     """Return a column of a block unchanged."""
     batches = (batch for part in block.parts for _, batch in _batches(part, [name]))
     return np.concatenate([batch[name].to_numpy(zero_copy_only=False) for batch in batches])
-
-
-def chosen(block: Block, rows: Any, but: bool = False) -> np.ndarray:
-    """Return which rows of a block are among the given ones or, with `but`, which are not."""
-    return np.isin(np.arange(block.start, block.start + len(block)), rows, invert=but)
 
 
 def number_batches(

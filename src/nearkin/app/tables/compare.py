@@ -45,6 +45,7 @@ FOLLOW = (
     "The methods of the papers follow, on the same folds. As p is then corrected for all of them, "
     "what is shown here may become unclear. Ctrl-C ends the comparison with this first answer."
 )
+ALL_ROWS = "fitted to all rows"
 FIRST_ANSWER = "Interrupted: the first answer is written."
 # the other options are named like their scores
 SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}
@@ -56,10 +57,13 @@ QUICK = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
 QUICK_ROWS = 20_000
 
 
+# A model for `--save`, and what it was fitted to.
+Learn = Callable[[Comparison, Table], tuple[Model, str]]
+
+
 def compare_table(options: argparse.Namespace) -> int:
-    """Rank the methods on a table; write a picture and, on request, a page, JSON and the winner."""
-    score = _score_named(options.score, options.task)
-    methods = _methods_named(options.methods, options.task)
+    """Rank the methods on the table in a file; see `compare_rows`."""
+    refuse_unknown(options)
     table = console.while_reading(
         options,
         partial(
@@ -72,6 +76,13 @@ def compare_table(options: argparse.Namespace) -> int:
             reading=reading(options),
         ),
     )
+    return compare_rows(
+        options, table, lambda comparison, table: (learned_model(comparison, table), ALL_ROWS)
+    )
+
+
+def compare_rows(options: argparse.Namespace, table: Table, learn: Learn) -> int:
+    """Rank the methods on a table; write a picture and, on request, a page, JSON and the winner."""
     n_rows, n_features = len(table.labelled), table.X.shape[1]
     is_small = n_rows <= SMALL_ROWS and n_rows * n_features <= SMALL_ENTRIES
     goes_on = (options.all or is_small) and not (options.methods or options.quick)
@@ -87,9 +98,9 @@ def compare_table(options: argparse.Namespace) -> int:
             table,
             table.target,
             task=table.task,
-            methods=methods,
+            methods=_methods_named(options.methods, options.task),
             references=[] if options.no_references else None,
-            score=score,
+            score=_score_named(options.score, options.task),
             n_neighbors=options.neighbors,
             scale=not options.no_scaling,
             keep_twins=options.keep_twins,
@@ -115,7 +126,7 @@ def compare_table(options: argparse.Namespace) -> int:
         else:
             comparison = more
             console.report(Summary(comparison))
-    _write(options, outputs, picture, table, comparison)
+    _write(options, outputs, picture, table, comparison, learn)
     if more.interrupted:
         raise KeyboardInterrupt
     return outputs.code
@@ -127,6 +138,7 @@ def _write(
     picture: Path | None,
     table: Table,
     comparison: Comparison,
+    learn: Learn,
 ) -> None:
     """Write the requested files: the model, which may have to be fitted, comes first."""
     if options.save:
@@ -135,8 +147,8 @@ def _write(
                 comparison = extend(comparison, [], progress=progress)
         if comparison.winner is None:
             raise KeyboardInterrupt
-        model = learned_model(comparison, table)
-        done = f"Model: {options.save}, {_of_model(model, comparison)}"
+        model, fitted = learn(comparison, table)
+        done = f"Model: {options.save}, {_of_model(model, comparison, fitted)}"
         outputs.write(options.save, "--save", partial(save_model, model), done)
     if picture:
         draw = partial(_draw, comparison, table)
@@ -181,13 +193,13 @@ def facts_of(table: Table) -> str:
     return f"{table.name}: {counted(n, 'row')}{labelled}, {features}, {target}"
 
 
-def _of_model(model: Model, comparison: Comparison) -> str:
+def _of_model(model: Model, comparison: Comparison, fitted: str) -> str:
     """Return a description of what a model was learned from, and its score."""
     choice, summary = comparison.choice, Summary(comparison)
     words = summary.wording
     text = (
-        f"{model.method} ({model.vote}), fitted to all rows; held-out {words.title} of this "
-        f"choice: {words.figure(choice.score.mean())}"
+        f"{model.method} ({model.vote}), {fitted}; held-out {words.title} of this choice: "
+        f"{words.figure(choice.score.mean())}"
     )
     if not choice.beats_constant:
         shown = "no better" if summary.is_useless else "not shown to be better"
@@ -222,6 +234,12 @@ def _draw(comparison: Comparison, table: Table, path: Path) -> list[str]:
             )
         )
     return draw_displays(f"compare {table.name}", displays, path)
+
+
+def refuse_unknown(options: argparse.Namespace) -> None:
+    """Raise an error for a score or a method that the task does not have, before any reading."""
+    _score_named(options.score, options.task)
+    _methods_named(options.methods, options.task)
 
 
 def _score_named(option: str | None, task: str) -> str | None:

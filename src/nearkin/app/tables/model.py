@@ -511,12 +511,33 @@ def new_model(
     )
 
 
-def learned_model(comparison: Comparison, table: Table) -> Model:
-    """Return the automatic choice of a comparison, refitted on the table, as a model."""
+class Voters(NamedTuple):
+    """Rows that vote: encoded rows, their codes or numbers, and their row numbers in the file.
+
+    `classes` are the labels of the codes, and `n_rows` is the number of rows they stand for.
+    """
+
+    X: Any
+    answers: np.ndarray
+    rows: np.ndarray
+    classes: np.ndarray
+    n_rows: int
+
+
+def learned_model(comparison: Comparison, table: Table, voters: Voters | None = None) -> Model:
+    """Return the automatic choice of a comparison, fitted to all rows, as a model.
+
+    The rows of the table vote, unless others are given.
+    """
     assert comparison.winner is not None
-    protocol, rows = comparison.protocol, comparison.winner_rows
+    if voters is None:
+        protocol, rows, n = comparison.protocol, comparison.winner_rows, table.X.shape[0]
+        X = protocol.X if len(rows) == n else protocol.X[rows]
+        in_file = table.in_file(rows)
+        voters = Voters(X, protocol.y[rows], in_file, comparison.classes, n)
+    X = voters.X
     *fitted, last = [step for name, step in comparison.winner.steps if name != "encode"]
-    vote: Vote = OwnVote(len(rows))
+    vote: Vote = OwnVote(len(voters.rows))
     if isinstance(last, (NCAClassifier, NCARegressor)):
         fitted = [last]
     else:
@@ -530,21 +551,20 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         task=comparison.task.name,
         score=comparison.score.name,
         method=comparison.winner_method,
-        classes=comparison.classes.tolist(),
-        n_rows=table.X.shape[0],
+        classes=voters.classes.tolist(),
+        n_rows=voters.n_rows,
         target=table.target,
         table=table.name,
         group=table.group_name,
         groups=table.groups,
         doubts=comparison.doubts,
     )
-    X = protocol.X if len(rows) == table.X.shape[0] else protocol.X[rows]
     if not model.takes_gaps and not issparse(X):
         # medians for missing numbers of new rows, even if none were missing in training
         medians = np.array([np.median(column) for column in X.T])
         fill = (medians - model.arrays.get("mean", 0)) / model.arrays.get("scale", 1)
         model.arrays["fill"] = fill.astype(np.float64)
-    return model.with_voters(embed(model, X), table.in_file(rows), protocol.y[rows])
+    return model.with_voters(embed(model, X), voters.rows, voters.answers)
 
 
 # The file.

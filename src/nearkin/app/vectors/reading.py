@@ -28,7 +28,7 @@ from ..files.readers import (
     ignore,
     require_length,
 )
-from ..folders.parquet_folder import INDICES, chosen, features_of, open_folder, values_of
+from ..folders.parquet_folder import INDICES, features_of, open_folder, values_of
 from ..places import table_name
 
 SAMPLE = 50_000  # rows of a folder to learn from
@@ -287,8 +287,9 @@ def read_folder(path: str, label: str, vectors: str | None, seed: int) -> Vector
     rows = np.sort(np.random.default_rng(seed).choice(n, min(n, SAMPLE), replace=False))
     X, labels = [], []
     for block in folder.cut(2**16):
-        X.append(features_of(block, names, rows=rows, but=False))
-        labels.append(values_of(block, target)[chosen(block, rows)])
+        inside = np.intersect1d(rows - block.start, np.arange(len(block)))
+        X.append(features_of(block, names)[inside])
+        labels.append(values_of(block, target)[inside])
     drawn = note("a sample was drawn", [f"{len(rows):,} of {n:,} rows"] * (len(rows) < n))
     return VectorTable(
         X=np.concatenate(X),
