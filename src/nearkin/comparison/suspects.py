@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from .._labels import known_labels
 from .._messages import listed
 from .._validation import is_missing
 from ..neighbors import identical_rows
-from ..tables import MIN_ROWS, NEARLY_ALL, Cells, TableEncoder, says_group
+from ..tables import MIN_ROWS, NEARLY_ALL, Cells, Column, TableEncoder, says_group
 from .scores import CLASSIFICATION
 
 # Limits: in wider tables, some column predicts well by chance.
@@ -67,29 +67,33 @@ class Suspects:
 
 
 class RawColumn(NamedTuple):
-    """A column of a table before it is encoded: its values as numbers.
+    """A column of a table before it is encoded, as numbers, NaN in missing cells.
 
-    A missing cell is a value of its own, larger than all others. `ordered` says whether the order
-    of the values has a meaning.
+    `ordered` says whether the order of the values has a meaning. Numbers are read whenever they
+    are needed, so that a table is not held twice.
     """
 
     name: str
     ordered: bool
-    values: np.ndarray
+    read: Callable[[], np.ndarray]
 
-    @classmethod
-    def of(cls, name: str, ordered: bool, values: np.ndarray) -> RawColumn:
-        """Return a column whose missing cells are NaN."""
-        missing = np.ceil(np.nanmax(values, initial=0)) + 1
-        return cls(name, ordered, np.where(np.isnan(values), missing, values))
+    @property
+    def values(self) -> np.ndarray:
+        """Return the values; a missing cell is one of its own, larger than all others."""
+        read = self.read()
+        return np.where(np.isnan(read), np.ceil(np.nanmax(read, initial=0)) + 1, read)
 
 
 def raw_columns(encoder: TableEncoder, cells: Cells) -> list[RawColumn]:
     """Return the columns that an encoder kept, none of sparse ones."""
     return [
-        RawColumn.of(one.name, one.ordered, one.scalars(encoder.given(cells, one)))
+        RawColumn(one.name, one.ordered, partial(_scalars, encoder, cells, one))
         for one in ([] if issparse(cells.numbers) else encoder.columns_)
     ]
+
+
+def _scalars(encoder: TableEncoder, cells: Cells, column: Column) -> np.ndarray:
+    return column.scalars(encoder.given(cells, column))
 
 
 class Evidence(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -138,7 +139,7 @@ def from_frame(
         rows = as_rows(features, missing=True)
         names = [*features.columns] if is_frame else [f"column {j}" for j in range(rows.shape[1])]
         known = [] if issparse(rows) else zip(names, rows.T, strict=True)
-        raw = [RawColumn.of(str(name), True, values) for name, values in known]
+        raw = [RawColumn(str(name), True, partial(np.asarray, values)) for name, values in known]
         hints = is_frame and groups is None
         return EncodedTable(X=rows, suspects=find_suspects(raw, y, task, hints=hints), **given)
     # The encoder sees the rows of all folds, but no target. What it learns of them is harmless: a

@@ -24,8 +24,11 @@ READ = """
 import json, resource, sys
 from pathlib import Path
 
-import pandas, pyarrow.parquet
-from nearkin.app.tables import TableError, read_table
+import pandas, pyarrow.parquet, sklearn.ensemble
+import nearkin.comparison  # which reading loads otherwise
+from nearkin.app.endings import TableError
+from nearkin.app.files import csv_file, npz_file, parquet_file
+from nearkin.app.tables.reading import read_table
 
 def memory(field):
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -37,9 +37,9 @@ from ..winners import FOR_SPARSE_ROWS, HARD, METHODS, N_ROWS, SOFT, fitted, winn
 
 PREDICT = """
 import json, sys
-from nearkin.app.model import predict
-from nearkin.app.model import load_model
-from nearkin.app.tables import read_rows
+from nearkin.app.tables.model import predict
+from nearkin.app.tables.model import load_model
+from nearkin.app.tables.reading import read_rows
 model = load_model(sys.argv[1])
 found = predict(model, read_rows(sys.argv[2], model.encoder)[0])
 print(json.dumps([found["label"].tolist(), found["nearest"].tolist(), found["distance"].tolist()]))

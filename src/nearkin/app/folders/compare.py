@@ -118,7 +118,10 @@ class FolderRows:
                 f"compared on {counted(len(kept), 'row')} of {n:,}; of rows with equal features "
                 "all are drawn or none"
             )
-        raw = [RawColumn(name, True, X[:, j]) for j, name in enumerate(self.features)]
+        raw = [
+            RawColumn(name, True, partial(np.asarray, X[:, j]))
+            for j, name in enumerate(self.features)
+        ]
         suspects = find_suspects(raw, y, CLASSIFICATION.name, hints=True)
         return Table(
             X=X,
