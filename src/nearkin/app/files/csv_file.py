@@ -278,10 +278,14 @@ class CsvFile(Records):
     def _repeats_header(self, batch: Any) -> bool:
         """Return whether some row of a batch may be the header once more."""
         header = dict(zip(self.names, self._header, strict=False))
-        named = [name for name in batch.schema.names if header.get(name)]
-        for name in named:
-            batch = batch.filter(compute.equal(batch[name], header[name]))
-        return len(self._header) > 1 and bool(named) and len(batch) > 0
+        same = None
+        for name, cells in zip(batch.schema.names, batch.columns, strict=True):
+            if header.get(name):
+                equal = compute.equal(cells, header[name])
+                same = equal if same is None else compute.and_(same, equal)
+                if not compute.any(same).as_py():
+                    return False
+        return same is not None and len(self._header) > 1
 
     def survey(self) -> None:
         """Read all records once, and find out which of them are rows."""
