@@ -189,7 +189,7 @@ def test_a_notebook_shows_the_table_of_what_was_compared(monkeypatch):
         tests = {SEEN: PairedTest(difference, 0.01, 50, 5)}
         return WayResult(way, {SEEN: {"MRR": 0.5 + difference}}, tests, 0.02, status, 1.0)
 
-    ways = Way("raw", 8, 32), Way("truncated", 4, 16), Way("adapter", 4, 16)
+    ways = Way("raw", 8), Way("truncated", 4), Way("adapter", 4)
     results = map(result, ways, (0.0, -0.05, 0.1), ("baseline", "reference", "better"))
     found = Adaptation(
         [*results],
