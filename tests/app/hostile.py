@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 from nearkin.app.endings import TableError
-from nearkin.app.files.readers import MAX_TEXT, Reading
+from nearkin.app.files.readers import Reading
 from nearkin.app.tables.reading import read_table
+from nearkin.tables.cells import MAX_TEXT
 
 N = 24
 RNG = np.random.default_rng(0)

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from nearkin.app.endings import TableError
-from nearkin.app.files.readers import MAX_TEXT, Reading
+from nearkin.app.files.readers import Reading
 from nearkin.app.tables.reading import read_table
+from nearkin.tables.cells import MAX_TEXT
 
 from ..hostile import (
     INTEGERS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +27,6 @@ from ..endings import TableError
 
 # Checks shared by all tables.
 
-MAX_TEXT = 500  # characters of a label
 LIST_CELL = re.compile(r"(.*)\[\d+\]")  # the name of a number in a column of lists
 ARRAY_CELL = re.compile(r"column \d+")  # and of one in an array without names
 MISSING = "missing values (empty fields, NA, None and the like)"
@@ -151,19 +150,6 @@ def unique_names(
     found = numbered_names(names)
     new = [shown(name) for name, given in zip(found, names, strict=True) if name != given]
     return found, note("names that occur more than once, numbered", new)
-
-
-def check_length(place: str, texts: Iterable[str]) -> None:
-    """Raise an error for texts that are too long to be labels.
-
-    In an array of strings, the longest one determines the memory of all.
-    """
-    longest = max(map(len, texts), default=0)
-    if longest > MAX_TEXT:
-        raise TableError(
-            f"{place} holds text of {longest} characters: shorten it to {MAX_TEXT}, or drop the "
-            "column."
-        )
 
 
 def missing_note(met: Counter[str]) -> list[str]:
