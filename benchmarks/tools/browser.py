@@ -91,12 +91,12 @@ class Browser:
             time.sleep(0.05)
         self._home.cleanup()
 
-    def open(self, path, *, width, height=900, dark=False):
+    def open(self, path, *, query="", width, height=900, dark=False):
         """Load a file, with the real width of a screen and the colours its user prefers."""
         self.resize(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
-        self._page = Path(path).absolute().as_uri()
+        self._page = Path(path).absolute().as_uri() + query
         self.console.clear()
         self.requests.clear()
         self._call("Page.navigate", url=self._page)

@@ -132,3 +132,14 @@ def test_messages_are_quoted_as_they_are():
     assert len(headings) > 10
     for message in re.findall("`([^`]+)`", " ".join(headings)):
         assert all(part.strip() in source for part in message.split("...")), message
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_excerpts_of_the_code_are_found(page):
+    """The lines between which a page shows the code stand in the file that it names."""
+    for target, options in re.findall(
+        r"^```{literalinclude} (.*)\n((?:^:.*\n)*)", PAGES[page], re.MULTILINE
+    ):
+        source = ((ROOT / page).parent / target).read_text(encoding="utf-8")
+        for _, line in re.findall(r"^:(start|end)-at: (.*)$", options, re.MULTILINE):
+            assert line in source, line

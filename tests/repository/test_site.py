@@ -302,8 +302,8 @@ QUESTIONS = {  # of newcomers, and the page that answers
 def test_the_search_answers_without_a_server():
     with Browser() as browser:
         for question, page in QUESTIONS.items():
-            browser.open(SITE / "search.html", width=1280)
-            browser.evaluate(f"location.search = '?q={question.replace(' ', '+')}'")
+            query = f"?q={question.replace(' ', '+')}"
+            browser.open(SITE / "search.html", query=query, width=1280)
             browser.wait_for("document.querySelector('#search-results li .context')")
             first = browser.evaluate(
                 "document.querySelector('#search-results li a').getAttribute('href')"

@@ -211,7 +211,7 @@ MORE_ROWS = {
     "class": NCA,
     "void": np.zeros((N, 4), "V8"),
     "structured": np.zeros(N, [("a", "f8"), ("b", "f8")]),
-    "matrix": np.matrix(X),
+    "matrix": X.view(np.matrix),
     "coo": coo_array(X),
     "dok": dok_array(X),
     "sparse nan": csr_array(np.where(X > 1, np.nan, X)),

@@ -31,7 +31,7 @@ from .scores import (
     Vote,
     named_task,
 )
-from .suspects import RawColumn, Suspects, find_suspects
+from .suspects import Suspects
 from .table import Categories, EncodedTable
 from .views import (
     HeldOutMap,
@@ -61,7 +61,6 @@ __all__ = [
     "Method",
     "MethodResult",
     "OwnVote",
-    "RawColumn",
     "Reference",
     "Score",
     "Shares",
@@ -76,7 +75,6 @@ __all__ = [
     "default_references",
     "extend",
     "few_decide",
-    "find_suspects",
     "first_map",
     "first_picture",
     "first_repeat",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -64,6 +64,17 @@ class Suspects:
         names = listed([form.format(*found) for found in self.suspicious])
         verb = "predicts" if len(self.suspicious) == 1 else "each predict"
         return f"{names} {verb} {target} alone"
+
+    @classmethod
+    def of_numbers(
+        cls, names: Iterable[Any], X: np.ndarray, y: np.ndarray, task: str, *, hints: bool
+    ) -> Suspects:
+        """Return the suspicious columns of X, NaN where a cell is missing, and with `hints` those
+        that look like groups.
+        """
+        columns = zip(names, X.T, strict=True)
+        raw = [RawColumn(str(name), True, partial(np.asarray, values)) for name, values in columns]
+        return find_suspects(raw, y, task, hints=hints)
 
 
 class RawColumn(NamedTuple):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -138,10 +137,11 @@ def from_frame(
     elif not is_frame or all(_is_numeric(dtype) for dtype in features.dtypes):
         rows = as_rows(features, missing=True)
         names = [*features.columns] if is_frame else [f"column {j}" for j in range(rows.shape[1])]
-        known = [] if issparse(rows) else zip(names, rows.T, strict=True)
-        raw = [RawColumn(str(name), True, partial(np.asarray, values)) for name, values in known]
+        if issparse(rows):
+            return EncodedTable(X=rows, **given)
         hints = is_frame and groups is None
-        return EncodedTable(X=rows, suspects=find_suspects(raw, y, task, hints=hints), **given)
+        suspects = Suspects.of_numbers(names, rows, y, task, hints=hints)
+        return EncodedTable(X=rows, suspects=suspects, **given)
     # The encoder sees the rows of all folds, but no target. What it learns of them is harmless: a
     # value that only held-out rows have is constant in the training rows.
     encoder, (cells, _) = TableEncoder(missing="keep"), read_cells(features, strict=False)

@@ -21,7 +21,7 @@ from distributed import KilledWorker
 from sklearn.pipeline import Pipeline
 
 from ..._messages import counted, shown
-from ...comparison import CLASSIFICATION, Comparison, RawColumn, find_suspects
+from ...comparison import CLASSIFICATION, Comparison, Suspects
 from ...dask import (
     MAX_BLOCKS,
     DaskDMLMJ,
@@ -118,11 +118,7 @@ class FolderRows:
                 f"compared on {counted(len(kept), 'row')} of {n:,}; of rows with equal features "
                 "all are drawn or none"
             )
-        raw = [
-            RawColumn(name, True, partial(np.asarray, X[:, j]))
-            for j, name in enumerate(self.features)
-        ]
-        suspects = find_suspects(raw, y, CLASSIFICATION.name, hints=True)
+        suspects = Suspects.of_numbers(self.features, X, y, CLASSIFICATION.name, hints=True)
         return Table(
             X=X,
             y=y,
