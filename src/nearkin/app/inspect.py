@@ -17,7 +17,8 @@ from .console import opened_console, say
 from .endings import printable
 from .output import Outputs, draw_displays, picture_output
 from .tables.model import Model, load_model
-from .tables.words import WORDING, span, stated_p
+from .tables.reading import span
+from .tables.words import WORDING, stated_p
 from .vectors.adapter_file import SavedAdapter, is_adapter, load_adapter
 from .vectors.thresholds import say_thresholds, thresholds
 

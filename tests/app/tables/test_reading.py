@@ -8,7 +8,7 @@ from scipy.sparse import csc_array, csr_array, random_array, save_npz
 
 from nearkin.app.endings import TableError
 from nearkin.app.files.readers import Reading
-from nearkin.app.tables.reading import read_table
+from nearkin.app.tables.reading import class_facts, read_table
 from nearkin.datasets import BUNDLED, load
 
 FLOWERS = "length,width,species\n1,2.5,a\n3,4,b\n5,6,a\n7,8,b\n"
@@ -577,3 +577,15 @@ def test_cut_npz(folder):
     np.savez("t.npz", X=X, y=Y)
     (folder / "t.npz").write_bytes((folder / "t.npz").read_bytes()[:300])
     refused(read_table, "t.npz", says="t.npz is not a readable NPZ archive")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "facts"),
+    [
+        ([50, 50, 50], "3 classes of 50 rows each"),
+        ([1000, 3000], "2 classes of 1,000 to 3,000 rows (the largest: 75.0%)"),
+        ([1], "1 class of 1 row each"),
+    ],
+)
+def test_class_facts(sizes, facts):
+    assert class_facts(np.array(sizes)) == facts

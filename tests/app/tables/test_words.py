@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from nearkin import DNE, NMMP, plotting
 from nearkin.app.tables.report import described
-from nearkin.app.tables.words import WORDING, Summary, class_facts, format_p
+from nearkin.app.tables.words import WORDING, Summary, format_p
 from nearkin.comparison import (
     CHOICE,
     RAW,
@@ -380,18 +380,6 @@ def test_notes_of_warnings_and_of_an_interruption():
     lines = list(Summary(compare(rows, labels, methods=methods, progress=progress, **ALONE)).notes)
     assert lines[0].startswith("DNE (1 fit) found no direction that separates the classes locally")
     assert lines[-1] == "Interrupted: 1 of 5 folds was finished. No model was fitted."
-
-
-@pytest.mark.parametrize(
-    ("sizes", "facts"),
-    [
-        ([50, 50, 50], "3 classes of 50 rows each"),
-        ([1000, 3000], "2 classes of 1,000 to 3,000 rows (the largest: 75.0%)"),
-        ([1], "1 class of 1 row each"),
-    ],
-)
-def test_class_facts(sizes, facts):
-    assert class_facts(np.array(sizes)) == facts
 
 
 def test_notes_of_the_end_of_the_time_budget():

@@ -18,7 +18,6 @@ from ..document import MAX_LISTED, short_text, show, table_facts, write_document
 from ..endings import one_line
 from ..files.formats import reading
 from ..output import Outputs
-from .compare import facts_of
 from .reading import Table, read_table
 
 SAID_TWINS, SAID_FAR = 5, 3  # on the console
@@ -42,7 +41,7 @@ def check(options: argparse.Namespace) -> int:
     )
     table = console.while_reading(options, read)
     outputs = Outputs(quiet=options.quiet, stderr=False)
-    outputs.note(facts_of(table), *(f"  {note}" for note in table.notes))
+    outputs.note(table.facts(), *(f"  {note}" for note in table.notes))
     with console.Progress("fits", quiet=options.quiet) as progress, one_line(table.name):
         check_spread(table.X, table.feature_names)
         issues = label_issues(

@@ -9,14 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy.sparse import issparse
-
 from ..._labels import known_labels
-from ..._messages import counted, shown
+from ..._messages import shown
 from ..._validation import check_spread
 from ...comparison import (
-    CLASSIFICATION,
     FINAL_CHOICE,
     RAW,
     SCORES,
@@ -30,7 +26,6 @@ from ...comparison import (
     score_by_dimension,
 )
 from ...plotting import EmbeddingDisplay, RankingDisplay
-from ...tables import indicated_features
 from .. import console
 from ..document import write_document
 from ..endings import TableError, one_line
@@ -39,7 +34,7 @@ from ..output import Outputs, draw_displays, picture_output
 from .model import Model, learned_model, save_model
 from .reading import Table, read_table
 from .report import comparison_document
-from .words import Summary, class_facts, span
+from .words import Summary
 
 FOLLOW = (
     "The methods of the papers follow, on the same folds. As p is then corrected for all of them, "
@@ -91,7 +86,7 @@ def compare_rows(options: argparse.Namespace, table: Table, learn: Learn) -> int
         quick = {"choice_rows": quick.get("choice_rows")}
     outputs = Outputs(quiet=options.quiet, stderr=False)
     picture = picture_output(options, outputs)
-    outputs.note(facts_of(table), *(f"  {note}" for note in table.notes))
+    outputs.note(table.facts(), *(f"  {note}" for note in table.notes))
     with _fits(table.name, options.quiet) as progress:
         check_spread(table.X, table.feature_names)
         comparison = compare(
@@ -171,26 +166,6 @@ def _fits(name: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
             progress("compared" if done == total and what != FINAL_CHOICE else what, done, total)
 
         yield show
-
-
-def facts_of(table: Table) -> str:
-    """Return a description of what was read."""
-    n, p = table.X.shape
-    n_labelled, n_columns = len(table.labels), len(table.encoder.columns_)
-    labelled = f" ({n_labelled:,} labelled)" * (n_labelled < n)
-    features = counted(p, "sparse feature" if issparse(table.X) else "feature")
-    if p > n_columns:
-        features += f" from {counted(n_columns, 'column')}"
-    n_indicators = 0 if issparse(table.X) else len(indicated_features(np.isnan(table.X)))
-    if n_indicators:
-        features += f" and {counted(n_indicators, 'indicator')} of missing cells"
-    values, counts = np.unique(table.labels, return_counts=True)
-    target = class_facts(counts)
-    if table.task != CLASSIFICATION.name:
-        target = f"{counted(len(values), 'value')} {span(values[0], values[-1])}"
-    if table.groups is not None:
-        target += f", {counted(len(np.unique(table.groups)), 'group')}"
-    return f"{table.name}: {counted(n, 'row')}{labelled}, {features}, {target}"
 
 
 def _of_model(model: Model, comparison: Comparison, fitted: str) -> str:

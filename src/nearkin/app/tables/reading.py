@@ -12,9 +12,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..._labels import known_labels
-from ..._messages import note, shown
+from ..._messages import counted, note, shown
 from ..._validation import is_missing
 from ...comparison import CLASSIFICATION, REGRESSION, EncodedTable
 from ...tables import (
@@ -24,6 +25,7 @@ from ...tables import (
     Rules,
     TableEncoder,
     filled_note,
+    indicated_features,
     learn_target,
     merge_spellings,
 )
@@ -77,6 +79,25 @@ class Table(EncodedTable):
     def labels(self) -> np.ndarray:
         """Return the labels of the labelled rows, in a plain type."""
         return known_labels(self.y, self.labelled)
+
+    def facts(self) -> str:
+        """Return a description of what was read."""
+        n, p = self.X.shape
+        n_labelled, n_columns = len(self.labels), len(self.encoder.columns_)
+        labelled = f" ({n_labelled:,} labelled)" * (n_labelled < n)
+        features = counted(p, "sparse feature" if issparse(self.X) else "feature")
+        if p > n_columns:
+            features += f" from {counted(n_columns, 'column')}"
+        n_indicators = 0 if issparse(self.X) else len(indicated_features(np.isnan(self.X)))
+        if n_indicators:
+            features += f" and {counted(n_indicators, 'indicator')} of missing cells"
+        values, counts = np.unique(self.labels, return_counts=True)
+        target = class_facts(counts)
+        if self.task != CLASSIFICATION.name:
+            target = f"{counted(len(values), 'value')} {span(values[0], values[-1])}"
+        if self.groups is not None:
+            target += f", {counted(len(np.unique(self.groups)), 'group')}"
+        return f"{self.name}: {counted(n, 'row')}{labelled}, {features}, {target}"
 
 
 def read_table(
@@ -267,3 +288,21 @@ def number_encoder(names: list[str]) -> TableEncoder:
         "numbers": names,
     }
     return TableEncoder.from_dict(state | {"columns": [], "indicated": [], "medians": []})
+
+
+def span(low: float, high: float) -> str:
+    """Return e.g. "from 0.125 to 63,770"."""
+    return "from {} to {}".format(
+        *(f"{end:{',.0f' if 1e3 <= abs(end) < 1e12 else '.4g'}}" for end in (low, high))
+    )
+
+
+def class_facts(sizes: np.ndarray) -> str:
+    """Return a description of the number and sizes of classes."""
+    if sizes.min() == sizes.max():
+        return f"{counted(len(sizes), 'class')} of {counted(sizes.max(), 'row')} each"
+    largest = f"the largest: {sizes.max() / sizes.sum():.1%}"
+    return (
+        f"{counted(len(sizes), 'class')} of {sizes.min():,} to {counted(sizes.max(), 'row')} "
+        f"({largest})"
+    )

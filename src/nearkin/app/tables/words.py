@@ -137,24 +137,6 @@ def capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def span(low: float, high: float) -> str:
-    """Return e.g. "from 0.125 to 63,770"."""
-    return "from {} to {}".format(
-        *(f"{end:{',.0f' if 1e3 <= abs(end) < 1e12 else '.4g'}}" for end in (low, high))
-    )
-
-
-def class_facts(sizes: np.ndarray) -> str:
-    """Return a description of the number and sizes of classes."""
-    if sizes.min() == sizes.max():
-        return f"{counted(len(sizes), 'class')} of {counted(sizes.max(), 'row')} each"
-    largest = f"the largest: {sizes.max() / sizes.sum():.1%}"
-    return (
-        f"{counted(len(sizes), 'class')} of {sizes.min():,} to {counted(sizes.max(), 'row')} "
-        f"({largest})"
-    )
-
-
 # Warnings of methods, for readers of a ranking: each cause once, with its meaning there.
 
 NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
