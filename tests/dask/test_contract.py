@@ -44,7 +44,9 @@ of_each = pytest.mark.parametrize("estimator", ALL, ids=lambda estimator: type(e
 def test_parameters_are_the_local_ones(estimator):
     local = estimator._local_class
     if local.__module__.startswith("nearkin"):
-        assert inspect.signature(type(estimator)) == inspect.signature(local)
+        own, of_local = (inspect.signature(kind).parameters for kind in (type(estimator), local))
+        fixed = {"solver", "search", "target"} if isinstance(estimator, DaskNCA) else set()
+        assert own == {name: one for name, one in of_local.items() if name not in fixed}
     assert type(estimator)().get_params().items() <= local().get_params().items()
     assert clone(estimator).get_params() == estimator.get_params()
     assert local.__name__ in inspect.getdoc(type(estimator))

@@ -123,9 +123,9 @@ class Deaths(distributed.SchedulerPlugin):
             marks=pytest.mark.skipif(not HAS_FAISS, reason=""),
         ),
         (
-            DaskNCA(2, init="pca", objective="log_likelihood", n_candidates=20, max_iter=17),
+            DaskNCA(2, objective="log_likelihood", max_iter=2, random_state=0),
             6,
-            {"search_block": (4, 16), "added_up": (5, 22)},
+            {"taken": (2, 3, 5, 7)},
         ),
     ],
     ids=["exact", "approximate", "NCA"],
@@ -133,9 +133,9 @@ class Deaths(distributed.SchedulerPlugin):
 def test_workers_that_die_change_no_bit_of_a_map(model, n_blocks, moments, processes, monkeypatch):
     """They die one after the other in a fit: when a task is submitted for the fifth time, say.
 
-    NCA computes in float32, among candidates that are searched twice: another rounding would not
-    stay small. The later moments are in the second search, and after it.
+    NCA computes in float32, with two epochs of three samples, fetched by six tasks each.
     """
+    monkeypatch.setattr("nearkin.dask.nca.INIT_ROWS", 800)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 5, FLOAT64_ROWS + 400)
     X = rng.standard_normal((5, 10))[y] + rng.standard_normal((len(y), 10))
@@ -212,20 +212,21 @@ def test_an_interrupted_fit_leaves_nothing_behind(processes, data, interruptible
 
 
 @pytest.mark.slow
-def test_an_interrupted_descent_keeps_the_best_and_leaves_nothing_behind(client, data, monkeypatch):
+def test_an_interrupted_descent_keeps_its_map_and_leaves_nothing_behind(client, data, monkeypatch):
     import nearkin.dask.nca
 
-    submit, n_evaluations = nearkin.dask.nca.Work.map, []
+    submit, n_samples = nearkin.dask.nca.Work.map, []
 
     def interrupted(work, function, *arguments, **fixed):
         futures = submit(work, function, *arguments, **fixed)
-        if function.__name__ == "added_up":
-            n_evaluations.append(1)
-            if len(n_evaluations) == 4:
+        if function.__name__ == "taken":
+            n_samples.append(1)
+            if len(n_samples) == 8:
                 raise KeyboardInterrupt
         return futures
 
     monkeypatch.setattr(nearkin.dask.nca.Work, "map", interrupted)
+    monkeypatch.setattr(nearkin.dask.nca, "INIT_ROWS", 60)
     nca = DaskNCA(2, init="pca")
     with pytest.raises(KeyboardInterrupt) as caught:
         nca.fit(*blocks(*data, (150, 150)))

@@ -6,7 +6,8 @@ returns the fitted plain estimator, which does not depend on Dask.
 
 * X stays in place, unless an approximate search partitions it first. Blocks of rows travel between
   workers, to meet one other block at a time. The client receives p or p x p numbers, at most one
-  number per row, or centres of lists; it solves the eigenproblems and takes the steps of a descent.
+  number per row, or centres of lists, and solves the eigenproblems. Only `DaskNCA` passes all rows
+  through the client, some at a time.
 * A worker may die: everything is a task that can be repeated, from inputs that can be recomputed.
   Only data sent to the workers by `client.scatter` cannot be recovered: pass X as an array that
   Dask can compute, e.g. from files.

@@ -27,11 +27,12 @@ from .table import Work, as_table, check_dask, kept_dtype
 class DaskTransformer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """Base of the Dask counterparts of local classes, with their parameters and attributes.
 
-    Abstract: a subclass sets `_local_class`, takes over the `__init__` of that class, and defines
-    `fit`, which fits a local twin.
+    Abstract: a subclass sets `_local_class`, takes over the `__init__` of that class, but for the
+    parameters that `_of_local` fixes, and defines `fit`, which fits a local twin.
     """
 
     _local_class: ClassVar[type]
+    _of_local: ClassVar[dict[str, Any]] = {}
 
     def transform(self, X: da.Array) -> da.Array:
         """Map rows lazily, block by block.
@@ -61,7 +62,7 @@ class DaskTransformer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     def to_local(self) -> Any:
         """Return the fitted plain estimator, which takes NumPy arrays and needs no Dask."""
         check_is_fitted(self)
-        local = self._local_class(**clone(self).get_params(deep=False))
+        local = self._local_class(**clone(self).get_params(deep=False), **self._of_local)
         return deepcopy(take_over(local, self))
 
     def _checked(self, X: Any) -> da.Array:
@@ -85,7 +86,7 @@ class DaskTransformer(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     def _twin(self, X: Any) -> tuple[Any, da.Array]:
         """Return the local estimator to be fitted, and validated X in blocks of whole rows."""
         X = self._checked(X)
-        twin = self._local_class(**self.get_params(deep=False))
+        twin = self._local_class(**self.get_params(deep=False), **self._of_local)
         twin.n_features_in_ = X.shape[1]
         return twin, X
 

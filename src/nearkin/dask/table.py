@@ -279,8 +279,7 @@ def check_exact(n: int, p: int, n_threads: int) -> None:
         raise ValueError(
             f"X has {n} rows, and all pairs of them are compared: about {hours:.2g} hours on "
             f"{n_threads} threads. That is refused above {EXACT_ROWS} rows: take "
-            "search='approximate' (and n_candidates='auto' in NCA), or fit a sample, e.g. "
-            f"X[::{-(-n // EXACT_ROWS)}]."
+            f"search='approximate', or fit a sample, e.g. X[::{-(-n // EXACT_ROWS)}]."
         )
 
 

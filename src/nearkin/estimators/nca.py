@@ -282,7 +282,8 @@ class NCA(DescentEmbedding):
         m, rng = check_n_components(self, X.shape[1]), check_random_state(self.random_state)
         m_full = m if self.structure == "full" else None
         loss, init_loss = self._losses(X, pair_weights, m_full, rng)
-        return fit_loss(self, loss, init_loss, m, rng, X.dtype, task)
+        ridge = Ridge(self.alpha, X.shape[0])
+        return fit_loss(self, loss, init_loss, ridge, m, rng, X.dtype, task)
 
     @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]
     @with_callbacks
@@ -381,7 +382,12 @@ class NCA(DescentEmbedding):
         return self._loss(rows, pair_weights, self.solver), init_loss
 
     def _inits(
-        self, init_loss: NCALoss, rows: ScaledRows, m: int, rng: Any, warm_start: bool
+        self,
+        init_loss: StochasticNeighbors[UnitRows],
+        rows: ScaledRows,
+        m: int,
+        rng: Any,
+        warm_start: bool,
     ) -> Iterator[np.ndarray]:
         """Yield `n_init` maps B of the rows, shape (m, r), or (p,) for a diagonal map.
 
@@ -412,7 +418,7 @@ class NCA(DescentEmbedding):
 
     def _named_init(
         self,
-        init_loss: NCALoss,
+        init_loss: StochasticNeighbors[UnitRows],
         rows: ScaledRows,
         m: int,
         rng: np.random.RandomState,
@@ -454,18 +460,19 @@ class NCA(DescentEmbedding):
 def fit_loss(
     nca: NCA,
     loss: NCALoss,
-    init_loss: NCALoss,
+    init_loss: StochasticNeighbors[UnitRows],
+    ridge: Ridge,
     m: int,
     rng: np.random.RandomState,
     dtype: Any,
     task: FitTask,
 ) -> NCA:
-    """Learn the map to m dimensions that minimizes a loss plus the penalty.
+    """Learn the map to m dimensions that minimizes a loss plus a penalty.
 
-    The rows of the loss may be anywhere, such as on a cluster. Inits are those of lowest
+    The rows of the loss may be a sample of those on a cluster. Inits are those of lowest
     `init_loss`.
     """
-    rows, ridge = loss.rows, Ridge(nca.alpha, loss.rows.shape[0])
+    rows = loss.rows
     found = minimize(
         loss + ridge,
         nca._inits(init_loss, rows, m, rng, nca.warm_start),
@@ -536,14 +543,6 @@ class NCALoss(Loss[Any, Any], Protocol):
     @property
     def search(self) -> Searcher:
         """The search for candidates."""
-
-    @property
-    def codes(self) -> Any:
-        """The classes of the rows, as `rows.directions` takes them; None if there are none."""
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, or 0 if there are no discriminant directions."""
 
 
 __all__ = ["NCA", "check_parameters", "fit_loss"]  # what `nearkin.dask` may take

@@ -94,14 +94,6 @@ class Minibatch(Candidates):
         return self.rows[: len(self.near)]
 
 
-def with_same_class(near: np.ndarray, same: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return lists of near rows with an additional column, the nearest row of the same class.
-
-    Where that row does not exist or is listed already, the column has the row's own index.
-    """
-    return np.column_stack([near, np.where((near == same[:, None]).any(axis=1), own, same)])
-
-
 def among_candidates(
     Z: np.ndarray, candidates: Candidates, pair_weights: PairWeights, terms: Terms
 ) -> Value:
@@ -283,7 +275,9 @@ def near_rows(
     near = neighbor_lists(Z, None, k * queried, "all", search).indices.reshape(-1, k)
     if codes is not None:
         own = np.flatnonzero(queried).astype(near.dtype)  # in row order
-        near = with_same_class(near, target_neighbors(Z, codes, queried, search)[own, 0], own)
+        same = target_neighbors(Z, codes, queried, search)[own, 0]
+        is_listed = (near == same[:, None]).any(axis=1)
+        near = np.column_stack([near, np.where(is_listed, own, same)])
     return near if anchors is None else near[np.argsort(np.argsort(anchors))]
 
 

@@ -190,9 +190,7 @@ def tile_height(entries_per_row: int) -> int:
     return min(TILE_ROWS, max(FEWEST_TILE_ROWS, TILE_ENTRIES // entries_per_row))
 
 
-def among_all(
-    Z: np.ndarray, pair_weights: PairWeights, terms: Terms, share: slice = slice(None)
-) -> Value:
+def among_all(Z: np.ndarray, pair_weights: PairWeights, terms: Terms) -> Value:
     """Return the objective and its gradient with respect to Z, with all other rows as neighbours.
 
     Parameters
@@ -203,8 +201,6 @@ def among_all(
         The weights w_ij, and those of the rows.
     terms : {accuracy_terms, likelihood_terms}
         f or g.
-    share : slice, default=slice(None)
-        Which tiles are summed: `slice(s, None, t)` for s in 0 .. t - 1 are t shares of the sum.
 
     Returns
     -------
@@ -246,9 +242,8 @@ def among_all(
         return value, 2 * (from_columns[:, -1:] * Z - from_columns[:, :-1] - from_rows)
 
     value, gradient = 0.0, np.zeros(Z.shape)
-    for part, G in parallel_map(
-        add_tiles, shares(pair_weights.tiles(tile_height(n))[share]), n * n
-    ):
+    tiles = pair_weights.tiles(tile_height(n))
+    for part, G in parallel_map(add_tiles, shares(tiles), n * n):
         value += part
         gradient[order] += G
     return value, gradient

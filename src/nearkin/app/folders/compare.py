@@ -64,8 +64,7 @@ DASK_CLASSES = {
         *(DaskLFDA, DaskNCA),
     )
 }
-# these take too long for more rows than this
-SLOW, MOST_FOR_SLOW = (DaskLFDA, DaskNCA), 100_000
+MOST_FOR_LFDA = 100_000  # more take too long
 FAILURES = (ValueError, MemoryError, ImportError, RuntimeError, KilledWorker)
 
 
@@ -80,9 +79,9 @@ def compare_folder(options: argparse.Namespace) -> int:
             show = partial(progress, "classes")
             counts = for_each_file(client, count_classes, folder, show, target=target)
             classes = classes_of(folder, target, sum(counts, Counter[Any]()))
-            rows = FolderRows(client, folder, features, target, classes, notes)
+            rows = FolderRows(client, folder, features, target, classes, notes, options.seed)
             progress("sample", 0, folder.n_rows)
-            table = rows.sample(options.seed)
+            table = rows.sample()
         return compare_rows(options, table, rows.learn)
 
 
@@ -96,18 +95,19 @@ class FolderRows:
     target: str
     classes: np.ndarray
     notes: list[str]
+    seed: int
 
     @property
     def blocks(self) -> list[Any]:
         """Return the blocks of the folder."""
         return self.folder.blocks(len(self.features), MAX_BLOCKS)
 
-    def sample(self, seed: int) -> Table:
+    def sample(self) -> Table:
         """Return at most 20,000 rows as a table; of equal rows all or none."""
         n, task = self.folder.n_rows, delayed(rows_below, pure=False)
         # some more than needed, of which the smallest hashes are taken
         limit = min(1.0, 1.1 * SAMPLE / n) * (2**64 - 1)
-        about = self.features, self.target, self.classes, seed, min(int(limit), 2**64 - 1)
+        about = self.features, self.target, self.classes, self.seed, min(int(limit), 2**64 - 1)
         parts = self.client.gather(self.client.compute([task(one, *about) for one in self.blocks]))
         drawn = Drawn(*map(np.concatenate, zip(*parts, strict=True)))
         kept = np.flatnonzero(in_sample(drawn.hashes, SAMPLE))
@@ -164,11 +164,11 @@ class FolderRows:
         if "map" in steps:
             chosen, n = steps["map"], len(y)
             kind = DASK_CLASSES.get(type(chosen))
-            if kind is None or (kind in SLOW and n > MOST_FOR_SLOW):
+            if kind is None or (kind is DaskLFDA and n > MOST_FOR_LFDA):
                 raise ValueError(f"{type(chosen).__name__} is not fitted to {n:,} rows here")
             params = {name: getattr(chosen, name) for name in kind().get_params(deep=False)}
-            if "search" in params:
-                params["search"] = choose_search(n)
+            of_rows = {"search": choose_search(n), "random_state": self.seed}
+            params |= {name: value for name, value in of_rows.items() if name in params}
             found["map"] = kind(**params).fit(X, y, client=self.client)
         return {name: step.to_local() for name, step in found.items()}
 
