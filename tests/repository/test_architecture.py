@@ -128,7 +128,7 @@ def test_guests_use_what_is_there_for_guests(guest):
     assert strange == []
 
 
-MOST_BELOW = 27
+MOST_BELOW = 23
 
 
 def test_guests_reach_below_few_folders():

@@ -347,9 +347,9 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
 
 # what `nearkin.dask` may take
 __all__ = [
+    "INIT_ROWS",
     "DescentEmbedding",
+    "RowsInPlace",
     "ScaledRows",
     "check_n_components",
-    "directions",
-    "discriminant_directions",
 ]
