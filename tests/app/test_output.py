@@ -87,6 +87,12 @@ CASES = [
     ("adapt many --label kind", "--save", ".safetensors", ["many/part.parquet"]),
     ("adapt q.parquet --pairs pairs.csv", "--save", ".safetensors", ["q.parquet", "pairs.csv"]),
     ("migrate q.parquet new.csv", "--save", ".safetensors", ["q.parquet", "new.csv"]),
+    (
+        "migrate q.parquet new.csv --queries many/part.parquet pairs.csv --relevance judged.csv",
+        "--save",
+        ".safetensors",
+        ["many/part.parquet", "pairs.csv", "judged.csv"],
+    ),
     (ADAPT, "--save", ".safetensors", ["q.parquet", "new.csv", "judged.csv"]),
     (ADAPT, "--report", ".html", ["q.parquet", "new.csv", "judged.csv"]),
     (ADAPT, "--json", ".json", ["q.parquet", "new.csv", "judged.csv"]),

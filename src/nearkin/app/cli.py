@@ -596,16 +596,19 @@ def migrate(add: Add) -> None:
     the old index. With --into new, it takes documents the other way: `nearkin transform` converts
     the old index, and new queries search it as they are.
 
-    Half of the rows, at most 4,000, are held out as queries and documents. The verdict compares
-    what the map finds among these with what the new model would find if everything were embedded
-    again: its own ten neighbours, or with --label the items with the query's label. "Migrate"
-    means that at least 95 % of that is kept, by the lower end of the 95 % interval; "embed again",
-    less than half, by the upper end; "migrate with a loss", anything else. --save writes the map,
-    whatever the verdict.
+    Half of the rows are held out, without judgements at most 4,000. The verdict compares what the
+    map finds among these with what the better of both models finds: with --label the items with
+    the query's label, with --relevance those that are relevant to the queries. "Migrate" means
+    that at least 95 % of that is kept, by the lower end of the 95 % interval; "embed again", less
+    than half, by the upper end; "migrate with a loss", anything else. Without labels and judgements
+    nobody knows which results are right: "migrate" is then only said if the map finds at least 97 %
+    of the new model's own ten neighbours, "embed again" if the results of other queries find as
+    many, and else "unknown". --save writes the map, whatever the verdict.
 
     For example:
       nearkin migrate old.parquet new.parquet --id sku --save queries.safetensors
       nearkin migrate old.parquet new.parquet --id sku --label category
+      nearkin migrate old.npz new.npz --queries old_q.npz new_q.npz --relevance qrels.tsv
       nearkin migrate old.parquet new.parquet --id sku --into new --save documents.safetensors
       nearkin transform documents.safetensors index.parquet --id sku -o converted.parquet
     """
@@ -625,6 +628,17 @@ def migrate(add: Add) -> None:
         default="old",
     )
     add("--label", "a column of OLD with classes, to learn from and to decide by", "COLUMN")
+    add(
+        "--queries",
+        "vectors of the same queries by the old and by the new model; OLD and NEW are documents",
+        ("OLD", "NEW"),
+        nargs=2,
+    )
+    add(
+        "--relevance",
+        "decide by which items are relevant to these queries; see nearkin adapt --help",
+        "FILE",
+    )
     add("--vectors", "which column of lists holds the vectors, where there are several", "COLUMN")
     add_reading(add)
     add("--save", "learn the map from all rows and save it (.safetensors)", "FILE")
@@ -775,7 +789,9 @@ def _unfit(options: argparse.Namespace) -> str | None:
             "adapt or migrate."
         )
     for name in ("index", "pairs", "queries", "relevance", "old", "new"):
-        if absent := missing_file(getattr(options, name, None) or STANDARD_INPUT):
-            return absent
+        paths: Any = getattr(options, name, None) or STANDARD_INPUT
+        for path in paths if isinstance(paths, list) else [paths]:
+            if absent := missing_file(path):
+                return absent
     is_table = "table" in options and getattr(options, "dask", None) is None
     return missing_file(options.table) if is_table else None

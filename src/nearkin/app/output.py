@@ -72,12 +72,13 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
     """
     taken: dict[Any, tuple[str, str]] = {}  # the name of a file, and its use
     for attribute in READ:
-        given: Any = getattr(options, attribute, None)
-        if given == STANDARD_INPUT and _is_file(0):
-            taken[_identity(0)] = "the file of standard input", OVERWRITTEN
-        elif given not in (None, STANDARD_INPUT) and not is_bundled(given):
-            for path in (Path(given), *Path(given).glob("*.parquet")):
-                taken[_identity(path)] = str(path), OVERWRITTEN
+        named: Any = getattr(options, attribute, None)
+        for given in named if isinstance(named, list) else [named]:
+            if given == STANDARD_INPUT and _is_file(0):
+                taken[_identity(0)] = "the file of standard input", OVERWRITTEN
+            elif given not in (None, STANDARD_INPUT) and not is_bundled(given):
+                for path in (Path(given), *Path(given).glob("*.parquet")):
+                    taken[_identity(path)] = str(path), OVERWRITTEN
     outputs: list[tuple[Any, str]] = [(1, "")] * _is_file(1)
     for attribute, option in WRITTEN.items():
         given = getattr(options, attribute, None)

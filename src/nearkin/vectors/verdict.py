@@ -1,6 +1,8 @@
 """Evaluation of a map between two models' embeddings against embedding everything again.
 
-A verdict from held-out queries and documents says how much of the search the map preserves.
+A verdict from held-out queries and documents says how much of the search the map preserves, if
+labels or judgements show which results are right. Without them, the map can only be compared with
+the new model's own neighbours.
 """
 
 from __future__ import annotations
@@ -9,18 +11,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .._blocks import unit_rows
 from .._labels import encode_partial_labels
 from .._parameters import check_choice
 from .._validation import check_consistent_length
 from ..statistics import PairedTest, paired_test_by_rows, ratio_interval
+from .judgements import FOLDS, Relevance, judged_matrix, relevance_matrix
 from .migration import FEWEST, SIDES, Migration, Sample, Search, shared
 from .retrieval import retrieval_scores
 
 N_NEIGHBORS = 10
 KEPT, LOST = 0.95, 0.5  # kept shares of a search, for "migrate" (at least) and "embed again" (less)
+# The same share of the new model's own neighbours: whatever is relevant, the precision at ten of
+# two searches differs by at most the share of results that they do not have in common. So at least
+# .95 of a precision of .6 above chance is kept.
+SAME = 0.97
+RELATED = 0.001  # level at which two models are shown to agree at all
+FEWEST_QUERIES = 2 * FOLDS  # judged ones
 MIGRATE, WITH_LOSS, EMBED_AGAIN = "migrate", "migrate with a loss", "embed again"
+UNKNOWN = "unknown"
 AGAIN, OLD, ROTATION, LEAST_SQUARES, MAP = (
     "embedded again",
     "old model",
@@ -56,16 +67,18 @@ class MigrationVerdict:
 
     Attributes
     ----------
-    verdict : {"migrate", "migrate with a loss", "embed again"}
+    verdict : {"migrate", "migrate with a loss", "embed again", "unknown"}
+        "unknown" only without labels and judgements.
     scores : dict of str to dict of str to float
         By kind of search ("embedded again", "old model", "rotation", "least squares", "migration")
-        and score name: "recall@10" and "nDCG@10" of the new model's own ten neighbours, and with
-        labels "precision@10".
+        and score name: "recall@10" of the new model's own ten neighbours, "precision@10" with
+        labels, and "nDCG@10" with judgements.
     score : str
-        The deciding score: "precision@10" with labels, else "recall@10".
+        The deciding score: "precision@10", "nDCG@10" or, with neither labels nor judgements,
+        "recall@10".
     reference : str
         What the migration is compared with: embedding everything again or, if its search is better
-        by labels, the old model.
+        by labels or judgements, the old model.
     test : PairedTest
         Difference of the migration from the reference, in the deciding score.
     kept : float
@@ -102,6 +115,11 @@ class MigrationVerdict:
     n_rows: int
 
     @property
+    def enough(self) -> float:
+        """Return the share of the reference's score that must be kept for "migrate"."""
+        return SAME if self.score == NEIGHBORS else KEPT
+
+    @property
     def gain_of_more(self) -> float:
         """Return the gain in score that a sample of unlimited size would bring, extrapolated.
 
@@ -112,11 +130,11 @@ class MigrationVerdict:
 
     @property
     def rows_needed(self) -> float:
-        """Return the number of rows needed to keep .95, extrapolated; inf if no number suffices."""
-        if self.kept >= KEPT:
+        """Return the number of rows to keep `enough`, extrapolated; inf if no number suffices."""
+        if self.kept >= self.enough:
             return max(self.curve)
         lost = self.scores[self.reference][self.score] - self.scores[MAP][self.score]
-        missing = lost * (1 - (1 - KEPT) / (1 - self.kept))
+        missing = lost * (1 - (1 - self.enough) / (1 - self.kept))
         gain = self.gain_of_more
         return max(self.curve) / (1 - missing / gain) if gain > missing else np.inf
 
@@ -127,19 +145,30 @@ def evaluate_migration(
     *,
     side: str = "query",
     labels: Any = None,
+    queries: tuple[Any, Any] | None = None,
+    relevance: Any = None,
     random_state: int = 0,
 ) -> MigrationVerdict:
     """Evaluate with what loss a new model can search the index of an old one through a map.
 
     Half of the rows, but at most 4,000, are held out: a quarter of these are queries, the others
-    the documents of an index. The map, including its setting, is learned from the remaining rows,
-    so it is slightly worse than one learned from all.
+    the documents of an index. With judged queries, half of the rows are the documents. The map,
+    including its setting, is learned from the remaining rows, so it is slightly worse than one
+    learned from all.
 
     With r the reference's score, s the migration's and c that of chance, the share (s - c) / (r -
-    c) is kept. The verdict is "migrate" if the lower end of its 95 % interval is at least .95, and
-    "embed again" if the upper end is less than half. Otherwise, or if queries of classes whose
-    labels the map has not used keep significantly less than .95, it is "migrate with a loss". That
-    k of the score is kept is thus decided by the test of s - k r - (1 - k) c over the queries.
+    c) is kept. With labels or judgements, the verdict is "migrate" if the lower end of its 95 %
+    interval is at least .95, and "embed again" if the upper end is less than half. Otherwise, or if
+    queries of classes whose labels the map has not used keep significantly less than .95, it is
+    "migrate with a loss". That k of the score is kept is thus decided by the test of s - k r -
+    (1 - k) c over the queries.
+
+    Without, the score is the share of the new model's own ten neighbours. Two good models agree on
+    about half of these, and which of them is right when they do not is unknown. The verdict is
+    "migrate" if at least .97 is kept, as the precision by any judgements then differs by at most
+    .03 from that of the new model; "embed again" if less than half is kept, and the results of a
+    query are not shown to agree with its neighbours better than those of other queries do; else
+    "unknown".
 
     Parameters
     ----------
@@ -150,8 +179,12 @@ def evaluate_migration(
         new space.
     labels : array of shape (n,), default=None
         Classes; -1, None or NaN for none. They are used for the map, and precision@10 decides; the
-        reference is then the search of the better of the two models. Without labels, the new
-        model's own ten neighbours decide.
+        reference is then the search of the better of the two models.
+    queries : pair of arrays of shape (n_queries, p) and (n_queries, m), default=None
+        Queries, embedded by the old and by the new model, in place of labels.
+    relevance : array of shape (n_judgements, 2 or 3), or sparse matrix, default=None
+        The relevance of the rows to these queries, as in `EmbeddingAdapter.fit_relevance`. nDCG@10
+        decides; the map does not use it.
     random_state : int, default=0
 
     Returns
@@ -161,8 +194,9 @@ def evaluate_migration(
     Raises
     ------
     ValueError
-        If there are fewer than 80 distinct rows, or if no class has two rows, or neither model is
-        shown to find the labels better than chance does.
+        If there are fewer than 80 distinct rows, or no class of two rows, or fewer than eight
+        queries with a relevant document, or neither model is shown to find what is relevant better
+        than chance does.
 
     Notes
     -----
@@ -171,18 +205,46 @@ def evaluate_migration(
     (`statistics.paired_test_by_rows`).
     """
     check_choice(side, "side", SIDES)
+    if (queries is None) != (relevance is None) or (labels is not None and queries is not None):
+        raise ValueError("give labels, or queries and their relevance, or neither.")
     old, new = (unit_rows(np.asarray(Z)) for Z in (old, new))
     check_consistent_length(old, new)
     codes = None if labels is None else encode_partial_labels(labels)[1]
-    first = np.sort(np.unique(new, axis=0, return_index=True)[1])
+    _, first, copy_of = np.unique(new, axis=0, return_index=True, return_inverse=True)
     if len(first) < FEWEST:
         raise ValueError(
             f"{len(first)} distinct rows are too few to hold some out: give at least {FEWEST}."
         )
-    X, Y = (new, old) if side == "query" else (old, new)
-    sample = Sample(X, Y, side, codes).some(first)
-    fit, documents, queries = sample.held_out(np.random.default_rng(random_state))
-    judge = Judge(Search(documents, queries, N_NEIGHBORS), len(fit))
+
+    def sample_of(old: np.ndarray, new: np.ndarray) -> Sample:
+        return Sample(*((new, old) if side == "query" else (old, new)), side, codes)
+
+    sample, rng = sample_of(old, new).some(np.sort(first)), np.random.default_rng(random_state)
+    if queries is None or relevance is None:
+        fit, documents, asked = sample.held_out(rng)
+        known = None if codes is None else same_class(asked, documents)
+        score = NEIGHBORS if known is None else PRECISION
+    else:
+        of_old, of_new = (unit_rows(np.asarray(Z)) for Z in queries)
+        check_consistent_length(of_old, of_new)
+        if (of_old.shape[1], of_new.shape[1]) != (old.shape[1], new.shape[1]):
+            raise ValueError(
+                f"queries have {of_old.shape[1]} and {of_new.shape[1]} features, old and new "
+                f"{old.shape[1]} and {new.shape[1]}: embed them by the same two models."
+            )
+        asked, score = sample_of(of_old, of_new), NDCG
+        R = relevance_matrix(relevance, (len(asked), len(new))).tocoo()
+        place = np.argsort(np.argsort(first))[copy_of.ravel()]
+        R = judged_matrix(R.row, place[R.col], R.data, (len(asked), len(sample)))
+        rows, fit_rows = np.split(rng.permutation(len(sample)), [len(sample) // 2])
+        fit, documents = sample.some(fit_rows), sample.some(rows)
+        known = Relevance(asked.X, documents.X, R[:, rows], np.arange(len(asked)))
+        if len(known) < FEWEST_QUERIES:
+            raise ValueError(
+                f"{len(known)} queries have a relevant row in the half that is held out: give at "
+                f"least {FEWEST_QUERIES}."
+            )
+    judge = Judge(Search(documents, asked, N_NEIGHBORS), len(fit), score, known)
 
     def learned(some: Sample) -> Migration:
         model = Migration(side=side, random_state=random_state)
@@ -197,15 +259,15 @@ def evaluate_migration(
     scores = {AGAIN: judge.scores(judge.own), OLD: judge.scores(judge.search.by_model("old"))}
     scores |= {name: judge.scores(judge.by_map(one)) for name, one in maps.items()}
     means = {way: {name: float(s.mean()) for name, s in scores[way].items()} for way in scores}
-    score = judge.score
-    of_models = (AGAIN, OLD) if score == PRECISION else (AGAIN,)
+    of_models = (AGAIN,) if score == NEIGHBORS else (AGAIN, OLD)
     reference = max(of_models, key=lambda way: means[way][score])
     of_map, of_reference = scores[MAP][score], scores[reference][score]
     low, high = judge.kept(of_map, of_reference)
     if judge.above_chance(of_reference).mean() <= 0 or np.isinf(low):
         raise ValueError(
-            f"neither model finds the labels: precision@10 is {means[reference][score]:.3f}, "
-            "not shown to be better than chance. Leave them out, or give others, or more rows."
+            f"neither model finds what is relevant: {score} is {means[reference][score]:.3f}, not "
+            "shown to be better than chance. Leave labels or judgements out, or give others, or "
+            "more rows."
         )
     against = judge.test(of_map, of_reference)
     smaller = [len(fit) // 4, len(fit) // 2]
@@ -214,6 +276,8 @@ def evaluate_migration(
     ]
     curve = {n: float(values.mean()) for n, values in zip(smaller, of_smaller, strict=True)}
     unseen, verdict = None, MIGRATE if low >= KEPT else EMBED_AGAIN if high < LOST else WITH_LOSS
+    if score == NEIGHBORS and low < SAME and (verdict != EMBED_AGAIN or judge.is_related(model)):
+        verdict = UNKNOWN
     if model.label_weight_ > 0:
         without, hidden = fit.without_classes(np.random.default_rng(random_state))
         found = judge.scores(judge.by_map(learned(without)))[score]
@@ -238,6 +302,16 @@ def evaluate_migration(
     )
 
 
+def same_class(queries: Sample, documents: Sample) -> Relevance:
+    """Return which documents have the label of a query; raise a ValueError if none has one."""
+    q, d = queries.codes, documents.codes
+    assert q is not None
+    R = csr_array((q[:, None] == d) & (q[:, None] >= 0), dtype=np.float64)
+    if not R.nnz:
+        raise ValueError("labels name no class of two rows: leave them out, or give more.")
+    return Relevance(queries.X, documents.X, R, np.arange(len(queries)))
+
+
 class Judge:
     """The scores of the results of held-out queries.
 
@@ -246,41 +320,60 @@ class Judge:
     search : Search
     n_fit : int
         Number of rows from which maps were learned.
+    score : str
+        The deciding score.
+    known : Relevance or None
+        What is relevant, if that is known.
     own : int array of shape (q, 10)
         Results of the new model's own search.
     asked : boolean array of shape (q,)
-        The queries that are scored by labels; without labels, all.
+        The queries that are scored: those with a relevant document or, if none are known, all.
     """
 
-    def __init__(self, search: Search, n_fit: int) -> None:
-        self.search, self.n_fit = search, n_fit
+    def __init__(self, search: Search, n_fit: int, score: str, known: Relevance | None) -> None:
+        self.search, self.n_fit, self.score, self.known = search, n_fit, score, known
         self.own = search.by_model("new")
-        self.asked, self.score = np.ones(len(self.own), bool), NEIGHBORS
-        if search.queries.codes is not None:
-            self.asked, self.score = search.has_label(), PRECISION
-            if not self.asked.any():
-                raise ValueError("labels name no class of two rows: leave them out, or give more.")
+        self.asked = np.ones(len(self.own), bool) if known is None else known.n_relevant > 0
 
     def by_map(self, model: Any) -> np.ndarray:
         """Return the results through a fitted map."""
         return self.search.by_map(model.components_, model.bias_)
 
     def scores(self, ranked: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the scores of queries by name; scores by labels only for labelled queries."""
-        n, k = self.own.shape
-        hits = shared(ranked, self.own).astype(float)
-        of_own = retrieval_scores(hits, np.ones((n, N_NEIGHBORS)), np.full(n, k))
-        scores = {NEIGHBORS: of_own["precision@10"], NDCG: of_own["nDCG@10"]}
-        if self.score == PRECISION:
-            scores[PRECISION] = self.search.same_label(ranked)[self.asked].mean(axis=1)
+        """Return the scores of queries by name; the deciding one only for those that are scored."""
+        scores = {NEIGHBORS: shared(ranked, self.own).mean(axis=1)}
+        if self.known is not None:
+            gains = self.known.gains(np.flatnonzero(self.asked), ranked[self.asked])
+            scores[self.score] = self._score(gains)
         return scores
+
+    def _score(self, gains: np.ndarray) -> np.ndarray:
+        """Return the deciding scores of results with these gains."""
+        assert self.known is not None
+        ideal = self.known.best_gains(np.flatnonzero(self.asked), np.arange(0))
+        return retrieval_scores(gains, *ideal)[self.score]
 
     def above_chance(self, a: np.ndarray) -> np.ndarray:
         """Return the deciding scores of queries minus those of random documents."""
-        q, d = self.search.queries.codes, self.search.documents.codes
-        if q is None or d is None:
-            return a - N_NEIGHBORS / len(self.search.documents)
-        return a - np.mean(q[self.asked][:, None] == d, axis=1)
+        n = len(self.search.documents)
+        if self.known is None:
+            return a - N_NEIGHBORS / n
+        if self.score == PRECISION:
+            return a - self.known.n_relevant[self.asked] / n
+        expected = self.known.R[self.asked].sum(axis=1) / n
+        return a - self._score(np.tile(expected[:, None], N_NEIGHBORS))
+
+    def is_related(self, model: Any) -> bool:
+        """Return whether mapped queries find their own neighbours better than those of others.
+
+        Documents that are near to all queries are thus no evidence.
+        """
+        ranked, n = self.by_map(model), len(self.own)
+        hits = shared(ranked, self.own).sum(axis=1)
+        found_by_others = np.bincount(ranked.ravel(), minlength=len(self.search.documents))
+        of_others = (found_by_others[self.own].sum(axis=1) - hits) / (n - 1)
+        test = self.test(hits / N_NEIGHBORS, of_others / N_NEIGHBORS)
+        return test.difference > 0 and test.p_value < RELATED
 
     def test(self, a: np.ndarray, b: np.ndarray) -> PairedTest:
         """Test a difference in the deciding score."""

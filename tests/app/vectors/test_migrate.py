@@ -54,7 +54,8 @@ def test_rows_are_matched_by_name_and_the_map_is_saved(into, side, capsys):
     for part in (
         "200 rows embedded by both models: 8 dimensions of old, 9 of new",
         "40 rows only in old.parquet: left out",
-        "Migrate: recall@10 ",
+        "Migrate: the map finds ",
+        "Whatever is relevant, the precision at ten differs by at most the rest",
         "25 held-out queries among 75 held-out documents, by a map learned from 100 rows",
         "learns from all 200",
         "more rows are not shown to help",
@@ -98,8 +99,52 @@ def test_without_names_rows_are_matched_by_number(capsys):
 def test_unrelated_models_are_to_be_embedded_again(capsys):
     assert run("migrate", "old.parquet", "other.parquet", "--id", "sku") == 0
     text = capsys.readouterr().out
-    assert "Embed again: recall@10 " in text
-    assert "do not agree on what is near" in text
+    assert "Embed again: the map finds " in text
+    assert "The results of other queries find as many" in text
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("named", [True, False])
+def test_judged_queries_decide(named, capsys):
+    """Queries are matched like items: by name in any order, or by number."""
+    relevant = np.argwhere(LABELS[:40, None] == LABELS[None, 40:])
+    rows = np.arange(40, N)
+    names = np.array([f"item {i}" for i in range(N)])
+    judged = pd.DataFrame(relevant, columns=["query", "document"])
+    if named:
+        judged = judged.assign(
+            query=names[judged["query"]], document=names[40:][judged["document"]]
+        )
+    judged.to_csv("judged.csv", index=False)
+    for name, Z in (("old", OLD), ("new", NEW)):
+        for part, some in (("queries", np.arange(40)), ("items", rows)):
+            some = some[::-1] if named and name == "new" else some
+            table = pd.DataFrame({"sku": names[some], "embedding": list(Z[some])})
+            table.to_parquet(f"{name}_{part}.parquet")
+    words = ["migrate", "old_items.parquet", "new_items.parquet", "--relevance", "judged.csv"]
+    words += ["--queries", "old_queries.parquet", "new_queries.parquet", "--json", "m.json"]
+    assert run(*words, *(["--id", "sku"] if named else [])) == 0
+    text = capsys.readouterr().out
+    assert "Migrate: nDCG@10 " in text
+    assert "40 held-out queries among 100 held-out documents" in text
+    assert "without a judgement count as not relevant" in text
+    found = json.loads(Path("m.json").read_text())
+    expected = evaluate_migration(
+        OLD[40:], NEW[40:], queries=(OLD[:40], NEW[:40]), relevance=relevant
+    )
+    assert found["kept"]["share"] == pytest.approx(expected.kept, abs=1e-4)
+    assert found["score"] == expected.score == "nDCG@10"
+    assert {tuple(one["scores"]) for one in found["searches"]} == {("recall@10", "nDCG@10")}
+
+
+def test_what_is_right_when_neighbours_differ_is_asked_for(capsys):
+    table = pd.read_parquet("new.parquet")
+    noise = RNG.normal(size=(200, 9)).astype(np.float32)
+    table.assign(vector=list(NEW[ORDER] + noise)).to_parquet("near.parquet")
+    assert run("migrate", "old.parquet", "near.parquet", "--id", "sku") == 0
+    text = capsys.readouterr().out
+    assert "Unknown: the map finds " in text
+    assert "give --label, or --queries and --relevance" in text
 
 
 @pytest.mark.slow
@@ -147,6 +192,15 @@ def test_sentences_agree_with_the_verdict():
         (("old.parquet", "none.parquet"), "none.parquet"),
         (("old.parquet", "new.parquet", "--id", "ski"), "did you mean 'sku'?"),
         (("old.parquet", "new.parquet", "--id", "sku", "--label", "sku"), "--label holds"),
+        (("old.parquet", "new.parquet", "--relevance", "few.parquet"), "give both"),
+        (
+            ("old.parquet", "new.parquet", "--label", "kind", "--relevance", "few.parquet"),
+            "--label and --relevance each say what is right",
+        ),
+        (
+            ("old.parquet", "new.parquet", "--queries", "few.parquet", "gone.parquet"),
+            "gone.parquet",
+        ),
         (("old.parquet", "new.parquet", "--save", "map.npz"), "must end in .safetensors"),
         (("old.parquet", "new.parquet", "--into", "both"), None),
     ],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ..._blocks import unit_rows
 from ..._messages import counted, listed, quoted
@@ -203,15 +204,7 @@ def _read(
         beside=options.table,
         reading=text,
     )
-    stated = read_judgements(options.relevance, names=options.id is None, reading=text)
-    queries = queries.named(stated.queries, options.relevance)
-    table = table.named(stated.documents, options.relevance)
-    R = judged_matrix(
-        queries.rows_of(stated.left, options.relevance),
-        table.rows_of(stated.right, options.relevance),
-        stated.grades,
-        (len(queries.X), len(table.X)),
-    )
+    queries, table, R, note = read_relevance(options, queries, table)
     queries, of_queries = queries.directed()
     table, of_documents = table.directed()
     R = R[of_queries][:, of_documents]
@@ -220,7 +213,29 @@ def _read(
         raise TableError(
             f"{options.relevance} has fewer than 8 queries with a relevant document: give more."
         )
-    return table, queries, judged, judged, [*table.notes, *queries.notes, stated.note]
+    return table, queries, judged, judged, [*table.notes, *queries.notes, note]
+
+
+def read_relevance(
+    options: argparse.Namespace, queries: VectorTable, documents: VectorTable
+) -> tuple[VectorTable, VectorTable, csr_array, str]:
+    """Return the queries and the documents, perhaps named by --relevance, the grades, and a note.
+
+    The grades have a row for each query and a column for each document.
+    """
+    path = options.relevance
+    stated = read_judgements(path, names=options.id is None, reading=reading(options))
+    queries, documents = (
+        table.named(names, path)
+        for table, names in ((queries, stated.queries), (documents, stated.documents))
+    )
+    R = judged_matrix(
+        queries.rows_of(stated.left, path),
+        documents.rows_of(stated.right, path),
+        stated.grades,
+        (len(queries.X), len(documents.X)),
+    )
+    return queries, documents, R, stated.note
 
 
 def _twins(X: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..document import interval_of, points, show, write_document
 from ..endings import TableError, one_line
 from ..files.formats import reading
 from ..output import Outputs
+from .adapt import read_relevance
 from .adapter_file import SavedAdapter, save_adapter
 from .reading import VectorTable, read_codes, read_vectors, same_names
 
@@ -25,14 +27,32 @@ NAMES = {"query": "migrated queries", "document": "migrated documents"}
 def migrate(options: argparse.Namespace) -> int:
     """Learn a map between the vectors of two models, report what it preserves, and save it."""
     side = SIDES[options.into]
+    if options.label is not None and options.relevance is not None:
+        raise TableError("--label and --relevance each say what is right: give only one of them.")
+    if (options.relevance is None) != (options.queries is None):
+        raise TableError(
+            "--queries OLD NEW holds the vectors of queries by both models, --relevance FILE their "
+            "relevant items: give both."
+        )
     with one_line(options.old):
         read = partial(read_vectors, ids=options.id, reading=reading(options))
         old = read(options.old, label=options.label, vectors=options.vectors, beside=options.new)
         new = read(options.new, vectors=options.vectors, beside=options.old)
-    rows_old, rows_new, notes = matched(old, new, options)
-    codes = None
+    rows_old, rows_new, notes = matched(old, new, (options.old, options.new), options.id)
+    codes = queries = relevance = None
     if old.labels is not None:
         codes = read_codes(old.labels[rows_old], options.old, "--label")
+    if options.queries is not None:
+        with one_line(options.relevance):
+            q_old, q_new = (
+                read(path, columns=one.columns, beside=options.old)
+                for path, one in zip(options.queries, (old, new), strict=True)
+            )
+            of_old, of_new, about_queries = matched(q_old, q_new, options.queries, options.id)
+            queries = q_old.X[of_old], q_new.X[of_new]
+            _, _, R, note = read_relevance(options, q_old, old)
+            relevance = R[of_old][:, rows_old]
+            notes += [*about_queries, note]
     outputs = Outputs(quiet=options.quiet, stderr=False)
     outputs.note(
         f"{counted(len(rows_old), 'row')} embedded by both models: {old.X.shape[1]} dimensions of "
@@ -41,7 +61,15 @@ def migrate(options: argparse.Namespace) -> int:
     )
     X_old, X_new = old.X[rows_old], new.X[rows_new]
     with one_line(options.old):
-        found = evaluate_migration(X_old, X_new, side=side, labels=codes, random_state=options.seed)
+        found = evaluate_migration(
+            X_old,
+            X_new,
+            side=side,
+            labels=codes,
+            queries=queries,
+            relevance=relevance,
+            random_state=options.seed,
+        )
     document = {
         "seed": options.seed,
         "old": {"name": old.name, "rows": len(old.X), "dimensions": old.X.shape[1]},
@@ -64,35 +92,35 @@ def migrate(options: argparse.Namespace) -> int:
 
 
 def matched(
-    old: VectorTable, new: VectorTable, options: argparse.Namespace
+    old: VectorTable, new: VectorTable, paths: Sequence[str], column: str | None
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Return the rows of both files that are the same items, in the same order, and notes."""
     notes = [*old.notes, *new.notes]
     if old.ids is None or new.ids is None:
         if len(old.X) != len(new.X):
             raise TableError(
-                f"{options.old} has {len(old.X):,} rows and {options.new} {len(new.X):,}: name the "
+                f"{paths[0]} has {len(old.X):,} rows and {paths[1]} {len(new.X):,}: name the "
                 "column that identifies items with --id."
             )
         rows = np.arange(len(old.X))
         return rows, rows, [*notes, "rows are matched by number, not by name (no --id)"]
-    old.require_names(options.id, options.old)
-    new.require_names(options.id, options.new)
+    for one, path in zip((old, new), paths, strict=True):
+        one.require_names(str(column), path)
     names = same_names(old.ids.to_pylist(), new.ids.to_pylist())
-    for ids, path in zip(names, (options.old, options.new), strict=True):
+    for ids, path in zip(names, paths, strict=True):
         if several := [name for name, count in Counter(ids).items() if count > 1]:
             raise TableError(
-                f"{path}: the column {options.id} has several rows of {quoted(several, 3)}: give "
-                "each item once."
+                f"{path}: the column {column} has several rows of {quoted(several, 3)}: give each "
+                "item once."
             )
     of_new = {name: row for row, name in enumerate(names[1])}
     pairs = [(row, of_new[name]) for row, name in enumerate(names[0]) if name in of_new]
     if not pairs:
         raise TableError(
-            f"{options.old} and {options.new} have no item of {options.id} in common: give the "
-            "same items, embedded by both models."
+            f"{paths[0]} and {paths[1]} have no item of {column} in common: give the same items, "
+            "embedded by both models."
         )
-    for ids, path in zip(names, (options.old, options.new), strict=True):
+    for ids, path in zip(names, paths, strict=True):
         if alone := len(ids) - len(pairs):
             notes.append(f"{counted(alone, 'row')} only in {path}: left out")
     rows_old, rows_new = np.array(pairs).T
@@ -167,22 +195,34 @@ def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
     score, migrated = found.score, found.scores["migration"]
     low, high = (100 * end for end in found.interval)
     against = "embedding everything again" if found.reference != "old model" else "the old model"
-    lines = [
-        f"{found.verdict.capitalize()}: {score} {100 * migrated[score]:.1f} against "
-        f"{100 * found.scores[found.reference][score]:.1f} by {against}, {100 * found.kept:.1f} % "
-        f"kept [{low:.1f}, {high:.1f}]."
-    ]
-    if found.verdict == "embed again":
-        lines.append("The map finds less than half: the two models do not agree on what is near.")
-    if score == "precision@10":
-        lines.append(
-            f"The map finds {100 * migrated['recall@10']:.1f} % of the new model's own ten "
-            f"neighbours, the old model {100 * found.scores['old model']['recall@10']:.1f} %."
-        )
+    shares = [100 * found.scores[way]["recall@10"] for way in ("migration", "old model")]
+    if score == "recall@10":
+        lines = [
+            f"{found.verdict.capitalize()}: the map finds {shares[0]:.1f} % of the new model's own "
+            f"ten neighbours ({100 * found.kept:.1f} % above chance [{low:.1f}, {high:.1f}]), the "
+            f"old model by itself {shares[1]:.1f} %.",
+            {
+                "migrate": "Whatever is relevant, the precision at ten differs by at most the rest "
+                "from that of the new model.",
+                "embed again": "The results of other queries find as many: either the models have "
+                "nothing in common, or the rows of the files are not the same items.",
+                "unknown": "Whether the other results are worse, as good or better, and whether "
+                "the new model is better than the old one, only labels or judgements can show: "
+                "give --label, or --queries and --relevance.",
+            }[found.verdict],
+        ]
     else:
+        lines = [
+            f"{found.verdict.capitalize()}: {score} {100 * migrated[score]:.1f} against "
+            f"{100 * found.scores[found.reference][score]:.1f} by {against}, "
+            f"{100 * found.kept:.1f} % kept [{low:.1f}, {high:.1f}].",
+            f"The map finds {shares[0]:.1f} % of the new model's own ten neighbours, the old model "
+            f"{shares[1]:.1f} %.",
+        ]
+    if score == "nDCG@10":
         lines.append(
-            f"The old model by itself finds {100 * found.scores['old model'][score]:.1f} % of the "
-            "new one's ten neighbours. Only labels can show which of them is right (--label)."
+            "Items without a judgement count as not relevant: if only the results of the old model "
+            "were judged, this favours it, and its map."
         )
     if found.unseen is not None:
         line = (
@@ -212,5 +252,5 @@ def _growth(found: MigrationVerdict) -> str:
         return f"{said}."
     said += f", all further ones about {100 * found.gain_of_more:.1f} (extrapolated)"
     if np.isfinite(found.rows_needed):
-        return f"{said}: about {found.rows_needed:,.0f} rows would keep 95 %."
-    return f"{said}: no number of rows is expected to keep 95 %."
+        return f"{said}: about {found.rows_needed:,.0f} rows would keep {100 * found.enough:.0f} %."
+    return f"{said}: no number of rows is expected to keep {100 * found.enough:.0f} %."
