@@ -266,6 +266,22 @@ def test_a_sequence_of_tests_stops_where_one_fails():
     assert p[0] == p[1] == tests[0].p_value < 0.05 < p[2] == p[3]
 
 
+def test_sequences_share_the_level():
+    def tests(*p_values):
+        return {p: PairedTest(1.0, 1 / t.isf(p / 2, 20), 20, 5) for p in p_values}
+
+    by_hand = {0.01: 0.02, 0.015: 0.02, 0.03: 0.03}  # the first leaves its half to the others
+    assert in_sequence(tests(0.01), tests(0.015, 0.03)) == pytest.approx(by_hand)
+    by_hand = {0.02: 0.04, 0.021: 0.042, 0.2: 0.2}  # which pass theirs on to the end
+    assert in_sequence(tests(0.2), tests(0.02, 0.021)) == pytest.approx(by_hand)
+    single = (0.04, 0.001, 0.02, 0.6)  # sequences of one test each: Holm's method
+    found = in_sequence(*(tests(p) for p in single))
+    assert [found[p] for p in single] == pytest.approx(holm(single))
+    worse = PairedTest(-1.0, 0.1, 20, 5)
+    found = in_sequence({"worse": worse}, tests(0.01))
+    assert (found["worse"], found[0.01]) == (worse.p_value, pytest.approx(0.02))
+
+
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])

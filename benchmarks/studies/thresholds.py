@@ -21,7 +21,6 @@ from scipy.stats import binomtest
 
 from benchmarks.measure import command
 from benchmarks.report import head, row
-from nearkin import EmbeddingAdapter
 from nearkin._blocks import unit_rows
 from nearkin.vectors import Labels, compare_vectors
 from nearkin.vectors import comparison as adaptation
@@ -51,7 +50,7 @@ def new_matches(found, way, every):
     for place, (split, _) in enumerate(found.held_out(way)):
         adapter = None
         if way.is_adapted:
-            adapter = split.train.fit(EmbeddingAdapter(way.size, **found.settings))
+            adapter = found.adapter(way.of_codes, split.train)
         queries = np.arange(ROWS + place, ROWS + QUERIES, 4)
         vectors = adaptation.vectors_of(way, replace(split, queries=queries), every, adapter)
         S = unit_rows(vectors.queries) @ unit_rows(vectors.candidates).T

@@ -229,18 +229,27 @@ def detectable_difference(standard_error: float, dof: float, n_comparisons: int 
     return float(critical + student.ppf(0.8, dof)) * standard_error
 
 
-def in_sequence(tests: dict[Name, PairedTest]) -> dict[Name, float]:
-    """Return p-values of tests in an order that was fixed in advance, valid for all together.
+def in_sequence(*sequences: dict[Name, PairedTest]) -> dict[Name, float]:
+    """Return p-values of tests in orders that were fixed in advance, valid for all together.
 
     A candidate is only shown to be better if all before it are: its p-value is the largest so far,
     and 1 from the first candidate on that is not better (Maurer, Hothorn and Lehmacher 1995). Many
-    candidates that differ little thus need no stricter level, unlike with Holm's method. P-values
-    of candidates that are worse are not corrected.
+    candidates that differ little thus need no stricter level, unlike with Holm's method. Several
+    sequences share the level equally, as in Holm's method; one whose candidates are all better
+    leaves its share to the others (Bretz et al. 2009). P-values of candidates that are worse are
+    not corrected.
     """
-    p_values, largest = {}, 0.0
-    for name, test in tests.items():
-        largest = max(largest, test.p_value if test.difference > 0 else 1.0)
+    p_values, largest, left = {}, 0.0, [list(tests.items()) for tests in sequences]
+
+    def p_value(test: PairedTest) -> float:
+        return test.p_value if test.difference > 0 else 1.0
+
+    while left:
+        first = min(left, key=lambda tests: p_value(tests[0][1]))
+        name, test = first.pop(0)
+        largest = max(largest, min(1.0, len(left) * p_value(test)))
         p_values[name] = largest if test.difference > 0 else test.p_value
+        left = [tests for tests in left if tests]
     return p_values
 
 

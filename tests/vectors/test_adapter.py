@@ -48,7 +48,8 @@ def fitted(kind, X, y, order=None, **parameters):
     """Fit to rows in another order, knowing the same of each."""
     order = np.arange(len(X)) if order is None else order
     place, Q = np.argsort(order), X[::4] + 0.1 * X[1::4][: len(X[::4])].mean(axis=0)
-    model = EmbeddingAdapter(M, **{"max_iter": 5, "start": "plda", **parameters})
+    size = None if parameters.get("side") == "query" else M
+    model = EmbeddingAdapter(size, **{"max_iter": 5, "start": "plda", **parameters})
     X = X[order]
     if kind == "labels":
         return model.fit(X, y[order])

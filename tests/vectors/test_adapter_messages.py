@@ -260,6 +260,13 @@ def test_new_rows():
         model.transform(spoiled(np.nan))
 
 
+def test_documents_that_stay_are_not_shortened():
+    with pytest.raises(ValueError, match=r'n_components=3 needs side="both": .* of 4 dimensions'):
+        EmbeddingAdapter(3, side="query").fit(X, Y)
+    for size in (None, 4, 64):
+        assert EmbeddingAdapter(size, side="query", max_iter=1).fit(X, Y).n_components_ == 4
+
+
 def test_codes_that_are_fitted_later():
     model = EmbeddingAdapter(side="query").fit(X, Y)
     with pytest.raises(ValueError, match="quantize must be one of int8, binary, got 'int4'"):

@@ -32,7 +32,8 @@ def cosines(model, rows=X):
 
 
 def adapter(**parameters):
-    return EmbeddingAdapter(3, **{"max_iter": 4, **parameters})
+    size = None if parameters.get("side") == "query" else 3
+    return EmbeddingAdapter(size, **{"max_iter": 4, "start": "plda", **parameters})
 
 
 def pairs(numbers, grades):

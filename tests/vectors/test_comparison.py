@@ -6,13 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nearkin import EmbeddingAdapter
 from nearkin._blocks import unit_rows
 from nearkin.comparison import twin_groups
 from nearkin.statistics import PairedTest
 from nearkin.vectors import Adaptation, Labels, Relevance, Way, WayResult, ways_of
 from nearkin.vectors import comparison as adaptation
-from nearkin.vectors.comparison import SETTINGS, compare_vectors, place_in_sequence, vectors_of
+from nearkin.vectors.comparison import (
+    SETTINGS,
+    adapter_of,
+    compare_vectors,
+    place_in_sequence,
+    vectors_of,
+)
 from nearkin.vectors.judgements import SEEN, UNSEEN
 
 from ..vectors.test_judgements import judged, labelled
@@ -37,11 +42,12 @@ def test_nothing_is_learned_from_held_out_queries(known, place):
         return list(known.splits(np.random.default_rng(0)))[place]
 
     def candidates(known, rows):
-        train = split(known).train
-        adapter = train.fit(EmbeddingAdapter(4, start="plda", max_iter=2))
-        for way in ways_of(10, [4], "both"):
-            if way.size == 4 or not way.is_adapted:
-                yield vectors_of(way, split(known), known, adapter).candidates[rows]
+        settings = {kind: {"start": "plda", "max_iter": 2} for kind in ("adapter", "query adapter")}
+        for way in ways_of(known, [4], "both"):
+            adapter = None
+            if way.is_adapted:
+                adapter = adapter_of(way.of_codes, split(known).train, settings)
+            yield vectors_of(way, split(known), known, adapter).candidates[rows]
 
     queries = known.vectors()[0]
     held_out = np.isin(known.groups, known.groups[split(known).queries])
@@ -77,7 +83,7 @@ class TestAdapt:
                          "adapter 4 binary", "adapter 4 binary, rescored"]  # fmt: skip
         assert found.chosen.status == "better"
         assert found.chosen.way.bytes < found.raw.way.bytes
-        assert found.settings in adaptation.SETTINGS
+        assert found.settings["adapter"] in adaptation.SETTINGS
         assert sum(found.n_queries.values()) == 400
         assert list(found.n_queries) == [SEEN, UNSEEN]
 
@@ -95,6 +101,30 @@ class TestAdapt:
         assert found.chosen.status == "better"
         query = compare_vectors(judged(), side="query")
         assert [one.way.name for one in query.results] == ["raw", "query adapter 10"]
+        # the same row as beside adapters of both
+        one = next(one for one in found.results if one.way == query.results[1].way)
+        assert one.scores == query.results[1].scores
+        assert found.settings["query adapter"] == query.settings["query adapter"]
+
+    def test_sizes_are_not_of_queries_alone(self):
+        with pytest.raises(ValueError, match=r'sizes=\(4,\) needs side="both"'):
+            compare_vectors(judged(), sizes=(4,), side="query")
+        for known in (labelled(80, 10), paired()):
+            assert "query adapter" not in {way.kind for way in ways_of(known, None, "both")}
+
+    @pytest.mark.slow
+    def test_the_mean_of_a_narrow_band_may_be_all_that_is_wrong(self):
+        """Rows that differ little from a mean, which says nothing: without it, classes are seen."""
+        known = labelled(240, noise=1.0)
+        shifted = replace(known, X=0.02 * known.X + 1)
+        noisy = 1 + 0.05 * np.random.default_rng(1).normal(size=(240, 1)).astype(np.float32)
+        shifted = replace(shifted, X=np.hstack([shifted.X, noisy]))
+        found = compare_vectors(shifted, sizes=())
+        centred = next(one for one in found.results if one.way.kind == "centred")
+        assert centred.status == "better"
+        Z = found.adapter(centred.way, shifted).embed(shifted.X)
+        rows = unit_rows(shifted.X)
+        np.testing.assert_allclose(Z, unit_rows(rows - rows.mean(axis=0)), atol=1e-4)
 
     @pytest.mark.slow
     def test_pairs_do_not_find_themselves(self):
@@ -167,9 +197,8 @@ class TestHonesty:
 
 
 def test_bits_come_last_and_long_vectors_first():
-    ways = sorted(
-        (way for way in ways_of(384, (64, 32), "both") if way.is_adapted), key=place_in_sequence
-    )
+    every = ways_of(labelled(4, 384, 2), (64, 32), "both")
+    ways = sorted((way for way in every if way.kind == "adapter"), key=place_in_sequence)
     assert [way.name for way in ways] == [
         *(
             "adapter 384",
@@ -197,7 +226,6 @@ def test_a_notebook_shows_the_table_of_what_was_compared(monkeypatch):
         SEEN,
         {SEEN: 1234},
         {},
-        side="both",
         expect="both",
         between=lambda one, other: PairedTest(0, 1, 9, 5),
         judgements=None,

@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from nearkin import EmbeddingAdapter
 from nearkin._blocks import unit_rows
 from nearkin.scatter import total_scatter
-from nearkin.vectors import Labels, adapter, compare_vectors
+from nearkin.vectors import Labels, Relevance, adapter, compare_vectors
 from nearkin.vectors import comparison as adaptation
+from nearkin.vectors import start as start_module
 from nearkin.vectors.adapter import n_passes
 from nearkin.vectors.comparison import SETTINGS
+from nearkin.vectors.judgements import Pairs
 from nearkin.vectors.start import STARTS, choose_start, free_map, least_regret, plda, start_map
 
 P, M = 50, 12
@@ -105,10 +108,10 @@ class TestChoice:
         X, y = topics(turned=False, each=30)
         assert EmbeddingAdapter(M).fit(X[y < 2], y[y < 2]).start_ == "leading"
 
-    def test_of_pairs_and_of_several_labels_nothing_is_added(self):
+    def test_of_triplets_and_of_several_labels_nothing_is_added(self):
         X, y = topics(turned=False)
-        pairs = np.column_stack([np.arange(0, len(y), 2), np.arange(1, len(y), 2)])
-        assert EmbeddingAdapter(M, max_iter=1).fit_pairs(X, pairs).start_ == "plda"
+        triplets = np.arange(len(y) // 3 * 3).reshape(-1, 3)
+        assert EmbeddingAdapter(M, max_iter=1).fit_triplets(X, triplets).start_ == "plda"
         several = np.eye(12)[y]
         several[:, 0] = 1
         assert EmbeddingAdapter(M, max_iter=1).fit(X, several).start_ == "plda"
@@ -151,6 +154,57 @@ class TestChoice:
         known = Labels(X, y, np.arange(120), weights)
         assert choose_start(known, 6, 0, fit) == chosen
 
+    @pytest.mark.parametrize("start", ["plda", "pca"])
+    @pytest.mark.parametrize("kind", ["pairs", "documents"])
+    def test_held_out_queries_choose(self, kind, start):
+        """Of the maps, one keeps the directions in which what is relevant agrees."""
+        rng = np.random.default_rng(0)
+        of = np.arange(240) % 24
+        X = unit_rows(np.hstack([rng.normal(size=(24, 6))[of], 2 * rng.normal(size=(240, 6))]))
+        if kind == "pairs":
+            pairs = np.array([(i, i + 24) for i in range(24)] + [(i, i + 48) for i in range(24)])
+            known = Pairs.of(X, pairs, np.ones(48), np.arange(240))
+        else:
+            R = csr_array(1.0 * (of[:72, None] == of[72:]))
+            known = Relevance(X[:72], X[72:], R, np.arange(72))
+        learned_from = []
+
+        def fit(train, starts):
+            learned_from.append(set(map(bytes, train.vectors()[0])))
+            maps = dict.fromkeys(starts, slice(6, 12)) | {start: slice(6)}
+            return [lambda rows, at=maps[one]: unit_rows(rows[:, at]) for one in starts]
+
+        assert choose_start(known, 6, 0, fit) == start
+        queries = set(map(bytes, known.vectors()[0]))
+        assert all(0 < len(some) < len(queries) for some in learned_from)
+
+    def test_few_queries_choose_nothing(self):
+        X = unit_rows(np.random.default_rng(0).normal(size=(30, 12)))
+        known = Relevance(X[:7], X, csr_array(np.eye(7, 30)), np.arange(7))
+        assert choose_start(known, 6, 0, None) == "plda"
+        pairs = np.column_stack([np.arange(29), np.arange(1, 30)])  # all hang together
+        assert choose_start(Pairs.of(X, pairs, np.ones(29), np.arange(30)), 6, 0, None) == "plda"
+
+    def test_a_start_is_chosen_on_a_sample(self, monkeypatch):
+        monkeypatch.setattr(start_module, "CHOICE_ROWS", 40)
+        X = unit_rows(np.random.default_rng(0).normal(size=(400, 12)))
+        R = csr_array((np.ones(200), (np.arange(100).repeat(2), np.arange(200))), shape=(100, 300))
+        seen = []
+
+        def fit(train, starts):
+            seen.append(train)
+            return [lambda rows: rows for _ in starts]
+
+        choose_start(Relevance(X[:100], X[100:], R, np.arange(100)), 6, 0, fit)
+        for train in seen:
+            assert len(train) == 30
+            assert 80 <= len(train.documents) <= 120
+            assert (train.n_relevant == 2).all()
+        seen.clear()
+        pairs = np.column_stack([np.arange(200), np.arange(200, 400)])
+        choose_start(Pairs.of(X, pairs, np.ones(200), np.arange(400)), 6, 0, fit)
+        assert all(len(train.items) == len(train.queries) // 2 == 15 for train in seen)
+
     def test_copies_are_held_out_together(self):
         X, y = topics(turned=True)
         X, y, are_known = unit_rows(X).repeat(2, axis=0), y.repeat(2), []
@@ -187,7 +241,7 @@ class TestExpect:
         known = Labels(X.astype(np.float32), y, np.arange(len(y)))
         new = compare_vectors(known, sizes=(M,), expect="new")
         assert new.part == "unseen classes"
-        assert new.settings["start"] == "leading"
+        assert new.settings["adapter"]["start"] == "leading"
         closed = compare_vectors(known, sizes=(M,), expect="known")
         assert closed.part == "seen classes"
         assert closed.harmful == []

@@ -490,7 +490,8 @@ def adapt(add: Add) -> None:
     add("--vectors", "which column of lists holds the vectors, where there are several", "COLUMN")
     add(
         "--side",
-        "query: adapt only queries, and leave an index of documents as it is (default: both)",
+        "query: adapt only queries, and leave an index of documents as it is; both (default): "
+        "compare this with adapting documents, too",
         choices=["both", "query"],
         default="both",
     )
@@ -499,7 +500,6 @@ def adapt(add: Add) -> None:
         "dimensions to try (default: 32,64,128,256)",
         "N,N",
         type=_sizes,
-        default=(32, 64, 128, 256),
     )
     add(
         "--score",

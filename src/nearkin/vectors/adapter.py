@@ -32,6 +32,7 @@ from ..objectives.loss import Ridge, Value
 from ..scatter import total_scatter
 from .codes import QUANTIZERS, BinaryQuantizer, Int8Quantizer, Quantizer, itq_rotation
 from .judgements import (
+    Judgements,
     Labels,
     Pairs,
     Relevance,
@@ -100,6 +101,7 @@ def check_directions(Z: np.ndarray, name: str) -> None:
 
 # Validation, start and descent of an embedding adapter.
 
+SIZE = 64  # dimensions, unless they are given
 BATCH = 512  # rows, pairs, triplets or queries per step
 FEWEST_STEPS = 5  # per iteration
 PASSES, ENOUGH_STEPS = 20, 10_000  # fewer passes if these would take more steps
@@ -180,7 +182,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     Parameters
     ----------
     n_components : int or None, default=64
-        m; all p features if it is None, or if p is smaller.
+        m; all p features if it is None, or if p is smaller, or with side="query", for which it must
+        not be given.
     loss : {"auto", "nca", "contrastive"}, default="auto"
         "nca" makes some of the relevant rows close, "contrastive" all of them. "auto" takes "nca"
         for labels, whose rows may form several clusters, and "contrastive" for pairs, triplets and
@@ -190,7 +193,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     side : {"both", "query"}, default="both"
         "query" maps only queries and leaves the other rows unchanged, so that an index of documents
         need not be rebuilt. The map is then p x p, starts as the identity and does not subtract a
-        mean; n_components is ignored.
+        mean.
     nested : sequence of int, default=None
         Sizes m_1 < m_2 < ... < n_components. The mean of the losses over the leading m_1, m_2, ...,
         n_components dimensions is minimized, so that each of these is a good embedding by itself
@@ -212,8 +215,9 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         "auto" chooses among them with held-out classes, by short fits on at most 2,000 labelled
         rows. It minimizes the larger of the two losses of nDCG@10 relative to the best start, for
         classes in training and for others. With fewer than four classes, none can be held out, and
-        it takes "leading" or "random". With pairs, triplets, documents, or rows with several
-        labels, it takes "plda".
+        it takes "leading" or "random". With pairs or documents, it takes the start of the best
+        nDCG@10 for held-out queries. With triplets, rows with several labels, or fewer than eight
+        queries, it takes "plda".
     alpha : float, default=0.25
         Weight of the penalty that keeps A close to its start; n is the number of labelled rows,
         relevant pairs, triplets, or queries.
@@ -222,8 +226,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         takes at least five steps. None takes 20 passes, or fewer if 20 would take more than 10,000
         steps (for n above 256,000). The step length decreases to 0.
     random_state : int, RandomState instance or None, default=0
-        Seed of the batches (for n above 512), of the random start, and of the classes that "auto"
-        holds out. The same data and seed give the same map.
+        Seed of the batches (for n above 512), of the random start, and of the classes or queries
+        that "auto" holds out. The same data and seed give the same map.
 
     Attributes
     ----------
@@ -280,7 +284,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     def __init__(
         self,
-        n_components: int | None = 64,
+        n_components: int | None = SIZE,
         *,
         loss: str = "auto",
         temperature: float = 0.1,
@@ -502,13 +506,15 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     def _learn(self, known: Supervision, task: FitTask | None = None) -> Self:
         """Minimize the loss plus the penalty from the start, and quantize."""
         check_parameters(self)
-        queries, X = known.vectors()
-        if queries is not X:
-            X = np.concatenate([X, queries.astype(X.dtype)])
-        X = unit_rows(X)  # a copy, centred below
+        X = unit_rows(_all_rows(known))  # a copy, centred below
         known, weights = known.of_rows(X), getattr(known, "weights", None)
         check_directions(known.vectors()[1], "X")
         p, fixed = X.shape[1], self.side == "query"
+        if fixed and self.n_components not in (None, SIZE) and self.n_components < p:
+            raise ValueError(
+                f'n_components={self.n_components} needs side="both": queries are compared with '
+                f"documents as they are, of {p} dimensions. Leave n_components out."
+            )
         require_covariances(p)
         self.n_features_in_, m = p, min(self.n_components or p, p)
         seed = check_random_state(self.random_state).randint(2**31)
@@ -552,12 +558,14 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         return self
 
     def _short_fits(
-        self, known: Labels, starts: list[str], m: int, seed: int
+        self, known: Judgements, starts: list[str], m: int, seed: int
     ) -> list[Callable[[np.ndarray], np.ndarray]]:
-        """Return maps learned from classes in few passes, one for each start."""
-        mean = _mean(known.X, known.weights)
-        known = known.of_rows(known.X - mean.astype(known.X.dtype))
-        S_t = _covariance(known.X, known.weights)
+        """Return maps learned from rows of unit length in few passes, one for each start."""
+        X, weights = _all_rows(known), getattr(known, "weights", None)
+        mean = _mean(X, weights)
+        X = X - mean.astype(X.dtype)
+        known = known.of_rows(X)
+        S_t = _covariance(X, weights)
         A = plda(S_t, known.within_covariance(), m)
         n_iter = min(self.max_iter or CHOICE_ITER, CHOICE_ITER)
 
@@ -605,6 +613,20 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
                 step=lambda t: longest * (1 - t / (max_iter * n_steps)),
                 on_iteration=on_iteration,
             )
+
+
+def centring(X: np.ndarray) -> EmbeddingAdapter:
+    """Return the adapter that subtracts the mean of rows, scaled to unit length."""
+    mean = _mean(unit_rows(X), None).astype(X.dtype)
+    return EmbeddingAdapter.from_arrays(
+        {"components": np.eye(len(mean), dtype=X.dtype), "bias": -mean}
+    )
+
+
+def _all_rows(known: Supervision) -> np.ndarray:
+    """Return the documents and, if they are others, the queries."""
+    queries, X = known.vectors()
+    return X if queries is X else np.concatenate([X, queries.astype(X.dtype)])
 
 
 def _mean(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

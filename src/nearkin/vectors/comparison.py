@@ -1,4 +1,4 @@
-"""Comparison of vectors by retrieval: raw, truncated, by PCA, or adapted, also as codes.
+"""Comparison of vectors by retrieval: raw, centred, truncated, by PCA, or adapted, also as codes.
 
 All are evaluated with the same held-out queries. The settings of the adapters are chosen inside the
 training rows. Differences from the raw vectors are paired by query; see `paired_test_by_rows`.
@@ -23,7 +23,7 @@ from .._parameters import check_choice
 from .._progress import progress_bar
 from .._threads import blas_in_one_thread, executor, n_threads
 from ..statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
-from .adapter import EmbeddingAdapter, require_covariances
+from .adapter import EmbeddingAdapter, centring, require_covariances
 from .codes import BinaryQuantizer
 from .judgements import (
     ALL,
@@ -32,6 +32,7 @@ from .judgements import (
     UNSEEN,
     Judgements,
     Labels,
+    Relevance,
     Split,
     expected_parts,
     ranked_by,
@@ -51,6 +52,7 @@ UNCHANGED, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
     "adapter",
     "query adapter",
 )
+SIZES = (32, 64, 128, 256)  # of shorter vectors, unless others are given
 
 
 @dataclass(frozen=True)
@@ -91,20 +93,42 @@ class Way:
 
     @property
     def is_adapted(self) -> bool:
-        """Return whether the vectors are learned from labels or judgements."""
-        return self.kind in (ADAPTER, QUERY)
+        """Return whether an `EmbeddingAdapter` computes the vectors, which can be advised."""
+        return self.kind in (CENTRED, ADAPTER, QUERY)
+
+    @property
+    def of_codes(self) -> Way:
+        """Return the way without codes, of the same adapter."""
+        return Way(self.kind, self.size)
 
 
-def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
-    """Return the ways of computing p-dimensional vectors that are compared, the raw ones first."""
+def ways_of(judgements: Judgements, sizes: Sequence[int] | None, side: str) -> list[Way]:
+    """Return the ways of computing vectors that are compared, the raw ones first.
+
+    `sizes` and `side` are those of `compare_vectors`.
+    """
+    p = judgements.vectors()[0].shape[1]
     if side == "query":
         return [Way(UNCHANGED, p), Way(QUERY, p)]
-    shorter = sorted(size for size in sizes if size < p)
+    shorter = sorted(size for size in (SIZES if sizes is None else sizes) if size < p)
     ways = [Way(UNCHANGED, p), Way(CENTRED, p)]
     ways += [Way(kind, m) for kind in (TRUNCATED, PRINCIPAL) for m in shorter]
     ways += [Way(ADAPTER, m) for m in [*shorter, p]]
+    if isinstance(judgements, Relevance) and not judgements.own_rows:
+        ways.append(Way(QUERY, p))
     ways += [Way(ADAPTER, m, "int8") for m in shorter]
     return ways + [Way(ADAPTER, m, "binary", two) for m in shorter[-1:] for two in (False, True)]
+
+
+def adapter_of(
+    way: Way, known: Judgements, settings: dict[str, dict[str, Any]]
+) -> EmbeddingAdapter:
+    """Return the adapter of a way, learned from judgements, with the settings of its kind."""
+    if way.kind == CENTRED:
+        return centring(known.vectors()[1])
+    side = "query" if way.kind == QUERY else "both"
+    of_kind = settings[way.kind]
+    return EmbeddingAdapter(way.size, side=side, quantize=way.quantize, **of_kind)._learn(known)
 
 
 def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> Vectors:
@@ -120,8 +144,7 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
     if way.kind == TRUNCATED:
         return Vectors(Q[:, : way.size], C[:, : way.size])
     if way.kind == CENTRED:
-        mean = unit_rows(learned_from).mean(axis=0)
-        return Vectors(Q - mean, C - mean)
+        return Vectors(Q + adapter.bias_, C + adapter.bias_)
     if way.kind == PRINCIPAL:
         pca = PCA(way.size, svd_solver="covariance_eigh").fit(unit_rows(learned_from))
         return Vectors(pca.transform(Q), pca.transform(C))
@@ -157,8 +180,21 @@ SETTINGS: list[dict[str, Any]] = [
     *({"alpha": alpha, "temperature": 0.1, "start": "plda"} for alpha in (0.05, 1.0)),
     *({"alpha": 0.25, "temperature": 0.1, "start": start} for start in STARTS[1:]),
 ]
+# With documents or pairs, these two starts change places: few judgements say little about the
+# directions that matter.
+OF_DOCUMENTS = {"plda": "pca", "pca": "plda"}
 CHOICE_QUERIES = 1000  # by which settings are chosen, over as many splits as needed
 CHOICE_SIZE = 64  # number of dimensions with which settings are chosen
+
+
+def settings_of(kind: str, judgements: Judgements) -> list[dict[str, Any]]:
+    """Return the settings to choose among for adapters of a kind, the default first."""
+    if kind == QUERY:  # starts as the identity
+        plain = [one for one in SETTINGS if one["start"] == "plda"]
+        return [{name: one[name] for name in one if name != "start"} for one in plain]
+    if isinstance(judgements, Labels):
+        return SETTINGS
+    return [one | {"start": OF_DOCUMENTS.get(one["start"], one["start"])} for one in SETTINGS]
 
 
 @dataclass(frozen=True)
@@ -173,12 +209,12 @@ class WayResult:
     tests : dict of str to PairedTest
         By part: the difference from the raw vectors in the deciding score.
     p_value : float
-        In the deciding part, corrected by `in_sequence`; 1 for vectors that use no labels.
+        In the deciding part, corrected by `in_sequence`; 1 for vectors without an adapter.
     status : str
         "better", "worse", "unclear"; "baseline" for the raw vectors, "reference" for other vectors
-        that use no labels.
+        without an adapter.
     seconds : float
-        Mean time of a fit; 0 for vectors that use no labels.
+        Mean time of a fit; 0 without one.
     """
 
     way: Way
@@ -201,9 +237,8 @@ class Adaptation:
         The deciding score, and the deciding part of the queries.
     n_queries : dict of str to int
         Number of queries in every part.
-    settings : dict
-        The settings of the adapters with the best scores over all splits.
-    side : str
+    settings : dict of str to dict
+        By kind of adapter, the settings with the best scores over all splits.
     expect : str
         The expected classes of future rows: "known" ones, "new" ones, or "both".
     between : callable
@@ -218,8 +253,7 @@ class Adaptation:
     score: str
     part: str
     n_queries: dict[str, int]
-    settings: dict[str, Any]
-    side: str
+    settings: dict[str, dict[str, Any]]
     expect: str
     between: Callable[[Way, Way], PairedTest]
     judgements: Judgements
@@ -251,6 +285,10 @@ class Adaptation:
         with suppress(ImportError):
             return str(self.to_frame().to_html())
         return None
+
+    def adapter(self, way: Way, known: Judgements) -> EmbeddingAdapter:
+        """Return the adapter of a way, learned from judgements with the chosen settings."""
+        return adapter_of(way, known, self.settings)
 
     def held_out_lists(self, way: Way) -> HeldOutLists:
         """Return the `HeldOutLists` of a way for all held-out queries, also the further ones.
@@ -324,7 +362,7 @@ class Adaptation:
 def compare_vectors(
     judgements: Judgements,
     *,
-    sizes: Sequence[int] = (32, 64, 128, 256),
+    sizes: Sequence[int] | None = None,
     side: str = "both",
     score: str | None = None,
     expect: str = "both",
@@ -336,10 +374,11 @@ def compare_vectors(
     Parameters
     ----------
     judgements : Labels or Relevance
-    sizes : sequence of int, default=(32, 64, 128, 256)
-        Numbers of dimensions of shorter vectors.
+    sizes : sequence of int, default=None
+        Numbers of dimensions of shorter vectors; 32, 64, 128 and 256 if it is None.
     side : {"both", "query"}, default="both"
-        What is adapted; see `EmbeddingAdapter`.
+        What is adapted; see `EmbeddingAdapter`. "both" also compares an adapter of queries alone,
+        where these are not documents themselves.
     score : str, default=None
         The deciding score, one of `RETRIEVAL_SCORES`. None takes "precision@10" for labels if half
         of the classes have more than ten rows, else "nDCG@10".
@@ -362,11 +401,16 @@ def compare_vectors(
     ------
     ValueError
         If there are too few rows, classes or queries to hold some out, or too few classes to hold
-        some out for "new".
+        some out for "new"; or if sizes are given for side="query", which shortens nothing.
     MemoryError
         If the covariances of the fits do not fit into memory.
     """
     check_choice(expect, "expect", EXPECTED)
+    if side == "query" and sizes is not None:
+        raise ValueError(
+            f'sizes={sizes} needs side="both": queries are compared with documents as they are, of '
+            "all dimensions."
+        )
     splits = usable_splits(judgements, np.random.default_rng(random_state))
     has_many = False
     if isinstance(judgements, Labels):
@@ -382,31 +426,32 @@ def compare_vectors(
     n_rows = min(len(split.train.vectors()[1]) for split in splits)
     p = judgements.vectors()[0].shape[1]
     require_covariances(p, min(n_threads(), len(splits)))
-    ways = ways_of(p, [size for size in sizes if size < n_rows], side)
+    some = [size for size in (SIZES if sizes is None else sizes) if size < n_rows]
+    ways = ways_of(judgements, some, side)
     adapted = [way for way in sorted(ways, key=place_in_sequence) if way.is_adapted]
-    adapter_sizes = sorted({way.size for way in adapted})
-    # a map of queries alone starts as the identity
-    tried = [one for one in SETTINGS if side == "both" or one["start"] == "plda"]
+    learned = [way for way in adapted if way == way.of_codes]
+    tried = {one.kind: settings_of(one.kind, judgements) for one in learned if one.kind != CENTRED}
 
     def evaluate(split: Split, step: Callable[[], None]) -> SplitScores:
         """Choose settings inside the training rows; score all ways with the held-out queries."""
-        settings_scores = score_settings(
-            tried, split.train, score, side, expect, random_state, step
-        )
-        settings = tried[least_regret(settings_scores)]
+        of_settings = {
+            kind: score_settings(kind, tried[kind], split.train, score, expect, random_state, step)
+            for kind in tried
+        }
+        settings = {kind: tried[kind][least_regret(of_settings[kind])] for kind in tried}
         adapters, seconds = {}, {}
-        for size in adapter_sizes:
+        for way in learned:
             started = perf_counter()
-            adapters[size] = EmbeddingAdapter(size, side=side, **settings)._learn(split.train)
-            seconds[size] = perf_counter() - started
+            adapters[way] = adapter_of(way, split.train, settings)
+            seconds[way] = perf_counter() - started
             step()
         scores = {}
         for way in ways:
-            vectors = vectors_of(way, split, judgements, adapters.get(way.size))
+            vectors = vectors_of(way, split, judgements, adapters.get(way.of_codes))
             scores[way] = scores_of(vectors, split, judgements)
-        return SplitScores(split, scores, settings_scores, adapters, seconds)
+        return SplitScores(split, scores, of_settings, adapters, seconds)
 
-    n_fits = len(splits) * (len(tried) + len(adapter_sizes))
+    n_fits = len(splits) * (len(learned) + sum(map(len, tried.values())))
     found = run_all(evaluate, splits, n_fits, progress)
     n_train = float(np.mean([len(split.train) for split in splits]))
 
@@ -424,14 +469,23 @@ def compare_vectors(
         """Yield every split, possibly `apart` with its further queries, with the vectors."""
         for one in found:
             for split in one.split.apart() if further else [one.split]:
-                yield split, vectors_of(way, split, judgements, one.adapters.get(way.size))
+                yield split, vectors_of(way, split, judgements, one.adapters.get(way.of_codes))
 
-    # of the splits with the largest number of parts
-    n_parts = max(one.of_settings.shape[1] for one in found)
-    of_settings = [one.of_settings for one in found if one.of_settings.shape[1] == n_parts]
+    def best_settings(kind: str) -> dict[str, Any]:
+        """Return the settings with the best scores over the splits of the most parts."""
+        scores = [one.of_settings[kind] for one in found]
+        n_parts = max(one.shape[1] for one in scores)
+        mean = np.mean([one for one in scores if one.shape[1] == n_parts], axis=0)
+        return tried[kind][least_regret(mean)]
+
     parts = list(splits[0].parts)
     tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
-    p_values = in_sequence({way: tests[way][part] for way in adapted})
+    p_values = in_sequence(
+        *(
+            {way: tests[way][part] for way in adapted if way.kind == kind}
+            for kind in dict.fromkeys(way.kind for way in adapted)
+        )
+    )
     results = []
     for way in ways:
         # averaged over the splits, like the differences
@@ -446,15 +500,14 @@ def compare_vectors(
         if way.is_adapted:
             p_value = p_values[way]
             status = status_of(tests[way][part].difference, p_value)
-            seconds = float(np.mean([one.seconds[way.size] for one in found]))
+            seconds = float(np.mean([one.seconds[way.of_codes] for one in found]))
         results.append(WayResult(way, means, tests[way], p_value, status, seconds))
     return Adaptation(
         results,
         score,
         part,
         n_queries={name: int(sum(split.parts[name].sum() for split in splits)) for name in parts},
-        settings=tried[least_regret(np.mean(of_settings, axis=0))],
-        side=side,
+        settings={kind: best_settings(kind) for kind in tried},
         expect=expect,
         between=lambda one, other: test(one, other, part),
         judgements=judgements,
@@ -471,19 +524,19 @@ class SplitScores:
     split : Split
     scores : dict of Way to dict of str to array
         Scores of every held-out query, by way and score name.
-    of_settings : array of shape (n_settings, n_parts)
-        Scores of the settings inside the training rows, for the expected parts.
-    adapters : dict of int to EmbeddingAdapter
-        Fitted to the training rows, by size.
-    seconds : dict of int to float
-        Fit time of an adapter, by size.
+    of_settings : dict of str to array of shape (n_settings, n_parts)
+        Scores of the settings inside the training rows, for the expected parts, by kind of adapter.
+    adapters : dict of Way to EmbeddingAdapter
+        Fitted to the training rows, by way without codes.
+    seconds : dict of Way to float
+        Fit time of an adapter, by way without codes.
     """
 
     split: Split
     scores: dict[Way, dict[str, np.ndarray]]
-    of_settings: np.ndarray
-    adapters: dict[int, EmbeddingAdapter]
-    seconds: dict[int, float]
+    of_settings: dict[str, np.ndarray]
+    adapters: dict[Way, EmbeddingAdapter]
+    seconds: dict[Way, float]
 
 
 def run_all(
@@ -516,10 +569,10 @@ def run_all(
 
 
 def score_settings(
+    kind: str,
     tried: list[dict[str, Any]],
     train: Judgements,
     score: str,
-    side: str,
     expect: str,
     seed: int,
     step: Callable[[], None],
@@ -530,14 +583,16 @@ def score_settings(
     """
     splits = [split for split in train.splits(np.random.default_rng(seed)) if split.is_usable]
     splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))] if splits else []
-    size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
-    way = Way(QUERY if side == "query" else ADAPTER, size)
+    p = train.vectors()[0].shape[1]
+    way = Way(kind, p if kind == QUERY else min(CHOICE_SIZE, p))
     every = list(splits[0].parts) if splits else [ALL]
     parts = expected_parts(every, expect) or every
     scores = np.zeros((len(tried), len(parts)))
     for row, settings in zip(scores, tried, strict=True):
-        model = EmbeddingAdapter(size, side=side, **settings)
-        vectors = (vectors_of(way, one, train, model._learn(one.train)) for one in splits)
+        vectors = (
+            vectors_of(way, one, train, adapter_of(way, one.train, {kind: settings}))
+            for one in splits
+        )
         if splits:
             row[:] = mean_scores(vectors, splits, train, score, parts)
         step()

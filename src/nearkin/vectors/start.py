@@ -1,10 +1,9 @@
-"""The start of an embedding adapter: a map from labels, and what is added for future classes."""
+"""The start of an embedding adapter: a map from labels, and what is added for other queries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
@@ -14,7 +13,17 @@ from ..linalg import eigh, row_signs, svd
 from ..neighbors import identical_rows
 from ..spectral import ratio_trace
 from .codes import orthogonal_procrustes
-from .judgements import UNSEEN, Judgements, Labels, Split, Supervision, scores_of
+from .judgements import (
+    FOLDS,
+    UNSEEN,
+    Judgements,
+    Labels,
+    Pairs,
+    Relevance,
+    Split,
+    Supervision,
+    scores_of,
+)
 from .retrieval import Vectors
 
 Map = Callable[[np.ndarray], np.ndarray]
@@ -26,7 +35,8 @@ UNKNOWN_SHARE = 0.5
 # The root mean square length, on training rows, of what is added: for principal components relative
 # to that of the map from labels, for a data-independent map relative to that of the rows.
 PCA_WEIGHT, REST_WEIGHT = 0.7, 0.5
-CHOICE_ROWS = 2000  # labelled rows on which a start is chosen, and as many unlabelled ones
+# labelled rows or judged queries on which a start is chosen, and as many other rows
+CHOICE_ROWS = 2000
 CHOICE_OF_CLASS = 25  # minimum number of rows per class, if it has that many
 CHOICE_CLASSES = 4  # minimum number, of which one is held out at a time
 CHOICE_ITER = 8  # passes of the short fits
@@ -77,9 +87,9 @@ def free_map(m: int, p: int, start: str, seed: int) -> np.ndarray:
 
 
 def choose_start(
-    known: Supervision, m: int, seed: int, fit: Callable[[Labels, list[str]], list[Map]]
+    known: Supervision, m: int, seed: int, fit: Callable[[Judgements, list[str]], list[Map]]
 ) -> str:
-    """Return the best start for classes in and outside training, using held-out classes.
+    """Return the best start, using held-out queries, of classes in and outside training.
 
     Parameters
     ----------
@@ -88,7 +98,7 @@ def choose_start(
         the mean score of a part. A retrieved row counts once.
     m, seed : int
     fit : callable
-        Takes labelled rows and starts; returns the learned maps between rows of unit length.
+        Takes judgements and starts; returns the learned maps between rows of unit length.
 
     Returns
     -------
@@ -97,43 +107,39 @@ def choose_start(
         map that by itself ranks rows of the same class higher. The start with the smallest regret
         is taken: the distance to the best start, in the part (seen or unseen classes) where that is
         larger. With fewer than four classes none can be held out, and the data-independent map is
-        taken. If a split has too few rows, or there is more or less than one label per row, "plda"
-        is taken.
+        taken. If a split has too few rows or queries, and with triplets or several labels a row,
+        "plda" is taken.
     """
-    if not isinstance(known, Labels) or known.several is not None:
+    rng = np.random.default_rng(seed)
+    some = _some(known, rng)
+    if some is None:
         return "plda"
-    rng, y = np.random.default_rng(seed), known.y
-    # classes are numbered by first occurrence, so their names do not matter
-    first = np.unique(y, return_index=True)[1][int((y < 0).any()) :]
-    y = np.append(np.argsort(np.argsort(first)), -1)[y]
-    some = replace(known, y=y).some(_sample(y, rng))
-    copies = identical_rows(some.X)
-    first = np.unique(copies, return_index=True)[1]
-    some = replace(some, groups=some.groups[first][copies])  # copies are held out together
-    splits, p = list(some.splits(rng, CHOICE_CLASSES)), some.X.shape[1]
+    splits = list(
+        some.splits(rng, CHOICE_CLASSES) if isinstance(some, Labels) else some.splits(rng)
+    )
     if not all(split.is_usable for split in splits):
         return "plda"
-    parts = list(splits[0].parts)
+    parts, (queries, documents) = list(splits[0].parts), some.vectors()
+    p, weights = queries.shape[1], getattr(some, "weights", None)
 
     def scores(maps: list[Map]) -> np.ndarray:
         """Return the mean score of maps (one per split) for each part of the queries."""
         embedded = (
-            Vectors(embed(some.X[split.queries]), embed(some.X[split.candidates]))
+            Vectors(embed(queries[split.queries]), embed(documents[split.candidates]))
             for split, embed in zip(splits, maps, strict=True)
         )
-        return mean_scores(embedded, splits, some, "nDCG@10", parts, some.weights)
+        return mean_scores(embedded, splits, some, "nDCG@10", parts, weights)
 
     def without_labels(start: str) -> float:
-        R = free_map(m, p, start, seed).astype(some.X.dtype)
+        R = free_map(m, p, start, seed).astype(queries.dtype)
         return float(scores([lambda rows: unit_rows(rows @ R.T)] * len(splits)).mean())
 
     free = max(("leading", "random"), key=without_labels)
-    if UNSEEN not in parts:
+    if isinstance(some, Labels) and UNSEEN not in parts:
         return free
     starts = ["plda", "pca", free]
-    of_splits = parallel_map(
-        lambda split: fit(cast(Labels, split.train), starts), splits, some.X.size * m
-    )
+    size = (len(queries) + len(documents)) * p
+    of_splits = parallel_map(lambda split: fit(split.train, starts), splits, size * m)
     of_starts = [list(maps) for maps in zip(*of_splits, strict=True)]
     return starts[least_regret(np.array([scores(maps) for maps in of_starts]))]
 
@@ -162,6 +168,33 @@ def least_regret(scores: np.ndarray) -> int:
     The regret is the largest distance to the best score of a part.
     """
     return int(np.argmin((scores.max(axis=0) - scores).max(axis=1)))
+
+
+def _some(known: Supervision, rng: np.random.Generator) -> Judgements | None:
+    """Return a sample whose queries can be held out, or None; copies are held out together."""
+    if isinstance(known, Labels) and known.several is None:
+        y = known.y
+        # classes are numbered by first occurrence, so their names do not matter
+        first = np.unique(y, return_index=True)[1][int((y < 0).any()) :]
+        y = np.append(np.argsort(np.argsort(first)), -1)[y]
+        some = replace(known, y=y).some(_sample(y, rng))
+        copies = identical_rows(some.X)
+        return replace(some, groups=some.groups[np.unique(copies, return_index=True)[1]][copies])
+    if not isinstance(known, Relevance) or len(known) < 2 * FOLDS:
+        return None
+    if isinstance(known, Pairs):
+        copies = identical_rows(known.queries)
+        of_groups = Relevance.of_pairs(known.queries, known.pairs, known.grades, copies)
+        order = rng.permutation(of_groups.groups.max() + 1)[of_groups.groups]
+        return of_groups.some(np.sort(np.argsort(order, kind="stable")[:CHOICE_ROWS]))
+    queries = known.some(np.sort(rng.permutation(known.items)[:CHOICE_ROWS]))
+    documents = np.union1d(queries.R.indices, rng.permutation(len(known.documents))[:CHOICE_ROWS])
+    return replace(
+        queries,
+        documents=known.documents[documents],
+        R=queries.R[:, documents],
+        groups=identical_rows(queries.queries),
+    )
 
 
 def _sample(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -171,6 +171,24 @@ class TestAdapt:
         assert name in capsys.readouterr().out
 
     @pytest.mark.slow
+    def test_centred_vectors_are_an_adapter_like_any_other(self, adapted, capsys):
+        adapter = adapted("--take", "centred 10")
+        assert "Take centred 10: " in capsys.readouterr().out
+        rows = X / np.linalg.norm(X, axis=1, keepdims=True)
+        centred = rows - rows.mean(axis=0)
+        centred /= np.linalg.norm(centred, axis=1, keepdims=True)
+        np.testing.assert_allclose(adapter.transform(X), centred, atol=1e-6)
+        for command in (
+            "transform a.safetensors vectors.parquet -o z.parquet",
+            "inspect a.safetensors",
+            "match a.safetensors vectors.parquet --precision 0.1 -o pairs.csv",
+            "export a.safetensors --to npz -o a.npz",
+        ):
+            assert run(*command.split()) == 0
+        with np.load("a.npz") as arrays:
+            np.testing.assert_array_equal(arrays["components"], np.eye(P))
+
+    @pytest.mark.slow
     def test_rows_of_zeros_are_mapped_and_named(self, adapted, capsys):
         adapted("--take", "adapter 4")
         np.savez(
@@ -247,6 +265,15 @@ class TestAdapt:
                    "query adapter 10") == 0  # fmt: skip
         assert load_adapter("q.safetensors").map.side == "query"
         assert "40 held-out queries" in capsys.readouterr().out
+        # it is also a row of the table that adapts documents
+        more = ("--sizes", "4", "--json", "both.json", "--save", "both.safetensors")
+        assert run("adapt", "vectors.npz", *files, *more, "--take", "query adapter 10") == 0
+        one, other = (load_adapter(f"{name}.safetensors").map for name in ("q", "both"))
+        np.testing.assert_array_equal(one.components_, other.components_)
+        assert other.side == "query"
+        found = json.loads(Path("both.json").read_text())
+        assert "start" not in found["settings"]
+        assert {"adapter 4", "query adapter 10"} < {row["name"] for row in found["vectors"]}
 
     def test_rows_of_zeros_are_left_out(self, capsys, read):
         """Their judgements go with them; those of other rows still find their rows."""
@@ -401,6 +428,10 @@ class TestRefusals:
             (["--pairs", "vectors.npz", "--expect", "new"], "needs --label"),
             (["--pairs", "vectors.npz", "--unseen"], "needs --label"),
             (["--label", "topic", "--side", "query"], "give --queries FILE"),
+            (
+                ["--pairs", "vectors.npz", "--side", "query", "--sizes", "4"],
+                "--sizes is for shorter vectors, but --side query",
+            ),
             (["--label", "topic", "--vectors", "text"], "give --vectors one of 'embedding'"),
             (["--label", "topic", "--save", "a.txt"], "must end in .safetensors"),
             (["--label", "topic", "--report", "a.txt"], "must end in .html"),

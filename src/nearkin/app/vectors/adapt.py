@@ -19,7 +19,6 @@ from ...vectors import (
     FOLDS,
     UNSEEN,
     Adaptation,
-    EmbeddingAdapter,
     Labels,
     MatchRules,
     Relevance,
@@ -49,8 +48,8 @@ def adapt(options: argparse.Namespace) -> int:
     if options.run is not None:
         check_names([*queries.row_names, *table.row_names])
     p = table.X.shape[1]
-    ways = [way for way in ways_of(p, options.sizes, options.side) if way.is_adapted]
-    names = [way.name for way in ways if not way.rescored]
+    ways = ways_of(compared, options.sizes, options.side)
+    names = [way.name for way in ways if way.is_adapted and not way.rescored]
     if options.take is not None and options.take not in names:
         raise TableError(f"--take {options.take!r} is not an adapter: give {quoted(names, 30)}.")
     facts = f"{counted(len(table.X), 'vector')} of {p} dimensions: {table.name}"
@@ -87,7 +86,7 @@ def adapt(options: argparse.Namespace) -> int:
     say_thresholds(document["matches"])
     if options.save and chosen.way.is_adapted:
         adapter = replace(
-            _learned_adapter(table, known, found, chosen),
+            _saved_adapter(table, known, found, chosen),
             pair_rules=pair_rules,
             list_rules=rules(of_pairs=False),
             unanswerable=options.unanswerable,
@@ -133,6 +132,11 @@ def _check(options: argparse.Namespace) -> None:
         raise TableError(f"--expect {options.expect} is about classes: it needs --label.")
     if options.groups is not None and (options.label is None or Path(options.table).is_dir()):
         raise TableError("--groups keeps rows of a file together: it needs a file, and --label.")
+    if options.side == "query" and options.sizes is not None:
+        raise TableError(
+            "--sizes is for shorter vectors, but --side query compares queries with documents as "
+            "they are: leave one of them out."
+        )
     if options.side == "query" and options.label is not None:
         raise TableError(
             "--side query adapts only queries, but labelled rows are also documents: give "
@@ -243,12 +247,11 @@ def _twins(X: np.ndarray) -> np.ndarray:
     return twin_groups(unit_rows(X), scale=False)
 
 
-def _learned_adapter(
+def _saved_adapter(
     table: VectorTable, known: Labels | Relevance, found: Adaptation, chosen: WayResult
 ) -> SavedAdapter:
     """Return the adapter of a way, learned from all judgements."""
     way, part = chosen.way, found.part
-    adapter = EmbeddingAdapter(way.size, side=found.side, quantize=way.quantize, **found.settings)
     low, high = chosen.tests[part].interval()
     figures = {
         "adapter": chosen.scores[part][found.score],
@@ -259,7 +262,7 @@ def _learned_adapter(
         "n_queries": found.n_queries[part],
     }
     return SavedAdapter(
-        known.fit(adapter),
+        found.adapter(way, known),
         way.name,
         table.column,
         table.columns,
@@ -309,12 +312,17 @@ def found_in(found: Adaptation, chosen: WayResult) -> dict[str, Any]:
         "score": found.score,
         "part": found.part,
         "queries": found.n_queries,
-        "settings": found.settings,
+        "settings": settings_in(found, chosen),
         "sentences": verdict_of(found, chosen),
         "recommended": found.chosen.way.name,
         "taken": chosen.way.name,
         "vectors": vectors,
     }
+
+
+def settings_in(found: Adaptation, chosen: WayResult) -> dict[str, Any]:
+    """Return the settings of the chosen kind of adapter or, if it has none, of the others."""
+    return found.settings.get(chosen.way.kind) or next(iter(found.settings.values()))
 
 
 def grid_of(document: dict[str, Any]) -> list[dict[str, str]]:
@@ -372,7 +380,7 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         f"{count:,} held-out queries{'' if part == 'queries' else f' of {part}'}"
         for part, count in found.n_queries.items()
     )
-    settings = ", ".join(f"{name} {value}" for name, value in found.settings.items())
+    settings = ", ".join(f"{name} {value}" for name, value in settings_in(found, chosen).items())
     lines += [
         f"Evaluated on {queries}, in {FOLDS} splits; {score} decides. Intervals are 95 % "
         'intervals, corrected for the training rows that splits share; "better" allows for testing '
