@@ -114,11 +114,11 @@ class TestAdapt:
 
     @pytest.mark.slow
     def test_the_mean_of_a_narrow_band_may_be_all_that_is_wrong(self):
-        """Rows that differ little from a mean, which says nothing: without it, classes are seen."""
-        known = labelled(240, noise=1.0)
-        shifted = replace(known, X=0.02 * known.X + 1)
-        noisy = 1 + 0.05 * np.random.default_rng(1).normal(size=(240, 1)).astype(np.float32)
-        shifted = replace(shifted, X=np.hstack([shifted.X, noisy]))
+        """Classes are directions from a mean, and how far a row lies from it says nothing."""
+        rng, y = np.random.default_rng(0), np.arange(240) % 10
+        X = rng.normal(size=(10, 12))[y] + 0.8 * rng.normal(size=(240, 12))
+        X = 20 + X * rng.lognormal(0, 1, size=(240, 1))
+        shifted = Labels(X.astype(np.float32), y, np.arange(240))
         found = compare_vectors(shifted, sizes=())
         centred = next(one for one in found.results if one.way.kind == "centred")
         assert centred.status == "better"
