@@ -50,7 +50,7 @@ def new_matches(found, way, every):
     for place, (split, _) in enumerate(found.held_out(way)):
         adapter = None
         if way.is_adapted:
-            adapter = found.adapter(way.of_codes, split.train)
+            adapter = found.adapter(way.uncoded, split.train)
         queries = np.arange(ROWS + place, ROWS + QUERIES, 4)
         vectors = adaptation.vectors_of(way, replace(split, queries=queries), every, adapter)
         S = unit_rows(vectors.queries) @ unit_rows(vectors.candidates).T

@@ -46,7 +46,7 @@ def test_nothing_is_learned_from_held_out_queries(known, place):
         for way in ways_of(known, [4], "both"):
             adapter = None
             if way.is_adapted:
-                adapter = adapter_of(way.of_codes, split(known).train, settings)
+                adapter = adapter_of(way.uncoded, split(known).train, settings)
             yield vectors_of(way, split(known), known, adapter).candidates[rows]
 
     queries = known.vectors()[0]

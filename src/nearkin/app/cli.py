@@ -430,11 +430,11 @@ def adapt(add: Add) -> None:
     """Make vectors for search shorter and more accurate, or report that no adapter is shown to be
     better.
 
-    Vectors of a language or image model are compared as they are, truncated, reduced by PCA, and
-    adapted by a learned linear map: how many relevant ones do held-out queries find among the
-    most similar by cosine? The map is learned from labels (rows with the same label are relevant
-    to each other), from pairs of rows that belong together, or from queries and their relevant
-    documents. With labels, a quarter of the classes is held out as "unseen", which shows how an
+    Vectors of a language or image model are compared as they are, centred, truncated, reduced by
+    PCA, and adapted by a learned linear map: how many relevant ones do held-out queries find among
+    the most similar by cosine? The map is learned from labels (rows with the same label are
+    relevant to each other), from pairs of rows that belong together, or from queries and their
+    relevant documents; it may also be of these queries alone. With labels, a quarter of the classes is held out as "unseen", which shows how an
     adapter does on classes that come later.
 
     An adapter is recommended only if it is shown to be better than the raw vectors, and not worse
@@ -601,9 +601,9 @@ def migrate(add: Add) -> None:
     the query's label, with --relevance those that are relevant to the queries. "Migrate" means
     that at least 95 % of that is kept, by the lower end of the 95 % interval; "embed again", less
     than half, by the upper end; "migrate with a loss", anything else. Without labels and judgements
-    nobody knows which results are right: "migrate" is then only said if the map finds at least 97 %
-    of the new model's own ten neighbours, "embed again" if the results of other queries find as
-    many, and else "unknown". --save writes the map, whatever the verdict.
+    nobody knows which results are right: "migrate" is then only said if the map finds a share of
+    .97 of the new model's own ten neighbours, "embed again" if the results of other queries find as
+    many as its own, and else "unknown". --save writes the map, whatever the verdict.
 
     For example:
       nearkin migrate old.parquet new.parquet --id sku --save queries.safetensors

@@ -97,7 +97,7 @@ class Way:
         return self.kind in (CENTRED, ADAPTER, QUERY)
 
     @property
-    def of_codes(self) -> Way:
+    def uncoded(self) -> Way:
         """Return the way without codes, of the same adapter."""
         return Way(self.kind, self.size)
 
@@ -429,7 +429,7 @@ def compare_vectors(
     some = [size for size in (SIZES if sizes is None else sizes) if size < n_rows]
     ways = ways_of(judgements, some, side)
     adapted = [way for way in sorted(ways, key=place_in_sequence) if way.is_adapted]
-    learned = [way for way in adapted if way == way.of_codes]
+    learned = [way for way in adapted if way == way.uncoded]
     tried = {one.kind: settings_of(one.kind, judgements) for one in learned if one.kind != CENTRED}
 
     def evaluate(split: Split, step: Callable[[], None]) -> SplitScores:
@@ -447,7 +447,7 @@ def compare_vectors(
             step()
         scores = {}
         for way in ways:
-            vectors = vectors_of(way, split, judgements, adapters.get(way.of_codes))
+            vectors = vectors_of(way, split, judgements, adapters.get(way.uncoded))
             scores[way] = scores_of(vectors, split, judgements)
         return SplitScores(split, scores, of_settings, adapters, seconds)
 
@@ -469,7 +469,7 @@ def compare_vectors(
         """Yield every split, possibly `apart` with its further queries, with the vectors."""
         for one in found:
             for split in one.split.apart() if further else [one.split]:
-                yield split, vectors_of(way, split, judgements, one.adapters.get(way.of_codes))
+                yield split, vectors_of(way, split, judgements, one.adapters.get(way.uncoded))
 
     def best_settings(kind: str) -> dict[str, Any]:
         """Return the settings with the best scores over the splits of the most parts."""
@@ -500,7 +500,7 @@ def compare_vectors(
         if way.is_adapted:
             p_value = p_values[way]
             status = status_of(tests[way][part].difference, p_value)
-            seconds = float(np.mean([one.seconds[way.of_codes] for one in found]))
+            seconds = float(np.mean([one.seconds[way.uncoded] for one in found]))
         results.append(WayResult(way, means, tests[way], p_value, status, seconds))
     return Adaptation(
         results,
