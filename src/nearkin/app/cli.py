@@ -434,8 +434,8 @@ def adapt(add: Add) -> None:
     PCA, and adapted by a learned linear map: how many relevant ones do held-out queries find among
     the most similar by cosine? The map is learned from labels (rows with the same label are
     relevant to each other), from pairs of rows that belong together, or from queries and their
-    relevant documents; it may also be of these queries alone. With labels, a quarter of the classes is held out as "unseen", which shows how an
-    adapter does on classes that come later.
+    relevant documents; it may also be of these queries alone. With labels, a quarter of the classes
+    is held out as "unseen", which shows how an adapter does on classes that come later.
 
     An adapter is recommended only if it is shown to be better than the raw vectors, and not worse
     on unseen classes. --save writes it for `nearkin transform` and `nearkin export`.
