@@ -144,8 +144,8 @@ def from_frame(
         return EncodedTable(X=rows, suspects=suspects, **given)
     # The encoder sees the rows of all folds, but no target. What it learns of them is harmless: a
     # value that only held-out rows have is constant in the training rows.
-    encoder, (cells, _) = TableEncoder(missing="keep"), read_cells(features, strict=False)
-    encoder.fit(cells if weights is None else features, sample_weight=weights)
+    cells = read_cells(features, strict=False)
+    encoder = TableEncoder(missing="keep").fit(cells, sample_weight=weights)
     return EncodedTable.of_cells(cells, encoder, hints=groups is None, notes=notes, **given)
 
 
