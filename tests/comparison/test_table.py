@@ -130,7 +130,7 @@ def test_a_frame_of_numbers_is_an_array_where_no_target_is_named(library):
             ValueError,
             "X has no columns 'patients': groups must be the name of one",
         ),
-        ({"y": "day"}, ValueError, "y names a column of dates or times, 'day'"),
+        ({"y": "day"}, ValueError, "'day' holds dates"),
         (
             {"X": np.ones((9, 2))},
             TypeError,

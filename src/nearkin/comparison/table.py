@@ -12,10 +12,10 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import issparse
 
-from .._messages import quoted, shown
 from .._validation import as_rows, check_consistent_length, refuse_foreign
 from ..tables import Cells, TableEncoder, filled_note, learn_target
 from ..tables.cells import read_cells
+from ..tables.target import column_of
 from .scores import CLASSIFICATION
 from .suspects import RawColumn, Suspects, find_suspects, raw_columns
 
@@ -120,13 +120,7 @@ def from_frame(
     named = {what: name for what, name in (("y", y), ("groups", groups)) if isinstance(name, str)}
     frame = X.to_pandas() if hasattr(X, "to_pandas") else X
     is_frame = hasattr(frame, "iloc") and hasattr(frame, "columns")
-    if named and not is_frame:
-        what, name = next(iter(named.items()))
-        raise TypeError(
-            f"{what} names a column, {shown(name)}, but X is no data frame: give {what} as an "
-            "array."
-        )
-    columns = {what: _column(frame, what, name) for what, name in named.items()}
+    columns = {what: column_of(frame, what, name) for what, name in named.items()}
     features = frame.drop(columns=list(named.values())) if named else frame
     y, groups = (columns.get(what, values) for what, values in (("y", y), ("groups", groups)))
     check_consistent_length(features, y, groups)
@@ -165,21 +159,6 @@ def many_categories(encoder: TableEncoder, columns: Sequence[RawColumn]) -> Cate
                 indicators += levels
         first += len(features)
     return Categories(np.column_stack(codes), np.array(indicators, int)) if codes else None
-
-
-def _column(frame: Any, what: str, name: str) -> np.ndarray:
-    """Return the column of targets or groups that has a name."""
-    names = frame.columns.tolist()
-    if names.count(name) != 1:
-        found = f"X has {names.count(name) or 'no'} columns {shown(name)}"
-        raise ValueError(f"{found}: {what} must be the name of one, such as {quoted(names)}.")
-    column = frame[name]
-    if getattr(column.dtype, "kind", "O") in "mM":
-        raise ValueError(
-            f"{what} names a column of dates or times, {shown(name)}: give one of classes or "
-            "numbers."
-        )
-    return column.to_numpy(dtype=None if _is_numeric(column.dtype) else object)
 
 
 def _is_numeric(dtype: Any) -> bool:
