@@ -12,7 +12,13 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import issparse
 
-from .._validation import as_rows, check_consistent_length, refuse_foreign
+from .._validation import (
+    as_rows,
+    check_consistent_length,
+    refuse_foreign,
+    rows_of,
+    weighted_rows,
+)
 from ..tables import Cells, TableEncoder, filled_note, learn_target
 from ..tables.cells import read_cells
 from ..tables.target import column_of
@@ -52,6 +58,8 @@ class EncodedTable:
         Classes, with None or NaN for unlabelled rows; for a regression float64, NaN for none.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
+    weights : ndarray of shape (n,) or None
+        Weights of the rows, larger than 0.
     task : str
         "classification" or "regression".
     target : str
@@ -71,6 +79,7 @@ class EncodedTable:
     X: Any
     y: np.ndarray
     groups: Any = None
+    weights: np.ndarray | None = None
     task: str = CLASSIFICATION.name
     target: str = "the target"
     encoder: TableEncoder | None = None
@@ -110,9 +119,9 @@ class EncodedTable:
 
 
 def from_frame(
-    X: Any, y: Any, groups: Any, task: str, unlabelled: Any = None, weights: Any = None
+    X: Any, y: Any, groups: Any, task: str, unlabelled: Any = None, sample_weight: Any = None
 ) -> EncodedTable:
-    """Return a data frame or an array as a table.
+    """Return a data frame or an array as a table, without rows of weight 0.
 
     Rows are encoded if the target is a named column, or if a column of a data frame is not numeric.
     """
@@ -124,8 +133,11 @@ def from_frame(
     features = frame.drop(columns=list(named.values())) if named else frame
     y, groups = (columns.get(what, values) for what, values in (("y", y), ("groups", groups)))
     check_consistent_length(features, y, groups)
+    features, y, weights, kept = weighted_rows(features, y, sample_weight)
+    if groups is not None:
+        groups = rows_of(groups, kept)
     y, notes = learn_target(y, named.get("y"), task, unlabelled=unlabelled)
-    given = {"y": y, "groups": groups, "task": task}
+    given = {"y": y, "groups": groups, "weights": weights, "task": task}
     if "y" in named:
         given["target"] = named["y"]
     elif not is_frame or all(_is_numeric(dtype) for dtype in features.dtypes):
