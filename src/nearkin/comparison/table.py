@@ -140,7 +140,7 @@ def from_frame(
     given = {"y": y, "groups": groups, "weights": weights, "task": task}
     if "y" in named:
         given["target"] = named["y"]
-    elif not is_frame or all(_is_numeric(dtype) for dtype in features.dtypes):
+    elif not is_frame or all(getattr(of, "kind", "O") in "biuf" for of in features.dtypes):
         rows = as_rows(features, missing=True)
         names = [*features.columns] if is_frame else [f"column {j}" for j in range(rows.shape[1])]
         if issparse(rows):
@@ -171,7 +171,3 @@ def many_categories(encoder: TableEncoder, columns: Sequence[RawColumn]) -> Cate
                 indicators += levels
         first += len(features)
     return Categories(np.column_stack(codes), np.array(indicators, int)) if codes else None
-
-
-def _is_numeric(dtype: Any) -> bool:
-    return getattr(dtype, "kind", "O") in "biuf"

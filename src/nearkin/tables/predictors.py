@@ -96,7 +96,7 @@ class TablePredictor(
 ):
     """Base of the two predictors.
 
-    A subclass defines `_loss`, `fit`, `_learn_targets` and `_encode_targets`.
+    A subclass defines `_loss`, `_learn_targets` and `_encode_targets`.
     """
 
     n_components: int

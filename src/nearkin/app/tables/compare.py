@@ -85,7 +85,7 @@ def compare_rows(options: argparse.Namespace, table: Table, learn: Learn) -> int
         quick = {"choice_rows": quick.get("choice_rows")}
     outputs = Outputs(quiet=options.quiet, stderr=False)
     picture = picture_output(options, outputs)
-    outputs.note(table.facts(), *(f"  {note}" for note in table.remarks))
+    outputs.note(table.facts(), *(f"  {note}" for note in table.all_notes))
     with _fits(table.name, options.quiet) as progress:
         comparison = compare(
             table,

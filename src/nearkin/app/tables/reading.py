@@ -81,8 +81,8 @@ class Table(EncodedTable):
         return known_labels(self.y, self.labelled)
 
     @property
-    def remarks(self) -> list[str]:
-        """Return the notes, and those on suspicious columns and on groups."""
+    def all_notes(self) -> list[str]:
+        """Return the notes, and those on columns that predict the target or look like groups."""
         return [*self.notes, *self.suspects.notes(self.target, self.task)]
 
     def facts(self) -> str:
