@@ -60,7 +60,7 @@ def test_a_named_target(library):
         "read as numbers: price ('€",
         "read as dates: day",
         "one-hot encoded: colour (2 values)",
-        "missing values, filled by the median: width (10 rows)",
+        "missing values, filled by the median (kept by NCA tables): width (10 rows)",
         "kind: 'severe ' and 'severe' are one class (1 row)",
     ):
         assert remark in shown

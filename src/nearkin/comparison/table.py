@@ -95,20 +95,19 @@ class EncodedTable:
         encoder: TableEncoder,
         *,
         hints: bool,
-        gaps: str = "filled by the median",
         notes: Sequence[str] = (),
         **given: Any,
     ) -> Self:
         """Return cells as rows of an encoder that was fitted to them, which overwrites them.
 
-        With `hints`, columns are named that look like groups; `gaps` says what is done with missing
-        cells. What is given are the other attributes.
+        With `hints`, columns are named that look like groups. The other attributes are given.
         """
         columns = raw_columns(encoder, cells)
         suspects = find_suspects(columns, given["y"], given["task"], hints=hints)
         categories = many_categories(encoder, columns)
         X, *_ = encoder.encode(cells)  # what it found is among its remarks
-        notes = [*notes, *encoder.remarks_, *filled_note(X, encoder.get_feature_names_out(), gaps)]
+        names, done = encoder.get_feature_names_out(), "filled by the median (kept by NCA tables)"
+        notes = [*notes, *encoder.remarks_, *filled_note(X, names, done)]
         return cls(
             X=X, encoder=encoder, suspects=suspects, categories=categories, notes=notes, **given
         )

@@ -196,7 +196,6 @@ def read_table(
             columns,
             encoder,
             hints=groups is None and isinstance(file, Source),  # no column in NPZ files
-            gaps="filled by the median (kept by NCA tables)",
             notes=notes,
             y=y,
             groups=group,
