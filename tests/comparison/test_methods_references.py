@@ -44,7 +44,7 @@ def test_columns_of_many_values_with_their_indicators():
     frame = frame.astype({"kind": "category", "store": "category"})
     frame.loc[5, "store"] = None
     encoder = TableEncoder().fit(frame)
-    found = many_categories(encoder, raw_columns(encoder, read_cells(frame, strict=False)[0]))
+    found = many_categories(encoder, raw_columns(encoder, read_cells(frame, strict=False)))
     names = encoder.get_feature_names_out()
     assert [name for name in names if name.startswith("store=")] == names[found.indicators].tolist()
     assert found.codes.shape == (1200, 1)
@@ -54,7 +54,7 @@ def test_columns_of_many_values_with_their_indicators():
     few = frame[["kind", "size"]].assign(name=[f"text {at}" for at in range(600)] * 2)
     few.loc[0, "name"] = "another"
     encoder = TableEncoder().fit(few)
-    cells, _ = read_cells(few, strict=False)
+    cells = read_cells(few, strict=False)
     assert many_categories(encoder, raw_columns(encoder, cells)) is None
 
 

@@ -42,7 +42,7 @@ def clean(table):
     return (
         table.suspects == Suspects()
         and not table.encoder.dropped_
-        and not any("suspicious" in note or "groups" in note for note in table.notes)
+        and not any("suspicious" in note or "groups" in note for note in table.all_notes)
     )
 
 
@@ -161,7 +161,7 @@ def test_text_with_nearly_a_value_a_row(tmp_path):
 def test_the_target_under_another_name(tmp_path, values):
     table = read(tmp_path, outcome=values)
     assert table.suspects.suspicious == [("outcome", 1.0)]
-    assert table.notes[-1] == (
+    assert table.all_notes[-1] == (
         "suspicious: outcome (100.0% of the rows) predicts kind alone: leave out what is not known "
         "beforehand"
     )
@@ -202,7 +202,7 @@ def test_two_that_predict_among_many_columns(tmp_path):
     assert [name for name, _ in table.suspects.suspicious] == ["first", "second"]
     assert (
         "first (100.0% of the rows), second (100.0% of the rows) each predict kind alone"
-        in table.notes[-1]
+        in table.all_notes[-1]
     )
 
 
@@ -238,7 +238,7 @@ def test_numbers_that_predict_numbers(tmp_path):
     assert [name for name, _ in table.suspects.suspicious] == ["euros"]
     one = read(tmp_path, price, **more, dollars=np.exp(price / 4))
     assert [name for name, _ in one.suspects.suspicious] == ["dollars"]
-    assert "suspicious: dollars (R² 0.9999) predicts kind alone" in one.notes[-1]
+    assert "suspicious: dollars (R² 0.9999) predicts kind alone" in one.all_notes[-1]
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -281,7 +281,7 @@ def test_groups_by_their_name(tmp_path, name, form):
     for kind in (KIND, np.repeat(RNG.permutation(["a", "b"] * (N // 10)), 5)):
         table = read(tmp_path, kind, **{name: [form(number) for number in PATIENT]})
         assert table.suspects == Suspects(group_hints=[(name, N // 5)])
-        assert table.notes[-1] == hint(name, N // 5, given)
+        assert table.all_notes[-1] == hint(name, N // 5, given)
 
 
 def test_groups_by_their_labels(tmp_path):

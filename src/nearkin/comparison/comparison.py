@@ -13,7 +13,6 @@ import numpy as np
 
 from .._parameters import check_integer
 from .._progress import progress_bar
-from .._validation import check_consistent_length, refuse_foreign, rows_of, weighted_rows
 from ..tables import features_of
 from .contestants import Choice, automatic, contestant
 from .doubts import DOUBTS
@@ -66,7 +65,7 @@ def compare(
     X : array, sparse matrix or data frame of shape (n, p)
         Numbers, with NaN for missing cells of a dense array. A data frame (pandas, polars or
         pyarrow) may contain text and dates. If it does, or if y is a name, it is encoded by a
-        `TableEncoder`. An `EncodedTable` brings its own target and groups.
+        `TableEncoder`. An `EncodedTable` brings its own target, groups and weights.
     y : array of shape (n,), or str
         The target, or the name of its column in X: class labels, or real numbers with
         `task="regression"`. Unlabelled rows have None or NaN; -1 is a class like any other, but see
@@ -196,17 +195,16 @@ def compare(
             check_integer(value, name, fewest)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
     kind = named_task(task)
-    X, y, groups, weights = _present(X, y, groups, sample_weight)
     table = X
     if not isinstance(X, EncodedTable):
-        table = from_frame(X, y, groups, task, unlabelled, weights)
+        table = from_frame(X, y, groups, task, unlabelled, sample_weight)
     encoder = table.encoder
     protocol = make_protocol(
         table.X,
         table.y,
         table.groups,
         kind,
-        weights=weights,
+        weights=table.weights,
         score=score,
         in_folds=n_splits is not None or n_repeats is not None,
         n_splits=n_splits,
@@ -261,24 +259,6 @@ def compare(
         comparison = comparison.with_found([*complete.values()], contestants)
         comparison = _ended(comparison, findings, run, refit)
     return replace(comparison, seconds=time.perf_counter() - start)
-
-
-def _present(
-    X: Any, y: Any, groups: Any, sample_weight: Any
-) -> tuple[Any, Any, Any, np.ndarray | None]:
-    """Return the rows of nonzero weight, with their targets, groups and weights.
-
-    Names of columns are returned unchanged.
-    """
-    if sample_weight is None:
-        return X, y, groups, None
-    refuse_foreign(X)
-    given = {"y": y, "groups": groups}
-    arrays = {what: of for what, of in given.items() if not (of is None or isinstance(of, str))}
-    check_consistent_length(X, *arrays.values())
-    X, _, weights, kept = weighted_rows(X, None, sample_weight)
-    given |= {what: rows_of(of, kept) for what, of in arrays.items()}
-    return X, given["y"], given["groups"], weights
 
 
 def extend(

@@ -20,7 +20,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from .._messages import listed, shown
-from .._validation import is_missing
 from ..statistics import SIGNIFICANCE
 from ..tables import Column, DateColumn, words_of
 from .protocol import HALF, Protocol, few_decide
@@ -206,7 +205,7 @@ def time(protocol: Protocol, table: EncodedTable) -> Doubt | None:
         return None
     (name, times), classify = found, protocol.task == CLASSIFICATION
     rng = np.random.default_rng(0)
-    rows = rng.permutation(np.flatnonzero(~is_missing(table.y)))
+    rows = rng.permutation(protocol.labelled)
     rows = rows[np.isfinite(times[rows])][:MAX_TIMES]
     if len(rows) < FEWEST_ROWS:
         return None
@@ -217,9 +216,7 @@ def time(protocol: Protocol, table: EncodedTable) -> Doubt | None:
     filled = SimpleImputer(strategy="median", keep_empty_features=True)
     Z = make_pipeline(filled, StandardScaler()).fit_transform(table.X[rows])
     nearest = NearestNeighbors(n_neighbors=len(rows) - 1).fit(Z).kneighbors(return_distance=False)
-    y = table.y[rows]
-    if classify:
-        y = np.unique(y.astype(str), return_inverse=True)[1]
+    y = protocol.y[rows]
     later = _error(nearest, y, is_later, classify)
     splits = (rng.permutation(is_later) for _ in range(N_SPLITS))
     random = [_error(nearest, y, held_out, classify) for held_out in splits]

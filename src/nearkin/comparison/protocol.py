@@ -555,7 +555,7 @@ def make_protocol(
                 "some out."
             )
     complete = filled(X)
-    check_spread(complete)
+    check_spread(complete, [feature.name for feature in features or ()])
     queries = None if len(y) <= TWIN_QUERIES else labelled
     if len(labelled) > SPLIT_ROWS and groups is None and not in_folds:
         queries = NO_ROWS  # `Protocol.one_split` searches the near-twins of the held-out rows

@@ -16,7 +16,7 @@ from .._labels import known_labels
 from .._messages import listed
 from .._validation import is_missing
 from ..neighbors import identical_rows
-from ..tables import MIN_ROWS, NEARLY_ALL, Cells, Column, TableEncoder, says_group
+from ..tables import MIN_ROWS, NEARLY_ALL, Cells, TableEncoder, says_group
 from .scores import CLASSIFICATION
 
 # Limits: in wider tables, some column predicts well by chance.
@@ -98,13 +98,9 @@ class RawColumn(NamedTuple):
 def raw_columns(encoder: TableEncoder, cells: Cells) -> list[RawColumn]:
     """Return the columns that an encoder kept, none of sparse ones."""
     return [
-        RawColumn(one.name, one.ordered, partial(_scalars, encoder, cells, one))
+        RawColumn(one.name, one.ordered, lambda one=one: one.scalars(encoder.given(cells, one)))
         for one in ([] if issparse(cells.numbers) else encoder.columns_)
     ]
-
-
-def _scalars(encoder: TableEncoder, cells: Cells, column: Column) -> np.ndarray:
-    return column.scalars(encoder.given(cells, column))
 
 
 class Evidence(NamedTuple):
@@ -170,14 +166,15 @@ def find_suspects(
         return np.unique(identical_rows(np.transpose(codes) + 0.0), return_index=True)[1]
 
     for column in columns:
-        evidence = _evidence(column, rows, target)
+        values = column.values
+        evidence = _evidence(column, values[rows], target)
         is_grouped = evidence.is_grouped
         if hints and is_grouped and len(some := distinct()) < len(rows):
             of_some = target._replace(values=target.values[some])
-            is_grouped = _evidence(column, rows[some], of_some).is_grouped
+            is_grouped = _evidence(column, values[rows[some]], of_some).is_grouped
         is_group = evidence.is_discrete and says_group(column.name)
         if hints and (is_group or is_grouped):
-            n_values = len(np.unique(column.values))
+            n_values = len(np.unique(values))
             if max(10, target.n_classes + 1) <= n_values <= NEARLY_ALL * len(y):
                 group_hints.append((column.name, n_values))
                 if is_group:
@@ -231,9 +228,9 @@ def _forest_accuracy(columns: Sequence[RawColumn], rows: np.ndarray, target: Tar
 
 # squares of huge numbers overflow, and the score is NaN: not suspicious
 @np.errstate(all="ignore")
-def _evidence(column: RawColumn, rows: np.ndarray, given: Target) -> Evidence:
-    """Return what some rows of a column say of the target."""
-    values, n_classes, ordered = column.values[rows], given.n_classes, column.ordered
+def _evidence(column: RawColumn, values: np.ndarray, given: Target) -> Evidence:
+    """Return what the values of some rows of a column say of the target."""
+    n_classes, ordered = given.n_classes, column.ordered
     order = np.argsort(values, kind="stable")
     values, target = values[order], given.values[order]
     distinct, codes, counts = np.unique(values, return_inverse=True, return_counts=True)

@@ -12,10 +12,16 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import issparse
 
-from .._messages import quoted, shown
-from .._validation import as_rows, check_consistent_length, refuse_foreign
+from .._validation import (
+    as_rows,
+    check_consistent_length,
+    refuse_foreign,
+    rows_of,
+    weighted_rows,
+)
 from ..tables import Cells, TableEncoder, filled_note, learn_target
 from ..tables.cells import read_cells
+from ..tables.target import column_of
 from .scores import CLASSIFICATION
 from .suspects import RawColumn, Suspects, find_suspects, raw_columns
 
@@ -52,6 +58,8 @@ class EncodedTable:
         Classes, with None or NaN for unlabelled rows; for a regression float64, NaN for none.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
+    weights : ndarray of shape (n,) or None
+        Weights of the rows, larger than 0.
     task : str
         "classification" or "regression".
     target : str
@@ -71,6 +79,7 @@ class EncodedTable:
     X: Any
     y: np.ndarray
     groups: Any = None
+    weights: np.ndarray | None = None
     task: str = CLASSIFICATION.name
     target: str = "the target"
     encoder: TableEncoder | None = None
@@ -86,20 +95,19 @@ class EncodedTable:
         encoder: TableEncoder,
         *,
         hints: bool,
-        gaps: str = "filled by the median",
         notes: Sequence[str] = (),
         **given: Any,
     ) -> Self:
         """Return cells as rows of an encoder that was fitted to them, which overwrites them.
 
-        With `hints`, columns are named that look like groups; `gaps` says what is done with missing
-        cells. What is given are the other attributes.
+        With `hints`, columns are named that look like groups. The other attributes are given.
         """
         columns = raw_columns(encoder, cells)
         suspects = find_suspects(columns, given["y"], given["task"], hints=hints)
         categories = many_categories(encoder, columns)
         X, *_ = encoder.encode(cells)  # what it found is among its remarks
-        notes = [*notes, *encoder.remarks_, *filled_note(X, encoder.get_feature_names_out(), gaps)]
+        names, done = encoder.get_feature_names_out(), "filled by the median (kept by NCA tables)"
+        notes = [*notes, *encoder.remarks_, *filled_note(X, names, done)]
         return cls(
             X=X, encoder=encoder, suspects=suspects, categories=categories, notes=notes, **given
         )
@@ -110,9 +118,9 @@ class EncodedTable:
 
 
 def from_frame(
-    X: Any, y: Any, groups: Any, task: str, unlabelled: Any = None, weights: Any = None
+    X: Any, y: Any, groups: Any, task: str, unlabelled: Any = None, sample_weight: Any = None
 ) -> EncodedTable:
-    """Return a data frame or an array as a table.
+    """Return a data frame or an array as a table, without rows of weight 0.
 
     Rows are encoded if the target is a named column, or if a column of a data frame is not numeric.
     """
@@ -120,21 +128,18 @@ def from_frame(
     named = {what: name for what, name in (("y", y), ("groups", groups)) if isinstance(name, str)}
     frame = X.to_pandas() if hasattr(X, "to_pandas") else X
     is_frame = hasattr(frame, "iloc") and hasattr(frame, "columns")
-    if named and not is_frame:
-        what, name = next(iter(named.items()))
-        raise TypeError(
-            f"{what} names a column, {shown(name)}, but X is no data frame: give {what} as an "
-            "array."
-        )
-    columns = {what: _column(frame, what, name) for what, name in named.items()}
+    columns = {what: column_of(frame, what, name) for what, name in named.items()}
     features = frame.drop(columns=list(named.values())) if named else frame
     y, groups = (columns.get(what, values) for what, values in (("y", y), ("groups", groups)))
     check_consistent_length(features, y, groups)
+    features, y, weights, kept = weighted_rows(features, y, sample_weight)
+    if groups is not None:
+        groups = rows_of(groups, kept)
     y, notes = learn_target(y, named.get("y"), task, unlabelled=unlabelled)
-    given = {"y": y, "groups": groups, "task": task}
+    given = {"y": y, "groups": groups, "weights": weights, "task": task}
     if "y" in named:
         given["target"] = named["y"]
-    elif not is_frame or all(_is_numeric(dtype) for dtype in features.dtypes):
+    elif not is_frame or all(getattr(of, "kind", "O") in "biuf" for of in features.dtypes):
         rows = as_rows(features, missing=True)
         names = [*features.columns] if is_frame else [f"column {j}" for j in range(rows.shape[1])]
         if issparse(rows):
@@ -144,8 +149,8 @@ def from_frame(
         return EncodedTable(X=rows, suspects=suspects, **given)
     # The encoder sees the rows of all folds, but no target. What it learns of them is harmless: a
     # value that only held-out rows have is constant in the training rows.
-    encoder, (cells, _) = TableEncoder(missing="keep"), read_cells(features, strict=False)
-    encoder.fit(cells if weights is None else features, sample_weight=weights)
+    cells = read_cells(features, strict=False)
+    encoder = TableEncoder(missing="keep").fit(cells, sample_weight=weights)
     return EncodedTable.of_cells(cells, encoder, hints=groups is None, notes=notes, **given)
 
 
@@ -165,22 +170,3 @@ def many_categories(encoder: TableEncoder, columns: Sequence[RawColumn]) -> Cate
                 indicators += levels
         first += len(features)
     return Categories(np.column_stack(codes), np.array(indicators, int)) if codes else None
-
-
-def _column(frame: Any, what: str, name: str) -> np.ndarray:
-    """Return the column of targets or groups that has a name."""
-    names = frame.columns.tolist()
-    if names.count(name) != 1:
-        found = f"X has {names.count(name) or 'no'} columns {shown(name)}"
-        raise ValueError(f"{found}: {what} must be the name of one, such as {quoted(names)}.")
-    column = frame[name]
-    if getattr(column.dtype, "kind", "O") in "mM":
-        raise ValueError(
-            f"{what} names a column of dates or times, {shown(name)}: give one of classes or "
-            "numbers."
-        )
-    return column.to_numpy(dtype=None if _is_numeric(column.dtype) else object)
-
-
-def _is_numeric(dtype: Any) -> bool:
-    return getattr(dtype, "kind", "O") in "biuf"

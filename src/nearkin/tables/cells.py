@@ -89,6 +89,8 @@ class Cells:
         Remarks on infinite numbers, which became NaN.
     decimal : str or None
         The decimal mark of text, if known.
+    named : bool
+        Whether the columns have names of their own; those of an array are numbered.
     called : str
         What the table is called in messages.
     """
@@ -102,6 +104,7 @@ class Cells:
     place: Callable[[int], str] = in_row
     infinite: list[str] = field(default_factory=list, kw_only=True)
     decimal: str | None = field(default=None, kw_only=True)
+    named: bool = field(default=True, kw_only=True)
 
     @property
     def n_rows(self) -> int:
@@ -165,8 +168,8 @@ class Cells:
         return new
 
 
-def read_cells(X: Any, *, strict: bool) -> tuple[Cells, bool]:
-    """Return the cells of a data frame or an array, and whether its columns have names.
+def read_cells(X: Any, *, strict: bool) -> Cells:
+    """Return the cells of a data frame or an array.
 
     Infinite numbers raise an error, as in scikit-learn; in a data frame they are missing, unless
     `strict`, as are objects that are no text, numbers or dates.
@@ -191,6 +194,7 @@ def read_cells(X: Any, *, strict: bool) -> tuple[Cells, bool]:
         cells = Cells(names, np.array(X, dtype=dtype, order="C"), names, {})
     else:
         cells = _frame(X, strict)
+    cells.named = named
     for block in row_blocks(*cells.numbers.shape):
         infinite = np.isinf(cells.numbers[block])
         if not infinite.any():
@@ -202,7 +206,7 @@ def read_cells(X: Any, *, strict: bool) -> tuple[Cells, bool]:
         cells.numbers[block][infinite] = np.nan
         n_cells = counted(int(np.count_nonzero(infinite)), "infinite number")
         cells.infinite.append(f"{n_cells}, taken as missing: in column {where}")
-    return cells, named
+    return cells
 
 
 def _frame(X: Any, strict: bool) -> Cells:

@@ -220,9 +220,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        weights = None
-        if sample_weight is not None:
-            X, _, weights, _ = weighted_rows(X, None, sample_weight)
+        weights = sample_weight
+        if weights is not None and not isinstance(X, Cells):
+            X, _, weights, _ = weighted_rows(X, None, weights)
         self._check_parameters()
         cells = self._cells(X, reset=True)
         if weights is not None:
@@ -469,15 +469,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Numbers that count as missing become NaN. With `reset`, the names are learned.
         """
-        cells, named = (X, True) if isinstance(X, Cells) else read_cells(X, strict=self.strict)
+        cells = X if isinstance(X, Cells) else read_cells(X, strict=self.strict)
         if reset:
             self.n_features_in_ = len(cells.known)
             self.__dict__.pop("feature_names_in_", None)
-            if named:
+            if cells.named:
                 names = [name for name in cells.names if name in cells.known]
                 self.feature_names_in_ = np.array(names, dtype=object)
         else:
-            if not (named and hasattr(self, "feature_names_in_")):
+            if not (cells.named and hasattr(self, "feature_names_in_")):
                 if len(cells.names) != self.n_features_in_:
                     raise ValueError(
                         f"X has {len(cells.names)} features, but {type(self).__name__} is "

@@ -15,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 from .._blocks import filled
 from .._labels import encode_groups, encode_labels, known_labels
 from .._memory import require_memory
-from .._messages import counted, shown
+from .._messages import counted
 from .._parameters import check_integer, check_random_state
 from .._validation import as_rows, check_consistent_length, is_missing
 from ..folds import MAX_ROWS
@@ -25,7 +25,7 @@ from .bins import features_of, is_table, text_as_one_number
 from .columns import Feature
 from .encoder import TableEncoder
 from .predictors import NCAClassifier, TrainTest
-from .target import learn_target
+from .target import column_of, learn_target
 
 ROUNDS = 2  # fits to up to 2,000 rows: in the second, doubtful rows have less weight
 LEAST_WEIGHT = 0.02  # of a doubtful row
@@ -251,9 +251,11 @@ def label_issues(
     >>> found.to_frame().head(2).sort_values("row")["predicted"].tolist()
     [0, 1]
     """
-    name = y if isinstance(y, str) else None
-    if name is not None:
-        X, y = _with_labels(X, name)
+    name = None
+    if isinstance(y, str):
+        name, X = y, X.to_pandas() if hasattr(X, "to_pandas") else X
+        y = column_of(X, "y", name)
+        X = X.drop(columns=[name])
     y, _ = learn_target(y, name, "classification", regression=None)
     if is_table(X):
         encoder = TableEncoder("keep").fit(X)
@@ -311,17 +313,6 @@ def label_issues(
         twins=[labelled[rows] for rows in contradictory_twins(X[labelled], codes)],
         far=far_rows(X, features),
     )
-
-
-def _with_labels(X: Any, y: str) -> tuple[Any, np.ndarray]:
-    """Return rows and labels, which are a column of X."""
-    if hasattr(X, "to_pandas"):  # polars, pyarrow
-        X = X.to_pandas()
-    if not hasattr(X, "columns"):
-        raise ValueError(f"y={shown(y)} names a column, and X is no data frame: give the labels.")
-    if y not in X.columns:
-        raise ValueError(f"X has no column {shown(y)}: y is the name of one, or the labels.")
-    return X.drop(columns=[y]), np.asarray(X[y])
 
 
 # Held-out votes for the rows, and their nearest rows.

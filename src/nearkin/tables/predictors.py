@@ -44,6 +44,7 @@ from ..neighbors import exact_index
 from ..objectives.kernel_regression import RowLoss, log_loss, squared_error
 from ..objectives.loss import FLOAT64_ROWS
 from .bins import BinnedEncoder, Curves, Encodings, SparseEncoder, features_of, is_table
+from .cells import read_cells
 from .columns import Feature
 from .encoder import TableEncoder
 from .held_out import Drift, HeldOutRows, check_coverage, check_levels
@@ -95,7 +96,7 @@ class TablePredictor(
 ):
     """Base of the two predictors.
 
-    A subclass defines `_loss`, `fit`, `_learn_targets` and `_encode_targets`.
+    A subclass defines `_loss`, `_learn_targets` and `_encode_targets`.
     """
 
     n_components: int
@@ -150,7 +151,20 @@ class TablePredictor(
         else:
             unseen = self._unseen(learned, mixed(learned))
         self.member_rows_, self.member_votes_ = unseen
-        self._keep_held_out(X, targets)
+        # `predict_set`, `predict_quantiles`, `familiarity` and `drift` need them
+        tests = [test for _, test in final[0].folds]
+        places = np.concatenate(tests)
+        weights = np.ones(len(places)) if weights is None else weights[places]
+        self._held_out = HeldOutRows(
+            places,
+            X[places],
+            self._Z[places],
+            targets[places],
+            self.held_out_votes_,
+            self._features,
+            weights / weights.mean(),
+            np.repeat(np.arange(len(tests)), list(map(len, tests))),
+        )
         if status is DescentStatus.INTERRUPTED:
             raise KeyboardInterrupt
         task.end()
@@ -297,13 +311,14 @@ class TablePredictor(
         """Learn how a table becomes an array, and how this is encoded; return the array."""
         self._table, given = None, features
         if is_table(X):
+            cells = read_cells(X, strict=False)
             self._table = TableEncoder(missing="keep", drop_identifiers=False)
-            self._table.fit(X, sample_weight=weights)
+            self._table.fit(cells, sample_weight=weights)
             self.n_features_in_ = self._table.n_features_in_
             self.__dict__.pop("feature_names_in_", None)
             if hasattr(self._table, "feature_names_in_"):
                 self.feature_names_in_ = self._table.feature_names_in_
-            X, features = self._table.encode(X)[0], features_of(self._table)
+            X, features = self._table.encode(cells)[0], features_of(self._table)
         self.__dict__.pop("_held_out", None)  # from an earlier fit
         self._features = features or [Feature(f"x{j}", j) for j in range(X.shape[1])]
         self._n_columns = self.n_features_in_
@@ -364,8 +379,6 @@ class TablePredictor(
         self.alpha_, self.alpha_scores_ = learned[0].alpha, learned[0].scores
         self.feature_effects_ = self._effects(X)
         self.held_out_rows_, self.held_out_votes_ = self._unseen(learned, found)
-        sizes = [len(test) for _, test in learned[0].folds]
-        self._held_out_folds = np.repeat(np.arange(len(sizes)), sizes)
         return self
 
     def _effects(self, X: Any) -> np.ndarray:
@@ -406,24 +419,6 @@ class TablePredictor(
         """Return the rows that the maps of the encodings have not seen, and the votes for them."""
         rows = np.concatenate([test for _, test in maps[0].folds])
         return self._rows[rows], self._decode_votes(mixture.values)
-
-    def _keep_held_out(self, cells: Any, targets: np.ndarray) -> None:
-        """Store the held-out rows; `cells` are all rows as numbers, `targets` codes or numbers.
-
-        `predict_set`, `predict_quantiles`, `familiarity` and `drift` need them.
-        """
-        places = np.searchsorted(self._rows, self.held_out_rows_)
-        weights = np.ones(len(places)) if self._weights is None else self._weights[places]
-        self._held_out = HeldOutRows(
-            places,
-            cells[places],
-            self._Z[places],
-            targets[places],
-            self.held_out_votes_,
-            self._features,
-            weights / weights.mean(),
-            self._held_out_folds,
-        )
 
     @property
     def held_out(self) -> HeldOutRows:

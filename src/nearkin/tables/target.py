@@ -38,6 +38,22 @@ FEW_CLASSES = 20  # so many distinct labels can always be classes
 MOST_ALONE = 0.25  # share of more than 20 distinct numbers that may occur in a single row
 
 
+def column_of(frame: Any, what: str, name: str) -> np.ndarray:
+    """Return the column of a data frame that has a name: that of `what`, y or groups."""
+    if not hasattr(frame, "columns"):
+        raise TypeError(
+            f"{what} names a column, {shown(name)}, but X is no data frame: give {what} as an "
+            "array."
+        )
+    names = frame.columns.tolist()
+    if names.count(name) != 1:
+        found = f"X has {names.count(name) or 'no'} columns {shown(name)}"
+        raise ValueError(f"{found}: {what} must be the name of one, such as {quoted(names)}.")
+    column = frame[name]
+    is_numeric = getattr(column.dtype, "kind", "O") in "biuf"
+    return column.to_numpy(dtype=None if is_numeric else object)
+
+
 def learn_target(
     y: Any,
     name: str | None,
@@ -317,7 +333,7 @@ def _real_numbers(called: str, regression: str | None, example: Any = None) -> s
 
 def refuse_odd_labels(classes: np.ndarray, called: str, regression: str | None) -> None:
     """Raise a ValueError for labels that are dates or long text."""
-    if classes.dtype.kind in "OU":
+    if classes.dtype.kind in "OUM":
         texts = list(map(str, classes))
         _refuse_long(texts, called)
         _refuse_dates(texts, called, f"numbers, such as days, and {regression}" * bool(regression))

@@ -126,7 +126,7 @@ class FolderRows:
             target=self.target,
             encoder=number_encoder(self.features),
             suspects=suspects,
-            notes=[*notes, *suspects.notes(self.target, CLASSIFICATION.name)],
+            notes=notes,
             row_names=drawn.rows[kept].tolist(),
             row_numbers=drawn.rows[kept],
         )

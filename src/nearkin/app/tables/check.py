@@ -41,7 +41,7 @@ def check(options: argparse.Namespace) -> int:
     )
     table = console.while_reading(options, read)
     outputs = Outputs(quiet=options.quiet, stderr=False)
-    outputs.note(table.facts(), *(f"  {note}" for note in table.notes))
+    outputs.note(table.facts(), *(f"  {note}" for note in table.all_notes))
     with console.Progress("fits", quiet=options.quiet) as progress, one_line(table.name):
         check_spread(table.X, table.feature_names)
         issues = label_issues(
@@ -110,7 +110,7 @@ def found_in(table: Table, issues: LabelIssues) -> dict[str, Any]:
         ]
     }
     sentences = [*sentences_of(issues, found, short_text(table.target))]
-    return {"table": facts, "sentences": sentences, "notes": table.notes} | found
+    return {"table": facts, "sentences": sentences, "notes": table.all_notes} | found
 
 
 def grid_of(rows: list[dict[str, Any]]) -> list[dict[str, str]]:

@@ -11,7 +11,6 @@ from typing import Any
 
 from ..._labels import known_labels
 from ..._messages import shown
-from ..._validation import check_spread
 from ...comparison import (
     FINAL_CHOICE,
     RAW,
@@ -86,9 +85,8 @@ def compare_rows(options: argparse.Namespace, table: Table, learn: Learn) -> int
         quick = {"choice_rows": quick.get("choice_rows")}
     outputs = Outputs(quiet=options.quiet, stderr=False)
     picture = picture_output(options, outputs)
-    outputs.note(table.facts(), *(f"  {note}" for note in table.notes))
+    outputs.note(table.facts(), *(f"  {note}" for note in table.all_notes))
     with _fits(table.name, options.quiet) as progress:
-        check_spread(table.X, table.feature_names)
         comparison = compare(
             table,
             table.target,

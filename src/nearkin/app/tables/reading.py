@@ -80,6 +80,11 @@ class Table(EncodedTable):
         """Return the labels of the labelled rows, in a plain type."""
         return known_labels(self.y, self.labelled)
 
+    @property
+    def all_notes(self) -> list[str]:
+        """Return the notes, and those on columns that predict the target or look like groups."""
+        return [*self.notes, *self.suspects.notes(self.target, self.task)]
+
     def facts(self) -> str:
         """Return a description of what was read."""
         n, p = self.X.shape
@@ -187,11 +192,10 @@ def read_table(
         if differing:
             text = columns.text[differing[0]]
             row_names = np.array(text.values, dtype=object)[text.codes]
-        table = Table.of_cells(
+        return Table.of_cells(
             columns,
             encoder,
             hints=groups is None and isinstance(file, Source),  # no column in NPZ files
-            gaps="filled by the median (kept by NCA tables)",
             notes=notes,
             y=y,
             groups=group,
@@ -202,7 +206,6 @@ def read_table(
             row_names=row_names,
             row_numbers=file.row_numbers,
         )
-        return replace(table, notes=[*table.notes, *table.suspects.notes(target, task)])
 
 
 # Rows for a model that was learned from another table

@@ -183,8 +183,6 @@ def comparison_document(comparison: Comparison, curves: Curves, table: Table) ->
     """
     found, protocol, folds = Summary(comparison), comparison.protocol, comparison.folds
     classes, answers = _classes(comparison)
-    of_columns = set(table.suspects.notes(table.target, table.task))  # which are in "table"
-    notes = [*(note for note in table.notes if note not in of_columns), *found.notes]
     return {
         "versions": {
             "Python": platform.python_version(),
@@ -212,7 +210,7 @@ def comparison_document(comparison: Comparison, curves: Curves, table: Table) ->
         "verdict": found.verdict,
         "doubts": [{"kind": doubt.code, "text": doubt.text} for doubt in comparison.doubts],
         "quote": found.quote,
-        "notes": notes,
+        "notes": [*table.notes, *found.notes],
         "ranking": [_ranked(row, found) for row in found.rows],
         "curves": [
             {
