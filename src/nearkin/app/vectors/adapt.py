@@ -34,7 +34,14 @@ from ..files.formats import reading
 from ..files.judgements import check_names, read_judgements, write_runs
 from ..output import Outputs
 from .adapter_file import SavedAdapter, save_adapter
-from .reading import VectorTable, read_codes, read_folder, read_vectors, sampled
+from .reading import (
+    VectorTable,
+    is_judgement,
+    read_codes,
+    read_folder,
+    read_vectors,
+    sampled,
+)
 from .thresholds import say_thresholds, thresholds
 
 COMPARED_ROWS = 20_000  # the saved adapter learns from all rows
@@ -187,7 +194,8 @@ def _read(
             groups = joined_groups(groups, given)
         return table, table, known, replace(compared, groups=groups), notes
     if options.pairs is not None:
-        stated = read_judgements(options.pairs, reading=text)
+        of_rows = replace(text, is_row=partial(is_judgement, table, table))
+        stated = read_judgements(options.pairs, reading=of_rows)
         sides = stated.left, stated.right
         pairs = np.column_stack([table.rows_of(side, options.pairs) for side in sides])
         if (stated.grades <= 0).all() or (pairs[:, 0] == pairs[:, 1]).any():
@@ -203,7 +211,8 @@ def _read(
         beside=options.table,
         reading=text,
     )
-    stated = read_judgements(options.relevance, names=options.id is None, reading=text)
+    of_rows = replace(text, is_row=partial(is_judgement, queries, table))
+    stated = read_judgements(options.relevance, names=options.id is None, reading=of_rows)
     queries = queries.named(stated.queries, options.relevance)
     table = table.named(stated.documents, options.relevance)
     R = judged_matrix(
