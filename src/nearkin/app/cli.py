@@ -466,9 +466,9 @@ def adapt(add: Add) -> None:
     queries.jsonl, or with --id), TREC qrels and runs, JSON and Parquet of ranx, JSON of LlamaIndex,
     and CSV, Parquet or JSON lines with the columns of sentence-transformers (anchor, positive,
     negative_1; pos, neg; sentence1, sentence2, score), of BEIR, of ESCI, or of a click log (query,
-    document, shown or impressions, clicked or clicks). Documents that are judged 0, shown but never clicked, or given
-    as negatives count as not relevant. Scores of runs, and a column "score" of other than whole
-    numbers, are taken as those of a teacher, such as a cross-encoder.
+    document, shown or impressions, clicked or clicks). Documents that are judged 0, shown but never
+    clicked, or given as negatives count as not relevant. Scores of runs, and a column "score" of
+    other than whole numbers, are taken as those of a teacher, such as a cross-encoder.
     """
     add(
         "table",

@@ -259,11 +259,11 @@ def _without_gaps(file: Reader, X: np.ndarray, names: list[str]) -> tuple[np.nda
     if not len(rows):
         return X, []
     n, size, where = len(rows), len(names), f"the first {file.place(int(rows[0]))}"
+    gap = _column(names[int(np.isfinite(X[rows[0]]).argmin())])
     if 2 * n > len(X):
         raise TableError(
             f"{file.path}: {n:,} of {len(X):,} rows have no vector of {size:,} numbers in "
-            f"{shown(_column(names[0]))}, {where}: write every vector in full, as a list of "
-            "numbers."
+            f"{shown(gap)}, {where}: write every vector in full, as a list of numbers."
         )
     X[rows] = 0
     what = f"{counted(n, 'row')} without a vector of {size:,} numbers, {where}"
