@@ -94,10 +94,11 @@ def records_of(found: Any) -> list[dict[str, Any]] | None:
         for name, cells in found.items()
         if cells is not None and not (name == "included" and "ids" in found)
     }
-    if columns and all(isinstance(cells, list) for cells in columns.values()):
-        rows = zip(*columns.values(), strict=True)
-        return [dict(zip(columns, row, strict=True)) for row in rows]
-    return None
+    lengths = {len(cells) if isinstance(cells, list) else -1 for cells in columns.values()}
+    if len(lengths) != 1 or -1 in lengths:
+        return None
+    rows = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _holds_records(found: Any) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pyarrow import types
 
 from ..._messages import counted, listed, shown
 from ..._validation import is_missing
@@ -306,7 +307,12 @@ def _table(source: str, progress: Progress, reading: Reading) -> JudgementFile:
                 )
             read = _needed(file.names)
             others = [name for name in file.names if name not in read]
-            return _of_columns("table", source, file.read(read, read).labels, others)
+            columns = file.read(read, read).labels
+            for name in () if file.untyped else read:
+                cells = file.identifiers(name)
+                if types.is_nested(cells.type):  # lists of positives and negatives
+                    columns[name] = pd.Series(cells.to_pylist(), dtype=object).to_numpy()
+            return _of_columns("table", source, columns, others)
         found = file.read()
         columns = dict(zip(found.number_names, found.numbers.T, strict=True))
         return _of_columns("table", source, columns)

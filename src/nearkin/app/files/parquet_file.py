@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import compute, feather, parquet, types
 
 from ..._messages import listed, shown
+from ...tables import text_of
 from ..endings import TableError
 from .list_cells import is_text, width_of
 from .readers import TEXT, Names, Source, unique_names
@@ -175,8 +176,9 @@ def _plain(column: Any) -> Any:
     if types.is_duration(kind):
         microseconds = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
         return compute.divide(microseconds.cast(pa.float64(), safe=False), MICROSECONDS_A_DAY)
-    if types.is_nested(kind) and kind_of(kind) == "text":  # a list, as Python and pandas write it
-        return pa.array([cell and str(cell) for cell in column.to_pylist()], TEXT)
+    if types.is_nested(kind) and kind_of(kind) == "text":
+        cells = column.to_pylist()
+        return pa.array([None if cell is None else text_of(cell) for cell in cells], TEXT)
     column = column.cast(TEXT) if kind_of(kind) == "text" else column
     if not types.is_nested(kind):
         column.validate(full=True)  # text may be invalid UTF-8
