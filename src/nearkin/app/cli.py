@@ -30,7 +30,7 @@ SAVED = (
     "migrate"
 )
 TABLE = (
-    "a CSV, Excel, JSON, Parquet, Feather or NPZ file, - for standard input, or a bundled set "
+    "a CSV, Excel, JSON, Parquet, Feather, NPZ or NPY file, - for standard input, or a bundled set "
     f"({', '.join(BUNDLED)})"
 )
 
@@ -88,6 +88,15 @@ def _add_table_output(add: Add) -> None:
         ".csv, .parquet or .npz (default: CSV to standard output)",
         "OUT",
         default="-",
+    )
+
+
+def _add_vectors(add: Add) -> None:
+    add(
+        "--vectors",
+        "which column of vectors to take, where there are several (default: the one of the name "
+        "or the length that is needed)",
+        "COLUMN",
     )
 
 
@@ -391,6 +400,7 @@ def transform(add: Add) -> None:
       nearkin transform topics.safetensors embeddings/ -o short/ --dask
     """
     _add_model_and_tables(add)
+    _add_vectors(add)
     add(
         "--picture",
         "draw the rows in two dimensions, coloured by the labels or numbers that the model "
@@ -448,18 +458,21 @@ def adapt(add: Add) -> None:
       nearkin adapt embeddings/ --label topic --save topics.safetensors
       nearkin adapt corpus.npz --queries queries.npz --relevance scifact/ --run rankings
 
+    Vectors are a column of lists or of text such as [0.1, 0.2], or columns of numbers, in any file
+    that nearkin reads: also the output of COPY from pgvector, JSON of Qdrant, Chroma and Pinecone,
+    and vectors.npy with vectors_ids.npy or ids.txt beside it (--id ids).
+
     The format of judgements is detected: BEIR folders (vectors in the order of corpus.jsonl and
     queries.jsonl, or with --id), TREC qrels and runs, JSON and Parquet of ranx, JSON of LlamaIndex,
     and CSV, Parquet or JSON lines with the columns of sentence-transformers (anchor, positive,
-    negative_1; sentence1, sentence2, score), of BEIR, or of a click log (query, document, shown or
-    impressions, clicked or clicks). Documents that are judged 0, shown but never clicked, or given
-    as negatives count as not relevant. Scores of runs, and a column "score" of other than whole
-    numbers, are taken as those of a teacher, such as a cross-encoder.
+    negative_1; pos, neg; sentence1, sentence2, score), of BEIR, of ESCI, or of a click log (query,
+    document, shown or impressions, clicked or clicks). Documents that are judged 0, shown but never
+    clicked, or given as negatives count as not relevant. Scores of runs, and a column "score" of
+    other than whole numbers, are taken as those of a teacher, such as a cross-encoder.
     """
     add(
         "table",
-        "a column of lists, or columns of numbers, in a Parquet, NPZ or CSV file, or a sample from "
-        "a folder of Parquet files",
+        "a file of vectors, see above, or a folder of Parquet files, of which a sample is read",
         "VECTORS",
     )
     add("--label", "learn from this column: rows with the same label belong together", "COLUMN")
@@ -487,7 +500,7 @@ def adapt(add: Add) -> None:
         "keep rows of one group on one side of every split, such as parts of one document",
         "COLUMN",
     )
-    add("--vectors", "which column of lists holds the vectors, where there are several", "COLUMN")
+    _add_vectors(add)
     add(
         "--side",
         "query: adapt only queries, and leave an index of documents as it is; both (default): "
@@ -565,7 +578,7 @@ def match(add: Add) -> None:
       nearkin match adapter.safetensors items.parquet --id sku --precision 0.99 -o duplicates.csv
     """
     add("adapter", "a file written by nearkin adapt --save", "ADAPTER")
-    add("table", "a Parquet, NPZ or CSV file of vectors", "A")
+    add("table", "a file of vectors, as for nearkin adapt", "A")
     add(
         "index",
         "another one, right after A; without it, rows of A are matched with each other",
@@ -581,6 +594,7 @@ def match(add: Add) -> None:
     )
     _add_table_output(add)
     add("--id", "name rows by this column of both files", "COLUMN")
+    _add_vectors(add)
     add("--json", "write what is found and promised, but for the pairs (.json)", "FILE")
     _add_escaping(add)
     add_reading(add)
@@ -612,7 +626,7 @@ def migrate(add: Add) -> None:
       nearkin migrate old.parquet new.parquet --id sku --into new --save documents.safetensors
       nearkin transform documents.safetensors index.parquet --id sku -o converted.parquet
     """
-    vectors = "a Parquet, NPZ or CSV file of vectors by the {} model"
+    vectors = "a file of vectors by the {} model, as for nearkin adapt"
     add("old", vectors.format("old"), "OLD")
     add("new", vectors.format("new"), "NEW")
     add(
@@ -639,7 +653,7 @@ def migrate(add: Add) -> None:
         "decide by which items are relevant to these queries; see nearkin adapt --help",
         "FILE",
     )
-    add("--vectors", "which column of lists holds the vectors, where there are several", "COLUMN")
+    _add_vectors(add)
     add_reading(add)
     add("--save", "learn the map from all rows and save it (.safetensors)", "FILE")
     add("--json", "write all results (.json)", "FILE")

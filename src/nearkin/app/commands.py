@@ -77,6 +77,8 @@ def transform(options: argparse.Namespace) -> int:
         return _transform_folder(options)
     if is_adapter(options.model):
         return _transform_vectors(options)
+    if options.vectors is not None:
+        raise TableError("--vectors is for adapters: leave it out with a model of a table.")
 
     def columns(model: Model, X: Any, suffix: str, progress: Any) -> dict[str, Any]:
         return model.as_columns(embed(model, X, progress), suffix)
@@ -207,6 +209,7 @@ def _transform_vectors(options: argparse.Namespace) -> int:
         read_vectors,
         options.table,
         ids=options.id,
+        vectors=options.vectors,
         columns=adapter.columns,
         reading=replace(reading(options), strict=True),  # vectors have no odd cells
     )

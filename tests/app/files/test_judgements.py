@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from nearkin.app.cli import main
 from nearkin.app.endings import TableError
 from nearkin.app.files.judgements import grades_of_clicks, grades_of_scores, read_judgements
-from nearkin.app.vectors.reading import read_vectors
+from nearkin.app.files.readers import Reading
+from nearkin.app.vectors.reading import is_judgement, read_vectors
 from nearkin.vectors import comparison as adaptation
 from nearkin.vectors import judged_matrix
 
@@ -89,6 +91,16 @@ POSITIVES = pd.DataFrame(triplets(), columns=["anchor", "positive", "negative_1"
 CLICKS = pd.DataFrame(
     [(q, d, 1, grade) for q, d, grade in ROWS], columns=["query", "document", "shown", "clicked"]
 )
+LISTS = pd.DataFrame(
+    [(q, RELEVANT[q], [d for one, d, grade in ROWS if one == q and not grade]) for q in QUERIES],
+    columns=["query", "pos", "neg"],
+)
+ESCI = pd.DataFrame(ROWS, columns=["query_id", "product_id", "esci_label"]).assign(
+    example_id=range(len(ROWS)),
+    query="words",
+    product_locale="us",
+    esci_label=["IE"[grade] for *_, grade in ROWS],
+)
 FORMS = {
     "BEIR": beir,
     "BEIR file": lambda: beir() + "/qrels/train.tsv",
@@ -110,12 +122,24 @@ FORMS = {
         "a.json", lambda path: frame("query", "document", "grade").to_json(path, orient="records")
     ),
     "click log": lambda: written("a.csv", lambda path: CLICKS.to_csv(path, index=False)),
+    "CSV without a header": lambda: lines("a.csv", "{},{},{}"),
+    "tabs without a header": lambda: lines("a.tsv", "{}\t{}\t{}"),
+    "lists in JSON lines": lambda: written("a.jsonl", json_lines(LISTS)),
+    "lists in Parquet": lambda: written("a.parquet", LISTS.to_parquet),
+    "lists in CSV": lambda: written("a.csv", lambda path: LISTS.to_csv(path, index=False)),
+    "triples of names": lambda: lines("a.csv", "{},{},{}", [("a", "b", "c"), *triplets()]),
+    "triples without a header": lambda: lines("a.csv", "{},{},{}", triplets()),
+    "ESCI": lambda: written("a.parquet", ESCI.to_parquet),
+    "ESCI in words": lambda: written(
+        "a.csv", lambda path: ESCI.replace({"E": "Exact", "I": "Irrelevant"}).to_csv(path)
+    ),
 }  # fmt: skip
 
 
 def matrix(source):
-    judged = read_judgements(source)
     queries, documents = (read_vectors(name, ids="name") for name in ("q.npz", "d.npz"))
+    is_row = partial(is_judgement, queries, documents)
+    judged = read_judgements(source, reading=Reading(is_row=is_row))
     at = queries.rows_of(judged.left, source), documents.rows_of(judged.right, source)
     return judged_matrix(*at, judged.grades, (len(Q), len(D)))
 
@@ -187,6 +211,27 @@ class TestForms:
         judged = read_judgements("a.jsonl")
         assert judged.left.tolist() == [name, name]
         assert read_vectors("d.npz").rows_of(judged.right, "").tolist() == [1, 2]
+
+    def test_words_of_esci_are_gains(self):
+        words = ["Exact", "partial", "SUBSTITUTE", "complement", "Irrelevant"]
+        rows = [("q", f"d{row}", word) for row, word in enumerate(words)]
+        frame = pd.DataFrame(rows, columns=["query_id", "product_id", "label"])
+        frame.to_csv("a.csv", index=False)
+        judged = read_judgements("a.csv")
+        assert judged.grades.tolist() == [1, 0.5, 0.1, 0.01, 0]
+        assert "grade: label, exact 1, partial 0.5, substitute 0.1, complement 0.01" in judged.note
+
+    def test_pairs_of_numbers_without_a_header(self):
+        rows = read_vectors("d.npz")
+        reading = Reading(is_row=partial(is_judgement, rows, rows))
+        for pairs in ([(3, 4), (0, 1)], [(0, 1), (3, 4)]):
+            lines("a.csv", "{},{}", pairs)
+            if pairs[0] == (0, 1):  # as pandas calls columns without names
+                with pytest.raises(TableError, match="begins with numbers: add a header"):
+                    read_judgements("a.csv", reading=reading)
+            else:
+                judged = read_judgements("a.csv", reading=reading)
+                assert [*zip(judged.left, judged.right, strict=True)] == pairs
 
     def test_are_said(self):
         assert read_judgements(FORMS["TREC qrels"]()).note == (

@@ -93,6 +93,7 @@ SOUND_PARQUET = {
         more=pa.array([[np.float16(i)] for i in INTEGERS], pa.large_list(pa.float16()))
     ),
     "lists of a fixed size": arrow(more=pa.array(VECTORS, pa.list_(pa.uint8(), 2))),
+    "lists of text": arrow(more=[["a", "b"], None] * (N // 2)),
     "lists beside columns of similar names": arrow(
         **{"more.0": INTEGERS, "more": VECTORS, "more[2]": INTEGERS}
     ),
@@ -133,7 +134,6 @@ REFUSED_PARQUET = {
     ),
     "labels that are real numbers": (labelled_arrow(SIZES), "holds real numbers, not classes"),
     "lists of lists": (arrow(more=[[[1.0, 2.0]]] * N), "'more' (list<"),
-    "lists of text": (arrow(more=[["a", "b"]] * N), "'more' (list<"),
     "empty lists": (
         arrow(more=pa.array([[]] * N, pa.list_(pa.float32()))),
         "'more' holds lists without numbers",

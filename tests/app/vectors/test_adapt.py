@@ -468,7 +468,8 @@ class TestRefusals:
     def test_missing_cells(self, capsys):
         np.savez("gap.npz", X=np.where(np.arange(P) == 3, np.nan, X), y=LABELS)
         assert run("adapt", "gap.npz", "--label", "y") == 2
-        assert "missing values" in capsys.readouterr().err
+        said = "240 of 240 rows have no vector of 10 numbers in 'column 3', the first in row 0"
+        assert said in capsys.readouterr().err
 
     @pytest.mark.slow
     def test_vectors_of_another_width(self, adapted, capsys):

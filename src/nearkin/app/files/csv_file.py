@@ -30,6 +30,7 @@ from ..._messages import counted, quoted
 from ...tables import read_number
 from ..endings import TableError
 from ..places import SEPARATORS
+from .list_cells import is_vector
 from .readers import TEXT, Columns, Names
 from .records import MOST_RECORDS, Fields, Records, may_end, on_lines
 
@@ -82,7 +83,7 @@ class CsvFile(Records):
     _errors = "strict"  # what is done with bytes that are not in the encoding
 
     def _open(self) -> None:
-        self.names, self.remarks = [], []
+        self.fields, self.remarks = [], []
         self._unclosed = dict[int, None]()  # the lines with quotes that are never closed
         with self.readable():
             self._learn_encoding()
@@ -190,7 +191,7 @@ class CsvFile(Records):
         self._separator = (
             given.separator
             or (excel and excel[1])
-            or max(SEPARATORS.values(), key=lambda mark: _regularity(_split(lines, mark)))
+            or max(SEPARATORS.values(), key=lambda mark: self._fitness(_split(lines, mark)))
         )
         records = _split(lines, self._separator)
         if not records:
@@ -214,7 +215,12 @@ class CsvFile(Records):
         filled = [line for line in self._last_lines if line.strip(f'{self._separator}" ')]
         if filled and not given.strict:
             last, *_ = _split(filled[-1:], self._separator)
-            self.is_regular &= not may_end(last, len(self.names))
+            self.is_regular &= not may_end(last, len(self.fields))
+
+    def _fitness(self, records: list[Fields]) -> tuple[bool, float]:
+        """Return how well records are separated: whether vectors are whole, and regularity."""
+        is_whole = self.reading.vectors is not None and any(map(is_vector, chain(*records)))
+        return is_whole, _regularity(records)
 
     def read(self, *arguments: Any, **options: Any) -> Columns:
         """Return some columns; see `Reader.read`."""
@@ -233,18 +239,19 @@ class CsvFile(Records):
         if not self.is_regular:
             yield from super().text_batches(names)
             return
-        end, size, strict = self.names[-1], self.path.stat().st_size, self.reading.strict
+        end, size, strict = self.fields[-1], self.path.stat().st_size, self.reading.strict
         read = list(dict.fromkeys([*names, end]))
-        (header_end, _), *rows = islice(self.records(), self._n_head - 1, self._n_head + 1)
-        if not rows:
+        ends = [line for line, _ in islice(self.records(), self._n_head + 1)]
+        if len(ends) == self._n_head:  # no row
             return
+        header_end = ends[self._n_head - 1] if self._n_head else 0
         last = None
         with self.readable(), opened_bytes(self.path) as (file, packed):
             try:
                 for batch in arrow_csv.open_csv(
                     file,
                     arrow_csv.ReadOptions(
-                        column_names=self.names,
+                        column_names=self.fields,
                         block_size=max(BLOCK_BYTES, BYTES_PER_COLUMN * len(self.names)),
                         skip_rows=header_end,
                         encoding=self._encoding,
@@ -277,7 +284,7 @@ class CsvFile(Records):
 
     def _repeats_header(self, batch: Any) -> bool:
         """Return whether some row of a batch may be the header once more."""
-        header = dict(zip(self.names, self._header, strict=False))
+        header = dict(zip(self.fields, self._header, strict=False))
         same = None
         for name, cells in zip(batch.schema.names, batch.columns, strict=True):
             if header.get(name):
@@ -297,7 +304,7 @@ class CsvFile(Records):
 
         A quote that is closed nowhere, or so late that the fields do not fit, ends with its line.
         """
-        lines, width = _Lines(self._lines()), len(self.names)
+        lines, width = _Lines(self._lines()), len(self.fields)
         reader = csv.reader(lines, delimiter=self._separator, strict=not self.reading.strict)
         while True:
             lines.taken.clear()
@@ -322,7 +329,7 @@ class CsvFile(Records):
         """Return the fields of a line whose quotes are not all closed."""
         line, split = line.rstrip("\r\n"), partial(csv.reader, delimiter=self._separator)
         fields, unquoted = next(split([line])), next(split([line], quoting=csv.QUOTE_NONE))
-        if len(fields) != len(self.names) == len(unquoted):
+        if len(fields) != len(self.fields) == len(unquoted):
             return [field.strip('"') for field in unquoted]
         return fields
 

@@ -19,8 +19,9 @@ from .readers import AS_FOUND, Progress, Reader, Reading, ignore
 
 # The readers by the endings of files, as module and class: only the one that is needed is loaded.
 CSV, WORKBOOK = "csv_file.CsvFile", "workbook_file.WorkbookFile"
-JSON, FEATHER = "arrow_file.JsonFile", "arrow_file.FeatherFile"
-PARQUET, NPZ = "parquet_file.ParquetFile", "npz_file.NpzFile"
+JSON, FEATHER = "json_file.JsonFile", "parquet_file.FeatherFile"
+PARQUET = "parquet_file.ParquetFile"
+NPZ, NPY = "npz_file.NpzFile", "npz_file.NpyFile"
 FORMATS = {
     **dict.fromkeys((".csv", ".tsv", ".txt", *COMPRESSED), CSV),
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), WORKBOOK),
@@ -28,10 +29,17 @@ FORMATS = {
     **dict.fromkeys((".feather", ".arrow"), FEATHER),
     ".parquet": PARQUET,
     ".npz": NPZ,
+    ".npy": NPY,
 }
 # How files begin, whatever they are called; most formats of today are ZIP archives.
 ZIP = b"PK\3\4"
-MARKS = {b"PAR1": PARQUET, b"ARROW1": FEATHER, b"FEA1": FEATHER, b"\xd0\xcf\x11\xe0": WORKBOOK}
+MARKS = {
+    b"PAR1": PARQUET,
+    b"ARROW1": FEATHER,
+    b"FEA1": FEATHER,
+    b"\xd0\xcf\x11\xe0": WORKBOOK,
+    b"\x93NUMPY": NPY,
+}
 JSON_TEXT = re.compile(rb"(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*\"")
 # Other formats of tables, and how to convert them.
 REMEDIES = {

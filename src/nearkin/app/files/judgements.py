@@ -5,8 +5,8 @@ Every format is converted to rows of (query, document, grade); 0 was judged not 
 
 from __future__ import annotations
 
+import ast
 import gzip
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pyarrow import types
 
 from ..._messages import counted, listed, shown
 from ..._validation import is_missing
@@ -24,10 +25,12 @@ from ..endings import TableError
 from ..output import atomic_folder
 from ..places import STANDARD_INPUT
 from .formats import FORMATS, opened
+from .json_file import load_json, records_of
 from .readers import AS_FOUND, Progress, Reading, Source, ignore
 
 NUMBER_NAME = re.compile(r"-?\d+(\.\d+)?")
-NEGATIVE = re.compile(r"negative(_\d+)?")
+POSITIVE = ("positive", "positives", "pos")
+NEGATIVE = re.compile(r"neg(ative)?s?(_\d+)?")
 LEAST_GRADE = 0.01  # of scores, relative to the best one of a query; below, not relevant
 
 # names of columns, ignoring case, blanks, "-" and "_"
@@ -37,11 +40,20 @@ DOCUMENT = (
     *("item_id", "product_id", "article_id", "sku"),
     *("document", "doc", "passage", "item", "product", "article"),
 )
-GRADE = ("grade", "relevance", "score", "label")
+GRADE = ("grade", "relevance", "score", "label", "esci_label")
 SENTENCES = ("sentence1", "sentence2")
 SHOWN, CLICKED = ("shown", "impressions", "views"), ("clicked", "clicks")
 PLACE = ("position", "rank")  # in a displayed list; never a grade
-GRADE_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+# the gains of ESCI (Amazon's shopping queries) and of WANDS (Wayfair's), which has "partial"
+ESCI = {
+    **{"exact": 1.0, "partial": 0.5, "substitute": 0.1, "complement": 0.01, "irrelevant": 0.0},
+    **{"e": 1.0, "s": 0.1, "c": 0.01, "i": 0.0},
+}
+GRADE_WORDS = {
+    **{"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0},
+    **{"relevant": 1.0, "not relevant": 0.0},
+    **ESCI,
+}
 
 
 @dataclass(frozen=True)
@@ -92,8 +104,8 @@ def read_judgements(
     Parameters
     ----------
     source : str
-        A BEIR folder; TREC qrels or a run; JSON of ranx or LlamaIndex; JSON lines; or a CSV,
-        Parquet or NPZ file. "-" is standard input, for one of the last three.
+        A BEIR folder; TREC qrels or a run; JSON of ranx or LlamaIndex; JSON lines; or a table in
+        any other format. "-" is standard input, for a table.
     progress : callable, optional
         Called as `progress(part that is read, whole)` while a table is read.
     names : bool, default=False
@@ -221,12 +233,7 @@ def _trec(path: Path, width: int, wanted: Sequence[int]) -> Iterator[np.ndarray]
 
 def _json(path: Path) -> JudgementFile:
     """Return judgements of ranx, of LlamaIndex, or of JSON lines."""
-    with _text(path) as file:
-        text = file.read()
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = list(_json_lines(path, text.split("\n")))
+    found = _loaded(path)
     if isinstance(found, dict) and isinstance(found.get("relevant_docs"), dict):
         return _llama_index(path, found)
     if isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()):
@@ -234,7 +241,7 @@ def _json(path: Path) -> JudgementFile:
         if rows and all(isinstance(grade, int | float) for _, _, grade in rows):
             queries, documents, grades = map(np.array, zip(*rows, strict=True))
             return _graded("ranx JSON", queries, documents, grades.astype(float))
-    records = [found] if isinstance(found, dict) else found
+    records = _records(found)
     if not records or not all(isinstance(record, dict) for record in records):
         raise TableError(f"{path} is JSON in no known format: `nearkin adapt --help` lists them.")
     table = pd.DataFrame(records, dtype=object)
@@ -242,15 +249,18 @@ def _json(path: Path) -> JudgementFile:
     return _of_columns("JSON lines", str(path), columns)
 
 
-def _json_lines(path: Path, lines: Iterable[str]) -> Iterator[Any]:
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                yield json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise TableError(
-                    f"{path} is not readable JSON (line {number}: {error}): write it again."
-                ) from error
+def _records(found: Any) -> Any:
+    """Return what JSON holds as records, a single one without columns too."""
+    if not isinstance(found, dict):
+        return found
+    return records_of(found) or [found]
+
+
+def _loaded(path: Path) -> Any:
+    try:
+        return load_json(path)
+    except (ValueError, RecursionError) as error:
+        raise TableError(f"{path} is not readable JSON ({error}): write it again.") from error
 
 
 def _llama_index(path: Path, found: dict[str, Any]) -> JudgementFile:
@@ -279,8 +289,7 @@ def _beir(folder: Path, with_names: bool) -> JudgementFile:
     order: dict[str, Any] = {}
     for name, file in (("queries", "queries.jsonl"), ("documents", "corpus.jsonl")):
         if with_names and (folder / file).exists():
-            with _text(folder / file) as lines:
-                order[name] = [str(one["_id"]) for one in _json_lines(folder / file, lines)]
+            order[name] = [str(one["_id"]) for one in _records(_loaded(folder / file))]
     form = f"BEIR, qrels/{train[0].name}"
     return JudgementFile(form, judged.left, judged.right, judged.grades, **order)
 
@@ -298,7 +307,12 @@ def _table(source: str, progress: Progress, reading: Reading) -> JudgementFile:
                 )
             read = _needed(file.names)
             others = [name for name in file.names if name not in read]
-            return _of_columns("table", source, file.read(read, read).labels, others)
+            columns = file.read(read, read).labels
+            for name in () if file.untyped else read:
+                cells = file.identifiers(name)
+                if types.is_nested(cells.type):  # lists of positives and negatives
+                    columns[name] = pd.Series(cells.to_pylist(), dtype=object).to_numpy()
+            return _of_columns("table", source, columns, others)
         found = file.read()
         columns = dict(zip(found.number_names, found.numbers.T, strict=True))
         return _of_columns("table", source, columns)
@@ -311,7 +325,7 @@ def _word(name: str) -> str:
 
 def _needed(names: Sequence[str]) -> list[str]:
     """Return the columns that may contain judgements, and the first three except positions."""
-    words = {*QUERY, *DOCUMENT, *GRADE, *SHOWN, *CLICKED, *SENTENCES, "positive"}
+    words = {*QUERY, *DOCUMENT, *GRADE, *SHOWN, *CLICKED, *SENTENCES, *POSITIVE}
     first = [name for name in names if _word(name) not in PLACE][:3]
     return [
         name
@@ -346,19 +360,20 @@ def _of_columns(
     def with_columns(judged: JudgementFile, **read: str | None) -> JudgementFile:
         """Return judgements with a note on their columns."""
         used = [f"{what}: {name}" for what, name in read.items() if name]
+        used += _gains_of(columns[grade]) if grade and read.get("grade") else []
         unused = [name for name in (*columns, *others) if name not in read.values()]
         text = ", ".join(used) + f"; not used: {listed(unused, 5)}" * bool(unused)
         return replace(judged, columns=text)
 
     query, document, grade = called(QUERY), called(DOCUMENT), called(GRADE)
-    positive, clicked, shown = called(["positive"]), called(CLICKED), called(SHOWN)
+    positive, clicked, shown = called(POSITIVE), called(CLICKED), called(SHOWN)
     if query and document and clicked:
         clicks, at = numbers(clicked), (columns[query], columns[document])
         judged = _clicks(source, *at, numbers(shown) if shown else None, clicks)
         return with_columns(judged, query=query, document=document, shown=shown, clicked=clicked)
     if query and positive:
         negatives = [name for word, name in by_word.items() if NEGATIVE.fullmatch(word)]
-        judged = _positives(columns[query], *(columns[name] for name in (positive, *negatives)))
+        judged = _positives(*(columns[name] for name in (query, positive, *negatives)))
         more = dict(zip(map(_word, negatives), negatives, strict=True))
         return with_columns(judged, anchor=query, positive=positive, **more)
     if not grade and (clicked or shown):
@@ -376,6 +391,9 @@ def _of_columns(
     if set(SENTENCES) <= by_word.keys():
         form, third = "pairs of sentences", grade
         first, second = (by_word[word] for word in SENTENCES)
+    elif third and not _is_graded(columns[third]):
+        judged = _positives(columns[first], columns[second], columns[third])
+        return with_columns(judged, anchor=first, positive=second, negative=third)
     judged = JudgementFile(form, columns[first], columns[second], numbers(third))
     return with_columns(judged, first=first, second=second, grade=third)
 
@@ -393,9 +411,7 @@ def _only_grade(source: str, names: Sequence[str], query: str, document: str) ->
 
 def _numbers(source: str, name: str, columns: dict[str, np.ndarray]) -> np.ndarray:
     """Return a column as numbers; yes and no are 1 and 0."""
-    cells = pd.Series(columns[name])
-    if cells.dtype.kind not in "biuf":
-        cells = cells.map(lambda cell: GRADE_WORDS.get(str(cell).strip().lower(), cell))
+    cells = _as_grades(columns[name])
     try:
         values = cells.to_numpy(np.float64)
     except (ValueError, TypeError):
@@ -406,6 +422,25 @@ def _numbers(source: str, name: str, columns: dict[str, np.ndarray]) -> np.ndarr
             "cells: correct it, or drop the column if it holds no grades."
         )
     return values
+
+
+def _gains_of(cells: np.ndarray) -> list[str]:
+    """Return how the words of ESCI in a column of grades are read."""
+    words = {str(cell).strip().lower() for cell in pd.unique(cells)} & ESCI.keys()
+    return [f"{word} {gain:g}" for word, gain in ESCI.items() if word in words]
+
+
+def _as_grades(cells: np.ndarray) -> pd.Series:
+    """Return a column of grades, those in words as numbers."""
+    grades = pd.Series(cells)
+    if grades.dtype.kind in "biuf":
+        return grades
+    return grades.map(lambda cell: GRADE_WORDS.get(str(cell).strip().lower(), cell))
+
+
+def _is_graded(cells: np.ndarray) -> bool:
+    """Return whether some cell of a column is a grade; else all may be names of rows."""
+    return bool(pd.to_numeric(_as_grades(cells), errors="coerce").notna().any())
 
 
 def _clicks(
@@ -435,12 +470,25 @@ def _clicks(
 
 
 def _positives(anchor: np.ndarray, positive: np.ndarray, *negatives: np.ndarray) -> JudgementFile:
-    """Return triplets as judgements; rows may have different numbers of negatives."""
-    left, right = np.tile(anchor, 1 + len(negatives)), np.concatenate([positive, *negatives])
-    kept = ~is_missing(right)
-    kept[: len(anchor)] = True  # a missing positive raises an error later
-    grades = np.repeat([1.0, 0.0], [len(anchor), len(anchor) * len(negatives)])
-    return JudgementFile("positives and negatives", left[kept], right[kept], grades[kept])
+    """Return triplets as judgements; a row may have lists of positives and negatives, and gaps."""
+    parts = []
+    for column in (positive, *negatives):
+        cells = pd.Series(column, anchor, dtype=object).map(_listed).explode()
+        parts.append(cells if column is positive else cells[~is_missing(cells.to_numpy())])
+    grades = np.repeat([1.0, 0.0], [len(parts[0]), sum(map(len, parts[1:]))])
+    names = pd.concat(parts)
+    left, right = names.index.to_numpy(dtype=object), names.to_numpy()
+    return JudgementFile("positives and negatives", left, right, grades)
+
+
+def _listed(cell: Any) -> Any:
+    """Return the items of a list that is written as text, as in a CSV file."""
+    if not isinstance(cell, str) or not cell.startswith("["):
+        return cell
+    try:
+        return ast.literal_eval(cell)
+    except (ValueError, SyntaxError):
+        return cell
 
 
 # Rankings for verification with other tools

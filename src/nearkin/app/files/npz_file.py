@@ -1,7 +1,8 @@
-"""NPZ files: dense or sparse arrays, never pickled objects."""
+"""NPZ and NPY files: dense or sparse arrays, never pickled objects."""
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
@@ -14,10 +15,19 @@ from scipy.sparse import csc_array, csr_array, issparse
 
 from ..._blocks import row_blocks
 from ..._memory import require_memory
-from ..._messages import in_row, quoted, shown
+from ..._messages import in_row, listed, quoted, shown
 from ...datasets import load
 from ..endings import TableError
-from .readers import BadCells, Columns, Names, Reader, missing_note, require_names, unique_names
+from .readers import (
+    BadCells,
+    Columns,
+    Names,
+    Reader,
+    find_name,
+    missing_note,
+    require_names,
+    unique_names,
+)
 
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
 MAX_COLUMNS = 2**22  # each has a name
@@ -27,7 +37,8 @@ SPARSE = ("sparse matrix", "save data, indices, indptr and shape of a csr_array"
 class NpzFile(Reader):
     """An NPZ file of a dense or sparse matrix, with labels and, optionally, feature_names.
 
-    The matrix is X, or data, indices, indptr and shape of a sparse one.
+    The matrix is X, or data, indices, indptr and shape of a sparse one, or else the only array of
+    two dimensions, whose columns are then named like those of a column of lists.
     """
 
     kind = "NPZ archive of plain arrays"
@@ -47,14 +58,16 @@ class NpzFile(Reader):
         ids: str | None = None,
     ) -> Columns:
         """Return all columns, including `needed`."""
-        X = self._dense() if "X" in self.names else self._sparse()
+        key = self._key()
+        X = self._dense(key) if key else self._sparse()
         n_rows, n_columns = X.shape
         if n_rows == 0 or n_columns > MAX_COLUMNS:
             raise TableError(
                 f"{self.path} has the shape {X.shape}: give rows, and at most {MAX_COLUMNS} "
                 "columns."
             )
-        names, remarks = [f"column {number}" for number in range(n_columns)], list[str]()
+        pattern = "column {}" if key in ("", "X") else f"{key}[{{}}]"
+        names, remarks = [pattern.format(number) for number in range(n_columns)], list[str]()
         if "feature_names" in self.names:
             what = "a string for every column of X"
             names = self._array("feature_names", "U", (n_columns,), what).tolist()
@@ -76,18 +89,43 @@ class NpzFile(Reader):
             found.ids = pa.chunked_array([pa.array(cells, from_pandas=True)])  # NaN: missing
         return found
 
-    def _dense(self) -> np.ndarray:
-        """Return X as floats: float32 if it is float32 or shorter."""
-        X = self._array("X", "biuf", (None, None), "rows of numbers")
+    def _key(self) -> str:
+        """Return the name of the dense matrix, or "" for a sparse one."""
+        if self.reading.vectors:
+            return find_name(self.path, self.names, self.reading.vectors, "--vectors")
+        if "X" in self.names or set(SPARSE_KEYS) <= set(self.names):
+            return "X" * ("X" in self.names)
+        found = [name for name in self.names if self._is_matrix(name)]
+        if len(found) == 1:
+            return found[0]
+        if found and self.reading.vectors is not None:
+            raise TableError(
+                f"{self.path} has several arrays of vectors, {listed(found, 5)}: name one with "
+                "--vectors."
+            )
+        raise TableError(
+            f"{self.path} needs an array 'X', a single one of two dimensions, or "
+            f"{quoted(SPARSE_KEYS)}; it has {quoted(self.names)}."
+        )
+
+    def _is_matrix(self, key: str) -> bool:
+        """Return whether an array has two dimensions, by its header."""
+        with self._opened() as archive:
+            if f"{key}.npy" not in archive.namelist():
+                return False
+            with archive.open(f"{key}.npy") as file:
+                version, _ = np.lib.format.read_magic(file)
+                read = getattr(np.lib.format, f"read_array_header_{min(version, 2)}_0")
+                shape, _, dtype = read(file)
+        return len(shape) == 2 and dtype.kind in "biuf"
+
+    def _dense(self, key: str) -> np.ndarray:
+        """Return a matrix as floats: float32 if it is float32 or shorter."""
+        X = self._array(key, "biuf", (None, None), "rows of numbers")
         is_single = X.dtype.kind == "f" and X.dtype.itemsize < 8
         return X.astype(np.float32 if is_single else np.float64, copy=False)
 
     def _sparse(self) -> csr_array:
-        if not set(SPARSE_KEYS) <= set(self.names):
-            raise TableError(
-                f"{self.path} needs an array 'X', or {quoted(SPARSE_KEYS)}; it has "
-                f"{quoted(self.names)}."
-            )
         data, indices, indptr, shape = (
             self._array(key, "biuf" if key == "data" else "iu", (None,), "numbers")
             for key in SPARSE_KEYS
@@ -109,10 +147,7 @@ class NpzFile(Reader):
 
     def _array(self, key: str, kinds: str, shape: tuple[int | None, ...], what: str) -> np.ndarray:
         """Return an array of a shape and of one of some dtype kinds; a None allows any size."""
-        with self._opened() as archive, archive.open(f"{key}.npy") as file:
-            size = archive.getinfo(f"{key}.npy").file_size
-            require_memory(size, f"{self.path}: {shown(key)}", "take fewer rows")
-            array = np.lib.format.read_array(file)
+        array = self._loaded(key)
         fits = array.ndim == len(shape) and all(
             wanted in (None, size) for size, wanted in zip(array.shape, shape, strict=True)
         )
@@ -123,10 +158,44 @@ class NpzFile(Reader):
             )
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
+    def _loaded(self, key: str) -> np.ndarray:
+        with self._opened() as archive, archive.open(f"{key}.npy") as file:
+            size = archive.getinfo(f"{key}.npy").file_size
+            require_memory(size, f"{self.path}: {shown(key)}", "take fewer rows")
+            found: np.ndarray = np.lib.format.read_array(file)
+        return found
+
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
         with self.readable(), zipfile.ZipFile(self.path) as archive:
             yield archive
+
+
+class NpyFile(NpzFile):
+    """An NPY file of a matrix. Other arrays, such as ids, are files of the same folder.
+
+    "ids" is read from ids.npy or ids.txt, one a line, or for vectors.npy from vectors_ids.npy or
+    the like.
+    """
+
+    kind = "NPY file of a plain array"
+    remedy = "write it again with numpy.save, from numbers or strings"
+
+    def _open(self) -> None:
+        folder = sorted(self.path.absolute().parent.iterdir())
+        files = [file for file in folder if file.suffix in (".npy", ".txt")]
+        own = re.compile(rf"{re.escape(self.path.stem)}[._-]?(.+)")
+        self._files = {file.stem: file for file in files}
+        self._files |= {m[1]: file for file in files if (m := own.fullmatch(file.stem))}
+        self._files["X"] = self.path
+        self.names = list(self._files)
+
+    def _loaded(self, key: str) -> np.ndarray:
+        file = self._files[key]
+        with self.readable():
+            if file.suffix == ".txt":
+                return np.array(file.read_text("utf-8").splitlines())
+            return np.load(file, allow_pickle=False)
 
 
 class BundledSet(NpzFile):

@@ -1,8 +1,4 @@
-"""Parquet files as streams of Arrow record batches.
-
-A column of vectors, with a list of numbers in every cell, is treated as that many columns of
-numbers. Those of a column "embedding" are named "embedding[0]", "embedding[1]", ...
-"""
+"""Parquet and Feather files as streams of Arrow record batches."""
 
 from __future__ import annotations
 
@@ -13,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, parquet, types
+from pyarrow import compute, feather, parquet, types
 
-from ..._messages import in_row, listed, shown
+from ..._messages import listed, shown
+from ...tables import text_of
 from ..endings import TableError
+from .list_cells import is_text, width_of
 from .readers import TEXT, Names, Source, unique_names
 
 CELLS_PER_BATCH = 2**18  # of a Parquet file
@@ -52,16 +50,17 @@ class ParquetFile(Source):
                 "drop these."
             )
         self.n_rows = sum(self.group_sizes)
-        self.text = [name for name, kind in kinds.items() if kind == "text"]
-        # the stored columns, and the names of the columns that each becomes
-        self._columns = {
-            name: self._elements(name) if kind == "vector" else [name]
-            for name, kind in kinds.items()
-        }
-        self.names = [name for columns in self._columns.values() for name in columns]
-        self._stored_at = {
-            name: at for at, columns in enumerate(self._columns.values()) for name in columns
-        }
+        nested = {"vector"} if self.reading.vectors is None else {"vector", "text"}
+        widths = {name: self._width(name) for name, kind in kinds.items() if kind in nested}
+        empty = [name for name, width in widths.items() if not width and kinds[name] == "vector"]
+        if empty and self.n_rows:
+            raise TableError(
+                f"{self.path}: {shown(empty[0])} holds lists without numbers: give numbers, or "
+                "drop it."
+            )
+        widths = {name: width for name, width in widths.items() if width}
+        self.text = [name for name, kind in kinds.items() if kind == "text" and name not in widths]
+        self.learn_columns(list(kinds), widths)
 
     def _stored(self) -> tuple[Any, list[int]]:
         """Return the file, and the numbers of rows of its groups."""
@@ -69,33 +68,24 @@ class ParquetFile(Source):
         groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
         return file, [group.num_rows for group in groups]
 
-    def _elements(self, name: str) -> list[str]:
-        """Return names for the numbers of a column of vectors, as many as the first vector has."""
+    def _width(self, name: str) -> int:
+        """Return the length of the vectors in a column, or 0 if it holds none."""
         with self.readable():
             batches = self._file.iter_batches(64, columns=[name])
-            width = next(
-                (len(cell) for batch in batches for cell in batch.column(0) if cell.is_valid), 0
-            )
-        if width == 0 < self.n_rows:
-            raise TableError(
-                f"{self.path}: {shown(name)} holds lists without numbers: give numbers, or drop it."
-            )
-        others = self._file.schema_arrow.names
-        elements = [f"{name}[{place}]" for place in range(width)]
-        names, _ = unique_names(self.path, [*others, *elements], self.reading.strict)
-        return names[len(others) :]
+            return width_of(_plain(batch.column(0)) for batch in batches)
 
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
         """Yield a few columns at a time, since each column needs a few MB.
 
         All numbers of a vector come together.
         """
-        for _, part in groupby(names, lambda name: self._stored_at[name] // COLUMNS_PER_PASS):
+        at = {field: place // COLUMNS_PER_PASS for place, field in enumerate(self.columns)}
+        for _, part in groupby(names, lambda name: at[self._column_of[name]]):
             yield from self.rows(list(part), 0, self.n_rows)
 
     def identifiers(self, name: str) -> Any:
         """Return a column in the type of the file."""
-        if name not in self._columns:  # but a number of a vector
+        if name not in self.columns:  # but a number of a vector
             return pa.chunked_array([batch[name] for _, batch in self.batches([name])])
         with self.readable():
             column = self._file.read([name])[name]
@@ -114,57 +104,32 @@ class ParquetFile(Source):
             raise TableError(
                 f"{self.path} has fewer rows than when the command began: run it again."
             )
-        every, needed = list(self._columns), {self._stored_at[name] for name in names}
-        stored = [every[at] for at in needed]
-        n_columns = sum(len(self._columns[name]) for name in stored)
+        fields = self.fields_of(names)
+        n_columns = sum(len(self.columns[field]) for field in fields)
         ends = np.cumsum([0, *self.group_sizes]).tolist()
         first = bisect_right(ends, start) - 1
         groups, at = list(range(first, bisect_left(ends, stop))), ends[first]
         with self.readable():
             size = max(MIN_ROWS_PER_BATCH, CELLS_PER_BATCH // n_columns)
-            for batch in self._file.iter_batches(size, groups, stored, use_threads=False):
+            for batch in self._file.iter_batches(size, groups, fields, use_threads=False):
                 rows = batch[max(start - at, 0) : max(stop - at, 0)]
                 if len(rows):
                     row = max(start, at)
-                    columns: dict[str, Any] = {}
-                    for name, column in zip(rows.schema.names, rows.columns, strict=True):
-                        columns |= self._plain(name, column, row)
-                    yield row, pa.record_batch(columns).select(names)
+                    columns = list(map(_plain, rows.columns))
+                    plain = pa.record_batch(columns, rows.schema.names)
+                    yield row, self.expanded(plain, names, row)
                 at += len(batch)
                 self.progress(at, self.n_rows)
 
-    def _plain(self, name: str, column: Any, start: int) -> dict[str, Any]:
-        """Return a stored column as columns of numbers, booleans or text.
 
-        For vectors, which must have the length of the first one, there is one column per position.
-        """
-        if types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        kind = column.type
-        if types.is_nested(kind):
-            elements = self._columns[name]
-            width = len(elements)
-            lengths = compute.list_value_length(column).fill_null(width).to_numpy()
-            row = int((lengths != width).argmax())
-            if lengths[row] != width:
-                raise TableError(
-                    f"{self.path}: {shown(name)} begins with {width} numbers, but holds "
-                    f"{lengths[row]} {in_row(start + row)}: give all rows the same number."
-                )
-            return {
-                element: compute.list_element(column, place)
-                for place, element in enumerate(elements)
-            }
-        if types.is_decimal(kind) or types.is_float16(kind) or types.is_null(kind):
-            column = column.cast(pa.float64())
-        elif types.is_duration(kind):
-            microseconds = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
-            column = microseconds.cast(pa.float64(), safe=False)
-            column = compute.divide(column, MICROSECONDS_A_DAY)
-        else:
-            column = column.cast(TEXT) if name in self.text else column
-            column.validate(full=True)  # text may be invalid UTF-8
-        return {name: column}
+class FeatherFile(ParquetFile):
+    """A Feather (Arrow IPC) file."""
+
+    kind = "Feather file"
+
+    def _stored(self) -> tuple[Any, list[int]]:
+        table = feather.read_table(self.path, memory_map=True)
+        return TableInMemory(table), [len(table)]
 
 
 class TableInMemory:
@@ -186,9 +151,11 @@ class TableInMemory:
 
 def kind_of(kind: Any) -> str:
     """Return the kind of a type: "number" (including booleans), "text", "vector", or ""."""
+    if isinstance(kind, pa.FixedShapeTensorType):
+        kind = kind.storage_type
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         numbers = types.is_integer(kind.value_type) or types.is_floating(kind.value_type)
-        return "vector" if numbers else ""
+        return "vector" if numbers else "text" * is_text(kind.value_type)
     kind = kind.value_type if types.is_dictionary(kind) else kind
     if types.is_decimal(kind) or types.is_null(kind) or types.is_duration(kind):
         return "number"
@@ -196,5 +163,23 @@ def kind_of(kind: Any) -> str:
         return "text"
     if types.is_primitive(kind):
         return "number"
-    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return "text" if is_text else ""
+    return "text" if is_text(kind) else ""
+
+
+def _plain(column: Any) -> Any:
+    """Return a column as numbers, booleans, text or lists of numbers."""
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if types.is_decimal(kind) or types.is_float16(kind) or types.is_null(kind):
+        return column.cast(pa.float64())
+    if types.is_duration(kind):
+        microseconds = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
+        return compute.divide(microseconds.cast(pa.float64(), safe=False), MICROSECONDS_A_DAY)
+    if types.is_nested(kind) and kind_of(kind) == "text":
+        cells = column.to_pylist()
+        return pa.array([None if cell is None else text_of(cell) for cell in cells], TEXT)
+    column = column.cast(TEXT) if kind_of(kind) == "text" else column
+    if not types.is_nested(kind):
+        column.validate(full=True)  # text may be invalid UTF-8
+    return column

@@ -24,6 +24,7 @@ from ..._memory import require_memory
 from ..._messages import MAX_NAME, counted, in_row, listed, note, quoted, shortened, shown, similar
 from ...tables import MARKS_OF_MISSING, Cells, Rules, Text, numbered_names
 from ..endings import TableError
+from .list_cells import lists_of, with_nulls
 
 # Checks shared by all tables.
 
@@ -190,6 +191,12 @@ class Reading:
         For text tables, whether to leave out rows without cells if all columns are read.
     strict : bool
         Whether what is no row, and cells that do not fit their columns, raise an error.
+    vectors : str, optional
+        For files of vectors: the column that holds them, or "" if it is not given. Text such as
+        "[0.1, 0.2]" is then read as a vector, and a vector of another length is missing.
+    is_row : callable, optional
+        Whether the fields of the first line of a text table are those of a row, so that it has no
+        header.
     """
 
     separator: str | None = None
@@ -199,6 +206,8 @@ class Reading:
     usual_decimal: str = "."
     drop_empty_rows: bool = False
     strict: bool = False
+    vectors: str | None = None
+    is_row: Callable[[list[str]], bool] | None = None
 
     @cached_property
     def numbers(self) -> list[float]:
@@ -313,8 +322,13 @@ class Reader(ABC):
 class Source(Reader):
     """A file read in batches of rows.
 
+    A column of vectors, with a list of numbers in every cell, is treated as that many columns of
+    numbers. Those of a column "embedding" are named "embedding[0]", "embedding[1]", ...
+
     Attributes
     ----------
+    columns : dict of str to list of str
+        The columns of the file, and the names of the columns that each becomes.
     text : list of str
         Columns known to contain text.
     n_rows : int
@@ -325,10 +339,49 @@ class Source(Reader):
         Remarks on how the file is read.
     """
 
+    columns: dict[str, list[str]]
     text: Names = ()
     n_rows = 0
     untyped = False
     notes: Names = ()
+
+    def learn_columns(self, fields: Names, widths: dict[str, int]) -> None:
+        """Set the names of the columns; those of vectors have these lengths."""
+        self.columns = {name: [name] for name in fields}
+        for name, width in widths.items():
+            elements = [f"{name}[{place}]" for place in range(width)]
+            names, _ = unique_names(self.path, [*fields, *elements], self.reading.strict)
+            self.columns[name] = names[len(fields) :]
+        self.names = [name for columns in self.columns.values() for name in columns]
+        self._column_of = {name: column for column, names in self.columns.items() for name in names}
+        self._widths = widths
+
+    def fields_of(self, names: Names) -> list[str]:
+        """Return the columns of the file that some names belong to."""
+        return list(dict.fromkeys(self._column_of[name] for name in names))
+
+    def expanded(self, batch: Any, names: Names, start: int) -> Any:
+        """Return a batch of columns of the file, from row `start` on, as columns of these names."""
+        if batch.schema.names == names:
+            return batch
+        columns: dict[str, Any] = {}
+        for stored, column in zip(batch.schema.names, batch.columns, strict=True):
+            if width := self._widths.get(stored):
+                lists = lists_of(column)
+                lengths = compute.list_value_length(lists).fill_null(width).to_numpy()
+                row = int((lengths != width).argmax())
+                if lengths[row] != width and self.reading.vectors is None:
+                    raise TableError(
+                        f"{self.path}: {shown(stored)} begins with {width} numbers, but holds "
+                        f"{lengths[row]} {in_row(start + row)}: give all rows the same number."
+                    )
+                if lengths[row] != width:
+                    lists = with_nulls(lists, width)
+                elements = enumerate(self.columns[stored])
+                columns |= {name: compute.list_element(lists, at) for at, name in elements}
+            else:
+                columns[stored] = column
+        return pa.record_batch(columns).select(names)
 
     @abstractmethod
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
@@ -432,7 +485,7 @@ class Source(Reader):
         cells[:] = as_floats(column)
         met["empty"] += int(np.isnan(cells).sum())
         marks = {shown(f"{mark:g}"): cells == mark for mark in self.reading.numbers}
-        if not self.reading.strict:
+        if not self.reading.strict or self.reading.vectors is not None:
             marks["infinite"] = np.isinf(cells)
         for mark, is_mark in marks.items():
             met[mark] += int(is_mark.sum())

@@ -24,6 +24,7 @@ from pyarrow import compute
 from ..._messages import EXAMPLES, note, shown
 from ...tables import MARKS_OF_MISSING, read_number
 from ..endings import TableError
+from .list_cells import width_of
 from .readers import TEXT, Names, Source, unique_names
 
 Fields = list[str]
@@ -48,6 +49,8 @@ class Records(Source):
 
     Attributes
     ----------
+    fields : list of str
+        The columns of the file.
     is_regular : bool
         Whether all records below the header are rows, so that they need no survey.
     where : str
@@ -60,6 +63,7 @@ class Records(Source):
     is_regular = False
     where = "on line {}"
     remarks: list[str]
+    fields: list[str]
     _header: Fields
     _n_head = 0  # records up to the last line of the header
     _n_long = 0  # rows with too many fields
@@ -86,6 +90,23 @@ class Records(Source):
 
     def learn_header(self, first: list[Fields]) -> None:
         """Take the names of the columns from the first records."""
+        if self.reading.is_row and self.reading.is_row(first[0]):
+            self._header, self.fields = [], [f"column {place}" for place in range(len(first[0]))]
+            self.remarks += note("no header line, columns are called", self.fields)
+            below = first
+        else:
+            below = self._take_header(first)
+        widths = {}
+        if self.reading.vectors is not None:
+            cells = {
+                name: pa.array(_column(place, below), TEXT)
+                for place, name in enumerate(self.fields)
+            }
+            widths = {name: width for name in cells if (width := width_of([cells[name]]))}
+        self.learn_columns(self.fields, widths)
+
+    def _take_header(self, first: list[Fields]) -> list[Fields]:
+        """Take the names of the columns from the header, and return the records below it."""
         at, strict = _find_header(first), self.reading.strict
         if strict and at:
             raise TableError(
@@ -103,17 +124,18 @@ class Records(Source):
                     names[place] = word
         self._n_head += at + 1 + len(headers)
         names = [name or f"Unnamed: {place}" for place, name in enumerate(names)]  # as in pandas
-        self.names, remarks = unique_names(f"{self.path}: the header line", names, strict)
+        self.fields, remarks = unique_names(f"{self.path}: the header line", names, strict)
         above = [record for record in above if any(record)]
         self.remarks += [
             *note("left out, above the header", [*map(_quote, above)]),
             *note("left out, below the header", [*map(_quote, headers)]),
             *remarks,
         ]
+        return below
 
     def survey(self) -> None:
         """Read all records once, and find out which of them are rows."""
-        width, is_strict = len(self.names), self.reading.strict
+        width, is_strict = len(self.fields), self.reading.strict
         lines, totals, short = list[int](), list[int](), list[int]()
         long, repeated, parts = list[int](), list[int](), list[Any]()
         last = deque[tuple[int, Fields]](maxlen=2 * MOST_BELOW)
@@ -138,8 +160,8 @@ class Records(Source):
         every = rows()
         for block in iter(lambda: list(islice(every, ROWS_PER_BATCH)), []):
             cells = ([row[place] or None for row in block] for place in range(width))
-            parts.append(pa.record_batch([pa.array(column, TEXT) for column in cells], self.names))
-        schema = pa.schema([(name, TEXT) for name in self.names])
+            parts.append(pa.record_batch([pa.array(column, TEXT) for column in cells], self.fields))
+        schema = pa.schema([(name, TEXT) for name in self.fields])
         is_learning = self.reading.drop_empty_rows
         n_below = 0 if is_strict else _n_below(list(last), width, len(totals), is_learning)
         self._rows = pa.Table.from_batches(parts, schema)[: len(lines) - n_below]
@@ -184,14 +206,14 @@ class Records(Source):
         # if some columns are not read, a row may have cells in them
         drops_empty = self.reading.drop_empty_rows and {*names} == {*self.names}
         kept, start = [np.ones(0, dtype=bool)], 0  # which rows of every batch are kept
-        for batch in self.text_batches(names):
+        for batch in self.text_batches(self.fields_of(names)):
             kept.append(np.ones(len(batch), dtype=bool))
             if drops_empty:  # spreadsheets write rows without cells below a table
                 filled = reduce(compute.or_, map(compute.is_valid, batch.columns))
                 kept[-1] = filled.to_numpy(zero_copy_only=False)
                 batch = batch.filter(filled)
             if len(batch):
-                yield start, batch
+                yield start, self.expanded(batch, names, start)
             start += len(batch)
         rows = np.concatenate(kept)
         self.row_numbers = None if rows.all() else np.flatnonzero(rows)

@@ -21,7 +21,7 @@ class WorkbookFile(Records):
     where = "in row {} of the sheet"
 
     def _open(self) -> None:
-        self.decimal, self.names = self.reading.decimal or ".", []
+        self.decimal, self.fields = self.reading.decimal or ".", []
         with self.readable(), pd.ExcelFile(self.path, engine="calamine") as book:
             sheets = book.sheet_names
             for sheet in sheets:

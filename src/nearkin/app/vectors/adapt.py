@@ -34,7 +34,14 @@ from ..files.formats import reading
 from ..files.judgements import check_names, read_judgements, write_runs
 from ..output import Outputs
 from .adapter_file import SavedAdapter, save_adapter
-from .reading import VectorTable, read_codes, read_folder, read_vectors, sampled
+from .reading import (
+    VectorTable,
+    is_judgement,
+    read_codes,
+    read_folder,
+    read_vectors,
+    sampled,
+)
 from .thresholds import say_thresholds, thresholds
 
 COMPARED_ROWS = 20_000  # the saved adapter learns from all rows
@@ -192,7 +199,8 @@ def _read(
             groups = joined_groups(groups, given)
         return table, table, known, replace(compared, groups=groups), notes
     if options.pairs is not None:
-        stated = read_judgements(options.pairs, reading=text)
+        of_rows = replace(text, is_row=partial(is_judgement, table, table))
+        stated = read_judgements(options.pairs, reading=of_rows)
         sides = stated.left, stated.right
         pairs = np.column_stack([table.rows_of(side, options.pairs) for side in sides])
         if (stated.grades <= 0).all() or (pairs[:, 0] == pairs[:, 1]).any():
@@ -228,7 +236,8 @@ def read_relevance(
     The grades have a row for each query and a column for each document.
     """
     path = options.relevance
-    stated = read_judgements(path, names=options.id is None, reading=reading(options))
+    of_rows = replace(reading(options), is_row=partial(is_judgement, queries, documents))
+    stated = read_judgements(path, names=options.id is None, reading=of_rows)
     queries, documents = (
         table.named(names, path)
         for table, names in ((queries, stated.queries), (documents, stated.documents))

@@ -161,30 +161,32 @@ def script(
     )
     return f"""\
 -- {shown(adapter.name)} of {shown(adapter.table)}, {_sizes(adapter)}, by nearkin {__version__}.
--- Needs PostgreSQL 14 and pgvector 0.7, or newer. Either all of it is done, or nothing.
+-- Needs PostgreSQL 14 and pgvector 0.7, or newer. Either all of it is done, or nothing. It may be
+-- run again, also for another adapter of the same sizes.
 BEGIN;
 CREATE EXTENSION IF NOT EXISTS vector;
 
 -- The map: one row for each dimension of an adapted vector.
-CREATE TABLE {rows} (\
+CREATE TABLE IF NOT EXISTS {rows} (\
 component integer PRIMARY KEY, bias double precision NOT NULL, weights vector({p}) NOT NULL);
 ALTER TABLE {rows} ALTER COLUMN weights SET STORAGE MAIN;\
   -- beside the numbers, where it is read fastest
+DELETE FROM {rows};
 {inserts}
 ANALYZE {rows};
 
 -- Adapts one vector. <#> is minus the inner product.
-CREATE FUNCTION {function}(x vector) RETURNS {kind} \
+CREATE OR REPLACE FUNCTION {function}(x vector) RETURNS {kind} \
 LANGUAGE sql STABLE STRICT PARALLEL SAFE RETURN (
   SELECT {value}
   FROM {rows}, (SELECT l2_normalize(x) AS x OFFSET 0) AS unit\
   -- OFFSET: once a vector, not once a row
 );
 
-ALTER TABLE {vectors} ADD COLUMN {new_column} {kind}({m});
+ALTER TABLE {vectors} ADD COLUMN IF NOT EXISTS {new_column} {kind}({m});
 UPDATE {vectors} SET {new_column} = {function}({column}::vector) \
 WHERE {column} IS NOT NULL;
-CREATE INDEX {index} ON {vectors} USING hnsw ({new_column} {kind}_{measure}_ops);
+CREATE INDEX IF NOT EXISTS {index} ON {vectors} USING hnsw ({new_column} {kind}_{measure}_ops);
 COMMIT;
 ANALYZE {vectors};
 

@@ -41,7 +41,13 @@ def match(options: argparse.Namespace) -> int:
         )
     with one_line(options.adapter):  # fails before the search if there is no guarantee
         promises = matcher.list_rules_.promises(options.precision)
-    read = partial(read_vectors, ids=options.id, columns=adapter.columns, reading=reading(options))
+    read = partial(
+        read_vectors,
+        ids=options.id,
+        vectors=options.vectors,
+        columns=adapter.columns,
+        reading=reading(options),
+    )
     tables = [
         console.while_reading(options, partial(read, source, beside=other))
         for source, other in ((options.table, options.index), (options.index, options.table))

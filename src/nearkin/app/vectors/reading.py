@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain
@@ -15,10 +16,12 @@ import pyarrow as pa
 from scipy.sparse import issparse
 
 from ..._labels import encode_partial_labels
-from ..._messages import counted, listed, note, quoted
+from ..._messages import counted, listed, note, quoted, shown
 from ..endings import TableError
 from ..files.formats import opened
+from ..files.list_cells import is_vector
 from ..files.readers import (
+    ARRAY_CELL,
     LIST_CELL,
     Progress,
     Reader,
@@ -26,7 +29,6 @@ from ..files.readers import (
     Source,
     find_name,
     ignore,
-    require_length,
 )
 from ..folders.parquet_folder import INDICES, features_of, open_folder, values_of
 from ..places import table_name
@@ -176,14 +178,15 @@ def read_vectors(
     Parameters
     ----------
     source : str
-        Path of a Parquet, NPZ or CSV file, or "-" for standard input.
+        Path of a file of a known format, or "-" for standard input.
     label, ids, groups : str, optional
         Columns of labels, of names, and of groups of rows to keep together.
     vectors : str, optional
         The column of lists that contains the vectors, if there are several; by default all other
         numbers form a vector.
     columns : sequence of str, optional
-        The numbers that a given adapter needs.
+        The numbers that a given adapter needs. If it needs lists, and they are called differently
+        here, those of the same length are taken.
     beside : str, optional
         Another file whose rows are also named by the column of `ids`.
     progress : callable, optional
@@ -191,7 +194,8 @@ def read_vectors(
     reading : Reading, optional
         How the file is read, where this is not detected.
     """
-    with opened(source, progress, replace(reading or Reading(), refuse_missing=True)) as file:
+    reading = replace(reading or Reading(), vectors=vectors or "", is_row=_is_row)
+    with opened(source, progress, reading) as file:
         options = {"--label": label, "--groups": groups}
         apart = {
             option: find_name(file.path, file.names, name, option)
@@ -201,43 +205,89 @@ def read_vectors(
         if ids:
             ids = _id_column(file, ids, beside)
         needed = None
-        if columns is not None and isinstance(file, Source):
-            require_length(source, file.names, columns)
-            needed = list(dict.fromkeys([*columns, *apart.values()]))
+        if not isinstance(file, Source):
+            vectors = None  # its reader has found them
+        elif columns is not None or any(_vectors(file.names)):
+            taken, remarks = _taken(source, file.names, vectors, columns)
+            needed = list(dict.fromkeys([*taken, *apart.values()]))
         found = file.read(needed, list(apart.values()), ids=ids)
         if issparse(found.numbers):
             raise TableError(f"{source} holds a sparse matrix: give dense vectors.")
-        if columns is None:
-            columns = _vector_columns(source, found.number_names, vectors)
-        else:
-            is_array = not isinstance(file, Source)
-            require_length(source, found.number_names, columns, is_array=is_array)
-        lacking = [name for name in columns if name not in found.positions]
-        if lacking:
-            raise TableError(
-                f"{source} lacks {quoted(lacking, 3)}, which the adapter needs: give these vectors."
-            )
+        if needed is None:
+            taken, remarks = _taken(source, found.number_names, vectors, columns)
+        text = [name for name in taken if name not in found.positions]
+        if text:
+            raise TableError(f"{source} holds text in {quoted(text, 3)}: give vectors of numbers.")
         X = found.numbers
-        if columns != found.number_names:
-            X = X[:, [found.positions[name] for name in columns]]
-        used = {*columns, *apart.values()}
-        ignored = [name for name in (*found.number_names, *found.text) if name not in used]
+        if taken != found.number_names:
+            X = X[:, [found.positions[name] for name in taken]]
+        X, bad = _without_gaps(file, X.astype(np.float32, copy=False), taken)
+        every = file.names if isinstance(file, Source) else found.number_names
+        used = {*taken, *apart.values(), ids}
+        ignored = [name for name in every if name not in used]
         numbers = [name for name in ignored if name.startswith(INDICES)]
-        ignored = [name for name in ignored if name not in numbers]
+        ignored = [_column(name) for name in ignored if name not in numbers]
         cells = {option: found.labels[name] for option, name in apart.items()}
         return VectorTable(
-            X=X.astype(np.float32, copy=False),
-            columns=list(columns),
+            X=X,
+            columns=taken,
             name=table_name(file.path),
             notes=[
                 *found.notes,
+                *bad,
+                *remarks,
                 *note("ignored, unnamed row numbers", numbers),
-                *note("ignored, not part of a vector", ignored),
+                *note("ignored, not part of a vector", list(dict.fromkeys(ignored))),
             ],
             labels=cells.get("--label"),
             ids=found.ids,
             groups=cells.get("--groups"),
         )
+
+
+def _is_row(fields: list[str]) -> bool:
+    """Return whether the first line of a table is one of its rows: it holds a vector."""
+    return any(map(is_vector, fields))
+
+
+def _without_gaps(file: Reader, X: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
+    """Return vectors of which those that lack a number are zero, and a remark on them.
+
+    Raise an error if these are more than half.
+    """
+    rows = np.flatnonzero(~np.isfinite(X).all(axis=1))
+    if not len(rows):
+        return X, []
+    n, size, where = len(rows), len(names), f"the first {file.place(int(rows[0]))}"
+    gap = _column(names[int(np.isfinite(X[rows[0]]).argmin())])
+    if 2 * n > len(X):
+        raise TableError(
+            f"{file.path}: {n:,} of {len(X):,} rows have no vector of {size:,} numbers in "
+            f"{shown(gap)}, {where}: write every vector in full, as a list of numbers."
+        )
+    X[rows] = 0
+    what = f"{counted(n, 'row')} without a vector of {size:,} numbers, {where}"
+    return X, note("counted as rows of zeros", [what])
+
+
+def is_judgement(queries: VectorTable, documents: VectorTable, fields: list[str]) -> bool:
+    """Return whether the first line of a table of judgements is one: it names rows of vectors.
+
+    0, 1, ... may also be a header, as pandas writes it.
+    """
+    if len(fields) < 2 or fields == list(map(str, range(len(fields)))):
+        return False
+    with suppress(TableError):
+        queries.rows_of(np.array(fields[:1]), "")
+        documents.rows_of(np.array(fields[1:2]), "")
+        return True
+    return False
+
+
+def _column(name: str) -> str:
+    """Return the name of the column that a number belongs to."""
+    match = LIST_CELL.fullmatch(name)
+    return match[1] if match else name
 
 
 def _id_column(file: Reader, given: str, beside: str | None) -> str:
@@ -253,28 +303,62 @@ def _id_column(file: Reader, given: str, beside: str | None) -> str:
         ) from None
 
 
-def _vector_columns(source: str, names: Sequence[str], given: str | None) -> list[str]:
-    """Return the columns of numbers that form the vector."""
-    lists: dict[str, list[str]] = {}
+def _vectors(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns of lists, or else an array without names as "", with their numbers."""
+    found: dict[str, list[str]] = {}
     for name in names:
         if match := LIST_CELL.fullmatch(name):
-            lists.setdefault(match[1], []).append(name)
-    if given is not None and not lists:
+            found.setdefault(match[1], []).append(name)
+    array = [name for name in names if ARRAY_CELL.fullmatch(name)]
+    return found or ({"": array} if array else {})
+
+
+def _taken(
+    source: str, names: Sequence[str], given: str | None, needed: Sequence[str] | None = None
+) -> tuple[list[str], list[str]]:
+    """Return the columns of numbers that form the vector, and remarks on them.
+
+    `needed` are those that an adapter was learned from.
+    """
+    vectors, of_adapter = _vectors(names), _vectors(needed or [])
+    if given is not None and not any(vectors):
         raise TableError(f"{source} has no column of lists: leave --vectors out.")
     if given is not None:
-        return lists[find_name(Path(source), list(lists), given, "--vectors")]
-    if len(lists) > 1:
+        given = find_name(Path(source), list(vectors), given, "--vectors")
+        vectors = {given: vectors[given]}
+    if needed is not None and not (of_adapter and vectors):
+        lacking = [name for name in needed if name not in names]
+        if lacking:
+            raise TableError(
+                f"{source} lacks {quoted(lacking, 3)}, which the adapter needs: give these vectors."
+            )
+        return list(needed), []
+    remarks = list[str]()
+    if needed is not None:
+        own, size = next(iter(of_adapter)), len(needed)
+        fitting = {name: found for name, found in vectors.items() if len(found) == size}
+        if not fitting:
+            length = len(vectors.get(own) or next(iter(vectors.values())))
+            raise TableError(
+                f"{source} has vectors of {length:,} dimensions, but {size:,} are needed: does it "
+                "come from another model?"
+            )
+        vectors = {own: fitting[own]} if own in fitting else fitting
+        if own not in vectors:
+            others = [f"{shown(name)}, not {shown(own)}" for name in vectors if name and own]
+            remarks = note("taken as vectors, by their length", others)
+    if len(vectors) > 1:
         raise TableError(
-            f"{source} has several columns of vectors, {listed(list(lists), 5)}: name one with "
+            f"{source} has several columns of vectors, {listed(list(vectors), 5)}: name one with "
             "--vectors."
         )
     plain = [name for name in names if not name.startswith(INDICES)]
-    found = next(iter(lists.values())) if lists else plain
+    found = next(iter(vectors.values())) if any(vectors) else plain
     if len(found) < 2:
         raise TableError(
             f"{source} holds no vectors: give a column of lists, or columns of numbers."
         )
-    return found
+    return list(needed) if needed and {*needed} == {*found} else found, remarks
 
 
 def read_folder(path: str, label: str, vectors: str | None, seed: int) -> VectorTable:
@@ -282,7 +366,7 @@ def read_folder(path: str, label: str, vectors: str | None, seed: int) -> Vector
     folder = open_folder(Path(path))
     target = find_name(folder.path, folder.names, label, "--label")
     names = [name for name in folder.names if name not in (target, *folder.text)]
-    names = _vector_columns(path, names, vectors)
+    names, _ = _taken(path, names, vectors)
     n = folder.n_rows
     rows = np.sort(np.random.default_rng(seed).choice(n, min(n, SAMPLE), replace=False))
     X, labels = [], []
