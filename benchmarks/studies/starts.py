@@ -15,6 +15,7 @@ from benchmarks.report import percent, table
 from benchmarks.studies.adapt import added, banking77
 from nearkin.vectors import Relevance, compare_vectors
 from nearkin.vectors import comparison as adaptation
+from nearkin.vectors.start import mean_scores
 
 SIZES = (64, 128)
 SINGLE = ("plda", "pca", "leading", "random")
@@ -77,9 +78,7 @@ def single(judged: Relevance, start: str) -> dict[adaptation.Way, float]:
             )
             for split in splits
         )
-        found[way] = float(
-            adaptation.mean_scores(vectors, splits, judged, "nDCG@10", ["queries"])[0]
-        )
+        found[way] = float(mean_scores(vectors, splits, judged, "nDCG@10", ["queries"])[0])
     return found
 
 
