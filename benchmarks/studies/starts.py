@@ -1,7 +1,7 @@
 """Starts and sides of adapters of judged queries: what held-out queries choose, beside each choice
-by itself; in docs/measured/adapt.md.
+by itself.
 
-    NEARKIN_DATA=folder python -m benchmarks.studies.starts starts [--document docs/measured/adapt.md]
+    NEARKIN_DATA=folder python -m benchmarks.studies.starts starts
 """
 
 from __future__ import annotations
