@@ -337,17 +337,14 @@ def cranfield() -> str:
     R.data[:] = 1
     judgements = Relevance(Q, D, R, np.arange(len(Q)))
     rows = []
-    for side in ("both", "query"):
-        for one in (found := compare_vectors(judgements, side=side)).results:
-            if side == "query" and one.status == "baseline":
-                continue
-            scores, test = one.scores["queries"], one.tests["queries"]
-            low, high = test.interval()
-            difference = f"{100 * test.difference:+.1f} [{100 * low:.1f}, {100 * high:.1f}]"
-            difference = "" if one.status == "baseline" else difference
-            cells = percent([scores[name] for name in ("nDCG@10", "recall@100", "MRR")])
-            added(rows, [one.way.name, f"{one.way.bytes:,}", *cells, difference, one.status])
-        print(found.settings, flush=True)
+    for one in (found := compare_vectors(judgements)).results:
+        scores, test = one.scores["queries"], one.tests["queries"]
+        low, high = test.interval()
+        difference = f"{100 * test.difference:+.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+        difference = "" if one.status == "baseline" else difference
+        cells = percent([scores[name] for name in ("nDCG@10", "recall@100", "MRR")])
+        added(rows, [one.way.name, f"{one.way.bytes:,}", *cells, difference, one.status])
+    print(found.settings, flush=True)
     return table(
         ["vectors", "bytes", "nDCG@10", "recall@100", "MRR", "nDCG@10 - raw [95 %]", "shown"], rows
     )

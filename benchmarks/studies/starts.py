@@ -1,7 +1,7 @@
 """Starts and sides of adapters of judged queries: what held-out queries choose, beside each choice
-by itself; in docs/measured/adapt.md.
+by itself.
 
-    NEARKIN_DATA=folder python -m benchmarks.studies.starts starts [--document docs/measured/adapt.md]
+    NEARKIN_DATA=folder python -m benchmarks.studies.starts starts
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from benchmarks.report import percent, table
 from benchmarks.studies.adapt import added, banking77
 from nearkin.vectors import Relevance, compare_vectors
 from nearkin.vectors import comparison as adaptation
+from nearkin.vectors.start import mean_scores
 
 SIZES = (64, 128)
 SINGLE = ("plda", "pca", "leading", "random")
@@ -77,9 +78,7 @@ def single(judged: Relevance, start: str) -> dict[adaptation.Way, float]:
             )
             for split in splits
         )
-        found[way] = float(
-            adaptation.mean_scores(vectors, splits, judged, "nDCG@10", ["queries"])[0]
-        )
+        found[way] = float(mean_scores(vectors, splits, judged, "nDCG@10", ["queries"])[0])
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from nearkin._blocks import unit_rows
 from nearkin.comparison import twin_groups
-from nearkin.statistics import PairedTest
+from nearkin.statistics import PairedTest, paired_test_by_rows
 from nearkin.vectors import Adaptation, Labels, Relevance, Way, WayResult, ways_of
 from nearkin.vectors import comparison as adaptation
 from nearkin.vectors.comparison import (
@@ -16,9 +16,10 @@ from nearkin.vectors.comparison import (
     adapter_of,
     compare_vectors,
     place_in_sequence,
+    score_settings,
     vectors_of,
 )
-from nearkin.vectors.judgements import SEEN, UNSEEN
+from nearkin.vectors.judgements import SEEN, UNSEEN, scores_of
 
 from ..vectors.test_judgements import judged, labelled
 
@@ -105,6 +106,20 @@ class TestAdapt:
         one = next(one for one in found.results if one.way == query.results[1].way)
         assert one.scores == query.results[1].scores
         assert found.settings["query adapter"] == query.settings["query adapter"]
+
+    def test_another_setting_than_the_default_must_be_better_by_a_standard_error(self):
+        known, tried = judged(), [SETTINGS[0] | {"max_iter": n} for n in (4, 1)]
+        one, other = score_settings("adapter", tried, known, "nDCG@10", "both", 0, list)
+        (split,) = list(known.splits(np.random.default_rng(0)))[:1]
+        of_queries = []
+        for settings in tried:
+            adapter = adapter_of(Way("adapter", 10), split.train, {"adapter": settings})
+            vectors = vectors_of(Way("adapter", 10), split, known, adapter)
+            of_queries.append(scores_of(vectors, split, known)["nDCG@10"])
+        a, b = of_queries
+        test = paired_test_by_rows([b], [a], [split.queries], len(split.train), known.groups)
+        assert one == pytest.approx(a.mean())
+        assert other == pytest.approx(b.mean() - test.standard_error)
 
     def test_sizes_are_not_of_queries_alone(self):
         with pytest.raises(ValueError, match=r'sizes=\(4,\) needs side="both"'):

@@ -41,7 +41,7 @@ from .judgements import (
 )
 from .matching import HeldOutLists, Space
 from .retrieval import RETRIEVAL_SCORES, Vectors
-from .start import STARTS, least_regret, mean_scores
+from .start import STARTS, least_regret
 
 # The kinds of vectors that are compared; adapted ones also as codes.
 UNCHANGED, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = (
@@ -579,7 +579,9 @@ def score_settings(
 ) -> np.ndarray:
     """Return the scores of settings inside training rows, (n_settings, n_parts).
 
-    Parts are the expected queries: those of seen classes, of unseen classes, or both.
+    Parts are the expected queries: those of seen classes, of unseen classes, or both. Judged
+    queries are few: a standard error of the difference from the first setting, the default, is
+    subtracted, so that another one is only chosen if it is better by more.
     """
     splits = [split for split in train.splits(np.random.default_rng(seed)) if split.is_usable]
     splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))] if splits else []
@@ -587,13 +589,23 @@ def score_settings(
     way = Way(kind, p if kind == QUERY else min(CHOICE_SIZE, p))
     every = list(splits[0].parts) if splits else [ALL]
     parts = expected_parts(every, expect) or every
-    scores = np.zeros((len(tried), len(parts)))
+    scores, of_default = np.zeros((len(tried), len(parts))), list[np.ndarray]()
     for row, settings in zip(scores, tried, strict=True):
-        vectors = (
-            vectors_of(way, one, train, adapter_of(way, one.train, {kind: settings}))
-            for one in splits
-        )
+        found = []
+        for split in splits:
+            adapter = adapter_of(way, split.train, {kind: settings})
+            vectors = vectors_of(way, split, train, adapter)
+            found.append(scores_of(vectors, split, train)[score])
         if splits:
-            row[:] = mean_scores(vectors, splits, train, score, parts)
+            by_part = [
+                [of_queries[split.parts[part]].mean() for part in parts]
+                for of_queries, split in zip(found, splits, strict=True)
+            ]
+            row[:] = np.mean(by_part, axis=0)
+        if of_default and parts == [ALL]:
+            rows, n_train = [split.queries for split in splits], len(splits[0].train)
+            test = paired_test_by_rows(found, of_default, rows, n_train, train.units(ALL))
+            row -= test.standard_error
+        of_default = of_default or found
         step()
     return scores
