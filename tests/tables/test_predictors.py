@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from nearkin import NCAClassifier, NCARegressor
 from nearkin.estimators.descent_embedding import directions
 from nearkin.objectives.kernel_regression import log_loss, squared_error
-from nearkin.tables import TableEncoder, features_of, members, predictors, votes
+from nearkin.tables import TableEncoder, cells, features_of, members, predictors, votes
 from nearkin.tables.members import LabelledRows, member_path, merged, mixed
 from nearkin.tables.votes import (
     Expert,
@@ -713,3 +713,19 @@ def test_many_small_classes_leave_rows_to_learn_from():
     (fold,), split = NCAClassifier()._folds(rng.normal(size=(2400, 2)), codes)
     assert fold is split
     assert len(fold[0]) == 4 * len(fold[1]) == 1920
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(1, 2, 60)])
+def test_a_frame_is_read_once(weights, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    calls, column = [], cells._column
+
+    def counted(series, name, strict):
+        calls.append(name)
+        return column(series, name, strict)
+
+    monkeypatch.setattr(cells, "_column", counted)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice([*"xyz"], 60)})
+    NCAClassifier(alpha=1.5, n_members=2).fit(frame, np.arange(60) % 2, weights)
+    assert calls == ["a", "b"]

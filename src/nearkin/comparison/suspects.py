@@ -16,7 +16,7 @@ from .._labels import known_labels
 from .._messages import listed
 from .._validation import is_missing
 from ..neighbors import identical_rows
-from ..tables import MIN_ROWS, NEARLY_ALL, Cells, TableEncoder, says_group
+from ..tables import MIN_ROWS, NEARLY_ALL, Cells, Column, TableEncoder, says_group
 from .scores import CLASSIFICATION
 
 # Limits: in wider tables, some column predicts well by chance.
@@ -97,10 +97,12 @@ class RawColumn(NamedTuple):
 
 def raw_columns(encoder: TableEncoder, cells: Cells) -> list[RawColumn]:
     """Return the columns that an encoder kept, none of sparse ones."""
-    return [
-        RawColumn(one.name, one.ordered, lambda one=one: one.scalars(encoder.given(cells, one)))
-        for one in ([] if issparse(cells.numbers) else encoder.columns_)
-    ]
+
+    def read(column: Column) -> np.ndarray:
+        return column.scalars(encoder.given(cells, column))
+
+    kept = [] if issparse(cells.numbers) else encoder.columns_
+    return [RawColumn(one.name, one.ordered, partial(read, one)) for one in kept]
 
 
 class Evidence(NamedTuple):
