@@ -545,7 +545,12 @@ def adapt(add: Add) -> None:
     add_reading(add)
     add("--report", "write a page (.html) that plots quality against bytes", "FILE")
     add("--json", "write all results (.json)", "FILE")
-    add("--save", "learn the adapter from all rows and save it (.safetensors)", "FILE")
+    add(
+        "--save",
+        "learn the adapter from all rows and save it, or the raw vectors' thresholds for nearkin "
+        "match (.safetensors)",
+        "FILE",
+    )
     add(
         "--run",
         "write the held-out rankings of the raw vectors and of the recommended ones as TREC runs, "

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from nearkin._blocks import unit_rows
 from nearkin.app.cli import main
 from nearkin.app.endings import TableError
 from nearkin.app.saved_file import saved_parts, write_parts
@@ -232,7 +233,7 @@ class TestAdapt:
         assert "It is assumed that 50 % of queries have no right one" in capsys.readouterr().out
 
     @pytest.mark.slow
-    def test_noise_is_left_alone(self, capsys, folder):
+    def test_noise_is_left_alone(self, capsys):
         np.savez("noise.npz", X=X, y=RNG.permutation(LABELS))
         assert (
             run("adapt", "noise.npz", "--label", "y", "--sizes", "4", "--save", "n.safetensors")
@@ -240,8 +241,33 @@ class TestAdapt:
         )
         text = capsys.readouterr().out
         assert "Keep the raw vectors: no adapter is shown to be better" in text
-        assert "No adapter was saved" in text
-        assert not (folder / "n.safetensors").exists()
+        assert "Raw vectors, for `nearkin match`: n.safetensors" in text
+        saved = load_adapter("n.safetensors")
+        assert (saved.name, saved.bytes) == ("raw", 4 * P)
+        np.testing.assert_allclose(saved.transform(X), unit_rows(X), atol=1e-6)
+        # what noise cannot promise is said by the rules of the raw vectors
+        assert run("match", "n.safetensors", "noise.npz") == 2
+        assert "cannot be promised" in capsys.readouterr().err
+
+    @pytest.mark.slow
+    def test_raw_vectors_that_are_kept_are_matched(self, capsys):
+        rng = np.random.default_rng(1)
+        labels = np.repeat(np.arange(200), 4)
+        rows = rng.normal(size=(200, P))[labels] + 0.2 * rng.normal(size=(800, P))
+        np.savez("copies.npz", X=rows, y=labels)
+        words = ("--label", "y", "--sizes", "4", "--save", "r.safetensors")
+        assert run("adapt", "copies.npz", *words) == 0
+        assert "Keep the raw vectors" in capsys.readouterr().out
+        new = rng.normal(size=(30, P))
+        np.savez("a.npz", X=new)
+        np.savez("b.npz", X=new[::-1] + 0.01 * rng.normal(size=(30, P)))
+        assert run("match", "r.safetensors", "a.npz", "b.npz", "--precision", 0.9) == 0
+        pairs = np.loadtxt(capsys.readouterr().out.splitlines()[1:], delimiter=",")
+        assert len(pairs) > 25
+        np.testing.assert_array_equal(pairs[:, 0] + pairs[:, 1], 29)
+        unit = [unit_rows(np.load(name)["X"]) for name in ("a.npz", "b.npz")]
+        a, b = pairs[:, :2].astype(int).T
+        np.testing.assert_allclose(pairs[:, 2], (unit[0][a] * unit[1][b]).sum(axis=1), atol=1e-5)
 
     @pytest.mark.slow
     def test_pairs_by_name(self, capsys):

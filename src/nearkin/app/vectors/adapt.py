@@ -91,7 +91,7 @@ def adapt(options: argparse.Namespace) -> int:
     }
     show(grid_of(document), document["sentences"], SPARED)
     say_thresholds(document["matches"])
-    if options.save and chosen.way.is_adapted:
+    if options.save:
         adapter = replace(
             _saved_adapter(table, known, found, chosen),
             pair_rules=pair_rules,
@@ -99,9 +99,11 @@ def adapt(options: argparse.Namespace) -> int:
             unanswerable=options.unanswerable,
         )
         done = f"Adapter: {options.save} ({adapter.bytes:,} bytes a vector)"
+        if chosen is found.raw:
+            done = (
+                f"Raw vectors, for `nearkin match`: {options.save} (it changes only their length)"
+            )
         outputs.write(options.save, "--save", partial(save_adapter, adapter), done)
-    elif options.save:
-        outputs.note("No adapter was saved: raw vectors need none.")
     write_document(options, outputs, document)
     if options.run and isinstance(compared, Relevance):
         write_runs(Path(options.run), found, chosen, compared, queries.row_names, table.row_names)
@@ -259,7 +261,7 @@ def _twins(X: np.ndarray) -> np.ndarray:
 def _saved_adapter(
     table: VectorTable, known: Labels | Relevance, found: Adaptation, chosen: WayResult
 ) -> SavedAdapter:
-    """Return the adapter of a way, learned from all judgements."""
+    """Return the adapter of a way, learned from all judgements, or the identity for raw vectors."""
     way, part = chosen.way, found.part
     low, high = chosen.tests[part].interval()
     figures = {
@@ -270,8 +272,13 @@ def _saved_adapter(
         "p_value": chosen.p_value,
         "n_queries": found.n_queries[part],
     }
+    if way.is_adapted:
+        adapter = found.adapter(way, known)
+    else:
+        A, b = np.eye(way.size, dtype=np.float32), np.zeros(way.size, dtype=np.float32)
+        adapter = EmbeddingAdapter.from_arrays({"components": A, "bias": b})
     return SavedAdapter(
-        found.adapter(way, known),
+        adapter,
         way.name,
         table.column,
         table.columns,
