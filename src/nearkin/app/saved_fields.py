@@ -569,6 +569,8 @@ RULE: dict[str, Declaration] = {
     "curve": Rows((Array(), SHARE_OR_NONE, SHARE, SHARE_OR_NONE, SHARE_OR_NONE)),
     "n_queries": Array(shape="1", low=0, whole=True),
 }
+# of which files up to version 0.3 say nothing
+N_CANDIDATES = Array(shape="1", low=0, whole=True)
 RULES = ("pair_rules", "list_rules")
 
 
@@ -578,4 +580,7 @@ def adapter_fields(arrays: dict[str, Any]) -> Fields:
     if parts:  # neither a file of format 1 nor a map of `nearkin migrate`
         parts |= {f"{kind}/" for kind in RULES}  # for all queries
     rules = {f"{part}/{name}": array for part in parts for name, array in RULE.items()}
-    return Fields({"format": Whole(1), "arrays": Fields({**MAP, **rules}), "adapter": ADAPTER})
+    sizes = {f"{part}/n_candidates": N_CANDIDATES for part in parts}
+    return Fields(
+        {"format": Whole(1), "arrays": Fields({**MAP, **rules}, sizes), "adapter": ADAPTER}
+    )

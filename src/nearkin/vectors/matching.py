@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
 from .._labels import encode_groups
+from .._messages import warn_user
 from .._parameters import check_choice, check_estimator, check_number, check_random_state
 from .._validation import check_consistent_length
 from ..estimators.pairs import (
@@ -206,6 +207,11 @@ class Promise:
     recall: float
     false_answers: float
 
+    @property
+    def is_kept(self) -> bool:
+        """Return whether the bound is at least the requested precision."""
+        return self.bound >= self.precision
+
 
 class PrecisionCurve(NamedTuple):
     """Precision and recall of held-out queries as functions of the threshold.
@@ -230,6 +236,16 @@ class PrecisionCurve(NamedTuple):
     other, and matches between the threshold and t* with a larger probability. The number of errors
     is thus at least binomial, and each test is as valid as that of a fixed threshold. This assumes
     that the precision, once below pi, does not rise again as more matches are accepted.
+
+    In an index of r times as many rows, a wrong match is at most r times as likely at the same
+    threshold. Let F be the probability that none of the n wrong rows of a query is accepted instead
+    of the right one, or instead of none. Of r n rows, none is with the probability F^r, and
+
+        1 - E[F^r] <= 1 - E[F]^r <= r (1 - E[F]),   r >= 1,
+
+    by Jensen's inequality, whatever distinguishes the queries. At least as many queries are
+    accepted, so a share of wrong matches of at most 1 - `bound` becomes one of at most r (1 -
+    `bound`). If there are more right rows as well, it is smaller.
 
     Attributes
     ----------
@@ -277,12 +293,19 @@ class PrecisionCurve(NamedTuple):
         bound = fallback_bound(pointwise, starts)
         return cls(thresholds, expected, bound, recall, false_answers, n_queries)
 
-    def promise(self, precision: float) -> Promise | None:
-        """Return the lowest threshold whose bound is at least the precision, or None."""
-        kept = np.flatnonzero(self.bound >= precision)
-        if not len(kept):
+    def promise(self, precision: float, growth: float = 1.0) -> Promise | None:
+        """Return the lowest threshold whose bound is at least the precision, or None.
+
+        The bound is that in an index which is `growth` >= 1 times as large. If it is too low there
+        for all thresholds, but not for growth 1, the promise is not kept (`Promise.is_kept`): the
+        threshold is then the one of the largest bound.
+        """
+        if not (self.bound >= precision).any():
             return None
-        return Promise(precision, *(float(values[kept[0]]) for values in self[:5]))
+        bound = self.bound - (growth - 1) * (1 - self.bound)
+        i = np.argmax(bound >= min(precision, bound.max()))
+        found = self._replace(bound=np.maximum(bound, 0))
+        return Promise(precision, *(float(values[i]) for values in found[:5]))
 
 
 def fallback_bound(pointwise: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -430,12 +453,16 @@ class HeldOutLists:
     units : dict of str to int array of shape (q,)
         For each part of the queries, such as "unseen classes": groups of dependent queries, -1 for
         queries of other parts.
+    n_candidates : int
+        The largest number of rows that held-out queries were compared with. Those of seen classes
+        may have three quarters of them as candidates, right and wrong ones alike.
     """
 
     answered: np.ndarray
     unanswered: np.ndarray
     right: np.ndarray
     units: dict[str, np.ndarray]
+    n_candidates: int
 
     @classmethod
     def of(cls, searches: Iterable[tuple[Space, Split]], judgements: Judgements) -> Self:
@@ -445,7 +472,9 @@ class HeldOutLists:
         """
         answered, unanswered, right = [], [], []
         parts: dict[str, list[np.ndarray]] = {}
+        n_candidates = 0
         for space, split in searches:
+            n_candidates = max(n_candidates, len(space.C))
             # includes the rows gathered for the lists
             entries = max(len(space.C), LIST * space.X.shape[1])
             for rows in row_blocks(len(space.Q), entries):
@@ -466,7 +495,7 @@ class HeldOutLists:
             units[name] = np.where(of_part >= 0, of_part + n_units, -1)
             n_units += int(of_part.max()) + 1
         with_answer, without, is_right = map(np.concatenate, (answered, unanswered, right))
-        return cls(with_answer, without, is_right, units)
+        return cls(with_answer, without, is_right, units, n_candidates)
 
     def parts(self, expect: str) -> list[str]:
         """Return the names of the parts for the expected classes: "known", "new", or "both".
@@ -526,11 +555,14 @@ class MatchRule:
         The score is the sum of `Space.features` times these.
     calibration : Calibration
     curve : PrecisionCurve
+    n_candidates : int
+        Of the held-out queries; 0 if it is not known (up to version 0.3).
     """
 
     coefficients: np.ndarray
     calibration: Calibration
     curve: PrecisionCurve
+    n_candidates: int
 
     @classmethod
     def fitted(
@@ -539,7 +571,14 @@ class MatchRule:
         """Return the rule for single pairs (the score is the similarity) or the rule for lists."""
         coefficients = OF_PAIRS if of_pairs else lists.coefficients(parts)
         matches = lists.matches(coefficients, unanswerable, parts)
-        return cls(coefficients, Calibration.fitted(matches), PrecisionCurve.of(matches))
+        curve = PrecisionCurve.of(matches)
+        return cls(coefficients, Calibration.fitted(matches), curve, lists.n_candidates)
+
+    def growth(self, n_candidates: int | None) -> float:
+        """Return how many times as large an index is, at least 1; 1 if a size is not known."""
+        if not (n_candidates and self.n_candidates):
+            return 1.0
+        return max(n_candidates / self.n_candidates, 1.0)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the state as arrays."""
@@ -550,6 +589,7 @@ class MatchRule:
             "knots": c.knots,
             "curve": np.array(curve[:5]),
             "n_queries": np.array([curve.n_queries]),
+            "n_candidates": np.array([self.n_candidates]),
         }
 
     @classmethod
@@ -559,7 +599,9 @@ class MatchRule:
         if knots[:, 0].any():  # saved by version 0.3, which was constant below the first knot
             knots = np.column_stack([[0.0, 0.0], knots])
         curve = PrecisionCurve._make([*arrays["curve"], int(arrays["n_queries"].item())])
-        return cls(arrays["coefficients"], Calibration(slope, intercept, knots), curve)
+        n_candidates = int(arrays.get("n_candidates", np.zeros(1)).item())  # not of version 0.3
+        calibration = Calibration(slope, intercept, knots)
+        return cls(arrays["coefficients"], calibration, curve, n_candidates)
 
 
 @dataclass(frozen=True)
@@ -606,11 +648,15 @@ class MatchRules:
         every = rules.pop("")
         return cls(rules, every)
 
-    def promises(self, precision: float) -> dict[str, Promise]:
-        """Return the promise for every part; raise a ValueError if there is none for some part."""
+    def promises(self, precision: float, n_candidates: int | None = None) -> dict[str, Promise]:
+        """Return the promise for every part; raise a ValueError if there is none for some part.
+
+        In an index of more rows than the held-out queries were compared with, it may not be kept;
+        see `PrecisionCurve.promise`. None is an index of as many rows.
+        """
         found = {}
         for part, rule in self.parts.items():
-            promise = rule.curve.promise(precision)
+            promise = rule.curve.promise(precision, rule.growth(n_candidates))
             if promise is None:
                 most, n = rule.curve.bound.max(), rule.curve.n_queries
                 remedy = "or give more rows"
@@ -631,17 +677,24 @@ class MatchRules:
         """Return the lowest score at which the precision is guaranteed for every part."""
         return max(promise.threshold for promise in self.promises(precision).values())
 
-    def accept(self, features: np.ndarray, precision: float) -> np.ndarray:
+    def accept(
+        self, features: np.ndarray, precision: float, n_candidates: int | None = None
+    ) -> np.ndarray:
         """Return which matches the rules of all parts accept, (q,)."""
-        promises = self.promises(precision)
+        promises = self.promises(precision, n_candidates)
         return np.all(
             [features @ self.parts[p].coefficients >= promises[p].threshold for p in promises],
             axis=0,
         )
 
-    def probability(self, features: np.ndarray) -> np.ndarray:
-        """Return the probability that each match is correct, (q,)."""
-        return self.every.calibration(features @ self.every.coefficients)
+    def probability(self, features: np.ndarray, n_candidates: int | None = None) -> np.ndarray:
+        """Return the probability that each match is correct, (q,).
+
+        In an index which is r times as large, a wrong row of a given score is r times as likely,
+        and so are the odds that the match is wrong, if there are as many right rows as before.
+        """
+        p = self.every.calibration(features @ self.every.coefficients)
+        return p / (1 + (self.every.growth(n_candidates) - 1) * (1 - p))
 
 
 @dataclass(frozen=True)
@@ -655,7 +708,8 @@ class BestMatches:
     similarities : array of shape (q,)
         Similarity of the best candidate, whether accepted or not.
     probabilities : array of shape (q,)
-        The probability that this candidate belongs to the query.
+        The probability that this candidate belongs to the query, in an index of this size with as
+        many right rows as that of the held-out queries.
     """
 
     rows: np.ndarray
@@ -726,10 +780,15 @@ class Matcher(BaseEstimator):
 
     Notes
     -----
-    The guarantee holds for queries and an index like the held-out ones. If half of the queries have
-    no answer and `unanswerable` does not account for it, it does not hold. Near copies are taken as
-    one item, so they do not count as answers to each other in `fit`: to find near duplicates, learn
-    from pairs of them by `fit_pairs`.
+    The guarantee holds for queries like the held-out ones, and for an index of any size. In one of
+    r times as many rows as the held-out queries were compared with
+    (`list_rules_.every.n_candidates`), `best_match` takes wrong matches as r times as likely, which
+    they are at most: a precision of .95 needs a threshold that guarantees 1 - .05 / r among the
+    held-out queries, and the odds that a match is wrong are multiplied by r. If no threshold does,
+    a warning says that nothing is promised. `threshold` does not know the index: for a larger one,
+    request 1 - .05 / r. If half of the queries have no answer and `unanswerable` does not account
+    for it, it does not hold. Near copies are taken as one item, so they do not count as answers to
+    each other in `fit`: to find near duplicates, learn from pairs of them by `fit_pairs`.
 
     The confidence refers to the whole procedure: if the rows were drawn and a precision requested
     repeatedly, a wrong guarantee would be given in at most 5 % of all cases, including refusals.
@@ -915,7 +974,8 @@ class Matcher(BaseEstimator):
         Parameters
         ----------
         precision : float, default=0.95
-            Lower bound on the share of correct matches among accepted ones (95 % confidence).
+            Lower bound on the share of correct matches among accepted ones (95 % confidence), in an
+            index of as many rows as the held-out queries were compared with; see Notes.
 
         Returns
         -------
@@ -949,6 +1009,11 @@ class Matcher(BaseEstimator):
         ------
         ValueError
             If the held-out queries cannot guarantee the precision.
+
+        Warns
+        -----
+        UserWarning
+            If they can, but not in an index of so many rows.
         """
         check_is_fitted(self, "list_rules_", msg=NO_RULES)
         check_share(precision, "precision")
@@ -958,11 +1023,20 @@ class Matcher(BaseEstimator):
         listed, S = nearest_lists(space, own=index is None)
         blocks = row_blocks(len(listed), LIST * space.X.shape[1])
         features = np.concatenate([space.features(rows, listed[rows], S[rows]) for rows in blocks])
-        accepted = self.list_rules_.accept(features, precision)
+        rules, n = self.list_rules_, len(space.C)
+        broken = [one for one in rules.promises(precision, n).values() if not one.is_kept]
+        if broken:
+            warn_user(
+                f"precision={precision:g} is not promised in an index of {n:,} rows: held-out "
+                f"queries were compared with {rules.every.n_candidates:,}, and among more rows a "
+                "wrong one comes nearer. The threshold is the most certain one. Expect less, or "
+                "learn from more rows."
+            )
+        accepted = rules.accept(features, precision, n)
         if space.metric == "cosine":  # rows of zeros have no direction
             accepted &= space.X.any(axis=1) & space.Y[listed[:, 0]].any(axis=1)
         return BestMatches(
-            np.where(accepted, listed[:, 0], -1), S[:, 0], self.list_rules_.probability(features)
+            np.where(accepted, listed[:, 0], -1), S[:, 0], rules.probability(features, n)
         )
 
     # Decisions for given pairs, as in metric-learn.

@@ -26,6 +26,7 @@ def thresholds(rules: MatchRules, name: str, unanswerable: float) -> dict[str, A
             {
                 "part": part,
                 "queries": curve.n_queries,
+                "candidates": rule.n_candidates or None,
                 "promises": [figures_of(one) | {"cosine": one.threshold} for one in promises],
                 "curve": {
                     "cosine": curve.thresholds,
@@ -37,6 +38,11 @@ def thresholds(rules: MatchRules, name: str, unanswerable: float) -> dict[str, A
             }
         )
     return {"sentences": sentences_of(parts, name, unanswerable), "parts": parts}
+
+
+def index_of(n_candidates: int | None) -> str:
+    """Return in words which index the held-out queries searched."""
+    return f"an index of {n_candidates:,} rows" if n_candidates else "an index of unknown size"
 
 
 def figures_of(promise: Promise) -> dict[str, float]:
@@ -57,9 +63,10 @@ def sentences_of(parts: list[dict[str, Any]], name: str, unanswerable: float) ->
     )
     lines = [
         f"Which cosine of {name} is a match: the lowest one at which the best candidates of "
-        f"held-out queries ({n}) reach the precision, with 95 % confidence. In percent; false "
-        "answers are matches of queries that have no right one. The confidence does not allow for "
-        "a choice of the vectors by the same queries."
+        f"held-out queries ({n}) reach the precision, with 95 % confidence, in "
+        f"{index_of(parts[0]['candidates'])}. In percent; false answers are matches of queries "
+        "that have no right one. The confidence does not allow for a choice of the vectors by the "
+        "same queries."
     ]
     if unanswerable:
         lines.append(f"It is assumed that {100 * unanswerable:g} % of queries have no right one.")
