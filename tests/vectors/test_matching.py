@@ -24,6 +24,7 @@ from nearkin.vectors.matching import (
     Space,
     fallback_bound,
     precision_bound,
+    share_interval,
 )
 
 
@@ -324,7 +325,7 @@ class TestGrowth:
 
     def test_the_odds_of_a_wrong_match_grow_with_the_index(self, matcher):
         rules, n = matcher.list_rules_, matcher.list_rules_.every.n_candidates
-        features = np.random.default_rng(0).uniform(0.3, 1, (50, 4))
+        features = np.random.default_rng(0).uniform(0.3, 1, (50, 6))
         p = rules.probability(features)
         np.testing.assert_array_equal(p, rules.probability(features, n))
         np.testing.assert_array_equal(p, rules.probability(features, n // 2))
@@ -337,6 +338,50 @@ class TestGrowth:
         rules = MatchRules.from_arrays(old)
         assert rules.every.n_candidates == 0
         assert rules.promises(0.8, 10**6) == matcher.list_rules_.promises(0.8)
+
+
+class TestExpected:
+    def test_rules_of_some_classes_are_those_of_their_part(self, matcher):
+        every = matcher.pair_rules_
+        assert every.expecting("both") is every
+        for expect, part in (("known", SEEN), ("new", UNSEEN)):
+            rules = every.expecting(expect)
+            assert rules.parts == {part: every.parts[part]}
+            assert rules.every is every.parts[part]
+        assert every.threshold(0.75) == max(
+            every.expecting(expect).threshold(0.75) for expect in ("known", "new")
+        )
+
+    def test_a_matcher_for_some_classes_has_the_rules_of_one_for_both(self, rows, matcher):
+        known = Matcher(expect="known").fit(*rows).list_rules_
+        arrays = matcher.list_rules_.expecting("known").to_arrays()
+        for name, array in known.to_arrays().items():
+            np.testing.assert_array_equal(array, arrays[name])
+
+    def test_classes_that_were_not_held_out_have_no_rules(self, matcher):
+        rules = matcher.pair_rules_
+        with pytest.raises(ValueError, match="expect='new' holds out classes"):
+            rules.expecting("known").expecting("new")
+        with pytest.raises(ValueError, match="expect='known' has no rules"):
+            rules.expecting("new").expecting("known")
+
+
+class TestRecall:
+    def test_has_an_interval_that_holds_for_its_share_of_draws(self):
+        rng = np.random.default_rng(0)
+        held = []
+        for _ in range(300):  # groups of four that are found or not; 60 % in all
+            found = np.repeat(rng.random(100) < 0.6, 4)
+            low, high = share_interval(found, np.arange(400) // 4)
+            held.append(low <= 0.6 <= high)
+            assert low <= found.mean() <= high
+        assert np.mean(held) >= 0.95 - 2 * (0.05 * 0.95 / 300) ** 0.5
+
+    def test_is_within_its_interval_at_every_threshold(self, matcher):
+        for rule in matcher.list_rules_.parts.values():
+            curve = rule.curve
+            assert (curve.recall_low <= curve.recall).all()
+            assert (curve.recall <= curve.recall_high).all()
 
 
 class TestPromise:
@@ -609,17 +654,17 @@ class TestLists:
         assert matcher.pair_rules_.every.curve.n_queries == len(y)
 
     def test_queries_without_an_answer_are_of_classes_that_training_has_not_seen(self):
-        features = np.arange(24.0).reshape(6, 4)
+        features = np.arange(36.0).reshape(6, 6)
         units = {SEEN: np.array([0, 1, 2, -1, -1, -1]), UNSEEN: np.array([-1, -1, -1, 3, 3, 4])}
         lists = HeldOutLists(features, -features, np.ones(6, dtype=bool), units, 6)
         known = lists.matches(OF_PAIRS, 0.25, [SEEN])
-        np.testing.assert_array_equal(known.scores, [0, 4, 8, -12, -16, -20])
+        np.testing.assert_array_equal(known.scores, [0, 6, 12, -18, -24, -30])
         np.testing.assert_array_equal(known.units, [0, 1, 2, 3, 3, 4])
         answered = known.weights[known.answerable].sum()
         assert known.weights[~known.answerable].sum() == pytest.approx(answered / 3)
         assert not known.right[~known.answerable].any()
         alone = replace(lists, units={SEEN: units[SEEN]}).matches(OF_PAIRS, 0.25, [SEEN])
-        np.testing.assert_array_equal(alone.scores, [0, 4, 8, 0, -4, -8])
+        np.testing.assert_array_equal(alone.scores, [0, 6, 12, 0, -6, -12])
 
     def test_units_of_different_parts_are_different(self):
         X, y = planted(n_classes=12, each=8)
@@ -692,11 +737,14 @@ class TestSpaces:
         arrays = matcher.pair_rules_.to_arrays()
         old = {"/logistic": [800.0, -700.0], "/knots": [[0.5, 1.0], [0.99, 0.99]]}
         arrays |= {name: np.array(values) for name, values in old.items()}
+        arrays |= {name: a[:4] for name, a in arrays.items() if name.endswith("coefficients")}
+        arrays = {name: a for name, a in arrays.items() if "recall_interval" not in name}
         again = Matcher.from_rules(None, MatchRules.from_arrays(arrays), matcher.list_rules_)
         X = rows[0][:20]
         assert (again.match_probability(X, X) == 0.99).all()
         assert again.match_probability(X, -X).max() < 0.01
         assert 0.85 < again.threshold_ < 0.9
+        assert np.isnan(again.pair_rules_.promises(0.8)[SEEN].recall_low)
 
 
 class TestPairs:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -58,8 +58,9 @@ from .judgements import (
 # Scores of the best candidates of held-out queries, correct or not.
 
 CONFIDENCE = 0.95  # one-sided, of the bound on a precision
-# shares of the answerable queries at whose scores the tests of a precision start
-STARTS = np.array([1, 3 / 4, 1 / 2, 1 / 4])
+# shares of the answerable queries at whose scores the tests of a precision start, each with a part
+# of the error probability; the highest start has two, since from there tests reach all others
+STARTS = np.array([1, 1 / 2, 1 / 4, 1 / 4])
 THRESHOLDS = 200  # candidate thresholds: quantiles of the scores
 FEWEST_ACCEPTED = 20  # fewest queries above a threshold from which its precision is estimated
 NO_RULES = (
@@ -198,6 +199,8 @@ class Promise:
         Share of the queries with an answer for which the correct one is accepted.
     false_answers : float
         Share of the queries without an answer for which one is accepted.
+    recall_low, recall_high : float
+        The 95 % interval of `recall` at a threshold that is given.
     """
 
     precision: float
@@ -206,6 +209,8 @@ class Promise:
     bound: float
     recall: float
     false_answers: float
+    recall_low: float
+    recall_high: float
 
     @property
     def is_kept(self) -> bool:
@@ -222,8 +227,8 @@ class PrecisionCurve(NamedTuple):
 
     * Thresholds are tested from the highest one downwards, each by a pointwise bound
       (`precision_bound`).
-    * Tests start at four thresholds, which a quarter, half, three quarters and all of the
-      answerable queries reach. Each start brings a quarter of the error probability of 5 %.
+    * Tests start at three thresholds, which a quarter, half and all of the answerable queries
+      reach. The first brings half of the error probability of 5 %, the others a quarter each.
     * A threshold that passes hands the error probability on to the next one. A failure ends the
       tests until the next start.
 
@@ -251,7 +256,7 @@ class PrecisionCurve(NamedTuple):
     ----------
     thresholds : array of shape (k,)
         Ascending.
-    expected, bound, recall, false_answers : arrays of shape (k,)
+    expected, bound, recall, false_answers, recall_low, recall_high : arrays of shape (k,)
         See `Promise`.
     n_queries : int
 
@@ -269,6 +274,8 @@ class PrecisionCurve(NamedTuple):
     bound: np.ndarray
     recall: np.ndarray
     false_answers: np.ndarray
+    recall_low: np.ndarray
+    recall_high: np.ndarray
     n_queries: int
 
     @classmethod
@@ -279,33 +286,35 @@ class PrecisionCurve(NamedTuple):
         n_queries = len(scores)
         thresholds = np.unique(np.quantile(scores, np.arange(THRESHOLDS) / THRESHOLDS))
         reached = n_queries - np.searchsorted(scores, thresholds)
-        starts = np.unique([np.flatnonzero(reached >= q * n_queries)[-1] for q in STARTS])
+        starts = np.array([np.flatnonzero(reached >= q * n_queries)[-1] for q in STARTS])
         share = (1 - CONFIDENCE) / len(starts)
         confidences = 1 - share * np.arange(1, len(starts) + 1)
-        expected, recall, false_answers = np.full((3, len(thresholds)), np.nan)
+        expected, recall, false_answers, low, high = np.full((5, len(thresholds)), np.nan)
         pointwise = np.empty((len(starts), len(thresholds)))
         for i, threshold in enumerate(thresholds):
             accepted = matches.scores >= threshold
             expected[i], pointwise[:, i] = precision_bound(matches, accepted, confidences)
-            recall[i] = np.mean((accepted & matches.right)[answerable])
+            found = accepted & matches.right
+            recall[i] = np.mean(found[answerable])
+            low[i], high[i] = share_interval(found[answerable], matches.units[answerable])
             if not answerable.all():
                 false_answers[i] = np.mean(accepted[~answerable])
         bound = fallback_bound(pointwise, starts)
-        return cls(thresholds, expected, bound, recall, false_answers, n_queries)
+        return cls(thresholds, expected, bound, recall, false_answers, low, high, n_queries)
 
     def promise(self, precision: float, growth: float = 1.0) -> Promise | None:
         """Return the lowest threshold whose bound is at least the precision, or None.
 
-        The bound is that in an index which is `growth` >= 1 times as large. If it is too low there
-        for all thresholds, but not for growth 1, the promise is not kept (`Promise.is_kept`): the
-        threshold is then the one of the largest bound.
+        The bound is that in an index which is `growth` times as large. If it is too low there for
+        all thresholds, but not in an index of the same size, the promise is not kept
+        (`Promise.is_kept`): the threshold is then the one of the largest bound.
         """
         if not (self.bound >= precision).any():
             return None
         bound = self.bound - (growth - 1) * (1 - self.bound)
         i = np.argmax(bound >= min(precision, bound.max()))
         found = self._replace(bound=np.maximum(bound, 0))
-        return Promise(precision, *(float(values[i]) for values in found[:5]))
+        return Promise(precision, *(float(values[i]) for values in found[:7]))
 
 
 def fallback_bound(pointwise: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -316,7 +325,7 @@ def fallback_bound(pointwise: np.ndarray, starts: np.ndarray) -> np.ndarray:
     pointwise : array of shape (s, k)
         The pointwise bounds at ascending thresholds, for the error probability of 1, ..., s starts.
     starts : int array of shape (s,)
-        Ascending indices of the thresholds at which tests start.
+        Ascending indices of the thresholds at which tests start; several may be equal.
     """
     bound = np.zeros(pointwise.shape[1])
     for start in starts:
@@ -346,7 +355,7 @@ def precision_bound(
     if not len(rows):
         return np.nan, 0.0
     w, right, units = matches.weights[rows], matches.right[rows], matches.units[rows]
-    total, wrong, G = w.sum(), w[~right].sum(), len(np.unique(units))
+    total, wrong, G = w.sum(), w[~right].sum(), np.count_nonzero(np.bincount(units))
     P = float(1 - wrong / total)  # exactly 1 if all matches are correct
     if G < 2 or len(rows) < FEWEST_ACCEPTED or P == 0:
         return P, 0.0
@@ -362,12 +371,24 @@ def precision_bound(
     return P, betaincinv(n * P, n * (1 - P) + 1, 1 - confidence)
 
 
+def share_interval(found: np.ndarray, units: np.ndarray) -> tuple[float, float]:
+    """Return the 95 % interval of a share, for groups of dependent queries."""
+    every, ones = np.ones(len(found), dtype=bool), np.ones(len(found))
+    ends = [
+        precision_bound(ScoredMatches(ones, right, every, ones, units), every, 0.975)[1]
+        for right in (found, ~found)
+    ]
+    return ends[0], 1 - ends[1]
+
+
 # The lists that a search returns for held-out queries, and what they imply for a new list.
 
 LIST = 10  # candidates per list
 METRICS = ("auto", "cosine", "euclidean")
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
-OF_PAIRS = np.array([1.0, 0.0, 0.0, 0.0])  # the score of a pair is the similarity alone
+FEW = 3  # of the candidates of a list, whose mean is a feature
+N_FEATURES = 6
+OF_PAIRS = np.eye(N_FEATURES)[0]  # the score of a pair is the similarity alone
 
 
 @dataclass(frozen=True)
@@ -402,10 +423,10 @@ class Space:
         return -euclidean_distances(self.Q[rows], self.C)
 
     def features(self, rows: slice, listed: np.ndarray, S: np.ndarray) -> np.ndarray:
-        """Return the features of the first candidate of each list, (q, 4).
+        """Return the features of the first candidate of each list, (q, 6).
 
         These are its similarity and the mean similarity of the list, in the learned and in the
-        original space.
+        original space, and the mean similarity of the first three candidates in both.
 
         Parameters
         ----------
@@ -423,9 +444,13 @@ class Space:
         else:
             R = -np.linalg.norm(X[:, None] - Y, axis=2)
         has = np.isfinite(S)
-        n = np.where(has[:, 0], has.sum(axis=1), np.nan)
-        means = [np.where(has, of_list, 0).sum(axis=1) / n for of_list in (S, R)]
-        return np.column_stack([S[:, 0], means[0], R[:, 0], means[1]])
+
+        def mean(of_list: np.ndarray, k: int) -> np.ndarray:
+            n = np.where(has[:, 0], has[:, :k].sum(axis=1), np.nan)
+            return np.where(has, of_list, 0)[:, :k].sum(axis=1) / n
+
+        whole = [S[:, 0], mean(S, LIST), R[:, 0], mean(R, LIST)]
+        return np.column_stack([*whole, mean(S, FEW), mean(R, FEW)])
 
 
 def first_of(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -446,7 +471,7 @@ class HeldOutLists:
 
     Attributes
     ----------
-    answered, unanswered : arrays of shape (q, 4)
+    answered, unanswered : arrays of shape (q, 6)
         `Space.features`; NaN if all candidates are relevant.
     right : bool array of shape (q,)
         Whether the first candidate is relevant, among all candidates.
@@ -497,17 +522,6 @@ class HeldOutLists:
         with_answer, without, is_right = map(np.concatenate, (answered, unanswered, right))
         return cls(with_answer, without, is_right, units, n_candidates)
 
-    def parts(self, expect: str) -> list[str]:
-        """Return the names of the parts for the expected classes: "known", "new", or "both".
-
-        Parts that are not defined by classes are always included.
-        """
-        if expect == "new" and UNSEEN not in self.units:
-            raise ValueError(
-                "expect='new' holds out classes, and needs at least eight of enough rows."
-            )
-        return expected_parts(self.units, expect)
-
     def matches(
         self, coefficients: np.ndarray, unanswerable: float, parts: Sequence[str]
     ) -> ScoredMatches:
@@ -536,12 +550,13 @@ class HeldOutLists:
 
         Half of the queries have no answer.
         """
-        matches = self.matches(np.eye(4), 0.5, parts)  # every feature is a score
+        matches = self.matches(np.eye(N_FEATURES), 0.5, parts)  # every feature is a score
         F, right = matches.scores, matches.right
         if right.all() or not right.any():
             return OF_PAIRS
         spread = np.where(F.std(axis=0) > 0, F.std(axis=0), 1)
-        fitted = LogisticRegression().fit(F / spread, right, matches.weights)
+        standard = (F - F.mean(axis=0)) / spread
+        fitted = LogisticRegression(max_iter=1000).fit(standard, right, matches.weights)
         return fitted.coef_[0] / spread
 
 
@@ -551,7 +566,7 @@ class MatchRule:
 
     Attributes
     ----------
-    coefficients : array of shape (4,)
+    coefficients : array of shape (6,)
         The score is the sum of `Space.features` times these.
     calibration : Calibration
     curve : PrecisionCurve
@@ -588,6 +603,7 @@ class MatchRule:
             "logistic": np.array([c.slope, c.intercept]),
             "knots": c.knots,
             "curve": np.array(curve[:5]),
+            "recall_interval": np.array(curve[5:7]),
             "n_queries": np.array([curve.n_queries]),
             "n_candidates": np.array([self.n_candidates]),
         }
@@ -598,15 +614,20 @@ class MatchRule:
         (slope, intercept), knots = map(float, arrays["logistic"]), arrays["knots"]
         if knots[:, 0].any():  # saved by version 0.3, which was constant below the first knot
             knots = np.column_stack([[0.0, 0.0], knots])
-        curve = PrecisionCurve._make([*arrays["curve"], int(arrays["n_queries"].item())])
-        n_candidates = int(arrays.get("n_candidates", np.zeros(1)).item())  # not of version 0.3
+        # up to version 0.3 there was neither the interval nor the number
+        interval = arrays.get("recall_interval", np.full((2, arrays["curve"].shape[1]), np.nan))
+        of_thresholds = np.vstack([arrays["curve"], interval])
+        curve = PrecisionCurve._make([*of_thresholds, int(arrays["n_queries"].item())])
+        n_candidates = int(arrays.get("n_candidates", np.zeros(1)).item())
+        coefficients = np.zeros(N_FEATURES)
+        coefficients[: len(arrays["coefficients"])] = arrays["coefficients"]  # 4 of version 0.3
         calibration = Calibration(slope, intercept, knots)
-        return cls(arrays["coefficients"], calibration, curve, n_candidates)
+        return cls(coefficients, calibration, curve, n_candidates)
 
 
 @dataclass(frozen=True)
 class MatchRules:
-    """A rule for every part of the queries, and one for all queries.
+    """A rule for every part of the queries, and one for all of these parts.
 
     Attributes
     ----------
@@ -618,13 +639,29 @@ class MatchRules:
     every: MatchRule
 
     @classmethod
-    def fitted(
-        cls, lists: HeldOutLists, unanswerable: float, *, expect: str = "both", of_pairs: bool
-    ) -> Self:
-        """Return the rules for the expected queries; a share `unanswerable` has no answer."""
-        parts = lists.parts(expect)
+    def fitted(cls, lists: HeldOutLists, unanswerable: float, *, of_pairs: bool) -> Self:
+        """Return the rules for all queries, of which a share `unanswerable` has no answer."""
         rule = partial(MatchRule.fitted, lists, unanswerable=unanswerable, of_pairs=of_pairs)
-        return cls({part: rule([part]) for part in parts}, rule(parts))
+        parts = {part: rule([part]) for part in lists.units}
+        return cls(parts, rule([*parts]))
+
+    def expecting(self, expect: str) -> Self:
+        """Return the rules for the expected classes: "known", "new", or "both".
+
+        Parts that are not defined by classes are always included.
+        """
+        kept = expected_parts(self.parts, expect)
+        if expect == "new" and UNSEEN not in kept:
+            raise ValueError(
+                "expect='new' holds out classes, and needs at least eight of enough rows."
+            )
+        if not kept:  # saved by version 0.3
+            raise ValueError("expect='known' has no rules: they were learned for new classes.")
+        if kept == [*self.parts]:
+            return self
+        return replace(
+            self, parts={part: self.parts[part] for part in kept}, every=self.parts[kept[0]]
+        )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the state as arrays.
@@ -736,10 +773,10 @@ class Matcher(BaseEstimator):
       `PrecisionCurve` of `nearkin.vectors`). If no threshold guarantees the precision, an error is
       raised.
 
-    The score of a list is a logistic regression of its largest similarity and the mean of its ten
-    largest, both in the learned and in the original space. A best candidate far more similar than
-    the rest of its list may be a chance hit, and what an estimator has learned from known classes
-    misleads about new ones.
+    The score of a list is a logistic regression of its largest similarity and the means of its
+    three and ten largest, both in the learned and in the original space. A best candidate far more
+    similar than the rest of its list may be a chance hit, and what an estimator has learned from
+    known classes misleads about new ones.
 
     Parameters
     ----------
@@ -798,7 +835,7 @@ class Matcher(BaseEstimator):
     separately.
 
     Calibrated probabilities do not affect the guarantee, since they do not change the order of
-    matches. The score of a list does: its four coefficients are fitted to the same queries, which
+    matches. The score of a list does: its six coefficients are fitted to the same queries, which
     the bound does not account for. `threshold`, for single pairs, has no coefficients.
 
     Cost: four fits, one more on all rows, and O(n^2 m) for the similarities, in blocks.
@@ -1166,8 +1203,11 @@ class Matcher(BaseEstimator):
 
         held_out = HeldOutLists.of(searches(), judgements)
         self._set_space(self._learned(judgements))
-        rules = partial(MatchRules.fitted, held_out, self.unanswerable, expect=self.expect)
-        return self._set_rules(rules(of_pairs=True), rules(of_pairs=False))
+        rules = (
+            MatchRules.fitted(held_out, self.unanswerable, of_pairs=of_pairs)
+            for of_pairs in (True, False)
+        )
+        return self._set_rules(*(of_all.expecting(self.expect) for of_all in rules))
 
     def _cross_fit(self, X: np.ndarray, pairs: np.ndarray, similar: np.ndarray) -> Self:
         """Hold pairs out four times and learn from the others; finally learn from all.

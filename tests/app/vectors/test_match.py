@@ -160,6 +160,27 @@ def test_what_cannot_be_promised_is_refused(capsys):
     assert "no threshold reaches more than 0.9" in line
 
 
+def test_other_classes_can_be_expected_without_learning_again(capsys, saved, tmp_path):
+    adapter = load_adapter("a.safetensors")
+    of_both = Matcher(FrozenEstimator(adapter.map), unanswerable=0.2).fit(X, KNOWN)
+    rules = {kind: getattr(of_both, f"{kind}_") for kind in ("pair_rules", "list_rules")}
+    save_adapter(replace(adapter, **rules, expect="both"), tmp_path / "both.safetensors")
+    said = {}
+    for words in (["--expect", "new"], ["--expect", "both"], []):
+        words += ["--precision", "0.6", "--json", "m.json"]
+        assert run(tmp_path / "both.safetensors", "a.parquet", "b.parquet", *words) == 0
+        document = json.loads(Path("m.json").read_text())
+        parts = [one["part"] for one in document["promises"]]
+        said[words[1]] = document["expect"], parts, capsys.readouterr().out
+        assert all(one["recall_low"] <= one["recall"] for one in document["promises"])
+    every = list(of_both.list_rules_.parts)
+    assert said["new"][:2] == ("new", ["unseen classes"])
+    assert said["both"][:2] == ("both", every)
+    assert said["0.6"] == said["both"]
+    line = refused(capsys, "a.safetensors", "a.parquet", "b.parquet", "--expect", "known")
+    assert "a.safetensors: expect='known' has no rules" in line
+
+
 @pytest.mark.parametrize(("precision", "is_kept"), [(0.6, True), (0.97, False)])
 def test_a_larger_index_raises_the_threshold_or_ends_the_promise(precision, is_kept, capsys):
     others = np.random.default_rng(2).normal(size=(8 * len(X) - len(XB), P))
@@ -178,7 +199,7 @@ def test_a_larger_index_raises_the_threshold_or_ends_the_promise(precision, is_k
     if not is_kept:
         said = f"That {100 * precision:g} % of the matches are right is not promised (at most "
     line = next(one for one in found["large.parquet"].err.splitlines() if said in one)
-    assert "in an index of 6,400 rows, in which a wrong match is up to 8 times as likely" in line
+    assert "in an index of 6,400 rows, in which a wrong match is taken as 8 times as likely" in line
     assert "which searched an index of 800 rows" in line
     rows = [{one.split(",")[0] for one in of_one.out.splitlines()} for of_one in found.values()]
     assert rows[1] <= rows[0]

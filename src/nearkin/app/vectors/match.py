@@ -20,7 +20,7 @@ from ..output import Outputs, table_output, write_result
 from ..places import STANDARD_INPUT
 from .adapter_file import load_adapter
 from .reading import VectorTable, read_vectors
-from .thresholds import figures_of
+from .thresholds import figures_of, interval_of
 
 OF_ONE_FILE = (
     "They belong together like those that the adapter learned from, such as rows with the same "
@@ -35,7 +35,9 @@ def match(options: argparse.Namespace) -> int:
     if options.table == options.index == STANDARD_INPUT:
         raise TableError("- and -: only one of the files can be standard input, so name the other.")
     adapter = load_adapter(options.adapter)
-    matcher = adapter.matcher(options.adapter)
+    expect = options.expect or adapter.expect
+    with one_line(options.adapter):
+        matcher = adapter.matcher(options.adapter, expect)
     if adapter.map.side == "query" and options.index is None:
         raise TableError(
             f"{options.adapter} adapts only queries: give two files, of queries and of documents."
@@ -74,6 +76,7 @@ def match(options: argparse.Namespace) -> int:
         "notes": notes,
         "precision": options.precision,
         "unanswerable": adapter.unanswerable,
+        "expect": expect,
         "candidates": rules.every.n_candidates or None,
         "promises": [
             {
@@ -127,8 +130,8 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
     n, searched = document["candidates"], document["tables"][-1]["rows"]
     shown = [
         f"of {one['queries']:,} {'' if one['part'] == ALL else 'queries of '}{one['part']} "
-        f"{100 * one['recall']:.1f} % got a right match, and {100 * one['right']:.1f} % of "
-        "the matches were right"
+        f"{100 * one['recall']:.1f} %{interval_of(one)} got a right match, and "
+        f"{100 * one['right']:.1f} % of the matches were right"
         for one in promises
     ]
     size = "of a size that the adapter does not know" if n is None else f"of {n:,} rows"
@@ -142,8 +145,8 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
         )
     if n is not None and n < searched:
         said += (
-            f", in an index of {searched:,} rows, in which a wrong match is up to "
-            f"{searched / n:.3g} times as likely"
+            f", in an index of {searched:,} rows, in which a wrong match is taken as "
+            f"{searched / n:.3g} times as likely (the most that it can be), also in probabilities"
         )
     lines = [
         f"{document['matched']:,} of {counted(first['rows'], 'row')} of {first['name']} match "

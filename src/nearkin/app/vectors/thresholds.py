@@ -20,7 +20,7 @@ def thresholds(rules: MatchRules, name: str, unanswerable: float) -> dict[str, A
     parts = []
     for part, rule in rules.parts.items():
         curve = rule.curve
-        unknown = [np.nan] * 5
+        unknown = [np.nan] * 7
         promises = [curve.promise(one) or Promise(one, *unknown) for one in PRECISIONS]
         parts.append(
             {
@@ -51,8 +51,17 @@ def figures_of(promise: Promise) -> dict[str, float]:
         "precision": promise.precision,
         "right": promise.expected,
         "recall": promise.recall,
+        "recall_low": promise.recall_low,
+        "recall_high": promise.recall_high,
         "false_answers": promise.false_answers,
     }
+
+
+def interval_of(figures: dict[str, float]) -> str:
+    """Return the 95 % interval of the recall in percent, if the rules know it."""
+    if np.isnan(figures["recall_low"]):
+        return ""
+    return f" [{100 * figures['recall_low']:.1f}, {100 * figures['recall_high']:.1f}]"
 
 
 def sentences_of(parts: list[dict[str, Any]], name: str, unanswerable: float) -> list[str]:
@@ -96,6 +105,7 @@ def say_thresholds(found: dict[str, Any]) -> None:
             line["cosine at least"] = f"{promise['cosine']:.4f}" if is_known else "none"
             for key in ("right", "recall", "false_answers"):
                 line[key.replace("_", " ")] = f"{100 * promise[key]:.1f}" if is_known else ""
+            line["recall"] += interval_of(promise)
             lines.append(line)
     console.print_grid(lines, ())
     for text in sentences:
