@@ -727,8 +727,8 @@ class MatchRules:
     def probability(self, features: np.ndarray, n_candidates: int | None = None) -> np.ndarray:
         """Return the probability that each match is correct, (q,).
 
-        In an index which is r times as large, a wrong row of a given score is r times as likely,
-        and so are the odds that the match is wrong, if there are as many right rows as before.
+        In an index which is r times as large, a wrong row of a given score is at most r times as
+        likely, and so are the odds that the match is wrong: the probability is a lower bound.
         """
         p = self.every.calibration(features @ self.every.coefficients)
         return p / (1 + (self.every.growth(n_candidates) - 1) * (1 - p))
@@ -745,8 +745,8 @@ class BestMatches:
     similarities : array of shape (q,)
         Similarity of the best candidate, whether accepted or not.
     probabilities : array of shape (q,)
-        The probability that this candidate belongs to the query, in an index of this size with as
-        many right rows as that of the held-out queries.
+        The probability that this candidate belongs to the query; a lower bound in an index of more
+        rows than the held-out queries were compared with.
     """
 
     rows: np.ndarray
