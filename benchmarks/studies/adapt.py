@@ -4,7 +4,7 @@ docs/measured/adapt.md.
     NEARKIN_DATA=folder python -m benchmarks.studies.adapt PART ... [--document docs/measured/adapt.md]
 
 Parts are banking (classes seen), unseen (57 classes seen, 20 not), decisions (match or none),
-cranfield, grades (of the same queries), negatives (judged ones), sets (text and images) and scale;
+promises (recall at a promised precision), growing (promises in larger indices), cranfield, grades (of the same queries), negatives (judged ones), sets (text and images) and scale;
 "all" runs them.
 """
 
@@ -26,7 +26,18 @@ from benchmarks.measure import command, memory, timed
 from benchmarks.report import percent, row, table
 from nearkin import DNE, LMNN, NCA, RCA, EmbeddingAdapter, Matcher
 from nearkin._blocks import unit_rows
-from nearkin.vectors import Relevance, Vectors, compare_vectors, judged_matrix, retrieval_scores
+from nearkin.neighbors import twin_groups
+from nearkin.vectors import (
+    Labels,
+    MatchRules,
+    Relevance,
+    Vectors,
+    compare_vectors,
+    judged_matrix,
+    retrieval_scores,
+)
+from nearkin.vectors.judgements import Split, usable_splits
+from nearkin.vectors.matching import HeldOutLists, Space, first_of
 
 SCORES = ("precision@1", "precision@10", "nDCG@10", "MRR")
 SEEDS = 5
@@ -311,6 +322,213 @@ def decisions() -> str:
     return table(head, lines)
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """Questions of banking77: some rows of 57 intents are learned, others are asked or added.
+
+    Attributes
+    ----------
+    X, y : arrays of shape (13083, 384) and (13083,)
+    learned, known, new : int arrays
+        Rows that are learned from, and queries of the 57 intents and of the 20 others.
+    others : dict of str to int array
+        Further rows, of all intents or only of the 20, in random order.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    learned: np.ndarray
+    known: np.ndarray
+    new: np.ndarray
+    others: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, seed: int, n_learned: int, n_queries: int) -> Drawn:
+        X, y, _ = banking77()
+        rng = np.random.default_rng(seed)
+        rows, is_known = rng.permutation(len(y)), rng.permutation(y.max() + 1)[y] < 57
+        known, new = (rows[of_kind[rows]] for of_kind in (is_known, ~is_known))
+        learned, known, more = np.split(known, [n_learned, n_learned + n_queries])
+        new, more_new = np.split(new, [n_queries])
+        others = {"all": rng.permutation(np.append(more, more_new)), "new": more_new}
+        return cls(X, y, learned, known, new, others)
+
+    def rules(self, adapter: EmbeddingAdapter | None) -> tuple[Map, HeldOutLists]:
+        """Return the map of all learned rows (None: none), and the lists of held-out queries."""
+        X, y = self.X[self.learned], np.unique(self.y[self.learned], return_inverse=True)[1]
+        known = Labels(X, y, twin_groups(X, scale=False))
+
+        def learned(judgements: Labels) -> Map:
+            return (lambda Z: Z) if adapter is None else judgements.fit(adapter).transform
+
+        def searches() -> Iterable[tuple[Space, Split]]:
+            for split in usable_splits(known, np.random.default_rng(0)):
+                Z = learned(split.train)(X)
+                for part in split.apart():
+                    q, c = part.queries, part.candidates
+                    yield Space.of(Z[q], Z[c], X[q], X[c], "cosine"), part
+
+        lists = HeldOutLists.of(searches(), known)
+        return learned(known), lists
+
+    def asked(
+        self, transform: Map, queries: np.ndarray, index: np.ndarray, answered: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features of the best candidates of queries, and whether they are right.
+
+        Queries that are not answered do without the rows of their class.
+        """
+        X = self.X
+        space = Space.of(transform(X[queries]), transform(X[index]), X[queries], X[index], "cosine")
+        S, is_right = space.similarities(slice(None)), self.y[queries][:, None] == self.y[index]
+        if not answered:
+            S[is_right] = -np.inf
+        listed, S = first_of(S)
+        right = np.take_along_axis(is_right, listed[:, :1], axis=1)[:, 0]
+        return space.features(slice(None), listed, S), right & answered
+
+
+def precision_recall(
+    accepted: np.ndarray, right: np.ndarray, answered: np.ndarray, weights: np.ndarray
+) -> tuple[float, float]:
+    """Return the precision of accepted matches, and the recall of answered queries."""
+    total = weights @ accepted
+    precision = weights @ (accepted & right) / total if total else np.nan
+    return float(precision), float(np.mean((accepted & right)[answered]))
+
+
+def lowest_threshold(
+    scores: np.ndarray, right: np.ndarray, weights: np.ndarray, precision: float
+) -> float:
+    """Return the lowest score from which on matches have a precision, or inf."""
+    order = np.argsort(-scores, kind="stable")
+    w = weights[order]
+    enough = np.flatnonzero(np.cumsum(w * right[order]) >= precision * np.cumsum(w))
+    return float(scores[order[enough[-1]]]) if len(enough) else np.inf
+
+
+def promises() -> str:
+    """Recall at a promised precision beside that of an oracle, which knows the right threshold of
+    the same score, and of a raw cosine that is tuned on half of the queries and used for the
+    others.
+    """
+    found: dict[tuple[str, ...], list[list[float]]] = {}
+    for seed in range(SEEDS):
+        drawn = Drawn.of(seed, 3200, 1500)
+        fits = {
+            name: drawn.rules(adapter)
+            for name, adapter in (("raw", None), ("adapter 64", EmbeddingAdapter(64, start="pca")))
+        }
+        # as large as what the held-out queries searched, a quarter of it of new intents, 14 of 20
+        few = np.unique(drawn.y[drawn.new])[:14]
+        asked, added = (
+            rows[np.isin(drawn.y[rows], few)] for rows in (drawn.new, drawn.others["new"])
+        )
+        mixed = np.append(drawn.learned[:2400], added[:800])
+        for expect, queries, index in (
+            ("known", drawn.known, drawn.learned),
+            ("new", asked, mixed),
+        ):
+            for name, (transform, lists) in fits.items():
+                parts = [
+                    drawn.asked(transform, rows, index, answered)
+                    for rows, answered in ((queries, True), (drawn.new, False))
+                ]
+                features, right = map(np.concatenate, zip(*parts, strict=True))
+                answered = np.arange(len(right)) < len(queries)
+                half = np.arange(len(right)) % 2 == 0
+                for u in (0.25, 0.5):
+                    weights = np.where(answered, 1, u / (1 - u) * len(queries) / len(drawn.new))
+                    rules = MatchRules.fitted(lists, u, of_pairs=False).expecting(expect)
+                    for precision in (0.9, 0.95, 0.99):
+                        scores = features @ rules.every.coefficients
+                        oracle = lowest_threshold(scores, right, weights, precision)
+                        values = [precision_recall(scores >= oracle, right, answered, weights)[1]]
+                        cosine = features[:, 2]
+                        cut = lowest_threshold(cosine[half], right[half], weights[half], precision)
+                        others = (part[~half] for part in (right, answered, weights))
+                        values += precision_recall(cosine[~half] >= cut, *others)
+                        try:
+                            accepted = rules.accept(features, precision, len(index))
+                            values += precision_recall(accepted, right, answered, weights)
+                        except ValueError:
+                            values += [np.nan, 0.0]
+                        key = (name, expect, f"{100 * u:.0f}", f"{100 * precision:.0f}")
+                        found.setdefault(key, []).append(values)
+        print("draw", seed, flush=True)
+    lines = []
+    for key, values in found.items():
+        oracle, by_hand, recall_by_hand, observed, recall = np.array(values).T
+        is_given = np.isfinite(observed)
+        cells = percent([np.nanmean(observed), np.nanmin(observed)]) if is_given.any() else [""] * 2
+        cells += percent([recall.mean(), oracle.mean(), np.nanmean(by_hand), recall_by_hand.mean()])
+        lines.append([*key, f"{is_given.sum()} of {SEEDS}", *cells])
+    head = [
+        *("vectors", "classes", "unanswerable, %", "promised, %", "draws", "observed", "least"),
+        *("recall", "oracle", "raw cosine by hand: observed", "recall"),
+    ]
+    return table(head, lines)
+
+
+GROWTHS = (1, 1.5, 2, 5, 18)
+
+
+def growing(draws: int = 20) -> str:
+    """What is promised among 600 rows of 57 intents, in larger indices: further rows are of all
+    intents, or of the 20 others. A quarter of the queries, all of the 57, has no answer.
+    """
+    found: dict[tuple[str, ...], list[list[float]]] = {}
+    for seed in range(draws):
+        drawn, u = Drawn.of(seed, 600, 800), 0.25
+        for name, adapter in (("raw", None), ("adapter 64", EmbeddingAdapter(64, start="pca"))):
+            transform, lists = drawn.rules(adapter)
+            rules = MatchRules.fitted(lists, u, of_pairs=False).expecting("known")
+            for kind, others in drawn.others.items():
+                for growth in GROWTHS:
+                    n_others = round((growth - 1) * len(drawn.learned))
+                    if n_others > len(others):
+                        continue
+                    index = np.append(drawn.learned, others[:n_others])
+                    parts = [
+                        drawn.asked(transform, asked, index, answered)
+                        for asked, answered in ((drawn.known, True), (drawn.new, False))
+                    ]
+                    features, right = map(np.concatenate, zip(*parts, strict=True))
+                    answered = np.arange(len(right)) < len(drawn.known)
+                    odds = u / (1 - u) * len(drawn.known) / len(drawn.new)
+                    weights = np.where(answered, 1, odds)
+                    p = np.average(rules.probability(features, len(index)), weights=weights)
+                    for precision in (0.8, 0.9):
+                        values = [p - np.average(right, weights=weights)]
+                        for n in (len(index), None):  # with and without the correction
+                            try:
+                                kept = rules.promises(precision, n).values()
+                                accepted = rules.accept(features, precision, n)
+                            except ValueError:
+                                values += [np.nan, 0.0]
+                                continue
+                            observed, recall = precision_recall(accepted, right, answered, weights)
+                            is_kept = all(one.is_kept for one in kept)
+                            values += [observed if is_kept else np.nan, is_kept * recall]
+                        key = (name, kind, f"{growth:g}", f"{100 * precision:.0f}")
+                        found.setdefault(key, []).append(values)
+        print("draw", seed, flush=True)
+    lines = []
+    for key, values in found.items():
+        gap, observed, recall, before, _ = np.array(values).T
+        is_given = np.isfinite(observed)
+        broken, broken_before = (np.sum(one < int(key[3]) / 100) for one in (observed, before))
+        cells = [f"{is_given.sum()}", f"{broken}", f"{np.isfinite(before).sum()}"]
+        cells += [f"{broken_before}", *percent([recall.mean()]), f"{100 * gap.mean():+.1f}"]
+        lines.append([*key, *cells])
+    head = [
+        *("vectors", "further rows", "times as large", "promised, %", f"given, of {draws}"),
+        *("broken", "without the correction: given", "broken", "recall"),
+        "mean probability - observed",
+    ]
+    return table(head, lines)
+
+
 def sets() -> str:
     parts = []
     for name, share in (
@@ -445,4 +663,6 @@ def scale() -> str:
 
 
 if __name__ == "__main__":
-    command(banking, unseen, decisions, cranfield, grades, negatives, sets, scale)
+    command(
+        banking, unseen, decisions, promises, growing, cranfield, grades, negatives, sets, scale
+    )

@@ -24,6 +24,7 @@ from nearkin.vectors.matching import (
     Space,
     fallback_bound,
     precision_bound,
+    share_interval,
 )
 
 
@@ -234,6 +235,153 @@ class TestFallback:
             480, 300, 0.9, lambda rank: most * (1 + power) * rank**power / (1 + power)
         )
         assert share <= 0.05 + 2 * (0.05 * 0.95 / 300) ** 0.5
+
+
+def searched(rng, n_queries, n_candidates, n_more=0):
+    """Return matches of queries, each with a right row and many wrong ones; half have no right row.
+
+    Some queries are hard: the best of their n wrong rows is near. Of more rows, the best is nearer.
+    """
+    is_hard = rng.random(n_queries) < 0.2
+    best = rng.gumbel(np.log(n_candidates) + 2 * is_hard)
+    if n_more:
+        best = np.maximum(best, rng.gumbel(np.log(n_more) + 2 * is_hard))
+    right = np.where(np.arange(n_queries) < n_queries // 2, rng.normal(14, 3, n_queries), -np.inf)
+    answerable = np.isfinite(right)
+    every = np.arange(n_queries)
+    return ScoredMatches(
+        np.maximum(best, right), right > best, answerable, np.ones(n_queries), every
+    )
+
+
+class TestGrowth:
+    """A promise in an index of more rows than the held-out queries searched."""
+
+    curve = PrecisionCurve.of(searched(np.random.default_rng(0), 2000, 1000))
+
+    @pytest.mark.parametrize("precision", [0.6, 0.9, 0.95])
+    def test_in_an_index_of_the_same_size_it_is_the_same(self, precision):
+        curve = self.curve
+        plain = curve.promise(precision)
+        assert plain == curve.promise(precision, 1.0)
+        assert plain.is_kept
+        first = np.flatnonzero(curve.bound >= precision)[0]
+        assert (plain.threshold, plain.bound) == (curve.thresholds[first], curve.bound[first])
+
+    def test_the_larger_the_index_the_higher_the_threshold_until_nothing_is_promised(self):
+        curve = self.curve
+        found = [curve.promise(0.9, growth) for growth in np.geomspace(1, 100, 30)]
+        thresholds = [one.threshold for one in found]
+        assert thresholds == sorted(thresholds)
+        assert len(set(thresholds)) > 2
+        bounds = [one.bound for one in found if not one.is_kept]
+        assert bounds == sorted(bounds, reverse=True)
+        assert 0 < len(bounds) < 30
+        assert min(bounds) == 0
+        assert curve.promise(0.9999, 100) is None  # refused in any index
+
+    @pytest.mark.parametrize("growth", [1.5, 3, 10])
+    def test_wrong_matches_are_at_most_so_many_times_as_likely(self, growth):
+        rng = np.random.default_rng(0)
+        before = searched(rng, 400_000, 1000)
+        after = searched(rng, 400_000, 1000, round(1000 * (growth - 1)))
+        for threshold in (6, 8, 10):
+            wrong, more = (1 - one.right[one.scores >= threshold].mean() for one in (before, after))
+            assert wrong < more < growth * wrong
+
+    @pytest.mark.slow
+    def test_a_promise_is_broken_in_few_draws(self):
+        rng, sizes = np.random.default_rng(0), (1, 1.5, 3, 10)
+        indices = {r: searched(rng, 200_000, 1000, round(1000 * (r - 1))) for r in sizes}
+        broken, uncorrected = np.zeros((2, len(sizes)))
+        for _ in range(60):
+            curve = PrecisionCurve.of(searched(rng, 1000, 1000))
+            for i, (growth, new) in enumerate(indices.items()):
+                for found, counts in (
+                    (curve.promise(0.9, growth), broken),
+                    (curve.promise(0.9), uncorrected),
+                ):
+                    if found is not None and found.is_kept:
+                        counts[i] += new.right[new.scores >= found.threshold].mean() < 0.9
+        assert broken.max() / 60 <= 0.05 + 2 * (0.05 * 0.95 / 60) ** 0.5
+        assert uncorrected[2:].min() / 60 > 0.9
+
+    def test_a_matcher_counts_the_rows_of_the_index(self, rows, matcher):
+        X = rows[0]
+        rules = matcher.list_rules_
+        n = rules.every.n_candidates
+        assert n == len(X)
+        same = matcher.best_match(X[:40], X, precision=0.8)
+        few = matcher.best_match(X[:40], X[: n - 40], precision=0.8)
+        np.testing.assert_array_equal(same.probabilities, few.probabilities[: len(X)])
+        with pytest.warns(UserWarning, match=r"not promised in an index of 60,000 rows: .* 600"):
+            many = matcher.best_match(X[:40], np.tile(X, (100, 1)), precision=0.8)
+        found = rules.promises(0.8, 100 * n)
+        assert not any(one.is_kept for one in found.values())
+        strictest = {part: rule.curve for part, rule in rules.parts.items()}
+        for part, curve in strictest.items():
+            assert found[part].threshold == curve.thresholds[np.argmax(curve.bound)]
+        assert not ((many.rows >= 0) & (same.rows < 0)).any()
+
+    def test_the_odds_of_a_wrong_match_grow_with_the_index(self, matcher):
+        rules, n = matcher.list_rules_, matcher.list_rules_.every.n_candidates
+        features = np.random.default_rng(0).uniform(0.3, 1, (50, 6))
+        p = rules.probability(features)
+        np.testing.assert_array_equal(p, rules.probability(features, n))
+        np.testing.assert_array_equal(p, rules.probability(features, n // 2))
+        q = rules.probability(features, 3 * n)
+        np.testing.assert_allclose((1 - q) / q, 3 * (1 - p) / p)
+
+    def test_rules_that_do_not_know_their_index_take_any(self, matcher):
+        arrays = matcher.list_rules_.to_arrays()
+        old = {name: array for name, array in arrays.items() if "n_candidates" not in name}
+        rules = MatchRules.from_arrays(old)
+        assert rules.every.n_candidates == 0
+        assert rules.promises(0.8, 10**6) == matcher.list_rules_.promises(0.8)
+
+
+class TestExpected:
+    def test_rules_of_some_classes_are_those_of_their_part(self, matcher):
+        every = matcher.pair_rules_
+        assert every.expecting("both") is every
+        for expect, part in (("known", SEEN), ("new", UNSEEN)):
+            rules = every.expecting(expect)
+            assert rules.parts == {part: every.parts[part]}
+            assert rules.every is every.parts[part]
+        assert every.threshold(0.75) == max(
+            every.expecting(expect).threshold(0.75) for expect in ("known", "new")
+        )
+
+    def test_a_matcher_for_some_classes_has_the_rules_of_one_for_both(self, rows, matcher):
+        known = Matcher(expect="known").fit(*rows).list_rules_
+        arrays = matcher.list_rules_.expecting("known").to_arrays()
+        for name, array in known.to_arrays().items():
+            np.testing.assert_array_equal(array, arrays[name])
+
+    def test_classes_that_were_not_held_out_have_no_rules(self, matcher):
+        rules = matcher.pair_rules_
+        with pytest.raises(ValueError, match="expect='new' holds out classes"):
+            rules.expecting("known").expecting("new")
+        with pytest.raises(ValueError, match="expect='known' has no rules"):
+            rules.expecting("new").expecting("known")
+
+
+class TestRecall:
+    def test_has_an_interval_that_holds_for_its_share_of_draws(self):
+        rng = np.random.default_rng(0)
+        held = []
+        for _ in range(300):  # groups of four that are found or not; 60 % in all
+            found = np.repeat(rng.random(100) < 0.6, 4)
+            low, high = share_interval(found, np.arange(400) // 4)
+            held.append(low <= 0.6 <= high)
+            assert low <= found.mean() <= high
+        assert np.mean(held) >= 0.95 - 2 * (0.05 * 0.95 / 300) ** 0.5
+
+    def test_is_within_its_interval_at_every_threshold(self, matcher):
+        for rule in matcher.list_rules_.parts.values():
+            curve = rule.curve
+            assert (curve.recall_low <= curve.recall).all()
+            assert (curve.recall <= curve.recall_high).all()
 
 
 class TestPromise:
@@ -506,17 +654,17 @@ class TestLists:
         assert matcher.pair_rules_.every.curve.n_queries == len(y)
 
     def test_queries_without_an_answer_are_of_classes_that_training_has_not_seen(self):
-        features = np.arange(24.0).reshape(6, 4)
+        features = np.arange(36.0).reshape(6, 6)
         units = {SEEN: np.array([0, 1, 2, -1, -1, -1]), UNSEEN: np.array([-1, -1, -1, 3, 3, 4])}
-        lists = HeldOutLists(features, -features, np.ones(6, dtype=bool), units)
+        lists = HeldOutLists(features, -features, np.ones(6, dtype=bool), units, 6)
         known = lists.matches(OF_PAIRS, 0.25, [SEEN])
-        np.testing.assert_array_equal(known.scores, [0, 4, 8, -12, -16, -20])
+        np.testing.assert_array_equal(known.scores, [0, 6, 12, -18, -24, -30])
         np.testing.assert_array_equal(known.units, [0, 1, 2, 3, 3, 4])
         answered = known.weights[known.answerable].sum()
         assert known.weights[~known.answerable].sum() == pytest.approx(answered / 3)
         assert not known.right[~known.answerable].any()
         alone = replace(lists, units={SEEN: units[SEEN]}).matches(OF_PAIRS, 0.25, [SEEN])
-        np.testing.assert_array_equal(alone.scores, [0, 4, 8, 0, -4, -8])
+        np.testing.assert_array_equal(alone.scores, [0, 6, 12, 0, -6, -12])
 
     def test_units_of_different_parts_are_different(self):
         X, y = planted(n_classes=12, each=8)
@@ -589,11 +737,14 @@ class TestSpaces:
         arrays = matcher.pair_rules_.to_arrays()
         old = {"/logistic": [800.0, -700.0], "/knots": [[0.5, 1.0], [0.99, 0.99]]}
         arrays |= {name: np.array(values) for name, values in old.items()}
+        arrays |= {name: a[:4] for name, a in arrays.items() if name.endswith("coefficients")}
+        arrays = {name: a for name, a in arrays.items() if "recall_interval" not in name}
         again = Matcher.from_rules(None, MatchRules.from_arrays(arrays), matcher.list_rules_)
         X = rows[0][:20]
         assert (again.match_probability(X, X) == 0.99).all()
         assert again.match_probability(X, -X).max() < 0.01
         assert 0.85 < again.threshold_ < 0.9
+        assert np.isnan(again.pair_rules_.promises(0.8)[SEEN].recall_low)
 
 
 class TestPairs:

@@ -566,17 +566,20 @@ def match(add: Add) -> None:
 
     Every row of A is matched with the most similar row of B, or other row of A, if the match is
     certain enough: at least the share --precision of such matches of held-out queries was right,
-    with 95 % confidence, for known and for new classes. Rows without a match are left out. Within
-    one file, each pair is written once. What belongs together is what the adapter was learned from,
-    such as rows with the same label, which need not be near duplicates. To find near duplicates,
-    learn from pairs of them, or compare raw vectors with Matcher in Python.
+    with 95 % confidence, for known and for new classes (or one of them: --expect). Rows without a
+    match are left out. Within one file, each pair is written once. What belongs together is what
+    the adapter was learned from, such as rows with the same label, which need not be near
+    duplicates. To find near duplicates, learn from pairs of them, or compare raw vectors with
+    Matcher in Python.
 
     The output has both rows, by number (the first is 0) or by the column --id, the cosine of their
     adapted vectors, and the probability that they belong together. The search is approximate in
     files of more than 100,000 rows.
 
-    The precision holds for rows like those held out. If many rows have no right match at all,
-    say so when you learn the adapter: nearkin adapt --unanswerable SHARE.
+    The precision holds for rows like those held out, in an index of any size: in a larger one than
+    they searched, the threshold is higher, or the output says that nothing is promised. If many
+    rows have no right match at all, say so when you learn the adapter: nearkin adapt --unanswerable
+    SHARE.
 
     For example:
       nearkin match adapter.safetensors a.parquet b.parquet --precision 0.95 -o pairs.csv
@@ -596,6 +599,12 @@ def match(add: Add) -> None:
         "SHARE",
         type=_share,
         default=0.95,
+    )
+    add(
+        "--expect",
+        "the classes of the rows of A: known ones, new ones, or both (default: those that the "
+        "adapter was learned for)",
+        choices=["both", "known", "new"],
     )
     _add_table_output(add)
     add("--id", "name rows by this column of both files", "COLUMN")

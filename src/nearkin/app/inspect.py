@@ -31,7 +31,8 @@ def inspect(options: argparse.Namespace) -> int:
         adapter = load_adapter(options.model)
         describe_adapter(adapter, options.model)
         if adapter.pair_rules is not None:
-            say_thresholds(thresholds(adapter.pair_rules, adapter.name, adapter.unanswerable))
+            rules = adapter.pair_rules.expecting(adapter.expect)
+            say_thresholds(thresholds(rules, adapter.name, adapter.unanswerable))
         return 0
     model = load_model(options.model)
     outputs = Outputs(quiet=options.quiet, stderr=False)

@@ -30,7 +30,7 @@ from ..tables import (
     TableEncoder,
     features_of,
 )
-from ..vectors import QUANTIZERS, SIDES
+from ..vectors import EXPECTED, QUANTIZERS, SIDES
 
 # How many there are of what several fields count, by name. A name such as ".values" counts within
 # the object that holds the field; "2" is a number.
@@ -553,7 +553,7 @@ ADAPTER = Fields(
         "side": Text(("both", *SIDES)),
         "quantize": OrNull(Text(QUANTIZERS)),
     },
-    {"unanswerable": Number(0, 1), "baseline": TEXT},
+    {"unanswerable": Number(0, 1), "expect": Text(EXPECTED), "baseline": TEXT},
 )
 MAP = {
     "components": Array(shape="coordinates dimensions"),
@@ -562,12 +562,17 @@ MAP = {
 }
 SHARE, SHARE_OR_NONE = Array(**SHARES), Array(**SHARES, gaps=True)
 RULE: dict[str, Declaration] = {
-    "coefficients": Array(shape="4"),
+    "coefficients": Array(shape="coefficients"),
     "logistic": Array(shape="2"),
     "knots": Rows((SHARE, SHARE)),
     # thresholds, expected, bound, recall, false answers
     "curve": Rows((Array(), SHARE_OR_NONE, SHARE, SHARE_OR_NONE, SHARE_OR_NONE)),
     "n_queries": Array(shape="1", low=0, whole=True),
+}
+# of which files up to version 0.3 say nothing
+LATER: dict[str, Declaration] = {
+    "recall_interval": Rows((SHARE_OR_NONE, SHARE_OR_NONE)),
+    "n_candidates": Array(shape="1", low=0, whole=True),
 }
 RULES = ("pair_rules", "list_rules")
 
@@ -578,4 +583,7 @@ def adapter_fields(arrays: dict[str, Any]) -> Fields:
     if parts:  # neither a file of format 1 nor a map of `nearkin migrate`
         parts |= {f"{kind}/" for kind in RULES}  # for all queries
     rules = {f"{part}/{name}": array for part in parts for name, array in RULE.items()}
-    return Fields({"format": Whole(1), "arrays": Fields({**MAP, **rules}), "adapter": ADAPTER})
+    later = {f"{part}/{name}": array for part in parts for name, array in LATER.items()}
+    return Fields(
+        {"format": Whole(1), "arrays": Fields({**MAP, **rules}, later), "adapter": ADAPTER}
+    )

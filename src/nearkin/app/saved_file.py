@@ -21,8 +21,9 @@ from .._memory import require_memory
 from .endings import TableError, first_line
 
 # The formats that can be read, by the command that saves them; the last one is written. Models of
-# format 9 had no text and no lists, and adapters of format 1 no matches.
-FORMATS = {"compare": range(9, 11), "adapt": range(1, 3)}
+# format 9 had no text and no lists, adapters of format 1 no matches, and those of format 2 did not
+# know the size of the index.
+FORMATS = {"compare": range(9, 11), "adapt": range(1, 4)}
 CSR = ("data", "indices", "indptr")  # the parts of a sparse matrix
 MADE_BY = {
     "compare": "nearkin compare TABLE --save model.safetensors",

@@ -7,7 +7,7 @@ the rows that a migration maps (`evaluate_migration`).
 from .adapter import EmbeddingAdapter
 from .codes import LARGEST, QUANTIZERS
 from .comparison import Adaptation, Way, WayResult, compare_vectors, ways_of
-from .judgements import ALL, FOLDS, UNSEEN, Labels, Relevance, judged_matrix
+from .judgements import ALL, EXPECTED, FOLDS, UNSEEN, Labels, Relevance, judged_matrix
 from .matching import (
     BestMatches,
     Matcher,
@@ -21,6 +21,7 @@ from .verdict import MigrationVerdict, evaluate_migration
 
 __all__ = [
     "ALL",
+    "EXPECTED",
     "FOLDS",
     "LARGEST",
     "QUANTIZERS",

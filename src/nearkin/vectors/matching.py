@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks, unit_rows
 from .._labels import encode_groups
+from .._messages import warn_user
 from .._parameters import check_choice, check_estimator, check_number, check_random_state
 from .._validation import check_consistent_length
 from ..estimators.pairs import (
@@ -57,8 +58,9 @@ from .judgements import (
 # Scores of the best candidates of held-out queries, correct or not.
 
 CONFIDENCE = 0.95  # one-sided, of the bound on a precision
-# shares of the answerable queries at whose scores the tests of a precision start
-STARTS = np.array([1, 3 / 4, 1 / 2, 1 / 4])
+# shares of the answerable queries at whose scores the tests of a precision start, each with a part
+# of the error probability; the highest start has two, since from there tests reach all others
+STARTS = np.array([1, 1 / 2, 1 / 4, 1 / 4])
 THRESHOLDS = 200  # candidate thresholds: quantiles of the scores
 FEWEST_ACCEPTED = 20  # fewest queries above a threshold from which its precision is estimated
 NO_RULES = (
@@ -197,6 +199,8 @@ class Promise:
         Share of the queries with an answer for which the correct one is accepted.
     false_answers : float
         Share of the queries without an answer for which one is accepted.
+    recall_low, recall_high : float
+        The 95 % interval of `recall` at a threshold that is given.
     """
 
     precision: float
@@ -205,6 +209,13 @@ class Promise:
     bound: float
     recall: float
     false_answers: float
+    recall_low: float
+    recall_high: float
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether the bound is at least the requested precision."""
+        return self.bound >= self.precision
 
 
 class PrecisionCurve(NamedTuple):
@@ -216,8 +227,8 @@ class PrecisionCurve(NamedTuple):
 
     * Thresholds are tested from the highest one downwards, each by a pointwise bound
       (`precision_bound`).
-    * Tests start at four thresholds, which a quarter, half, three quarters and all of the
-      answerable queries reach. Each start brings a quarter of the error probability of 5 %.
+    * Tests start at three thresholds, which a quarter, half and all of the answerable queries
+      reach. The first brings half of the error probability of 5 %, the others a quarter each.
     * A threshold that passes hands the error probability on to the next one. A failure ends the
       tests until the next start.
 
@@ -231,11 +242,21 @@ class PrecisionCurve(NamedTuple):
     is thus at least binomial, and each test is as valid as that of a fixed threshold. This assumes
     that the precision, once below pi, does not rise again as more matches are accepted.
 
+    In an index of r times as many rows, a wrong match is at most r times as likely at the same
+    threshold. Let F be the probability that none of the n wrong rows of a query is accepted instead
+    of the right one, or instead of none. Of r n rows, none is with the probability F^r, and
+
+        1 - E[F^r] <= 1 - E[F]^r <= r (1 - E[F]),   r >= 1,
+
+    by Jensen's inequality, whatever distinguishes the queries. At least as many queries are
+    accepted, so a share of wrong matches of at most 1 - `bound` becomes one of at most r (1 -
+    `bound`). If there are more right rows as well, it is smaller.
+
     Attributes
     ----------
     thresholds : array of shape (k,)
         Ascending.
-    expected, bound, recall, false_answers : arrays of shape (k,)
+    expected, bound, recall, false_answers, recall_low, recall_high : arrays of shape (k,)
         See `Promise`.
     n_queries : int
 
@@ -253,6 +274,8 @@ class PrecisionCurve(NamedTuple):
     bound: np.ndarray
     recall: np.ndarray
     false_answers: np.ndarray
+    recall_low: np.ndarray
+    recall_high: np.ndarray
     n_queries: int
 
     @classmethod
@@ -263,26 +286,35 @@ class PrecisionCurve(NamedTuple):
         n_queries = len(scores)
         thresholds = np.unique(np.quantile(scores, np.arange(THRESHOLDS) / THRESHOLDS))
         reached = n_queries - np.searchsorted(scores, thresholds)
-        starts = np.unique([np.flatnonzero(reached >= q * n_queries)[-1] for q in STARTS])
+        starts = np.array([np.flatnonzero(reached >= q * n_queries)[-1] for q in STARTS])
         share = (1 - CONFIDENCE) / len(starts)
         confidences = 1 - share * np.arange(1, len(starts) + 1)
-        expected, recall, false_answers = np.full((3, len(thresholds)), np.nan)
+        expected, recall, false_answers, low, high = np.full((5, len(thresholds)), np.nan)
         pointwise = np.empty((len(starts), len(thresholds)))
         for i, threshold in enumerate(thresholds):
             accepted = matches.scores >= threshold
             expected[i], pointwise[:, i] = precision_bound(matches, accepted, confidences)
-            recall[i] = np.mean((accepted & matches.right)[answerable])
+            found = accepted & matches.right
+            recall[i] = np.mean(found[answerable])
+            low[i], high[i] = share_interval(found[answerable], matches.units[answerable])
             if not answerable.all():
                 false_answers[i] = np.mean(accepted[~answerable])
         bound = fallback_bound(pointwise, starts)
-        return cls(thresholds, expected, bound, recall, false_answers, n_queries)
+        return cls(thresholds, expected, bound, recall, false_answers, low, high, n_queries)
 
-    def promise(self, precision: float) -> Promise | None:
-        """Return the lowest threshold whose bound is at least the precision, or None."""
-        kept = np.flatnonzero(self.bound >= precision)
-        if not len(kept):
+    def promise(self, precision: float, growth: float = 1.0) -> Promise | None:
+        """Return the lowest threshold whose bound is at least the precision, or None.
+
+        The bound is that in an index which is `growth` times as large. If it is too low there for
+        all thresholds, but not in an index of the same size, the promise is not kept
+        (`Promise.is_kept`): the threshold is then the one of the largest bound.
+        """
+        if not (self.bound >= precision).any():
             return None
-        return Promise(precision, *(float(values[kept[0]]) for values in self[:5]))
+        bound = self.bound - (growth - 1) * (1 - self.bound)
+        i = np.argmax(bound >= min(precision, bound.max()))
+        found = self._replace(bound=np.maximum(bound, 0))
+        return Promise(precision, *(float(values[i]) for values in found[:7]))
 
 
 def fallback_bound(pointwise: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -293,7 +325,7 @@ def fallback_bound(pointwise: np.ndarray, starts: np.ndarray) -> np.ndarray:
     pointwise : array of shape (s, k)
         The pointwise bounds at ascending thresholds, for the error probability of 1, ..., s starts.
     starts : int array of shape (s,)
-        Ascending indices of the thresholds at which tests start.
+        Ascending indices of the thresholds at which tests start; several may be equal.
     """
     bound = np.zeros(pointwise.shape[1])
     for start in starts:
@@ -323,7 +355,7 @@ def precision_bound(
     if not len(rows):
         return np.nan, 0.0
     w, right, units = matches.weights[rows], matches.right[rows], matches.units[rows]
-    total, wrong, G = w.sum(), w[~right].sum(), len(np.unique(units))
+    total, wrong, G = w.sum(), w[~right].sum(), np.count_nonzero(np.bincount(units))
     P = float(1 - wrong / total)  # exactly 1 if all matches are correct
     if G < 2 or len(rows) < FEWEST_ACCEPTED or P == 0:
         return P, 0.0
@@ -339,12 +371,24 @@ def precision_bound(
     return P, betaincinv(n * P, n * (1 - P) + 1, 1 - confidence)
 
 
+def share_interval(found: np.ndarray, units: np.ndarray) -> tuple[float, float]:
+    """Return the 95 % interval of a share, for groups of dependent queries."""
+    every, ones = np.ones(len(found), dtype=bool), np.ones(len(found))
+    ends = [
+        precision_bound(ScoredMatches(ones, right, every, ones, units), every, 0.975)[1]
+        for right in (found, ~found)
+    ]
+    return ends[0], 1 - ends[1]
+
+
 # The lists that a search returns for held-out queries, and what they imply for a new list.
 
 LIST = 10  # candidates per list
 METRICS = ("auto", "cosine", "euclidean")
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
-OF_PAIRS = np.array([1.0, 0.0, 0.0, 0.0])  # the score of a pair is the similarity alone
+FEW = 3  # of the candidates of a list, whose mean is a feature
+N_FEATURES = 6
+OF_PAIRS = np.eye(N_FEATURES)[0]  # the score of a pair is the similarity alone
 
 
 @dataclass(frozen=True)
@@ -379,10 +423,10 @@ class Space:
         return -euclidean_distances(self.Q[rows], self.C)
 
     def features(self, rows: slice, listed: np.ndarray, S: np.ndarray) -> np.ndarray:
-        """Return the features of the first candidate of each list, (q, 4).
+        """Return the features of the first candidate of each list, (q, 6).
 
         These are its similarity and the mean similarity of the list, in the learned and in the
-        original space.
+        original space, and the mean similarity of the first three candidates in both.
 
         Parameters
         ----------
@@ -400,9 +444,13 @@ class Space:
         else:
             R = -np.linalg.norm(X[:, None] - Y, axis=2)
         has = np.isfinite(S)
-        n = np.where(has[:, 0], has.sum(axis=1), np.nan)
-        means = [np.where(has, of_list, 0).sum(axis=1) / n for of_list in (S, R)]
-        return np.column_stack([S[:, 0], means[0], R[:, 0], means[1]])
+
+        def mean(of_list: np.ndarray, k: int) -> np.ndarray:
+            n = np.where(has[:, 0], has[:, :k].sum(axis=1), np.nan)
+            return np.where(has, of_list, 0)[:, :k].sum(axis=1) / n
+
+        whole = [S[:, 0], mean(S, LIST), R[:, 0], mean(R, LIST)]
+        return np.column_stack([*whole, mean(S, FEW), mean(R, FEW)])
 
 
 def first_of(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -423,19 +471,23 @@ class HeldOutLists:
 
     Attributes
     ----------
-    answered, unanswered : arrays of shape (q, 4)
+    answered, unanswered : arrays of shape (q, 6)
         `Space.features`; NaN if all candidates are relevant.
     right : bool array of shape (q,)
         Whether the first candidate is relevant, among all candidates.
     units : dict of str to int array of shape (q,)
         For each part of the queries, such as "unseen classes": groups of dependent queries, -1 for
         queries of other parts.
+    n_candidates : int
+        The largest number of rows that held-out queries were compared with. Those of seen classes
+        may have three quarters of them as candidates, right and wrong ones alike.
     """
 
     answered: np.ndarray
     unanswered: np.ndarray
     right: np.ndarray
     units: dict[str, np.ndarray]
+    n_candidates: int
 
     @classmethod
     def of(cls, searches: Iterable[tuple[Space, Split]], judgements: Judgements) -> Self:
@@ -445,7 +497,9 @@ class HeldOutLists:
         """
         answered, unanswered, right = [], [], []
         parts: dict[str, list[np.ndarray]] = {}
+        n_candidates = 0
         for space, split in searches:
+            n_candidates = max(n_candidates, len(space.C))
             # includes the rows gathered for the lists
             entries = max(len(space.C), LIST * space.X.shape[1])
             for rows in row_blocks(len(space.Q), entries):
@@ -466,18 +520,7 @@ class HeldOutLists:
             units[name] = np.where(of_part >= 0, of_part + n_units, -1)
             n_units += int(of_part.max()) + 1
         with_answer, without, is_right = map(np.concatenate, (answered, unanswered, right))
-        return cls(with_answer, without, is_right, units)
-
-    def parts(self, expect: str) -> list[str]:
-        """Return the names of the parts for the expected classes: "known", "new", or "both".
-
-        Parts that are not defined by classes are always included.
-        """
-        if expect == "new" and UNSEEN not in self.units:
-            raise ValueError(
-                "expect='new' holds out classes, and needs at least eight of enough rows."
-            )
-        return expected_parts(self.units, expect)
+        return cls(with_answer, without, is_right, units, n_candidates)
 
     def matches(
         self, coefficients: np.ndarray, unanswerable: float, parts: Sequence[str]
@@ -507,12 +550,13 @@ class HeldOutLists:
 
         Half of the queries have no answer.
         """
-        matches = self.matches(np.eye(4), 0.5, parts)  # every feature is a score
+        matches = self.matches(np.eye(N_FEATURES), 0.5, parts)  # every feature is a score
         F, right = matches.scores, matches.right
         if right.all() or not right.any():
             return OF_PAIRS
         spread = np.where(F.std(axis=0) > 0, F.std(axis=0), 1)
-        fitted = LogisticRegression().fit(F / spread, right, matches.weights)
+        standard = (F - F.mean(axis=0)) / spread
+        fitted = LogisticRegression(max_iter=1000).fit(standard, right, matches.weights)
         return fitted.coef_[0] / spread
 
 
@@ -522,15 +566,18 @@ class MatchRule:
 
     Attributes
     ----------
-    coefficients : array of shape (4,)
+    coefficients : array of shape (6,)
         The score is the sum of `Space.features` times these.
     calibration : Calibration
     curve : PrecisionCurve
+    n_candidates : int
+        Of the held-out queries; 0 if it is not known (up to version 0.3).
     """
 
     coefficients: np.ndarray
     calibration: Calibration
     curve: PrecisionCurve
+    n_candidates: int
 
     @classmethod
     def fitted(
@@ -539,7 +586,14 @@ class MatchRule:
         """Return the rule for single pairs (the score is the similarity) or the rule for lists."""
         coefficients = OF_PAIRS if of_pairs else lists.coefficients(parts)
         matches = lists.matches(coefficients, unanswerable, parts)
-        return cls(coefficients, Calibration.fitted(matches), PrecisionCurve.of(matches))
+        curve = PrecisionCurve.of(matches)
+        return cls(coefficients, Calibration.fitted(matches), curve, lists.n_candidates)
+
+    def growth(self, n_candidates: int | None) -> float:
+        """Return how many times as large an index is, at least 1; 1 if a size is not known."""
+        if not (n_candidates and self.n_candidates):
+            return 1.0
+        return max(n_candidates / self.n_candidates, 1.0)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the state as arrays."""
@@ -549,7 +603,9 @@ class MatchRule:
             "logistic": np.array([c.slope, c.intercept]),
             "knots": c.knots,
             "curve": np.array(curve[:5]),
+            "recall_interval": np.array(curve[5:7]),
             "n_queries": np.array([curve.n_queries]),
+            "n_candidates": np.array([self.n_candidates]),
         }
 
     @classmethod
@@ -558,13 +614,20 @@ class MatchRule:
         (slope, intercept), knots = map(float, arrays["logistic"]), arrays["knots"]
         if knots[:, 0].any():  # saved by version 0.3, which was constant below the first knot
             knots = np.column_stack([[0.0, 0.0], knots])
-        curve = PrecisionCurve._make([*arrays["curve"], int(arrays["n_queries"].item())])
-        return cls(arrays["coefficients"], Calibration(slope, intercept, knots), curve)
+        # up to version 0.3 there was neither the interval nor the number
+        interval = arrays.get("recall_interval", np.full((2, arrays["curve"].shape[1]), np.nan))
+        of_thresholds = np.vstack([arrays["curve"], interval])
+        curve = PrecisionCurve._make([*of_thresholds, int(arrays["n_queries"].item())])
+        n_candidates = int(arrays.get("n_candidates", np.zeros(1)).item())
+        coefficients = np.zeros(N_FEATURES)
+        coefficients[: len(arrays["coefficients"])] = arrays["coefficients"]  # 4 of version 0.3
+        calibration = Calibration(slope, intercept, knots)
+        return cls(coefficients, calibration, curve, n_candidates)
 
 
 @dataclass(frozen=True)
 class MatchRules:
-    """A rule for every part of the queries, and one for all queries.
+    """A rule for every part of the queries, and one for all of these parts.
 
     Attributes
     ----------
@@ -576,13 +639,29 @@ class MatchRules:
     every: MatchRule
 
     @classmethod
-    def fitted(
-        cls, lists: HeldOutLists, unanswerable: float, *, expect: str = "both", of_pairs: bool
-    ) -> Self:
-        """Return the rules for the expected queries; a share `unanswerable` has no answer."""
-        parts = lists.parts(expect)
+    def fitted(cls, lists: HeldOutLists, unanswerable: float, *, of_pairs: bool) -> Self:
+        """Return the rules for all queries, of which a share `unanswerable` has no answer."""
         rule = partial(MatchRule.fitted, lists, unanswerable=unanswerable, of_pairs=of_pairs)
-        return cls({part: rule([part]) for part in parts}, rule(parts))
+        parts = {part: rule([part]) for part in lists.units}
+        return cls(parts, rule([*parts]))
+
+    def expecting(self, expect: str) -> Self:
+        """Return the rules for the expected classes: "known", "new", or "both".
+
+        Parts that are not defined by classes are always included.
+        """
+        kept = expected_parts(self.parts, expect)
+        if expect == "new" and UNSEEN not in kept:
+            raise ValueError(
+                "expect='new' holds out classes, and needs at least eight of enough rows."
+            )
+        if not kept:  # saved by version 0.3
+            raise ValueError("expect='known' has no rules: they were learned for new classes.")
+        if kept == [*self.parts]:
+            return self
+        return replace(
+            self, parts={part: self.parts[part] for part in kept}, every=self.parts[kept[0]]
+        )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the state as arrays.
@@ -606,11 +685,15 @@ class MatchRules:
         every = rules.pop("")
         return cls(rules, every)
 
-    def promises(self, precision: float) -> dict[str, Promise]:
-        """Return the promise for every part; raise a ValueError if there is none for some part."""
+    def promises(self, precision: float, n_candidates: int | None = None) -> dict[str, Promise]:
+        """Return the promise for every part; raise a ValueError if there is none for some part.
+
+        In an index of more rows than the held-out queries were compared with, it may not be kept;
+        see `PrecisionCurve.promise`. None is an index of as many rows.
+        """
         found = {}
         for part, rule in self.parts.items():
-            promise = rule.curve.promise(precision)
+            promise = rule.curve.promise(precision, rule.growth(n_candidates))
             if promise is None:
                 most, n = rule.curve.bound.max(), rule.curve.n_queries
                 remedy = "or give more rows"
@@ -631,17 +714,24 @@ class MatchRules:
         """Return the lowest score at which the precision is guaranteed for every part."""
         return max(promise.threshold for promise in self.promises(precision).values())
 
-    def accept(self, features: np.ndarray, precision: float) -> np.ndarray:
+    def accept(
+        self, features: np.ndarray, precision: float, n_candidates: int | None = None
+    ) -> np.ndarray:
         """Return which matches the rules of all parts accept, (q,)."""
-        promises = self.promises(precision)
+        promises = self.promises(precision, n_candidates)
         return np.all(
             [features @ self.parts[p].coefficients >= promises[p].threshold for p in promises],
             axis=0,
         )
 
-    def probability(self, features: np.ndarray) -> np.ndarray:
-        """Return the probability that each match is correct, (q,)."""
-        return self.every.calibration(features @ self.every.coefficients)
+    def probability(self, features: np.ndarray, n_candidates: int | None = None) -> np.ndarray:
+        """Return the probability that each match is correct, (q,).
+
+        In an index which is r times as large, a wrong row of a given score is at most r times as
+        likely, and so are the odds that the match is wrong: the probability is a lower bound.
+        """
+        p = self.every.calibration(features @ self.every.coefficients)
+        return p / (1 + (self.every.growth(n_candidates) - 1) * (1 - p))
 
 
 @dataclass(frozen=True)
@@ -655,7 +745,8 @@ class BestMatches:
     similarities : array of shape (q,)
         Similarity of the best candidate, whether accepted or not.
     probabilities : array of shape (q,)
-        The probability that this candidate belongs to the query.
+        The probability that this candidate belongs to the query; a lower bound in an index of more
+        rows than the held-out queries were compared with.
     """
 
     rows: np.ndarray
@@ -682,10 +773,10 @@ class Matcher(BaseEstimator):
       `PrecisionCurve` of `nearkin.vectors`). If no threshold guarantees the precision, an error is
       raised.
 
-    The score of a list is a logistic regression of its largest similarity and the mean of its ten
-    largest, both in the learned and in the original space. A best candidate far more similar than
-    the rest of its list may be a chance hit, and what an estimator has learned from known classes
-    misleads about new ones.
+    The score of a list is a logistic regression of its largest similarity and the means of its
+    three and ten largest, both in the learned and in the original space. A best candidate far more
+    similar than the rest of its list may be a chance hit, and what an estimator has learned from
+    known classes misleads about new ones.
 
     Parameters
     ----------
@@ -726,10 +817,15 @@ class Matcher(BaseEstimator):
 
     Notes
     -----
-    The guarantee holds for queries and an index like the held-out ones. If half of the queries have
-    no answer and `unanswerable` does not account for it, it does not hold. Near copies are taken as
-    one item, so they do not count as answers to each other in `fit`: to find near duplicates, learn
-    from pairs of them by `fit_pairs`.
+    The guarantee holds for queries like the held-out ones, and for an index of any size. In one of
+    r times as many rows as the held-out queries were compared with
+    (`list_rules_.every.n_candidates`), `best_match` takes wrong matches as r times as likely, which
+    they are at most: a precision of .95 needs a threshold that guarantees 1 - .05 / r among the
+    held-out queries, and the odds that a match is wrong are multiplied by r. If no threshold does,
+    a warning says that nothing is promised. `threshold` does not know the index: for a larger one,
+    request 1 - .05 / r. If half of the queries have no answer and `unanswerable` does not account
+    for it, it does not hold. Near copies are taken as one item, so they do not count as answers to
+    each other in `fit`: to find near duplicates, learn from pairs of them by `fit_pairs`.
 
     The confidence refers to the whole procedure: if the rows were drawn and a precision requested
     repeatedly, a wrong guarantee would be given in at most 5 % of all cases, including refusals.
@@ -739,7 +835,7 @@ class Matcher(BaseEstimator):
     separately.
 
     Calibrated probabilities do not affect the guarantee, since they do not change the order of
-    matches. The score of a list does: its four coefficients are fitted to the same queries, which
+    matches. The score of a list does: its six coefficients are fitted to the same queries, which
     the bound does not account for. `threshold`, for single pairs, has no coefficients.
 
     Cost: four fits, one more on all rows, and O(n^2 m) for the similarities, in blocks.
@@ -915,7 +1011,8 @@ class Matcher(BaseEstimator):
         Parameters
         ----------
         precision : float, default=0.95
-            Lower bound on the share of correct matches among accepted ones (95 % confidence).
+            Lower bound on the share of correct matches among accepted ones (95 % confidence), in an
+            index of as many rows as the held-out queries were compared with; see Notes.
 
         Returns
         -------
@@ -949,6 +1046,11 @@ class Matcher(BaseEstimator):
         ------
         ValueError
             If the held-out queries cannot guarantee the precision.
+
+        Warns
+        -----
+        UserWarning
+            If they can, but not in an index of so many rows.
         """
         check_is_fitted(self, "list_rules_", msg=NO_RULES)
         check_share(precision, "precision")
@@ -958,11 +1060,20 @@ class Matcher(BaseEstimator):
         listed, S = nearest_lists(space, own=index is None)
         blocks = row_blocks(len(listed), LIST * space.X.shape[1])
         features = np.concatenate([space.features(rows, listed[rows], S[rows]) for rows in blocks])
-        accepted = self.list_rules_.accept(features, precision)
+        rules, n = self.list_rules_, len(space.C)
+        broken = [one for one in rules.promises(precision, n).values() if not one.is_kept]
+        if broken:
+            warn_user(
+                f"precision={precision:g} is not promised in an index of {n:,} rows: held-out "
+                f"queries were compared with {rules.every.n_candidates:,}, and among more rows a "
+                "wrong one comes nearer. The threshold is the most certain one. Expect less, or "
+                "learn from more rows."
+            )
+        accepted = rules.accept(features, precision, n)
         if space.metric == "cosine":  # rows of zeros have no direction
             accepted &= space.X.any(axis=1) & space.Y[listed[:, 0]].any(axis=1)
         return BestMatches(
-            np.where(accepted, listed[:, 0], -1), S[:, 0], self.list_rules_.probability(features)
+            np.where(accepted, listed[:, 0], -1), S[:, 0], rules.probability(features, n)
         )
 
     # Decisions for given pairs, as in metric-learn.
@@ -1092,8 +1203,11 @@ class Matcher(BaseEstimator):
 
         held_out = HeldOutLists.of(searches(), judgements)
         self._set_space(self._learned(judgements))
-        rules = partial(MatchRules.fitted, held_out, self.unanswerable, expect=self.expect)
-        return self._set_rules(rules(of_pairs=True), rules(of_pairs=False))
+        rules = (
+            MatchRules.fitted(held_out, self.unanswerable, of_pairs=of_pairs)
+            for of_pairs in (True, False)
+        )
+        return self._set_rules(*(of_all.expecting(self.expect) for of_all in rules))
 
     def _cross_fit(self, X: np.ndarray, pairs: np.ndarray, similar: np.ndarray) -> Self:
         """Hold pairs out four times and learn from the others; finally learn from all.

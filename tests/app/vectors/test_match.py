@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from nearkin.app.cli import main
 from nearkin.app.vectors.adapter_file import SavedAdapter, _rules, load_adapter, save_adapter
-from nearkin.vectors import EmbeddingAdapter, Matcher
+from nearkin.vectors import EmbeddingAdapter, Matcher, MatchRules
 from tests.app.sample_document import documented_keys, keys_of
 
 N, P, M = 520, 16, 12
@@ -158,6 +158,63 @@ def test_what_cannot_be_promised_is_refused(capsys):
     line = refused(capsys, "a.safetensors", "a.parquet", "b.parquet", "--precision", 0.9999)
     assert "a.safetensors: precision=0.9999 cannot be promised for unseen classes" in line
     assert "no threshold reaches more than 0.9" in line
+
+
+def test_other_classes_can_be_expected_without_learning_again(capsys, saved, tmp_path):
+    adapter = load_adapter("a.safetensors")
+    of_both = Matcher(FrozenEstimator(adapter.map), unanswerable=0.2).fit(X, KNOWN)
+    rules = {kind: getattr(of_both, f"{kind}_") for kind in ("pair_rules", "list_rules")}
+    save_adapter(replace(adapter, **rules, expect="both"), tmp_path / "both.safetensors")
+    said = {}
+    for words in (["--expect", "new"], ["--expect", "both"], []):
+        words += ["--precision", "0.6", "--json", "m.json"]
+        assert run(tmp_path / "both.safetensors", "a.parquet", "b.parquet", *words) == 0
+        document = json.loads(Path("m.json").read_text())
+        parts = [one["part"] for one in document["promises"]]
+        said[words[1]] = document["expect"], parts, capsys.readouterr().out
+        assert all(one["recall_low"] <= one["recall"] for one in document["promises"])
+    every = list(of_both.list_rules_.parts)
+    assert said["new"][:2] == ("new", ["unseen classes"])
+    assert said["both"][:2] == ("both", every)
+    assert said["0.6"] == said["both"]
+    line = refused(capsys, "a.safetensors", "a.parquet", "b.parquet", "--expect", "known")
+    assert "a.safetensors: expect='known' has no rules" in line
+
+
+@pytest.mark.parametrize(("precision", "is_kept"), [(0.6, True), (0.97, False)])
+def test_a_larger_index_raises_the_threshold_or_ends_the_promise(precision, is_kept, capsys):
+    others = np.random.default_rng(2).normal(size=(8 * len(X) - len(XB), P))
+    table(np.vstack([XB, others.astype(np.float32)])).to_parquet("large.parquet")
+    found = {}
+    for index in ("b.parquet", "large.parquet"):
+        words = ("--precision", precision, "--json", "m.json")
+        assert run("a.safetensors", "a.parquet", index, *words) == 0
+        found[index] = capsys.readouterr()
+        document = json.loads(Path("m.json").read_text())
+        assert document["candidates"] == len(X)
+    (promise,) = document["promises"]
+    assert promise["kept"] == (promise["bound"] >= precision) == is_kept
+    said = f"At least {100 * precision:g} % of the matches are right, with 95 % confidence"
+    assert f"{said}, for rows" in found["b.parquet"].err
+    if not is_kept:
+        said = f"That {100 * precision:g} % of the matches are right is not promised (at most "
+    line = next(one for one in found["large.parquet"].err.splitlines() if said in one)
+    assert "in an index of 6,400 rows, in which a wrong match is taken as 8 times as likely" in line
+    assert "which searched an index of 800 rows" in line
+    rows = [{one.split(",")[0] for one in of_one.out.splitlines()} for of_one in found.values()]
+    assert rows[1] <= rows[0]
+
+
+def test_an_adapter_of_version_0_3_does_not_know_its_index(capsys, tmp_path):
+    rules = {}
+    for kind in ("pair_rules", "list_rules"):
+        arrays = getattr(load_adapter("a.safetensors"), kind).to_arrays()
+        rules[kind] = MatchRules.from_arrays(
+            {name: array for name, array in arrays.items() if "n_candidates" not in name}
+        )
+    save_adapter(replace(load_adapter("a.safetensors"), **rules), tmp_path / "old.safetensors")
+    assert run(tmp_path / "old.safetensors", "a.parquet", "b.parquet") == 0
+    assert "an index of a size that the adapter does not know" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

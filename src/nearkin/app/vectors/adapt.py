@@ -19,6 +19,7 @@ from ...vectors import (
     FOLDS,
     UNSEEN,
     Adaptation,
+    EmbeddingAdapter,
     Labels,
     MatchRules,
     Relevance,
@@ -80,14 +81,15 @@ def adapt(options: argparse.Namespace) -> int:
         )
     chosen = by_name.get(options.take, found.chosen)
     lists = found.held_out_lists(chosen.way)
-    rules = partial(MatchRules.fitted, lists, options.unanswerable, expect=options.expect)
+    rules = partial(MatchRules.fitted, lists, options.unanswerable)
     pair_rules = rules(of_pairs=True)
+    expected = pair_rules.expecting(options.expect)
     document = {
         "seed": options.seed,
         "table": {"name": table.name, "rows": len(table.X), "dimensions": p},
         "notes": notes,
         **found_in(found, chosen),
-        "matches": thresholds(pair_rules, chosen.way.name, options.unanswerable),
+        "matches": thresholds(expected, chosen.way.name, options.unanswerable),
     }
     show(grid_of(document), document["sentences"], SPARED)
     say_thresholds(document["matches"])
@@ -97,6 +99,7 @@ def adapt(options: argparse.Namespace) -> int:
             pair_rules=pair_rules,
             list_rules=rules(of_pairs=False),
             unanswerable=options.unanswerable,
+            expect=options.expect,
         )
         done = f"Adapter: {options.save} ({adapter.bytes:,} bytes a vector)"
         if chosen is found.raw:

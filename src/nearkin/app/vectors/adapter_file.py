@@ -46,9 +46,11 @@ class SavedAdapter:
     version : str
         Of nearkin.
     pair_rules, list_rules : MatchRules or None
-        Rules for matches, see `Matcher`.
+        Rules for matches, see `Matcher`, for known and for new classes.
     unanswerable : float
         Share of queries without an answer that the rules expect.
+    expect : {"both", "known", "new"}
+        The classes that are expected, unless `match` is told otherwise.
     baseline : str
         What the "raw" score belongs to: "raw" vectors, or the reference of a migration.
     """
@@ -65,6 +67,7 @@ class SavedAdapter:
     pair_rules: MatchRules | None = None
     list_rules: MatchRules | None = None
     unanswerable: float = 0.0
+    expect: str = "both"
     baseline: str = "raw"
 
     @property
@@ -79,7 +82,7 @@ class SavedAdapter:
         return 4 * m if quantizer is None else quantizer.n_bytes(m)
 
     def thresholds(self) -> dict[float, float]:
-        """Return the lowest cosine of a match for `PRECISIONS`, for known and new classes.
+        """Return the lowest cosine of a match for `PRECISIONS`, for the expected classes.
 
         Only guaranteed precisions are included.
         """
@@ -87,17 +90,18 @@ class SavedAdapter:
         for precision in PRECISIONS:
             with suppress(ValueError):
                 if self.pair_rules is not None:
-                    found[precision] = self.pair_rules.threshold(precision)
+                    found[precision] = self.pair_rules.expecting(self.expect).threshold(precision)
         return found
 
-    def matcher(self, path: str) -> Matcher:
-        """Return the matcher; raise an error if the file has no rules for it."""
+    def matcher(self, path: str, expect: str) -> Matcher:
+        """Return the matcher for some classes; raise an error if the file has no rules for it."""
         if self.pair_rules is None or self.list_rules is None:
             raise TableError(
                 f"{path} has no thresholds for matches, like all maps of migrate and old adapters: "
                 "learn an adapter with `nearkin adapt --save`."
             )
-        return Matcher.from_rules(self.map, self.pair_rules, self.list_rules)
+        rules = (every.expecting(expect) for every in (self.pair_rules, self.list_rules))
+        return Matcher.from_rules(self.map, *rules)
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Return mapped rows in float32, or their codes."""

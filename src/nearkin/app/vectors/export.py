@@ -108,7 +108,7 @@ def onnx_bytes(adapter: SavedAdapter) -> bytes:
         "scale": adapter.scale,
     }
     if matches and adapter.pair_rules is not None:
-        facts["matches"] = list(adapter.pair_rules.parts)
+        facts["matches"] = [*adapter.pair_rules.expecting(adapter.expect).parts]
     helper.set_model_props(model, {"nearkin": json.dumps(facts)})
     onnx.checker.check_model(model, full_check=True)
     return model.SerializeToString()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..output import Outputs, table_output, write_result
 from ..places import STANDARD_INPUT
 from .adapter_file import load_adapter
 from .reading import VectorTable, read_vectors
-from .thresholds import figures_of
+from .thresholds import figures_of, interval_of
 
 OF_ONE_FILE = (
     "They belong together like those that the adapter learned from, such as rows with the same "
@@ -34,13 +35,15 @@ def match(options: argparse.Namespace) -> int:
     if options.table == options.index == STANDARD_INPUT:
         raise TableError("- and -: only one of the files can be standard input, so name the other.")
     adapter = load_adapter(options.adapter)
-    matcher = adapter.matcher(options.adapter)
+    expect = options.expect or adapter.expect
+    with one_line(options.adapter):
+        matcher = adapter.matcher(options.adapter, expect)
     if adapter.map.side == "query" and options.index is None:
         raise TableError(
             f"{options.adapter} adapts only queries: give two files, of queries and of documents."
         )
     with one_line(options.adapter):  # fails before the search if there is no guarantee
-        promises = matcher.list_rules_.promises(options.precision)
+        matcher.list_rules_.promises(options.precision)
     read = partial(
         read_vectors,
         ids=options.id,
@@ -64,23 +67,32 @@ def match(options: argparse.Namespace) -> int:
     notes = [*(note for table in tables for note in table.notes), *zeros]
     outputs.note(*notes)
     is_own = options.index is None
-    with one_line(options.table):
+    with one_line(options.table), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "precision=.* is not promised")  # said below
         found = matcher.best_match(A.X, None if is_own else B.X, options.precision)
     rows, pairs = accepted_pairs(found, own=is_own)
     columns = pair_names(A, B, pairs, options.id) | {
         "similarity": found.similarities[rows],
         "probability": found.probabilities[rows],
     }
-    parts = adapter.list_rules.parts if adapter.list_rules else {}
+    rules = matcher.list_rules_
     document = {
         "adapter": {"name": adapter.name, "learned_from": adapter.table},
         "tables": [{"name": table.name, "rows": len(table.X)} for table in tables],
         "notes": notes,
         "precision": options.precision,
         "unanswerable": adapter.unanswerable,
+        "expect": expect,
+        "candidates": rules.every.n_candidates or None,
         "promises": [
-            {"part": part, "queries": parts[part].curve.n_queries} | figures_of(promise)
-            for part, promise in promises.items()
+            {
+                "part": part,
+                "queries": rules.parts[part].curve.n_queries,
+                "bound": promise.bound,
+                "kept": promise.is_kept,
+            }
+            | figures_of(promise)
+            for part, promise in rules.promises(options.precision, len(B.X)).items()
         ],
         "matched": np.count_nonzero(found.rows >= 0),
         "pairs": len(rows),
@@ -121,18 +133,32 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
     """Return sentences: how many rows match, with which precision, and what is left out."""
     first, *others = document["tables"]
     promises, wanted = document["promises"], document["precision"]
+    n, searched = document["candidates"], document["tables"][-1]["rows"]
     shown = [
         f"of {one['queries']:,} {'' if one['part'] == ALL else 'queries of '}{one['part']} "
-        f"{100 * one['recall']:.1f} % got a right match, and {100 * one['right']:.1f} % of "
-        "the matches were right"
+        f"{100 * one['recall']:.1f} %{interval_of(one)} got a right match, and "
+        f"{100 * one['right']:.1f} % of the matches were right"
         for one in promises
     ]
+    size = "of a size that the adapter does not know" if n is None else f"of {n:,} rows"
+    if all(one["kept"] for one in promises):
+        said = f"At least {100 * wanted:g} % of the matches are right, with 95 % confidence"
+    else:
+        most = min(one["bound"] for one in promises)
+        said = (
+            f"That {100 * wanted:g} % of the matches are right is not promised (at most "
+            f"{100 * most:.1f} % can be, and the most certain threshold is taken)"
+        )
+    if n is not None and n < searched:
+        said += (
+            f", in an index of {searched:,} rows, in which a wrong match is taken as "
+            f"{searched / n:.3g} times as likely (the most that it can be), also in probabilities"
+        )
     lines = [
         f"{document['matched']:,} of {counted(first['rows'], 'row')} of {first['name']} match "
         + (f"a row of {others[0]['name']}." if others else "another one."),
-        f"At least {100 * wanted:g} % of the matches are right, with 95 % confidence, for rows "
-        f"like the queries held out from {document['adapter']['learned_from']}: "
-        f"{'; '.join(shown)}.",
+        f"{said}, for rows like the queries held out from {document['adapter']['learned_from']}, "
+        f"which searched an index {size}: {'; '.join(shown)}.",
     ]
     false = [
         f"{100 * one['false_answers']:.1f} %" + f" ({one['part']})" * (len(promises) > 1)

@@ -20,12 +20,13 @@ def thresholds(rules: MatchRules, name: str, unanswerable: float) -> dict[str, A
     parts = []
     for part, rule in rules.parts.items():
         curve = rule.curve
-        unknown = [np.nan] * 5
+        unknown = [np.nan] * 7
         promises = [curve.promise(one) or Promise(one, *unknown) for one in PRECISIONS]
         parts.append(
             {
                 "part": part,
                 "queries": curve.n_queries,
+                "candidates": rule.n_candidates or None,
                 "promises": [figures_of(one) | {"cosine": one.threshold} for one in promises],
                 "curve": {
                     "cosine": curve.thresholds,
@@ -39,14 +40,28 @@ def thresholds(rules: MatchRules, name: str, unanswerable: float) -> dict[str, A
     return {"sentences": sentences_of(parts, name, unanswerable), "parts": parts}
 
 
+def index_of(n_candidates: int | None) -> str:
+    """Return in words which index the held-out queries searched."""
+    return f"an index of {n_candidates:,} rows" if n_candidates else "an index of unknown size"
+
+
 def figures_of(promise: Promise) -> dict[str, float]:
     """Return what a promise says, as shares."""
     return {
         "precision": promise.precision,
         "right": promise.expected,
         "recall": promise.recall,
+        "recall_low": promise.recall_low,
+        "recall_high": promise.recall_high,
         "false_answers": promise.false_answers,
     }
+
+
+def interval_of(figures: dict[str, float]) -> str:
+    """Return the 95 % interval of the recall in percent, if the rules know it."""
+    if np.isnan(figures["recall_low"]):
+        return ""
+    return f" [{100 * figures['recall_low']:.1f}, {100 * figures['recall_high']:.1f}]"
 
 
 def sentences_of(parts: list[dict[str, Any]], name: str, unanswerable: float) -> list[str]:
@@ -57,9 +72,10 @@ def sentences_of(parts: list[dict[str, Any]], name: str, unanswerable: float) ->
     )
     lines = [
         f"Which cosine of {name} is a match: the lowest one at which the best candidates of "
-        f"held-out queries ({n}) reach the precision, with 95 % confidence. In percent; false "
-        "answers are matches of queries that have no right one. The confidence does not allow for "
-        "a choice of the vectors by the same queries."
+        f"held-out queries ({n}) reach the precision, with 95 % confidence, in "
+        f"{index_of(parts[0]['candidates'])}. In percent; false answers are matches of queries "
+        "that have no right one. The confidence does not allow for a choice of the vectors by the "
+        "same queries."
     ]
     if unanswerable:
         lines.append(f"It is assumed that {100 * unanswerable:g} % of queries have no right one.")
@@ -89,6 +105,7 @@ def say_thresholds(found: dict[str, Any]) -> None:
             line["cosine at least"] = f"{promise['cosine']:.4f}" if is_known else "none"
             for key in ("right", "recall", "false_answers"):
                 line[key.replace("_", " ")] = f"{100 * promise[key]:.1f}" if is_known else ""
+            line["recall"] += interval_of(promise)
             lines.append(line)
     console.print_grid(lines, ())
     for text in sentences:
