@@ -724,7 +724,7 @@ def dask_maps() -> Mapping[str, Any]:
     from benchmarks.speed.million import drawn as rows_of
     from nearkin.dask import DaskDNE, DaskGMML, DaskLPP, DaskNCA, DaskPCA, DaskStandardScaler
 
-    X, y = rows_of(300, 0)
+    X, y = rows_of(300, 0, features=60)
     blocks, labels = da.from_array(X, chunks=(100, X.shape[1])), da.from_array(y, chunks=100)
     found = {}
     models = {

@@ -17,7 +17,7 @@ folder (2.6 GB for ten million); the workers read them from there. DNE searches 
 features, with approximate search. `--compare` fits the local class on the same rows as well, for
 numbers of rows that fit.
 
-"nca": the two worlds of `million.py`, 100 features to 64 dimensions, stochastic gradient on one
+"nca": the two worlds of `million.py`, 384 features to 64 dimensions, stochastic gradient on one
 machine with one thread, and from two workers: the seconds of a fit, and the accuracy of 3-NN on 20,000
 rows that neither has seen.
 """

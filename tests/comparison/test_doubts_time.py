@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from nearkin.app.tables.reading import read_table
-from nearkin.comparison import named_task
+from nearkin.comparison import CLASSIFICATION, named_task
 from nearkin.comparison.doubts import _in_order, time
 
 N = 400
@@ -15,7 +15,11 @@ N = 400
 
 def time_doubts(table):
     """Return the doubt in a list, or none."""
-    protocol = SimpleNamespace(grouped=table.groups is not None, task=named_task(table.task))
+    task, y = named_task(table.task), table.y
+    if task == CLASSIFICATION:
+        y = np.unique(y.astype(str), return_inverse=True)[1]
+    is_grouped = table.groups is not None
+    protocol = SimpleNamespace(grouped=is_grouped, task=task, y=y, labelled=table.labelled)
     found = time(protocol, table)
     return [] if found is None else [found]
 

@@ -496,7 +496,7 @@ def test_repeated_entries_are_summed(npz):
 NOT_FINITE = np.array([[1, np.nan], [2, 3], [np.inf, np.nan], [4, 5]])
 BROKEN_NPZ = {
     "no labels": ({"X": X, "labels": Y}, ["has no 'y'", "give --target one of 'X', 'labels'"]),
-    "no matrix": ({"y": Y, "data": X}, ["needs an array 'X', or 'data', 'indices', 'indptr'", "has 'y', 'data'"]),
+    "no matrix": ({"y": Y, "z": Y}, ["needs an array 'X', a single one of two dimensions", "has 'y', 'z'"]),
     "one-dimensional": ({"X": X[:, 0], "y": Y}, ["'X' holds 'float64' of the shape (4,)", "save rows of numbers"]),
     "images": ({"X": np.zeros((4, 2, 2)), "y": Y}, "of the shape (4, 2, 2)"),
     "strings": ({"X": X.astype(str), "y": Y}, ["'X' holds '<U32'", "save rows of numbers"]),
