@@ -305,8 +305,8 @@ print("loaded:", *(n for n, m in sys.modules.items() if n.startswith("nearkin") 
     ("arguments", "most"),
     [
         ("export a.safetensors --to npz -o a.npz", 9),
-        ("match a.safetensors v.parquet -o pairs.csv", 16),
-        ("migrate v.parquet v.parquet --save m.safetensors", 15),
+        ("match a.safetensors v.parquet -o pairs.csv", 17),
+        ("migrate v.parquet v.parquet --save m.safetensors", 16),
     ],
 )
 def test_a_command_loads_what_it_needs(tmp_path, arguments, most):

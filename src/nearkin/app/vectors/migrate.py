@@ -16,7 +16,6 @@ from ..document import interval_of, points, show, write_document
 from ..endings import TableError, one_line
 from ..files.formats import reading
 from ..output import Outputs
-from .adapt import read_relevance
 from .adapter_file import SavedAdapter, save_adapter
 from .reading import VectorTable, read_codes, read_vectors, same_names
 
@@ -43,6 +42,8 @@ def migrate(options: argparse.Namespace) -> int:
     if old.labels is not None:
         codes = read_codes(old.labels[rows_old], options.old, "--label")
     if options.queries is not None:
+        from .adapt import read_relevance  # and with it the comparison of vectors
+
         with one_line(options.relevance):
             q_old, q_new = (
                 read(path, columns=one.columns, beside=options.old)
