@@ -13,7 +13,8 @@ digits, and new images show whether its promise is kept.
 # --------------------------------
 # Four times the matcher learns an adapter from a part of the rows, and searches for the others.
 # Those searches say which precision a threshold reaches, and which it reaches at least, with a
-# confidence of 95 %. The digits 8 and 9 are left out: they are queries that have no answer.
+# confidence of 95 %. The digits 8 and 9 are left out: they are queries that have no answer, as we
+# expect a fifth of them to be.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -27,8 +28,8 @@ has_answer = y < 8
 index = ~is_query & has_answer
 
 adapter = EmbeddingAdapter(16, start="pca")
-matcher = Matcher(adapter, expect="known").fit(X[index], y[index])
-promised = 0.99
+matcher = Matcher(adapter, expect="known", unanswerable=0.2).fit(X[index], y[index])
+promised = 0.95
 threshold = matcher.threshold(promised)
 
 # %%
