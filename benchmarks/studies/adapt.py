@@ -372,12 +372,21 @@ class Drawn:
         return learned(known), lists
 
     def asked(
+        self, transform: Map, queries: np.ndarray, index: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the features of the best candidates of queries, and of those of new intents in an
+        index without these; whether they are right; and which queries have an answer.
+        """
+        parts = [
+            self._best(transform, rows, index, answered)
+            for rows, answered in ((queries, True), (self.new, False))
+        ]
+        features, right = map(np.concatenate, zip(*parts, strict=True))
+        return features, right, np.arange(len(right)) < len(queries)
+
+    def _best(
         self, transform: Map, queries: np.ndarray, index: np.ndarray, answered: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the features of the best candidates of queries, and whether they are right.
-
-        Queries that are not answered do without the rows of their class.
-        """
         X = self.X
         space = Space.of(transform(X[queries]), transform(X[index]), X[queries], X[index], "cosine")
         S, is_right = space.similarities(slice(None)), self.y[queries][:, None] == self.y[index]
@@ -386,6 +395,12 @@ class Drawn:
         listed, S = first_of(S)
         right = np.take_along_axis(is_right, listed[:, :1], axis=1)[:, 0]
         return space.features(slice(None), listed, S), right & answered
+
+
+def with_share(answered: np.ndarray, unanswerable: float) -> np.ndarray:
+    """Return weights of queries by which this share of them has no answer."""
+    odds = unanswerable / (1 - unanswerable)
+    return np.where(answered, 1, odds * answered.sum() / (~answered).sum())
 
 
 def precision_recall(
@@ -430,15 +445,10 @@ def promises() -> str:
             ("new", asked, mixed),
         ):
             for name, (transform, lists) in fits.items():
-                parts = [
-                    drawn.asked(transform, rows, index, answered)
-                    for rows, answered in ((queries, True), (drawn.new, False))
-                ]
-                features, right = map(np.concatenate, zip(*parts, strict=True))
-                answered = np.arange(len(right)) < len(queries)
+                features, right, answered = drawn.asked(transform, queries, index)
                 half = np.arange(len(right)) % 2 == 0
                 for u in (0.25, 0.5):
-                    weights = np.where(answered, 1, u / (1 - u) * len(queries) / len(drawn.new))
+                    weights = with_share(answered, u)
                     rules = MatchRules.fitted(lists, u, of_pairs=False).expecting(expect)
                     for precision in (0.9, 0.95, 0.99):
                         scores = features @ rules.every.coefficients
@@ -489,14 +499,8 @@ def growing(draws: int = 20) -> str:
                     if n_others > len(others):
                         continue
                     index = np.append(drawn.learned, others[:n_others])
-                    parts = [
-                        drawn.asked(transform, asked, index, answered)
-                        for asked, answered in ((drawn.known, True), (drawn.new, False))
-                    ]
-                    features, right = map(np.concatenate, zip(*parts, strict=True))
-                    answered = np.arange(len(right)) < len(drawn.known)
-                    odds = u / (1 - u) * len(drawn.known) / len(drawn.new)
-                    weights = np.where(answered, 1, odds)
+                    features, right, answered = drawn.asked(transform, drawn.known, index)
+                    weights = with_share(answered, u)
                     p = np.average(rules.probability(features, len(index)), weights=weights)
                     for precision in (0.8, 0.9):
                         values = [p - np.average(right, weights=weights)]

@@ -615,12 +615,13 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             )
 
 
-def centring(X: np.ndarray) -> EmbeddingAdapter:
-    """Return the adapter that subtracts the mean of rows, scaled to unit length."""
-    mean = _mean(unit_rows(X), None).astype(X.dtype)
-    return EmbeddingAdapter.from_arrays(
-        {"components": np.eye(len(mean), dtype=X.dtype), "bias": -mean}
-    )
+def identity(X: np.ndarray, *, centred: bool) -> EmbeddingAdapter:
+    """Return the adapter that keeps rows as they are, or subtracts the mean of X, scaled to unit
+    length.
+    """
+    p = X.shape[1]
+    bias = -_mean(unit_rows(X), None).astype(X.dtype) if centred else np.zeros(p, X.dtype)
+    return EmbeddingAdapter.from_arrays({"components": np.eye(p, dtype=X.dtype), "bias": bias})
 
 
 def _all_rows(known: Supervision) -> np.ndarray:

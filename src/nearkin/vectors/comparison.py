@@ -23,7 +23,7 @@ from .._parameters import check_choice
 from .._progress import progress_bar
 from .._threads import blas_in_one_thread, executor, n_threads
 from ..statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
-from .adapter import EmbeddingAdapter, centring, require_covariances
+from .adapter import EmbeddingAdapter, identity, require_covariances
 from .codes import BinaryQuantizer
 from .judgements import (
     ALL,
@@ -124,8 +124,8 @@ def adapter_of(
     way: Way, known: Judgements, settings: dict[str, dict[str, Any]]
 ) -> EmbeddingAdapter:
     """Return the adapter of a way, learned from judgements, with the settings of its kind."""
-    if way.kind == CENTRED:
-        return centring(known.vectors()[1])
+    if way.kind in (UNCHANGED, CENTRED):
+        return identity(known.vectors()[1], centred=way.kind == CENTRED)
     side = "query" if way.kind == QUERY else "both"
     of_kind = settings[way.kind]
     return EmbeddingAdapter(way.size, side=side, quantize=way.quantize, **of_kind)._learn(known)

@@ -19,7 +19,6 @@ from ...vectors import (
     FOLDS,
     UNSEEN,
     Adaptation,
-    EmbeddingAdapter,
     Labels,
     MatchRules,
     Relevance,
@@ -264,7 +263,7 @@ def _twins(X: np.ndarray) -> np.ndarray:
 def _saved_adapter(
     table: VectorTable, known: Labels | Relevance, found: Adaptation, chosen: WayResult
 ) -> SavedAdapter:
-    """Return the adapter of a way, learned from all judgements, or the identity for raw vectors."""
+    """Return the adapter of a way, learned from all judgements; for raw vectors the identity."""
     way, part = chosen.way, found.part
     low, high = chosen.tests[part].interval()
     figures = {
@@ -275,13 +274,8 @@ def _saved_adapter(
         "p_value": chosen.p_value,
         "n_queries": found.n_queries[part],
     }
-    if way.is_adapted:
-        adapter = found.adapter(way, known)
-    else:
-        A, b = np.eye(way.size, dtype=np.float32), np.zeros(way.size, dtype=np.float32)
-        adapter = EmbeddingAdapter.from_arrays({"components": A, "bias": b})
     return SavedAdapter(
-        adapter,
+        found.adapter(way, known),
         way.name,
         table.column,
         table.columns,

@@ -20,7 +20,7 @@ from ..output import Outputs, table_output, write_result
 from ..places import STANDARD_INPUT
 from .adapter_file import load_adapter
 from .reading import VectorTable, read_vectors
-from .thresholds import figures_of, interval_of
+from .thresholds import figures_of, index_of, interval_of
 
 OF_ONE_FILE = (
     "They belong together like those that the adapter learned from, such as rows with the same "
@@ -140,7 +140,6 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
         f"{100 * one['right']:.1f} % of the matches were right"
         for one in promises
     ]
-    size = "of a size that the adapter does not know" if n is None else f"of {n:,} rows"
     if all(one["kept"] for one in promises):
         said = f"At least {100 * wanted:g} % of the matches are right, with 95 % confidence"
     else:
@@ -158,7 +157,7 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
         f"{document['matched']:,} of {counted(first['rows'], 'row')} of {first['name']} match "
         + (f"a row of {others[0]['name']}." if others else "another one."),
         f"{said}, for rows like the queries held out from {document['adapter']['learned_from']}, "
-        f"which searched an index {size}: {'; '.join(shown)}.",
+        f"which searched {index_of(n)}: {'; '.join(shown)}.",
     ]
     false = [
         f"{100 * one['false_answers']:.1f} %" + f" ({one['part']})" * (len(promises) > 1)

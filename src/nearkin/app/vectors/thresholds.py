@@ -42,7 +42,8 @@ def thresholds(rules: MatchRules, name: str, unanswerable: float) -> dict[str, A
 
 def index_of(n_candidates: int | None) -> str:
     """Return in words which index the held-out queries searched."""
-    return f"an index of {n_candidates:,} rows" if n_candidates else "an index of unknown size"
+    size = f"{n_candidates:,} rows" if n_candidates else "a size that the adapter does not know"
+    return f"an index of {size}"
 
 
 def figures_of(promise: Promise) -> dict[str, float]:
