@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 
 import nearkin
+from benchmarks.tools.house import PICTURE, drawn
 from benchmarks.tools.size import PACKAGE, circles, documented, files, imports
 
 LEAVES = {
@@ -94,6 +95,11 @@ def test_imports_go_one_way(graph):
         if layer(name) not in ALLOWED[layer(module)] | {layer(module)}
     ]
     assert upwards == []
+
+
+def test_the_picture_of_the_layers_is_true():
+    """Else `python -m benchmarks.tools.house` draws it again."""
+    assert PICTURE.read_text(encoding="utf-8") == drawn()
 
 
 def documented_modules():
