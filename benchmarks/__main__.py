@@ -113,7 +113,7 @@ def older(figure: Figure, record: Record, now: Mapping[str, Numbers | str]) -> l
 
 def make(figure: Figure, record: Record) -> None:
     """Run the commands of a figure, put the tables that they print into its pages, and record it."""
-    now = flown(figure.canaries)
+    now = flown(figure.canaries) if figure.canaries else {}
     if failed := [f"{name} {found}" for name, found in now.items() if isinstance(found, str)]:
         raise ValueError("; ".join(failed))
     known = record.get(figure.name, {})
