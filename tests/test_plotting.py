@@ -583,22 +583,32 @@ class TestRanking:
         assert ax.get_xlim()[1] < 102  # percent
         ax.figure.savefig(io.BytesIO())
 
+    def points(self, ax):
+        """The mean of every drawn row: its mark and where it lies."""
+        return [
+            (line.get_marker(), line.get_xdata()[0])
+            for line in ax.lines
+            if line.get_marker() in "Do"
+        ]
+
     def test_the_automatic_choice_has_a_mark_of_its_own(self, ax):
         comparison = self.display(ax).comparison
-        marks = [bar.lines[0].get_marker() for bar in ax.containers]
-        assert marks == ["D" if result.kind == "choice" else "o" for result in comparison.results]
-        means = [bar.lines[0].get_xdata()[0] for bar in ax.containers]
+        marks, means = zip(*self.points(ax), strict=True)
+        assert list(marks) == [
+            "D" if result.kind == "choice" else "o" for result in comparison.results
+        ]
         np.testing.assert_allclose(
             means, [100 * result.score.mean() for result in comparison.results]
         )
 
     @pytest.mark.slow
     def test_the_vote_is_named_where_it_was_given(self, ax):
+        bars = "bars: 95 % interval of the difference from the raw features"
         self.display(ax)
-        assert ax.get_xlabel() == "held-out rows right (%)\nmean ± std, 3 folds"
+        assert ax.get_xlabel() == f"held-out rows right (%)\n{bars}"
         ax.clear()
         self.display(ax, n_neighbors=3)
-        assert ax.get_xlabel() == "held-out rows right (%), 3-NN\nmean ± std, 3 folds"
+        assert ax.get_xlabel() == f"held-out rows right (%), 3-NN\n{bars}"
 
     def test_references_are_grey_below_a_line_and_far_ones_at_the_edge(self, ax):
         comparison = self.display(ax, references=default_references()[:2], n_neighbors=3).comparison
@@ -606,23 +616,24 @@ class TestRanking:
         line = next(
             line
             for line in ax.lines
-            if len(set(line.get_ydata())) == 1 and line.get_color() == GREY
+            if len(line.get_ydata()) == 2 and len(set(line.get_ydata())) == 1
         )
         assert line.get_ydata()[0] == len(comparison.results) - 0.5
         (text,) = ax.texts
         assert text.get_text() == f" ← {100 * far.score.mean():.3g}"
         assert text.get_position() == (ax.get_xlim()[0], len(comparison.results) + 1)
-        assert ax.containers[-1].lines[0].get_xdata()[0] == pytest.approx(100 * linear.score.mean())
-        assert ax.containers[-1].lines[0].get_color() == GREY
+        assert self.points(ax)[-1] == ("o", pytest.approx(100 * linear.score.mean()))
 
-    def test_a_single_split_shows_the_interval_of_the_difference(self, ax, monkeypatch):
+    @pytest.mark.parametrize("split", [{}, {"n_splits": None, "n_repeats": None}])
+    def test_bars_are_the_intervals_of_the_verdicts(self, ax, monkeypatch, split):
+        """A bar that lies clear of the dashed line is of a method whose interval does; none passes 100 %."""
         monkeypatch.setattr(protocol, "SPLIT_ROWS", 50)
-        comparison = self.display(ax, n_splits=None, n_repeats=None).comparison
-        for result, bar in zip(comparison.results, ax.containers, strict=True):
-            (((low, _), (high, _)),) = bar.lines[2][0].get_segments()
-            assert high - low == pytest.approx(100 * (result.interval[1] - result.interval[0]))
-            assert (low + high) / 2 == pytest.approx(100 * result.score.mean())
-        assert ax.get_xlabel().endswith("one split, ± 95 % interval of the difference")
+        comparison = self.display(ax, **split).comparison
+        raw = next(result for result in comparison.results if result.kind == "baseline")
+        for result, bar in zip(comparison.results, ax.collections, strict=True):
+            (((low, _), (high, _)),) = bar.get_segments()
+            ends = 100 * (raw.score.mean() + np.array(result.interval))
+            assert (low, high) == pytest.approx(np.minimum(ends, 100))
 
     def test_numbers_and_scores_of_which_less_is_better(self, ax):
         X, _ = wine()
@@ -633,10 +644,19 @@ class TestRanking:
         assert ax.get_xlabel().startswith("mean absolute error on held-out rows (less is better)")
         best = comparison.results[0]
         assert (
-            ax.containers[0].lines[0].get_xdata()[0]
+            self.points(ax)[0][1]
             == best.score.mean()
             == min(result.score.mean() for result in comparison.results)
         )
+
+    def test_on_a_dark_background_nothing_is_black(self, ax):
+        ax.figure.set_facecolor("black")
+        ax.set_facecolor("black")
+        self.display(ax)
+        colors = [line.get_color() for line in ax.lines] + [
+            bar.get_color()[0, :3] for bar in ax.collections
+        ]
+        assert all(np.any(matplotlib.colors.to_rgb(color)) for color in colors)
 
     def test_every_score_and_status_can_be_drawn(self):
         assert list(SCORES) == [name for scores in SCORES_OF.values() for name in scores]

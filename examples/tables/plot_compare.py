@@ -15,11 +15,10 @@ and which of its differences could be chance.
 # To keep this quick, only a few methods are compared here. By default raw k-NN, LDA and NCA tables
 # are compared, beside references such as a random forest, and ``extend`` adds all other methods.
 import matplotlib.pyplot as plt
-import numpy as np
 
 from nearkin.comparison import all_methods, compare
 from nearkin.datasets import load
-from nearkin.plotting import STATUS_COLORS, RankingDisplay
+from nearkin.plotting import RankingDisplay
 
 scale = load("balance_scale")
 methods = [method for method in all_methods() if method.name in ("PCA", "LDA", "LDE", "NCA")]
@@ -31,27 +30,18 @@ print(comparison)
 # %%
 # The picture
 # -----------
-# Left, :class:`~nearkin.plotting.RankingDisplay`: the score of every fold and their mean. Right,
-# the difference from the raw features, paired by row, with its 95 % interval and its p-value.
-fig, (left, right) = plt.subplots(1, 2, figsize=(8.4, 4), layout="constrained")
-RankingDisplay.from_comparison(comparison, ax=left)
-left.set_title("Accuracy on held-out rows", loc="right")
-
+# :class:`~nearkin.plotting.RankingDisplay` draws the mean score of each method, and from the dashed
+# line of the raw features the 95 % interval of the difference, paired by row.
+display = RankingDisplay.from_comparison(comparison)
 for place, result in enumerate(comparison.results):
-    if result.status == "baseline":
-        continue
-    color = STATUS_COLORS[result.status]
-    low, high = 100 * np.array(result.interval)
-    right.plot([low, high], [place, place], color=color, linewidth=3, solid_capstyle="butt")
-    right.plot(100 * result.difference, place, "o", color=color)
-    right.text(high + 0.5, place, f"p = {result.p_value:.2g}", va="center", color=color)
-right.axvline(0, color="black", linestyle="--", linewidth=0.8)
-right.set_ylim(left.get_ylim())
-right.set_yticks([])
-right.set_xlim(right=17)
-right.set_xlabel("difference from raw k-NN (points)\n95 % interval of each")
-shown = [result.name for result in comparison.results if result.status == "better"]
-right.set_title(f"Better: {', '.join(shown) or 'none'}")
+    if result.status != "baseline":
+        display.ax_.annotate(
+            f"p = {result.p_value:.2g}",
+            (100 * result.score.mean(), place),
+            (0, 8),
+            textcoords="offset points",
+            ha="center",
+        )
 plt.show()
 
 # %%
@@ -59,8 +49,8 @@ plt.show()
 # --------------
 # - "better" and "worse" appear where p is below 0.05, "unclear" where the difference may be chance.
 #   Holm's method corrects p for the number of methods compared, so that one of many methods is not
-#   found better by luck. The interval is that of one method alone; it may leave zero out where the
-#   corrected p does not.
+#   found better by luck. The interval is that of one method alone; it may lie clear of the line
+#   where the corrected p does not.
 # - The training sets of the folds overlap. The test corrects for it, which is why the intervals are
 #   wider than the spread of the folds suggests.
 # - The best line of a ranking was picked on the rows on which it is scored. The automatic choice
@@ -74,4 +64,4 @@ print(f"{100 * comparison.least_difference:.1f} points")
 # .. seealso::
 #
 #    :doc:`/guide/compare` is about the command that does the same for a file, :doc:`/measured/comparison` a study of
-#    31 data sets.
+#    24 data sets.

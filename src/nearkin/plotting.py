@@ -19,7 +19,7 @@ from ._labels import known_labels
 from ._messages import counted
 from ._parameters import check_integer
 from ._validation import is_missing
-from .comparison import CLASSIFICATION, Comparison, MethodResult, Vote, held_out_map, named_task
+from .comparison import CLASSIFICATION, Comparison, Vote, held_out_map, named_task
 from .comparison import SCORES as SCORES_OF
 from .linalg import svd
 from .tables import DAYS, Curve, Levels, with_seasons
@@ -349,7 +349,7 @@ class SpectrumDisplay(Display):
         for drawn, color, label in ((kept, COLORS[0], "kept"), (~kept, "#BBBBBB", "left out")):
             if drawn.any():
                 ax.vlines(number[drawn], 0, values[drawn], color, linewidth=2, label=label)
-        ax.axhline(0, color="black", linewidth=0.8)
+        ax.axhline(0, color=Ground.of(ax).ink, linewidth=0.8)
         ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue")
         ax.set_title(f"{self.estimator_name}: {self.n_components} of {len(values)} directions kept")
         twin, label = ax.twinx(), "cumulative sum"
@@ -361,10 +361,12 @@ class SpectrumDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class RankingDisplay(Display):
-    """The ranking of a comparison: mean and fold scores, and a line for the raw features.
+    """The ranking of a comparison: mean scores, and intervals of the differences from the raw
+    features.
 
-    The automatic choice is a diamond. Predictors of other kinds are below a dividing line; if the
-    mean of one is far off, it is written at the edge.
+    Each bar is the 95 % interval of the paired difference, laid from the score of the raw features
+    (the dashed line). The automatic choice is a diamond. Predictors of other kinds are below a
+    dividing line; if the mean of one is far off, it is written at the edge.
     """
 
     comparison: Comparison
@@ -375,54 +377,38 @@ class RankingDisplay(Display):
         return cls(comparison).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
-        found, n_folds = self.comparison, len(self.comparison.folds)
+        found, ground = self.comparison, Ground.of(ax)
         factor, title, label = SCORES[found.score.name]
         rows = found.ranking()
+        raw = next(row.score.mean() for row in rows if row.kind == "baseline")
+        best = (-np.inf, factor) if found.score.sign > 0 else (0, np.inf)  # the possible scores
         for position, row in enumerate(rows):
-            # a reference far off must not squeeze the others
+            mean, ends = factor * row.score.mean(), factor * (raw + np.array(row.interval))
+            color = ground.readable(STATUS_COLORS[row.status], DOT_CONTRAST)
             if position == len(found.results):
+                # a reference far off must not squeeze the others
                 ax.margins(x=0.3)
-                low, high = ax.get_xlim()
-                beyond = 0.02 * (high - low)
-                if found.score.sign > 0:
-                    high = min(high, factor + beyond)  # the best possible score
-                else:
-                    low = max(low, -beyond)
-                ax.set_xlim(low, high)
+                beyond = 0.02 * np.ptp(ax.get_xlim())
+                ax.set_xlim(np.clip(ax.get_xlim(), best[0] - beyond, best[1] + beyond))
                 ax.axhline(position - 0.5, color=GREY, linewidth=0.6)
-            self._plot_row(ax, row, position, factor)
-        raw = factor * next(row.score.mean() for row in rows if row.kind == "baseline")
-        ax.axvline(raw, color="black", linewidth=0.8, linestyle="--", zorder=0)
-        names = [f"{row.name}, {row.status}" for row in rows]
+            low, high = ax.get_xlim()
+            if row.kind == "reference" and not low <= mean <= high:
+                edge, text, side = (
+                    (low, f" ← {mean:.3g}", "left")
+                    if mean < low
+                    else (high, f"{mean:.3g} → ", "right")
+                )
+                ax.text(edge, position, text, ha=side, va="center", color=color)
+                continue
+            ax.hlines(position, *np.clip(ends, *best), color, linewidth=6, alpha=0.4)
+            ax.plot(mean, position, "D" if row.kind == "choice" else "o", color=color)
+        ax.axvline(factor * raw, color=ground.ink, linewidth=0.8, linestyle="--", zorder=0)
+        names = [f"{shortened(row.name)}, {row.status}" for row in rows]
         ax.set_yticks(range(len(rows)), names, parse_math=False)
         ax.set_ylim(len(rows) - 0.5, -0.5)
         vote = "" if found.n_neighbors is None else f", {found.n_neighbors}-NN"
-        spread = (
-            f"mean ± std, {n_folds} folds"
-            if n_folds > 1
-            else "one split, ± 95 % interval of the difference"
-        )
-        ax.set_xlabel(f"{label}{vote}\n{spread}")
+        ax.set_xlabel(f"{label}{vote}\nbars: 95 % interval of the difference from the raw features")
         ax.set_title(f"{title} on held-out rows (dashed: raw features)", loc="right")
-
-    def _plot_row(self, ax: Any, row: MethodResult, position: int, factor: int) -> None:
-        mean, style = factor * row.score.mean(), {"color": STATUS_COLORS[row.status]}
-        low, high = ax.get_xlim()
-        if row.kind == "reference" and not low <= mean <= high:
-            edge, text, side = (
-                (low, f" ← {mean:.3g}", "left") if mean < low else (high, f"{mean:.3g} → ", "right")
-            )
-            ax.text(edge, position, text, ha=side, va="center", **style)
-            return
-        half = factor * row.deviation
-        if np.isnan(half):  # a single fold does not vary, but its rows do
-            half = factor * (row.interval[1] - row.interval[0]) / 2
-        else:
-            folds = factor * row.score
-            jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(folds))
-            ax.scatter(folds, position + jitter, alpha=0.3, s=14, linewidths=0, **style)
-        marker = {"fmt": "D", "markersize": 8} if row.kind == "choice" else {"fmt": "o"}
-        ax.errorbar(mean, position, xerr=half, capsize=3, **marker, **style)
 
 
 @dataclass(eq=False, repr=False)
@@ -452,7 +438,7 @@ class FeatureDisplay(Display):
             order = np.concatenate([order[: MAX_BARS // 2], order[-MAX_BARS // 2 :]])
         position, lengths = np.arange(len(order))[::-1], self.stretch[order]
         ax.barh(position, lengths, color=np.where(lengths > 1 - 1e-6, *COLORS[:2]))
-        ax.axvline(1, color="black", linewidth=0.8, linestyle="--")
+        ax.axvline(1, color=Ground.of(ax).ink, linewidth=0.8, linestyle="--")
         names = [shortened(str(self.names[feature])) for feature in order]
         ax.set_yticks(position, names, parse_math=False)
         ax.set(xlabel="how far a step along the feature moves a row (dashed: the average)")
