@@ -553,7 +553,31 @@ class TestNumbers:
 
 
 def test_no_two_of_many_classes_look_alike():
-    assert len({(COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]) for i in range(56)}) == 56
+    assert len({(COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]) for i in range(88)}) == 88
+
+
+def test_names_that_begin_alike_are_shortened_to_different_labels(ax):
+    names = [f"Department of agriculture, region {i}: vegetables and fruit" for i in range(12)]
+    assert len(set(plotting.labels_apart(names))) == 12
+    assert plotting.labels_apart(["red", "reddish"]) == ["red", "reddish"]  # short enough
+    y = np.arange(24) % 12
+    EmbeddingDisplay(np.eye(24)[:, :2], np.array(names)[y], 0.5, Vote(1), "map").plot(ax=ax)
+    assert len({text.get_text() for text in ax.get_legend().get_texts()}) == 12
+
+
+@pytest.mark.slow
+def test_names_without_room_become_numbers_with_a_key(ax):
+    """Every class is named once, at its rows or in the legend."""
+    y = np.repeat(np.arange(60), 5)
+    Z = np.random.default_rng(0).normal(size=(60, 2))[y]
+    names = np.array([f"a class of number {i:02}" for i in range(60)])
+    EmbeddingDisplay(Z, names[y], 0.5, Vote(1), "map").plot(ax=ax)
+    written = [text.get_text() for text in ax.texts if text.get_text()]
+    key = dict(text.get_text().split(" ", 1) for text in ax.get_legend().get_texts())
+    assert key
+    assert set(key) <= set(written)
+    at_their_rows = [text for text in written if text not in key]
+    assert sorted([*at_their_rows, *key.values()]) == sorted(plotting.labels_apart(list(names), 18))
 
 
 DNE_METHOD = Method("D$NE_{", DNE(5), nested=False)

@@ -7,6 +7,7 @@ even random labels. matplotlib (`nearkin[plot]`) is imported when something is d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -16,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._labels import known_labels
-from ._messages import counted
+from ._messages import counted, shortened
 from ._parameters import check_integer
 from ._validation import is_missing
 from .comparison import CLASSIFICATION, Comparison, Vote, held_out_map, named_task
@@ -27,8 +28,11 @@ from .tables import DAYS, Curve, Levels, with_seasons
 # Shared by all displays.
 
 # Okabe and Ito's palette, distinguishable for colour-blind readers (without yellow, too pale for a
-# dot). With eight markers, no two of 56 classes look alike.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+# dot), and four colours of Tol's muted scheme. With eight markers, no two of 88 classes look alike.
+COLORS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"),
+    *("#882255", "#999933", "#332288", "#44AA99"),
+)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY = "#888888"
 
@@ -56,10 +60,27 @@ class Display:
         raise NotImplementedError
 
 
-def shortened(text: str, length: int = 24) -> str:
-    """Return a short legend text, without a leading underscore, which hides it in matplotlib."""
-    text = " " + text if text.startswith("_") else text
-    return text if len(text) <= length else text[: length - 1] + "…"
+NAME_LENGTH = 24
+
+
+def short_label(text: str, length: int = NAME_LENGTH) -> str:
+    """Return a short label, without a leading underscore, which hides it in a legend."""
+    return shortened(" " + text if text.startswith("_") else text, length)
+
+
+def labels_apart(names: Sequence[str], length: int = NAME_LENGTH) -> list[str]:
+    """Return short labels of some names.
+
+    If one is too long, the words with which all begin are left out.
+    """
+    start = ""
+    if len(names) > 1 and max(map(len, names)) > length:
+        first, last = min(names), max(names)
+        alike = [a == b for a, b in zip(first, last, strict=False)]
+        start = re.sub(r"\w*$", "", first[: [*alike, False].index(False)])
+    return [
+        short_label(f"...{name.removeprefix(start)}" if start else name, length) for name in names
+    ]
 
 
 # A display of a predictor for tables: which columns move rows, and how.
@@ -175,9 +196,9 @@ class ColumnsDisplay(Display):
             title = name.removesuffix(DATES)
             column, is_part, part = title.rpartition(" (")
             if is_part and len(title) > LETTERS_ABOVE:
-                title = f"{shortened(column)}\n({part}"
+                title = f"{short_label(column)}\n({part}"
             else:
-                title = shortened(title, LETTERS_ABOVE)
+                title = short_label(title, LETTERS_ABOVE)
             panel.set_title(title, parse_math=False, fontsize="medium")
             panel.tick_params(labelleft=at % N_ACROSS == 0)
             if at % N_ACROSS == 0:
@@ -191,7 +212,7 @@ class ColumnsDisplay(Display):
         used = np.flatnonzero(self.effects)  # 0: left out
         order = used[np.argsort(-self.effects[used], kind="stable")][:N_BARS][::-1]
         ax.barh(range(len(order)), self.effects[order], color=COLORS[0])
-        names = [shortened(self.names[column]) for column in order]
+        names = labels_apart([self.names[column] for column in order])
         ax.set_yticks(range(len(order)), names, parse_math=False)
         ax.set_xlabel("moves rows by (root mean square)")
         ax.set_xlim(0, max(ax.get_xlim()[1], LEAST_EFFECT))
@@ -286,7 +307,7 @@ def _draw_levels(ax: Any, levels: Levels) -> None:
         shown = order[:: -(-len(order) // N_TICKS)]
         ax.set_xticks(shown, [names[level] for level in shown])
         return
-    names = [shortened(names[level], 12) for level in order]
+    names = labels_apart([names[level] for level in order], 12)
     touching = (max(map(len, names)) + 1) * (len(names) - 1) > SMALL_LETTERS_ACROSS
     slanted = {"rotation": 30, "ha": "right"} if touching else {}
     ax.set_xticks(range(len(order)), names, parse_math=False, fontsize="small", **slanted)
@@ -403,7 +424,7 @@ class RankingDisplay(Display):
             ax.hlines(position, *np.clip(ends, *best), color, linewidth=6, alpha=0.4)
             ax.plot(mean, position, "D" if row.kind == "choice" else "o", color=color)
         ax.axvline(factor * raw, color=ground.ink, linewidth=0.8, linestyle="--", zorder=0)
-        names = [f"{shortened(row.name)}, {row.status}" for row in rows]
+        names = [f"{short_label(row.name)}, {row.status}" for row in rows]
         ax.set_yticks(range(len(rows)), names, parse_math=False)
         ax.set_ylim(len(rows) - 0.5, -0.5)
         vote = "" if found.n_neighbors is None else f", {found.n_neighbors}-NN"
@@ -439,9 +460,9 @@ class FeatureDisplay(Display):
         position, lengths = np.arange(len(order))[::-1], self.stretch[order]
         ax.barh(position, lengths, color=np.where(lengths > 1 - 1e-6, *COLORS[:2]))
         ax.axvline(1, color=Ground.of(ax).ink, linewidth=0.8, linestyle="--")
-        names = [shortened(str(self.names[feature])) for feature in order]
+        names = labels_apart([str(self.names[feature]) for feature in order])
         ax.set_yticks(position, names, parse_math=False)
-        ax.set(xlabel="how far a step along the feature moves a row (dashed: the average)")
+        ax.set(xlabel="how far a step moves a row (dashed: average)")
         title = f"{self.name}: features stretched and ignored"
         if len(order) < len(self.stretch):
             title += f" (the extremes of {len(self.stretch)})"
@@ -462,7 +483,10 @@ def feature_stretch(components: np.ndarray) -> np.ndarray:
 # A display of a map: held-out rows, few or many, of few or many classes, on any background colour.
 
 MAX_LEGEND = 12  # classes; with more, each is labelled at its rows
+MAX_SMALL = 7  # the same where dots are so small that colours must tell classes apart
 MANY_NAMES, MAX_NAMED = 30, 100  # with more, labels are small; maximum number of labels
+SMALL_LENGTH = 18  # characters of a small label
+KEYS_A_COLUMN = 45  # entries of a column of the legend that explains numbers
 N_PLAIN = 600  # rows that are drawn at full size; with more, dots are smaller and more transparent
 N_VECTORS = 2000  # with more, the dots are rasterized in SVG and PDF files
 DOT, LEAST_DOT = 22, 1.5  # in square points
@@ -474,8 +498,8 @@ N_ANGLES, FROM_FRAME = 16, 4  # directions for moving labels apart; least distan
 ROWS_A_LAYER, MAX_LAYERS = 100, 12
 MARKER_AREAS = (1, 0.85, 1.3, 0.8, 1.3, 1.4, 1.4, 2.2)  # such that all look equally large
 TEXT_CONTRAST, DOT_CONTRAST, DOT_CONTRAST_ON_DARK = 4.5, 1.5, 5  # minimum contrasts
-# Okabe and Ito's yellow, which needs an outline, and three colours of Tol's muted scheme.
-NEW_COLORS = ("#F0E442", "#882255", "#999933", "#44AA99")  # of classes that only new rows have
+# Okabe and Ito's yellow, which needs an outline, and other colours of Tol's.
+NEW_COLORS = ("#F0E442", "#AA4499", "#DDCC77", "#661100")  # of classes that only new rows have
 
 
 @dataclass(frozen=True)
@@ -729,7 +753,7 @@ class EmbeddingDisplay(Display):
         A legend would be too long, or would depend on markers too small to distinguish.
         """
         n_classes = len(np.unique(self.labels)) if self._has_classes else 0
-        at_most = MAX_LEGEND if self._n_dots <= N_VECTORS else len(COLORS)
+        at_most = MAX_LEGEND if self._n_dots <= N_VECTORS else MAX_SMALL
         return n_classes > at_most
 
     @property
@@ -787,8 +811,8 @@ class EmbeddingDisplay(Display):
                 style = self._dots | _marker(mark, self._dots["s"])
                 ax.scatter(*self._points[rows].T, c=colors[self._codes[rows]], **style)
         if not self._are_named:
-            for label, number in self._numbers.items():
-                self._list(ax, str(label), facecolors=colors[number], **_marker(number, DOT))
+            for number, name in enumerate(labels_apart(list(map(str, self._numbers)))):
+                self._list(ax, name, facecolors=colors[number], **_marker(number, DOT))
 
     def _color(self, number: int) -> np.ndarray:
         """Return the colour of a class; classes that only new rows have follow the others."""
@@ -860,7 +884,7 @@ class EmbeddingDisplay(Display):
 
     def _list(self, ax: Any, text: str, **style: Any) -> None:
         """Add a legend entry with a full-size dot."""
-        ax.scatter([], [], label=shortened(text), **{"s": DOT, "linewidths": 0} | style)
+        ax.scatter([], [], label=short_label(text), **{"s": DOT, "linewidths": 0} | style)
 
     def _draw_legend(self, ax: Any) -> None:
         """List classes next to the picture, and other entries below it."""
@@ -871,7 +895,11 @@ class EmbeddingDisplay(Display):
         if not handles:
             return
         place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
-        if self._are_named or not self._has_classes:
+        if len(handles) > MAX_LEGEND:  # numbers in place of names
+            n_columns = -(-len(handles) // KEYS_A_COLUMN)
+            place |= {"fontsize": "x-small", "handlelength": 0, "handletextpad": 0}
+            place |= {"ncols": n_columns, "labelspacing": 0.2}
+        elif self._are_named or not self._has_classes:
             lower = -1.8 * rcParams["font.size"]
             beneath = offset_copy(ax.transAxes, ax.figure, y=lower, units="points")
             place = {
@@ -893,19 +921,22 @@ class EmbeddingDisplay(Display):
             text.set_parse_math(False)
 
     def _name_classes(self, ax: Any) -> None:
-        """Write class names at the medians of their rows; of very many classes only the largest."""
+        """Write class names at the medians of their rows; of very many classes only the largest.
+
+        If there are so many that names would have to leave their rows, those without room become
+        numbers, which a legend explains.
+        """
         from matplotlib.patheffects import withStroke
 
-        sizes, labels = np.bincount(self._codes), list(self._numbers)
+        sizes = np.bincount(self._codes)
         named = np.argsort(-sizes, kind="stable")[:MAX_NAMED]
         halo = [withStroke(linewidth=3, foreground=self._ground.color)]
         few = len(named) <= MANY_NAMES
-        names = []
-        for number in named:
-            median = np.median(self._points[self._codes == number], axis=0)
-            name = ax.annotate(
-                shortened(str(labels[number]), 24 if few else 18),
-                median,
+        texts = labels_apart(list(map(str, self._numbers)), NAME_LENGTH if few else SMALL_LENGTH)
+        names = [
+            ax.annotate(
+                texts[number],
+                np.median(self._points[self._codes == number], axis=0),
                 (0, 0),
                 textcoords="offset points",
                 ha="center",
@@ -917,8 +948,16 @@ class EmbeddingDisplay(Display):
                 parse_math=False,
                 zorder=4,
             )
-            names.append(name)
-        _separate(ax, names)
+            for number in named
+        ]
+        if not few and (without_room := np.flatnonzero(_left(*_separated(ax, names)))).size:
+            for key, place in enumerate(without_room, 1):
+                name = names[place]
+                ax.plot([], [], " ", label=f"{key} {name.get_text()}")
+                name.set_text(str(key))
+                name.set_fontweight("bold")
+            self._draw_legend(ax)
+        _connect(ax, names, *_separated(ax, names))
 
     def _draw_stars(self, ax: Any, Z: np.ndarray, y: np.ndarray) -> None:
         """Draw new rows, and add entries that the legend does not have yet."""
@@ -974,10 +1013,9 @@ def _marker(number: int, size: float) -> dict[str, Any]:
     return {"marker": MARKERS[mark], "s": size * MARKER_AREAS[mark]}
 
 
-def _separate(ax: Any, names: list[Any]) -> None:
-    """Separate overlapping annotations in the current layout; connect moved ones to their points.
-
-    A line is drawn only if an annotation has left its point.
+def _separated(ax: Any, names: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return how far annotations must move not to overlap in the current layout, and their sizes,
+    in pixels.
     """
     layout = ax.figure.get_layout_engine()
     if layout is not None:
@@ -985,11 +1023,20 @@ def _separate(ax: Any, names: list[Any]) -> None:
     boxes = np.array([name.get_window_extent().bounds for name in names])
     at, sizes = boxes[:, :2] + boxes[:, 2:] / 2, boxes[:, 2:]
     axes = ax.get_window_extent().padded(-FROM_FRAME)
-    moves = separated(at, sizes, np.array([axes.min, axes.max])) - at
+    return separated(at, sizes, np.array([axes.min, axes.max])) - at, sizes
+
+
+def _left(moves: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return which annotations no longer cover their points."""
+    return (2 * np.abs(moves) > sizes).any(axis=1)
+
+
+def _connect(ax: Any, names: list[Any], moves: np.ndarray, sizes: np.ndarray) -> None:
+    """Move annotations; join those that have left their points to them by a line."""
     points = moves * 72 / ax.figure.dpi
     for name, move in zip(names, points, strict=True):
         name.xyann = move
-    for number in np.flatnonzero((2 * np.abs(moves) > sizes).any(axis=1)):
+    for number in np.flatnonzero(_left(moves, sizes)):
         ax.annotate(
             "",
             names[number].xy,
