@@ -174,6 +174,23 @@ FAULTS = """
 })()
 """
 
+# Words of three letters or more in the cells of a table that stand on two lines.
+BROKEN_WORDS = """
+(() => {
+  const broken = [], range = document.createRange();
+  for (const cell of document.querySelectorAll('.bd-article :is(td, th)')) {
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode())
+      for (const word of walker.currentNode.data.matchAll(/[\\p{L}\\d.,]{3,}/gu)) {
+        range.setStart(walker.currentNode, word.index);
+        range.setEnd(walker.currentNode, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map(box => box.top)).size > 1) broken.push(word[0]);
+      }
+  }
+  return broken.slice(0, 8);
+})()
+"""
+
 
 def test_many_pages_are_shown():
     assert len(SHOWN) > 100
@@ -182,7 +199,7 @@ def test_many_pages_are_shown():
 @chromium
 @pytest.mark.parametrize("share", range(SHARES))
 def test_pages_fit_a_screen_and_can_be_read(share):
-    too_wide, faults = {}, {}
+    too_wide, broken, faults = {}, {}, {}
     with Browser() as browser:
         for path in SHOWN[share::SHARES]:
             name = path.relative_to(SITE).as_posix()
@@ -195,6 +212,8 @@ def test_pages_fit_a_screen_and_can_be_read(share):
                 browser.resize(width)
                 if found := browser.evaluate(TOO_WIDE):
                     too_wide[name, width] = found
+                if found := browser.evaluate(BROKEN_WORDS):
+                    broken[name, width] = found
                 for theme in ("light", "dark") if path in WRITTEN else ():
                     browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
                     if found := browser.evaluate(FAULTS):
@@ -203,6 +222,7 @@ def test_pages_fit_a_screen_and_can_be_read(share):
                 address for address in browser.requests if not address.startswith("file:")
             ], path
     assert not too_wide
+    assert not broken
     assert not faults
 
 
