@@ -12,14 +12,22 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.decomposition import PCA
 from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test_split
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from nearkin import NCA, EmbeddingAdapter, NCAClassifier, TDLClassifier
+from nearkin import (
+    NCA,
+    EmbeddingAdapter,
+    Matcher,
+    Migration,
+    NCAClassifier,
+    TDLClassifier,
+    label_issues,
+)
 from nearkin.comparison import all_methods, compare
 from nearkin.datasets import load
 
@@ -130,6 +138,94 @@ def vectors() -> Drawing:
     return draw
 
 
+def doubts() -> Drawing:
+    """Return the picture of the probabilities that labels are wrong, where ten were changed."""
+    flowers = load_iris(as_frame=True).frame
+    changed = np.random.default_rng(0).choice(len(flowers), 10, replace=False)
+    flowers.loc[changed, "target"] = (flowers.loc[changed, "target"] + 1) % 3
+    found = label_issues(flowers, "target")
+    probability = 100 * found.probabilities
+    is_changed = np.isin(found.rows, changed)
+
+    def draw(ax: Axes, theme: str) -> None:
+        places = np.arange(1, 31)
+        for of, color, name in (
+            (is_changed[:30], ORANGE, "label changed"),
+            (~is_changed[:30], FAINT, "as it was"),
+        ):
+            ax.bar(places[of], probability[:30][of], color=color[theme], label=name)
+        ax.set_xlabel("rows, the most doubtful first")
+        ax.set_ylabel("wrong, %")
+        ax.legend(frameon=False, labelcolor="linecolor", handlelength=1)
+
+    return draw
+
+
+def matches() -> Drawing:
+    """Return the picture of the probabilities of new rows' best matches; half of them have none."""
+    X, y = load_digits(return_X_y=True)
+    learned, later, y_learned, y_later = train_test_split(
+        X, y, test_size=600, stratify=y, random_state=0
+    )
+    stored = y_learned < 5
+    adapter = EmbeddingAdapter(16, start="pca", max_iter=20)
+    matcher = Matcher(adapter, expect="known", unanswerable=0.5).fit(learned, y_learned)
+    found = matcher.best_match(later, learned[stored], precision=0.95)
+    has_answer = y_later < 5
+    taken = 100 * found.probabilities[found.rows >= 0].min()
+
+    def draw(ax: Axes, theme: str) -> None:
+        bins = np.linspace(0, 100, 21)
+        ax.hist(
+            [100 * found.probabilities[has_answer], 100 * found.probabilities[~has_answer]],
+            bins,
+            stacked=True,
+            color=[BLUE[theme], FAINT[theme]],
+            label=["has a match", "has none"],
+        )
+        ax.axvline(taken, color=ORANGE[theme], linestyle="--", linewidth=1.2)
+        ax.set_yscale("log")
+        ax.set_xlabel("a match, % (dashed: 95 % right)")
+        ax.set_ylabel("new rows")
+        ax.legend(frameon=False, labelcolor="linecolor", loc="upper center", handlelength=1)
+
+    return draw
+
+
+def new_model() -> Drawing:
+    """Return the picture of the precision of a new model's queries in an index of the old one."""
+    X, y = load_digits(return_X_y=True)
+    stored, queries, y_stored, y_queries = train_test_split(
+        X, y, test_size=400, stratify=y, random_state=0
+    )
+    old, new = PCA(16).fit(stored), EmbeddingAdapter(16).fit(stored[:300], y_stored[:300])
+    both = stored[:400]  # embedded by both models
+
+    def precision(stored: np.ndarray, queries: np.ndarray) -> float:
+        index = NearestNeighbors(n_neighbors=10, metric="cosine").fit(stored)
+        near = index.kneighbors(queries, return_distance=False)
+        return 100 * float((y_stored[near] == y_queries[:, None]).mean())
+
+    mapped = Migration(side="document").fit(old.transform(both), new.transform(both))
+    found = {
+        "old model": precision(old.transform(stored), old.transform(queries)),
+        "old index, mapped": precision(
+            mapped.transform(old.transform(stored)), new.transform(queries)
+        ),
+        "embed again": precision(new.transform(stored), new.transform(queries)),
+    }
+
+    def draw(ax: Axes, theme: str) -> None:
+        for place, (name, color) in enumerate(zip(found, (FAINT, BLUE, FAINT), strict=True)):
+            ax.plot(found[name], place, "o", color=color[theme], markersize=8)
+        ax.set_yticks(range(len(found)), found)
+        ax.set_ylim(len(found) - 0.5, -0.5)
+        ax.margins(x=0.2)
+        ax.set_xlabel("precision, %")
+
+    return draw
+
+
 def labels() -> Drawing:
     """Return the picture of accuracy against the number of labels of a class."""
     X, y = load_digits(return_X_y=True)
@@ -219,11 +315,17 @@ def pipeline() -> Drawing:
     return draw
 
 
+DRAWINGS = (
+    *(table, methods, doubts, vectors, matches),
+    *(new_model, labels, picture, pipeline),
+)
+
+
 def main() -> None:
     """Write every picture in both themes."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     mpl.rcParams["svg.hashsalt"] = "nearkin"  # the same file every time
-    for drawing in (table, methods, vectors, labels, picture, pipeline):
+    for drawing in DRAWINGS:
         draw = drawing()
         for theme, ink in INK.items():
             colors = (

@@ -16,7 +16,7 @@ const FACTORS = [
 ];
 
 Scorer.score = ([page, title, anchor, , score, , kind]) => {
-  if (kind === "object") return score + 10;
+  if (kind === "object") return score / 4; // its page has its name in the title
   const words = stems(new URLSearchParams(window.location.search).get("q"));
   const heading = anchor ? title.split(" > ").pop() : title;
   const headings = Object.entries(Search._index.alltitles)
