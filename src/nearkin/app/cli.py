@@ -567,13 +567,13 @@ def match(add: Add) -> None:
     Every row of A is matched with the most similar row of B, or other row of A, if the match is
     certain enough: at least the share --precision of such matches of held-out queries was right,
     with 95 % confidence, for known and for new classes (or one of them: --expect). Rows without a
-    match are left out. Within one file, each pair is written once. What belongs together is what
-    the adapter was learned from, such as rows with the same label, which need not be near
-    duplicates. To find near duplicates, learn from pairs of them, or compare raw vectors with
-    Matcher in Python.
+    match are left out. Several rows of A may have the same match: --one-to-one keeps the most
+    probable one. What belongs together is what the adapter was learned from, such as rows with the
+    same label, which need not be near duplicates. To find these, learn from pairs of them.
 
     The output has both rows, by number (the first is 0) or by the column --id, the cosine of their
-    adapted vectors, and the probability that they belong together. The search is approximate in
+    adapted vectors, and the probability that they belong together; within one file, each pair once,
+    and the number of its cluster: rows that are connected by pairs. The search is approximate in
     files of more than 100,000 rows.
 
     The precision holds for rows like those held out, in an index of any size: in a larger one than
@@ -583,6 +583,7 @@ def match(add: Add) -> None:
 
     For example:
       nearkin match adapter.safetensors a.parquet b.parquet --precision 0.95 -o pairs.csv
+      nearkin match adapter.safetensors a.parquet b.parquet --id sku --one-to-one -o pairs.csv
       nearkin match adapter.safetensors items.parquet --id sku --precision 0.99 -o duplicates.csv
     """
     add("adapter", "a file written by nearkin adapt --save", "ADAPTER")
@@ -606,6 +607,7 @@ def match(add: Add) -> None:
         "adapter was learned for)",
         choices=["both", "known", "new"],
     )
+    add("--one-to-one", "match every row of B with at most one row of A, the most probable one")
     _add_table_output(add)
     add("--id", "name rows by this column of both files", "COLUMN")
     _add_vectors(add)

@@ -753,6 +753,27 @@ class BestMatches:
     similarities: np.ndarray
     probabilities: np.ndarray
 
+    def one_to_one(self) -> Self:
+        """Return the matches without those whose row of the index has a better one.
+
+        As a query has one accepted candidate, keeping the most probable match of every row is the
+        assignment of the largest number of pairs and of the largest sum of probabilities. Of equally
+        probable ones, the most similar is kept, then the first.
+
+        If no item of the index has more than one right match, a promised precision P of at least
+        one half still holds. Of k matches of one row, k - 1 are dropped, at most one of which is
+        right, and this only if another one was more probable. As long as the more probable one of
+        a right and a wrong match is right at least half of the time, at most half of the dropped
+        matches are right in expectation, so the share of right ones among the others does not fall.
+        """
+        matched = np.flatnonzero(self.rows >= 0)
+        keys = (-self.similarities[matched], -self.probabilities[matched])
+        best_first = matched[np.lexsort(keys)]
+        rows, place = np.unique(self.rows[best_first], return_index=True)
+        kept = np.full_like(self.rows, -1)
+        kept[best_first[place]] = rows
+        return replace(self, rows=kept)
+
 
 class Matcher(BaseEstimator):
     """Predicts whether two items belong together, and which queries have no match.

@@ -141,8 +141,46 @@ def test_of_one_file_each_pair_is_written_once(capsys):
     out, err = capsys.readouterr()
     pairs = [tuple(map(int, line.split(",")[:2])) for line in out.splitlines()[1:]]
     assert pairs == [(20 + i, 40 + i) for i in range(20)]
-    assert "40 of 80 rows of twice match another one." in err
+    assert "40 of 80 rows of twice match another one, in 20 clusters." in err
     assert "For near duplicates, learn from pairs of them" in err
+
+
+def test_rows_of_one_file_that_are_connected_are_a_cluster():
+    records = np.r_[400:420, 400:410, 400:405, 430:440]  # 400 to 404 three times
+    table(seen(records, 0.05), [f"t{i}" for i in records]).to_parquet("thrice.parquet")
+    words = ("--id", "name", "-o", "clusters.csv", "--json", "m.json")
+    assert run("a.safetensors", "thrice.parquet", *words) == 0
+    found = pd.read_csv("clusters.csv")
+    assert list(found) == ["name_a", "name_b", "similarity", "probability", "cluster"]
+    entities = found.groupby("cluster")["name_a"].agg(set)
+    assert sorted(entities) == [{f"t{i}"} for i in range(400, 410)]
+    assert sorted(entities.index) == list(range(10))
+    assert json.loads(Path("m.json").read_text())["clusters"] == 10
+
+
+def test_one_to_one_keeps_the_most_probable_match_of_a_row(capsys):
+    several = np.r_[400:420, 400:410, 400:405]
+    table(np.vstack([seen(several), 2 * XB[:3]])).to_parquet("several.parquet")
+    found = {}
+    for words in ([], ["--one-to-one"]):
+        words += ["-o", "pairs.csv", "--json", "m.json"]
+        assert run("a.safetensors", "several.parquet", "b.parquet", *words) == 0
+        err = capsys.readouterr().err
+        document = json.loads(Path("m.json").read_text())
+        assert document["clusters"] is None
+        found[document["one_to_one"]] = pd.read_csv("pairs.csv"), document["repeated"], err
+    (every, n, said), (kept, left_out, said_of_kept) = found[False], found[True]
+    best = every.sort_values(["probability", "similarity"], ascending=False, kind="stable")
+    best = best.drop_duplicates("row_b").sort_values("row_a").reset_index(drop=True)
+    pd.testing.assert_frame_equal(kept, best)
+    assert n == left_out == len(every) - len(kept) > 10
+    assert f"{n} rows of several beside a more probable one with the same match: --one" in said
+    assert f"{n} rows of several left out: a more probable one has the same match." in said_of_kept
+
+
+def test_one_to_one_is_for_two_files(capsys):
+    line = refused(capsys, "a.safetensors", "twice.parquet", "--one-to-one")
+    assert "--one-to-one is for two files. Of one file, the column cluster" in line
 
 
 def test_more_precision_is_fewer_matches():

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.sparse import csr_array
 
 from ..._messages import counted, listed
+from ...graphs import connected_components
 from ...vectors import ALL, BestMatches
 from .. import console
 from ..document import write_document
@@ -24,8 +26,7 @@ from .thresholds import figures_of, index_of, interval_of
 
 OF_ONE_FILE = (
     "They belong together like those that the adapter learned from, such as rows with the same "
-    "label. For near duplicates, learn from pairs of them (nearkin adapt --pairs), or compare raw "
-    "vectors (Matcher in Python)."
+    "label. For near duplicates, learn from pairs of them: nearkin adapt --pairs."
 )
 
 
@@ -41,6 +42,11 @@ def match(options: argparse.Namespace) -> int:
     if adapter.map.side == "query" and options.index is None:
         raise TableError(
             f"{options.adapter} adapts only queries: give two files, of queries and of documents."
+        )
+    if options.one_to_one and options.index is None:
+        raise TableError(
+            "--one-to-one is for two files. Of one file, the column cluster of the output says "
+            "which rows belong together: leave the option out."
         )
     with one_line(options.adapter):  # fails before the search if there is no guarantee
         matcher.list_rules_.promises(options.precision)
@@ -70,11 +76,17 @@ def match(options: argparse.Namespace) -> int:
     with one_line(options.table), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "precision=.* is not promised")  # said below
         found = matcher.best_match(A.X, None if is_own else B.X, options.precision)
+    kept = found if is_own else found.one_to_one()
+    n_repeated = np.count_nonzero(found.rows != kept.rows)
+    if options.one_to_one:
+        found = kept
     rows, pairs = accepted_pairs(found, own=is_own)
     columns = pair_names(A, B, pairs, options.id) | {
         "similarity": found.similarities[rows],
         "probability": found.probabilities[rows],
     }
+    if is_own:
+        columns["cluster"] = clusters_of(pairs)
     rules = matcher.list_rules_
     document = {
         "adapter": {"name": adapter.name, "learned_from": adapter.table},
@@ -94,8 +106,11 @@ def match(options: argparse.Namespace) -> int:
             | figures_of(promise)
             for part, promise in rules.promises(options.precision, len(B.X)).items()
         ],
+        "one_to_one": options.one_to_one,
+        "repeated": None if is_own else n_repeated,
         "matched": np.count_nonzero(found.rows >= 0),
         "pairs": len(rows),
+        "clusters": len(np.unique(columns["cluster"])) if is_own else None,
     }
     document["sentences"] = sentences_of(document)
     outputs.note(*document["sentences"])
@@ -117,6 +132,13 @@ def accepted_pairs(found: BestMatches, *, own: bool) -> tuple[np.ndarray, np.nda
         pairs, first = np.unique(np.sort(pairs[order], axis=1), axis=0, return_index=True)
         rows = rows[order[first]]
     return rows, pairs
+
+
+def clusters_of(pairs: np.ndarray) -> np.ndarray:
+    """Return the cluster (0, 1, ...) of every pair: the connected component of its rows."""
+    rows, places = np.unique(pairs, return_inverse=True)
+    of_pairs = (np.ones(len(pairs)), places.reshape(-1, 2).T)
+    return connected_components(csr_array(of_pairs, shape=(len(rows), len(rows))))[places[:, 0]]
 
 
 def pair_names(
@@ -153,9 +175,13 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
             f", in an index of {searched:,} rows, in which a wrong match is taken as "
             f"{searched / n:.3g} times as likely (the most that it can be), also in probabilities"
         )
+    if others:
+        of_what = f"a row of {others[0]['name']}"
+    else:
+        of_what = f"another one, in {counted(document['clusters'], 'cluster')}"
     lines = [
         f"{document['matched']:,} of {counted(first['rows'], 'row')} of {first['name']} match "
-        + (f"a row of {others[0]['name']}." if others else "another one."),
+        f"{of_what}.",
         f"{said}, for rows like the queries held out from {document['adapter']['learned_from']}, "
         f"which searched {index_of(n)}: {'; '.join(shown)}.",
     ]
@@ -169,5 +195,14 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
             f"Of queries that have no right match, {listed(false)} got a match. Their share is "
             f"assumed to be {100 * document['unanswerable']:g} %: nearkin adapt --unanswerable "
             "sets another one."
+        )
+    if others and document["repeated"]:
+        repeated = f"{counted(document['repeated'], 'row')} of {first['name']}"
+        lines.append(
+            f"{repeated} left out: a more probable one has the same match. The precision holds if "
+            f"no row of {others[0]['name']} has several right ones."
+            if document["one_to_one"]
+            else f"{repeated} beside a more probable one with the same match: --one-to-one leaves "
+            "them out."
         )
     return lines if others else [*lines, OF_ONE_FILE]
