@@ -16,6 +16,7 @@ from .matching import (
     comparison_accuracy,
 )
 from .migration import SIDES, Migration
+from .mixture import model_parts
 from .retrieval import RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .verdict import MigrationVerdict, evaluate_migration
 
@@ -45,6 +46,7 @@ __all__ = [
     "comparison_accuracy",
     "evaluate_migration",
     "judged_matrix",
+    "model_parts",
     "retrieval_scores",
     "ways_of",
 ]

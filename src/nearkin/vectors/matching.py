@@ -757,8 +757,8 @@ class BestMatches:
         """Return the matches without those whose row of the index has a better one.
 
         As a query has one accepted candidate, keeping the most probable match of every row is the
-        assignment of the largest number of pairs and of the largest sum of probabilities. Of equally
-        probable ones, the most similar is kept, then the first.
+        assignment of the largest number of pairs and of the largest sum of probabilities. Of
+        equally probable ones, the most similar is kept, then the first.
 
         If no item of the index has more than one right match, a promised precision P of at least
         one half still holds. Of k matches of one row, k - 1 are dropped, at most one of which is
