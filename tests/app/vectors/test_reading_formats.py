@@ -89,6 +89,12 @@ FORMATS = {
         "json",
         as_json({"result": {"points": records("vector", "payload"), "next_page_offset": None},
                  "status": "ok", "time": 0.1}), "id", "vector"),
+    "Qdrant, what scroll returns": (
+        "json", as_json([records("vector", "payload"), None]), "id", "vector"),
+    "Qdrant, more to scroll": (
+        "json", as_json([records("vector", "payload"), 40]), "id", "vector"),
+    "vectors by name in JSON": (
+        "json", as_json(dict(zip(NAMES, LISTS, strict=True))), "id", "vector"),
     "Chroma": ("json", as_json(CHROMA | {"included": ["embeddings"], "data": None}),
                "ids", "embeddings"),
     "Pinecone": (
@@ -209,3 +215,60 @@ class TestBadRows:
         frame = pd.DataFrame({"tags": [str([*range(2 + row % 7)]) for row in range(40)]})
         frame.assign(embedding=TEXT).to_csv("t.csv", index=False)
         assert read_vectors("t.csv").column == "embedding"
+
+
+@pytest.mark.parametrize("separator", [" ", ",", ";"])
+def test_numbers_alone_have_no_header(separator):
+    np.savetxt("t.csv", X, delimiter=separator)
+    found = read_vectors("t.csv")
+    np.testing.assert_allclose(found.X, X, rtol=1e-6)
+    assert any("no header line, columns are called: column 0" in one for one in found.notes)
+
+
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbers_that_count_columns_are_a_header(index, first):
+    frame = pd.DataFrame(X, columns=np.arange(first, P + first))
+    frame.to_csv("t.csv", index=index)
+    found = read_vectors("t.csv")
+    np.testing.assert_allclose(found.X, X, rtol=1e-6)
+    assert found.columns == [str(name) for name in frame]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {f"x{place}": column for place, column in enumerate(np.transpose(LISTS).tolist())},
+        {"a": [0.5, 1.5, 2.5], "b": [1.5, 2.5, 0.5], "label": [1, 0, 1]},
+    ],
+)
+def test_columns_of_numbers_in_json_are_no_rows(columns):
+    as_json(columns)("t.json")
+    label = "label" if "label" in columns else None
+    found = read_vectors("t.json", label=label)
+    names = [name for name in columns if name != label]
+    assert found.columns == names
+    np.testing.assert_allclose(found.X, np.transpose([columns[name] for name in names]))
+
+
+class TestTwoModels:
+    @pytest.fixture
+    def mixed(self):
+        rng = np.random.default_rng(0)
+        return np.vstack([rng.normal(size=(250, 20)) @ rng.normal(size=(20, 128)) for _ in "ab"])
+
+    def remarks(self, X, label=None):
+        frame = pd.DataFrame({"embedding": [*X.astype(np.float32)], "label": label})
+        frame.to_parquet("t.parquet")
+        notes = read_vectors("t.parquet", label=None if label is None else "label").notes
+        return [one for one in notes if "two models" in one]
+
+    def test_are_a_doubt(self, mixed):
+        (said,) = self.remarks(mixed)
+        assert said.startswith("two models in one column? 250 of 500 rows looked at (the first in ")
+        assert "embed all rows by the same model" in said
+        assert not self.remarks(mixed[:250])
+
+    def test_are_none_if_labels_tell_the_parts_apart(self, mixed):
+        assert self.remarks(mixed, np.arange(500) % 5)
+        assert not self.remarks(mixed, np.arange(500) // 125)

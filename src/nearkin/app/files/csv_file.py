@@ -30,10 +30,11 @@ from ..._messages import counted, quoted
 from ...tables import read_number
 from ..endings import TableError
 from ..places import SEPARATORS
-from .list_cells import is_vector
+from .list_cells import NUMBER, is_vector
 from .readers import TEXT, Columns, Names
 from .records import MOST_RECORDS, Fields, Records, may_end, on_lines
 
+NUMBERS = re.compile(rf"{NUMBER}( {NUMBER})+\s*$")  # a line of numpy.savetxt
 SAMPLE = 2**16  # characters from which separator, decimal mark and the last line are detected
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -188,9 +189,11 @@ class CsvFile(Records):
         excel = EXCEL.fullmatch(lines[0]) if lines else None
         self._n_head = int(excel is not None)
         lines = lines[self._n_head :]
+        blank = " " if given.vectors is not None and NUMBERS.match("".join(lines[:1])) else ""
         self._separator = (
             given.separator
             or (excel and excel[1])
+            or blank
             or max(SEPARATORS.values(), key=lambda mark: self._fitness(_split(lines, mark)))
         )
         records = _split(lines, self._separator)

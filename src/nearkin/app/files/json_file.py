@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +34,8 @@ class JsonFile(ParquetFile):
     def _stored(self) -> tuple[Any, list[int]]:
         found = load_json(self.path)
         records = records_of(found)
+        if self.reading.vectors is not None and _holds_vectors_by_name(found):
+            records = [{"id": name, "vector": vector} for name, vector in found.items()]
         if records is not None:
             frame = pd.json_normalize(records)
         elif isinstance(found, dict) and all(isinstance(cells, dict) for cells in found.values()):
@@ -75,9 +78,12 @@ def load_json(path: Path) -> Any:
 def records_of(found: Any) -> list[dict[str, Any]] | None:
     """Return records, the rows of a matrix, or those in the dump of a vector store; else None.
 
-    Qdrant and Pinecone wrap records, Pinecone also by their ids, and Chroma writes columns.
+    Qdrant and Pinecone wrap records, Pinecone also by their ids, and Chroma writes columns. What
+    `scroll` of Qdrant returns is a pair of records and the offset of further ones, or None.
     """
     if isinstance(found, list) and found:
+        if len(found) == 2 and _holds_records(found[0]) and not isinstance(found[1], list | dict):
+            return records_of(found[0])
         if all(isinstance(record, dict) for record in found):
             return found
         if all(isinstance(row, list) for row in found):
@@ -110,6 +116,28 @@ def _holds_records(found: Any) -> bool:
     return any(_holds_records(found.get(key)) for key in WRAPPERS) or any(
         isinstance(one, dict) and one.get("id") == key for key, one in found.items()
     )
+
+
+def _holds_vectors_by_name(found: Any) -> bool:
+    """Return whether a dict holds a vector for every name of a row, not columns of numbers.
+
+    Columns have names that end in 0, 1, ... and more cells than there are columns, or one of them
+    holds whole numbers, such as labels.
+    """
+    if not isinstance(found, dict) or not found:
+        return False
+    first, *others = found.values()
+    if not isinstance(first, list) or len(first) < 2:
+        return False
+    if not all(isinstance(row, list) and len(row) == len(first) for row in others):
+        return False
+    kinds = {frozenset(type(number) for number in row if number) for row in found.values()}
+    if not set().union(*kinds) <= {int, float} or {frozenset({int}), frozenset({float})} <= kinds:
+        return False
+    places = [re.search(r"\d+$", name) for name in found]
+    numbers = [int(place[0]) for place in places if place]
+    starts = range(len(found)), range(1, len(found) + 1)
+    return len(first) <= len(found) or numbers not in map(list, starts)
 
 
 def _text(cell: Any) -> str | None:

@@ -17,9 +17,10 @@ from scipy.sparse import issparse
 
 from ..._labels import encode_partial_labels
 from ..._messages import counted, listed, note, quoted, shown
+from ...vectors import model_parts
 from ..endings import TableError
 from ..files.formats import opened
-from ..files.list_cells import is_vector
+from ..files.list_cells import NUMBER, is_vector
 from ..files.readers import (
     ARRAY_CELL,
     LIST_CELL,
@@ -236,6 +237,7 @@ def read_vectors(
                 *found.notes,
                 *bad,
                 *remarks,
+                *_of_two_models(file, X, cells.get("--label")),
                 *note("ignored, unnamed row numbers", numbers),
                 *note("ignored, not part of a vector", list(dict.fromkeys(ignored))),
             ],
@@ -245,9 +247,35 @@ def read_vectors(
         )
 
 
+def _of_two_models(file: Reader, X: np.ndarray, labels: np.ndarray | None) -> list[str]:
+    """Return a remark if vectors seem to be of two models, and labels do not tell these apart."""
+    found = model_parts(X)
+    if found is None:
+        return []
+    rows, is_other = found
+    if (
+        labels is not None
+        and not np.intersect1d(labels[rows[is_other]], labels[rows[~is_other]]).size
+    ):
+        return []
+    return [
+        f"two models in one column? {is_other.sum():,} of {len(rows):,} rows looked at (the first "
+        f"{file.place(int(rows[is_other][0]))}) have hardly any neighbour among the others, and "
+        "cosines between both are those of unrelated directions: embed all rows by the same model "
+        "(if they are of one, these are two unrelated topics)"
+    ]
+
+
 def _is_row(fields: list[str]) -> bool:
-    """Return whether the first line of a table is one of its rows: it holds a vector."""
-    return any(map(is_vector, fields))
+    """Return whether the first line of a table is one of its rows: it holds a vector, or numbers.
+
+    Whole numbers that count the columns, as pandas writes them, are a header.
+    """
+    if any(map(is_vector, fields)):
+        return True
+    numbers = [field for field in fields if re.fullmatch(NUMBER, field.strip().replace(",", "."))]
+    counts = [list(map(str, range(start, len(fields) + start))) for start in (0, 1)]
+    return len(numbers) == len(fields) > 1 and fields not in counts
 
 
 def _without_gaps(file: Reader, X: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
