@@ -80,15 +80,17 @@ def sentences_of(parts: list[dict[str, Any]], name: str, unanswerable: float) ->
     ]
     if unanswerable:
         lines.append(f"It is assumed that {100 * unanswerable:g} % of queries have no right one.")
-    refused = [
-        f"{100 * promise['precision']:.0f} %" + f" for {one['part']}" * (one["part"] != ALL)
-        for one in parts
-        for promise in one["promises"]
-        if np.isnan(promise["cosine"])
-    ]
+    refused = []
+    for one in parts:
+        unknown = [p["precision"] for p in one["promises"] if np.isnan(p["cosine"])]
+        if unknown:
+            of_part = f" for {one['part']}" * (one["part"] != ALL)
+            refused.append(
+                listed([f"{100 * precision:.0f}" for precision in unknown]) + f" %{of_part}"
+            )
     if refused:
         lines.append(
-            f"These held-out queries show no cosine that reaches {listed(refused, 6)}. "
+            f"These held-out queries show no cosine that reaches {', or '.join(refused)}. "
             "`nearkin match` uses more than the cosine, and may guarantee it."
         )
     return lines
