@@ -99,7 +99,7 @@ def test_rows_of_two_files_are_linked_by_name(capsys):
     assert header == "name_a,name_b,similarity,probability"
     pairs = [line.split(",")[:2] for line in lines]
     assert {(a[1:], b[1:]) for a, b in pairs} == {(str(i), str(i)) for i in range(400, 460)}
-    assert "60 of 70 rows of a match a row of b." in err
+    assert "60 of 70 rows of a have a match in b." in err
     assert "At least 95 % of the matches are right, with 95 % confidence" in err
     assert "held out from people" in err
     assert "unseen classes" in err
@@ -141,7 +141,7 @@ def test_of_one_file_each_pair_is_written_once(capsys):
     out, err = capsys.readouterr()
     pairs = [tuple(map(int, line.split(",")[:2])) for line in out.splitlines()[1:]]
     assert pairs == [(20 + i, 40 + i) for i in range(20)]
-    assert "40 of 80 rows of twice match another one, in 20 clusters." in err
+    assert "40 of 80 rows of twice have a match, in 20 clusters." in err
     assert "For near duplicates, learn from pairs of them" in err
 
 

@@ -378,14 +378,13 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
         lines = [f"Keep the raw vectors: {why}."]
     else:
         times = raw.way.bytes / chosen.way.bytes
-        size = f"{times:.3g} times smaller" if times > 1 else "of the same size"
+        size = f"{chosen.way.bytes:,} bytes a vector"
+        if times > 1:
+            size += f" instead of {raw.way.bytes:,}, {times:.3g} times smaller"
         doubts = {"better": "", "worse": " It is shown to be worse than raw."}
         doubt = doubts.get(chosen.status, " It is not shown to be better than raw.")
         scores, gain = against_raw(found.part)
-        lines = [
-            f"Take {chosen.way.name}: {score} {scores} ({gain} points), {chosen.way.bytes:,} bytes "
-            f"a vector instead of {raw.way.bytes:,}, {size}.{doubt}"
-        ]
+        lines = [f"Take {chosen.way.name}: {score} {scores} ({gain} points), {size}.{doubt}"]
         if UNSEEN in chosen.tests:
             scores, gain = against_raw(UNSEEN)
             lines.append(f"Classes unseen in training: {scores}, {gain} points.")

@@ -175,13 +175,11 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
             f", in an index of {searched:,} rows, in which a wrong match is taken as "
             f"{searched / n:.3g} times as likely (the most that it can be), also in probabilities"
         )
-    if others:
-        of_what = f"a row of {others[0]['name']}"
-    else:
-        of_what = f"another one, in {counted(document['clusters'], 'cluster')}"
+    clusters = counted(document["clusters"] or 0, "cluster")
+    where = f" in {others[0]['name']}" if others else f", in {clusters}"
     lines = [
-        f"{document['matched']:,} of {counted(first['rows'], 'row')} of {first['name']} match "
-        f"{of_what}.",
+        f"{document['matched']:,} of {counted(first['rows'], 'row')} of {first['name']} have a "
+        f"match{where}.",
         f"{said}, for rows like the queries held out from {document['adapter']['learned_from']}, "
         f"which searched {index_of(n)}: {'; '.join(shown)}.",
     ]
