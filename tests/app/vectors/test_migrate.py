@@ -179,6 +179,10 @@ def test_sentences_agree_with_the_verdict():
     )
     unclear = replace(found, unseen=Unseen(0.8, 0.84, PairedTest(-0.04, 0.03, 20, 1), (0.8, 1.1)))
     assert "a loss" not in " ".join(verdict_of(unclear, 200))
+    lost = replace(found, verdict="migrate with a loss")
+    assert "The loss is of classes without labels" in " ".join(verdict_of(lost, 200))
+    also = replace(lost, interval=(0.9, 1.0))
+    assert "The loss is of" not in " ".join(verdict_of(also, 200))
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,14 @@ class TestBadRows:
         assert read_vectors("t.csv").column == "embedding"
 
 
+def test_names_of_vectors_in_json_are_said_to_be_ids():
+    as_json(dict(zip(NAMES, LISTS, strict=True)))("t.json")
+    remark = "read as vectors by name, with the names in the column id"
+    assert remark in read_vectors("t.json").notes
+    as_json(dict(zip(NAMES[:5], LISTS[:5], strict=True)))("t.json")  # fewer than dimensions
+    assert read_vectors("t.json", ids="id").ids.to_pylist() == NAMES[:5]
+
+
 @pytest.mark.parametrize("separator", [" ", ",", ";"])
 def test_numbers_alone_have_no_header(separator):
     np.savetxt("t.csv", X, delimiter=separator)
@@ -235,20 +243,11 @@ def test_numbers_that_count_columns_are_a_header(index, first):
     assert found.columns == [str(name) for name in frame]
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {f"x{place}": column for place, column in enumerate(np.transpose(LISTS).tolist())},
-        {"a": [0.5, 1.5, 2.5], "b": [1.5, 2.5, 0.5], "label": [1, 0, 1]},
-    ],
-)
-def test_columns_of_numbers_in_json_are_no_rows(columns):
-    as_json(columns)("t.json")
-    label = "label" if "label" in columns else None
-    found = read_vectors("t.json", label=label)
-    names = [name for name in columns if name != label]
-    assert found.columns == names
-    np.testing.assert_allclose(found.X, np.transpose([columns[name] for name in names]))
+def test_columns_of_numbers_in_json_are_known_by_a_label():
+    as_json({"a": [0.5, 1.5, 2.5], "b": [1.5, 2.5, 0.5], "label": [1, 0, 1]})("t.json")
+    found = read_vectors("t.json", label="label")
+    assert found.columns == ["a", "b"]
+    np.testing.assert_array_equal(found.X, [[0.5, 1.5], [1.5, 2.5], [2.5, 0.5]])
 
 
 class TestTwoModels:
@@ -265,7 +264,7 @@ class TestTwoModels:
 
     def test_are_a_doubt(self, mixed):
         (said,) = self.remarks(mixed)
-        assert said.startswith("two models in one column? 250 of 500 rows looked at (the first in ")
+        assert said.startswith("two models in t? Of 500 rows looked at, 250, the first in row ")
         assert "embed all rows by the same model" in said
         assert not self.remarks(mixed[:250])
 

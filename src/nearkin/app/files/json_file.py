@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -31,10 +30,16 @@ class JsonFile(ParquetFile):
     kind = "JSON table"
     remedy = "write an array of records, or one record a line"
 
+    def _open(self) -> None:
+        self._remarks = list[str]()
+        super()._open()
+        self.notes = [*self.notes, *self._remarks]
+
     def _stored(self) -> tuple[Any, list[int]]:
         found = load_json(self.path)
         records = records_of(found)
         if self.reading.vectors is not None and _holds_vectors_by_name(found):
+            self._remarks.append("read as vectors by name, with the names in the column id")
             records = [{"id": name, "vector": vector} for name, vector in found.items()]
         if records is not None:
             frame = pd.json_normalize(records)
@@ -119,25 +124,23 @@ def _holds_records(found: Any) -> bool:
 
 
 def _holds_vectors_by_name(found: Any) -> bool:
-    """Return whether a dict holds a vector for every name of a row, not columns of numbers.
+    """Return whether a dict holds a vector for every name of a row.
 
-    Columns have names that end in 0, 1, ... and more cells than there are columns, or one of them
-    holds whole numbers, such as labels.
+    It holds columns if some of them are of whole numbers, such as labels, and others are not.
     """
     if not isinstance(found, dict) or not found:
         return False
-    first, *others = found.values()
-    if not isinstance(first, list) or len(first) < 2:
+    if not all(isinstance(row, list) for row in found.values()):
         return False
-    if not all(isinstance(row, list) and len(row) == len(first) for row in others):
-        return False
+    lengths = {len(row) for row in found.values()}
     kinds = {frozenset(type(number) for number in row if number) for row in found.values()}
-    if not set().union(*kinds) <= {int, float} or {frozenset({int}), frozenset({float})} <= kinds:
-        return False
-    places = [re.search(r"\d+$", name) for name in found]
-    numbers = [int(place[0]) for place in places if place]
-    starts = range(len(found)), range(1, len(found) + 1)
-    return len(first) <= len(found) or numbers not in map(list, starts)
+    is_label = {frozenset({int}), frozenset({float})} <= kinds
+    return (
+        len(lengths) == 1
+        and min(lengths) > 1
+        and set().union(*kinds) <= {int, float}
+        and not is_label
+    )
 
 
 def _text(cell: Any) -> str | None:

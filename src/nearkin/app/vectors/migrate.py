@@ -226,8 +226,10 @@ def verdict_of(found: MigrationVerdict, n: int) -> list[str]:
             "were judged, this favours it, and its map."
         )
     if found.unseen is not None:
+        is_lost = found.verdict == "migrate with a loss" and low >= 100 * found.enough
         line = (
-            f"Classes without labels in the sample: {100 * found.unseen.migration:.1f} against "
+            f"{'The loss is of classes' if is_lost else 'Classes'} without labels in the sample: "
+            f"{100 * found.unseen.migration:.1f} against "
             f"{100 * found.unseen.reference:.1f}, {points(interval_of(found.unseen.test))} points"
         )
         if found.verdict == "migrate" and found.unseen.test.interval()[1] < 0:

@@ -259,10 +259,10 @@ def _of_two_models(file: Reader, X: np.ndarray, labels: np.ndarray | None) -> li
     ):
         return []
     return [
-        f"two models in one column? {is_other.sum():,} of {len(rows):,} rows looked at (the first "
-        f"{file.place(int(rows[is_other][0]))}) have hardly any neighbour among the others, and "
-        "cosines between both are those of unrelated directions: embed all rows by the same model "
-        "(if they are of one, these are two unrelated topics)"
+        f"two models in {table_name(file.path)}? Of {len(rows):,} rows looked at, "
+        f"{is_other.sum():,}, the first {file.place(int(rows[is_other][0]))}, have hardly any "
+        "neighbour among the others, and cosines between both are those of unrelated directions: "
+        "embed all rows by the same model (if they are of one, these are two unrelated topics)"
     ]
 
 
