@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 from scipy.special import expit
 from scipy.stats import beta
 from sklearn.base import clone
@@ -16,6 +17,7 @@ from nearkin._blocks import unit_rows
 from nearkin.vectors.judgements import SEEN, UNSEEN, Labels
 from nearkin.vectors.matching import (
     OF_PAIRS,
+    BestMatches,
     Calibration,
     HeldOutLists,
     MatchRules,
@@ -624,6 +626,36 @@ class TestMatches:
         X, y = rows
         single = Matcher().fit(X.astype(np.float32), y)
         np.testing.assert_allclose(single.threshold(0.8), matcher.threshold(0.8), atol=1e-5)
+
+
+class TestOneToOne:
+    """Matches of which every row of the index has at most one."""
+
+    @pytest.fixture(params=range(3))
+    def found(self, request):
+        rng = np.random.default_rng(request.param)
+        rows = np.where(rng.random(60) < 0.2, -1, rng.integers(0, 25, 60))
+        tied = np.round(rng.random((2, 60)), 1)  # many equal similarities and probabilities
+        return BestMatches(rows, *tied)
+
+    def test_is_the_assignment_of_the_largest_sum_of_probabilities(self, found):
+        kept = found.one_to_one().rows
+        has = kept >= 0
+        assert len(np.unique(kept[has])) == has.sum() == len(np.unique(found.rows[found.rows >= 0]))
+        np.testing.assert_array_equal(kept[has], found.rows[has])
+        weights = np.zeros((60, 25))
+        accepted = np.flatnonzero(found.rows >= 0)
+        weights[accepted, found.rows[accepted]] = found.probabilities[accepted]
+        best = weights[linear_sum_assignment(weights, maximize=True)].sum()
+        assert found.probabilities[has].sum() == pytest.approx(best)
+
+    def test_of_equal_ones_the_most_similar_then_the_first_is_kept(self, found):
+        kept = found.one_to_one()
+        for row in np.unique(found.rows[found.rows >= 0]):
+            several = np.flatnonzero(found.rows == row)
+            order = [(-found.probabilities[i], -found.similarities[i], i) for i in several]
+            assert np.flatnonzero(kept.rows == row) == min(order)[-1]
+        np.testing.assert_array_equal(kept.one_to_one().rows, kept.rows)
 
 
 class TestLists:
