@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
@@ -12,8 +13,8 @@ from scipy.linalg import qr
 from scipy.sparse import csr_array
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.metrics.pairwise import paired_euclidean_distances
 
-from nearkin.comparison import Shares, neighborhood_preservation, same_class_among
 from nearkin.estimators import LPP, DiscriminativeProjections
 from nearkin.graphs import heat_kernel, union
 from nearkin.neighbors import nearest
@@ -26,6 +27,42 @@ from ..splits import of_each_class
 SHOWN = (1, 2, 3, 5, 10)
 SAME = "rows with one of the same class among their K nearest, %"
 Maps = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of rows for K = 1, 2, ..., separately for rows whose labels were used and other rows."""
+
+    used: np.ndarray
+    unused: np.ndarray
+    n_used: int
+    n_unused: int
+
+    @classmethod
+    def of(cls, hits: np.ndarray, labelled: np.ndarray) -> Shares:
+        """Return the shares of rows with a hit among their first 1, 2, ... entries of (n, K)."""
+        found = np.logical_or.accumulate(hits, axis=1)
+        used, unused = (found[rows].mean(axis=0) for rows in (labelled, ~labelled))
+        return cls(used, unused, int(labelled.sum()), int((~labelled).sum()))
+
+
+def neighbors_of(Z: Any) -> np.ndarray:
+    """Return the ten nearest rows of every row, (n, 10)."""
+    return nearest(Z, 10).indices.reshape(Z.shape[0], -1)
+
+
+def same_class_among(Z: Any, y: np.ndarray, labelled: np.ndarray) -> Shares:
+    """Return, for every K, the share of rows with a row of their class among their K nearest."""
+    return Shares.of(y[neighbors_of(Z)] == y[:, None], labelled)
+
+
+def kept_neighbors(X: Any, Z: np.ndarray, labelled: np.ndarray) -> Shares:
+    """Return, for every K, the share of rows whose nearest row stays among their K nearest in Z."""
+    J = np.column_stack([nearest(X, 1).indices, neighbors_of(Z)])
+    X = X.astype(np.float64, copy=False)
+    # computed from differences, so that the distance of duplicates is exactly 0
+    smallest, *distances = (paired_euclidean_distances(X, X[neighbors]) for neighbors in J.T)
+    return Shares.of(np.column_stack(distances) <= smallest[:, None] * (1 + 1e-10), labelled)
 
 
 def some_of_each(y: np.ndarray, share: float) -> np.ndarray:
@@ -58,7 +95,7 @@ def figures_2_5(run: Run) -> Iterator[str]:
         "LPP, 9-D": lpp[:, :9],
         "raw": X,
     }
-    same = {name: same_class_among(Z, y, labelled=labelled) for name, Z in maps.items()}
+    same = {name: same_class_among(Z, y, labelled) for name, Z in maps.items()}
     yield from _curves(run, same, "dp-figure3", SAME)
     yield (
         "The paper's order: DP in 50 and in 9 dimensions and LDA are equal, and much better than "
@@ -135,7 +172,7 @@ def figures_6_7(run: Run) -> Iterator[str]:
     }
     yield f"{X.shape[0]:,} x {X.shape[1]:,}, DP fitted in {seconds:.0f} s."
     yield "Figure 6, share of rows whose original nearest neighbour is among their K nearest:"
-    kept = {name: _kept(turned, Z, labelled) for name, Z in maps.items()}
+    kept = {name: kept_neighbors(turned, Z, labelled) for name, Z in maps.items()}
     yield from _curves(
         run, kept, "dp-figure6", "rows whose original nearest neighbour is among their K nearest, %"
     )
@@ -144,10 +181,7 @@ def figures_6_7(run: Run) -> Iterator[str]:
         "methods in 3."
     )
     yield "Figure 7, share of rows with at least one of the same class among their K nearest:"
-    same = {
-        name: same_class_among(Z, y, labelled=labelled)
-        for name, Z in (maps | {"raw": turned}).items()
-    }
+    same = {name: same_class_among(Z, y, labelled) for name, Z in (maps | {"raw": turned}).items()}
     yield from _curves(run, same, "dp-figure7", SAME)
     yield (
         "The paper's order: DP in 100 dimensions is slightly better than DP in 3 and LDA, which "
@@ -163,11 +197,6 @@ def _tdt2(run: Run) -> tuple[csr_array, np.ndarray]:
         # rows of these classes come first
         rows = of_each_class(y[rows], 300, np.random.default_rng(0))
     return csr_array(TfidfTransformer().fit_transform(counts[rows])), y[rows]
-
-
-def _kept(X: np.ndarray, Z: np.ndarray, labelled: np.ndarray) -> Shares:
-    used, unused = (neighborhood_preservation(X, Z, rows=rows) for rows in (labelled, ~labelled))
-    return Shares(used, unused, int(labelled.sum()), int((~labelled).sum()))
 
 
 def _curves(run: Run, curves: dict[str, Shares], name: str, what: str) -> Iterator[str]:

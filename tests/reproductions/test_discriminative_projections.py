@@ -46,6 +46,6 @@ class TestDiscriminativeProjections:
 
     def test_kept_neighbours_of_the_same_rows(self, rng):
         X = rng.normal(size=(40, 3))
-        shares = dp._kept(X, X, np.arange(40) < 10)
+        shares = dp.kept_neighbors(X, X, np.arange(40) < 10)
         assert shares.n_used == 10
         assert shares.used.min() == shares.unused.min() == 1

@@ -16,7 +16,6 @@ from ..neighbors import n_with_twin, twin_groups
 from .comparison import FINAL_CHOICE, compare, extend
 from .contestants import CHOICE
 from .doubts import DOUBTS, Doubt
-from .embeddings import Shares, held_out_accuracy, neighborhood_preservation, same_class_among
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
 from .protocol import RARE, few_decide, first_repeat
 from .results import Comparison, MethodResult, leader, ranked
@@ -63,7 +62,6 @@ __all__ = [
     "OwnVote",
     "Reference",
     "Score",
-    "Shares",
     "Suspects",
     "Task",
     "Vote",
@@ -78,15 +76,12 @@ __all__ = [
     "first_map",
     "first_picture",
     "first_repeat",
-    "held_out_accuracy",
     "held_out_map",
     "joined_groups",
     "leader",
     "n_with_twin",
     "named_task",
-    "neighborhood_preservation",
     "ranked",
-    "same_class_among",
     "score_by_dimension",
     "twin_groups",
 ]
