@@ -16,7 +16,15 @@ from ..neighbors import n_with_twin, twin_groups
 from .comparison import FINAL_CHOICE, compare, extend
 from .contestants import CHOICE
 from .doubts import DOUBTS, Doubt
-from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
+from .methods import (
+    RAW,
+    Method,
+    Reference,
+    all_methods,
+    default_methods,
+    default_references,
+    methods_by_name,
+)
 from .protocol import RARE, few_decide, first_repeat
 from .results import Comparison, MethodResult, leader, ranked
 from .scores import (
@@ -79,6 +87,7 @@ __all__ = [
     "held_out_map",
     "joined_groups",
     "leader",
+    "methods_by_name",
     "n_with_twin",
     "named_task",
     "ranked",

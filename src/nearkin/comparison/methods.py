@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -137,10 +138,11 @@ def default_methods(
     methods that only make sense if some rows are unlabelled.
     """
     first = (RAW, "NCA tables", "NCA tables balanced", "LDA")
-    every = all_methods(task, semi_supervised=semi_supervised, balanced=balanced)
-    supervised = {method.name for method in all_methods(task, balanced=balanced)}
-    chosen = [method for name in first for method in every if method.name == name]
-    return chosen + [method for method in every if method.name not in supervised]
+    every = methods_by_name(task, semi_supervised=semi_supervised, balanced=balanced)
+    supervised = methods_by_name(task, balanced=balanced)
+    chosen = [name for name in first if name in every]
+    chosen += [name for name in every if name not in supervised]
+    return [every[name]() for name in chosen]
 
 
 def all_methods(
@@ -151,13 +153,28 @@ def all_methods(
     `semi_supervised=True` adds the methods that only make sense if some rows are unlabelled,
     `balanced=True` those for scores that weight all classes equally.
     """
+    every = methods_by_name(task, semi_supervised=semi_supervised, balanced=balanced)
+    return [make() for make in every.values()]
+
+
+def methods_by_name(
+    task: str, *, semi_supervised: bool = False, balanced: bool = False
+) -> dict[str, Callable[[], Method]]:
+    """Return a function for each of `all_methods` that makes it, by name."""
     given = {"semi_supervised": semi_supervised, "balanced": balanced}
-    methods = [Method(RAW, None), Method("PCA", PCA(svd_solver="full"), unlabelled=True)]
     is_classes = task == CLASSIFICATION.name
+    found: dict[str, Callable[[], Method]] = {
+        RAW: lambda: Method(RAW, None),
+        "PCA": lambda: Method("PCA", PCA(svd_solver="full"), unlabelled=True),
+    }
     if is_classes:
-        methods.append(
-            Method("LDA", LDA(), max_components=lambda p, n_classes: min(p, n_classes - 1))
+        found["LDA"] = lambda: Method(
+            "LDA", LDA(), max_components=lambda p, n_classes: min(p, n_classes - 1)
         )
+
+    def make(name: str, cls: Any, params: Params, fields: dict[str, Any]) -> Method:
+        return Method(name, cls(**params), **fields)
+
     places = {name: place for place, name in enumerate(FAST_FIRST)}
     names = sorted(estimators.__all__, key=lambda name: places.get(name, len(places)))
     maps = [vars(estimators)[name] for name in names]
@@ -167,8 +184,8 @@ def all_methods(
             unsuited = any(options.get(kind) and not given[kind] for kind in given)
             if params is not None and not unsuited:
                 fields = {key: value for key, value in options.items() if key not in WHEN}
-                methods.append(Method(name, cls(**params), **fields))
-    return methods
+                found[name] = partial(make, name, cls, params, fields)
+    return found
 
 
 def constant_reference(task: str = CLASSIFICATION.name, score: str | None = None) -> Reference:

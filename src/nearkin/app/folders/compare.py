@@ -41,7 +41,7 @@ from ...tables import NCAClassifier, as_classes
 from .. import console
 from ..endings import TableError, first_line, one_line
 from ..files.readers import find_name
-from ..tables.compare import ALL_ROWS, compare_rows, refuse_unknown
+from ..tables.compare import ALL_ROWS, compare_rows, understand
 from ..tables.model import Model, Voters, learned_model
 from ..tables.reading import Table, number_encoder
 from .cluster import KILLED, cluster, for_each_file
@@ -70,7 +70,7 @@ FAILURES = (ValueError, MemoryError, ImportError, RuntimeError, KilledWorker)
 
 def compare_folder(options: argparse.Namespace) -> int:
     """Rank the methods on a sample of a folder; write what is requested as for a table."""
-    refuse_unknown(options)
+    understand(options)
     folder = open_folder(Path(options.table))
     target = find_name(folder.path, folder.names, options.target, "--target")
     features, notes = folder.features(target)

@@ -16,12 +16,11 @@ from ...comparison import (
     RAW,
     SCORES,
     Comparison,
-    Method,
-    all_methods,
     compare,
     extend,
     first_picture,
     leader,
+    methods_by_name,
     score_by_dimension,
 )
 from ...plotting import EmbeddingDisplay, RankingDisplay
@@ -57,7 +56,7 @@ Learn = Callable[[Comparison, Table], tuple[Model, str]]
 
 def compare_table(options: argparse.Namespace) -> int:
     """Rank the methods on the table in a file; see `compare_rows`."""
-    refuse_unknown(options)
+    understand(options)
     table = console.while_reading(
         options,
         partial(
@@ -91,9 +90,9 @@ def compare_rows(options: argparse.Namespace, table: Table, learn: Learn) -> int
             table,
             table.target,
             task=table.task,
-            methods=_methods_named(options.methods, options.task),
+            methods=options.methods,
             references=[] if options.no_references else None,
-            score=_score_named(options.score, options.task),
+            score=options.score,
             n_neighbors=options.neighbors,
             scale=not options.no_scaling,
             keep_twins=options.keep_twins,
@@ -209,39 +208,29 @@ def _draw(comparison: Comparison, table: Table, path: Path) -> list[str]:
     return draw_displays(f"compare {table.name}", displays, path)
 
 
-def refuse_unknown(options: argparse.Namespace) -> None:
-    """Raise an error for a score or a method that the task does not have, before any reading."""
-    _score_named(options.score, options.task)
-    _methods_named(options.methods, options.task)
+def understand(options: argparse.Namespace) -> None:
+    """Replace the names of a score and of methods by what they mean for the task.
 
-
-def _score_named(option: str | None, task: str) -> str | None:
-    """Return the name of the score for an option."""
-    name = SCORE_OPTIONS.get(option or "", option)
-    if name is not None and name not in SCORES[task]:
+    "NCA tables", "nca-tables" and "nca_tables" are equivalent. Names that the task does not have
+    raise an error, before any reading.
+    """
+    task, score, names = options.task, options.score, options.methods
+    options.score = SCORE_OPTIONS.get(score or "", score)
+    if score is not None and options.score not in SCORES[task]:
         short = {long: short for short, long in SCORE_OPTIONS.items()}
         raise TableError(
-            f"--score {option} is not a score of {task}: give "
+            f"--score {score} is not a score of {task}: give "
             f"{', '.join(short.get(n, n) for n in SCORES[task])}, or --task."
         )
-    return name
-
-
-def _methods_named(names: str | None, task: str) -> list[Method] | None:
-    """Return the methods in a comma-separated list, or None for the default.
-
-    "NCA tables", "nca-tables" and "nca_tables" are equivalent.
-    """
     if names is None:
-        return None
-    every = all_methods(task, semi_supervised=True, balanced=True)
-    known = {method.name.lower().translate(SPACES): method for method in every}
+        return
+    every = methods_by_name(task, semi_supervised=True, balanced=True)
+    known = {name.lower().translate(SPACES): make for name, make in every.items()}
     given = [name.strip() for name in names.split(",") if name.strip()]
     keys = [name.lower().translate(SPACES) for name in given]
     unknown = [name for name, key in zip(given, keys, strict=True) if key not in known]
     if unknown or not given:
         raise TableError(
-            f"--methods does not know {shown(','.join(unknown))}: name some of "
-            f"{', '.join(method.name for method in every)}."
+            f"--methods does not know {shown(','.join(unknown))}: name some of {', '.join(every)}."
         )
-    return [known[key] for key in dict.fromkeys(keys)]
+    options.methods = [known[key]() for key in dict.fromkeys(keys)]
