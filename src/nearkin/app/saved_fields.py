@@ -421,7 +421,7 @@ ENCODING = Fields(
 ENCODINGS = Fields({"encodings": Items(ENCODING, least=1)})
 
 
-# The arrays of the steps of a model, see `steps`, by one that each has.
+# The arrays of the steps of a model, see `tables.model`, by one that each has.
 
 LINEAR_MAP = {
     "components": Array(shape="coordinates inputs", low=-SQUARED, high=SQUARED),

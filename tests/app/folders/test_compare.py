@@ -14,6 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from nearkin import DNE
@@ -23,9 +25,8 @@ from nearkin.app.folders import rows as folder_rows
 from nearkin.app.folders.parquet_folder import Part, open_folder
 from nearkin.app.folders.rows import coordinates, write_file
 from nearkin.app.output import atomic_folder
-from nearkin.app.tables.model import load_model, new_model, save_model
+from nearkin.app.tables.model import Voters, learned_model, load_model, save_model
 from nearkin.app.tables.reading import number_encoder
-from nearkin.comparison import Vote
 
 distributed = pytest.importorskip("distributed")
 
@@ -67,26 +68,20 @@ def made(tmp_path_factory):
         np.unique(rows["kind"].to_numpy(str), return_inverse=True),
     )
     scaler = StandardScaler().fit(X)
-    steps = [scaler, DNE(4).fit(scaler.transform(X), codes)]
-    result = SimpleNamespace(score=np.array([0.9]), interval=(0.05, 0.15), p_value=0.001)
-    header = {
-        "task": "classification",
-        "score": "accuracy",
-        "method": "DNE",
-    }
-    model = new_model(
-        steps,
-        Vote(3),
-        number_encoder(FEATURES),
-        result,
-        SimpleNamespace(score=np.array([0.8])),
-        classes=classes.tolist(),
-        n_rows=N,
-        target="kind",
-        table="many",
-        **header,
+    mapping = DNE(4).fit(scaler.transform(X), codes)
+    vote = KNeighborsClassifier(3).fit(mapping.transform(scaler.transform(X)), codes)
+    comparison = SimpleNamespace(
+        winner=Pipeline([("scale", scaler), ("map", mapping), ("vote", vote)]),
+        winner_method="DNE",
+        choice=SimpleNamespace(score=np.array([0.9]), interval=(0.05, 0.15), p_value=0.001),
+        raw=SimpleNamespace(score=np.array([0.8])),
+        task=SimpleNamespace(name="classification"),
+        score=SimpleNamespace(name="accuracy"),
+        doubts=(),
     )
-    model = model.with_voters(model.transform(X), np.arange(N), codes)
+    encoder = number_encoder(FEATURES)
+    table = SimpleNamespace(encoder=encoder, target="kind", name="many", group_name="", groups=None)
+    model = learned_model(comparison, table, Voters(X, codes, np.arange(N), classes, N))
     save_model(model, folder / "m.safetensors")
     return folder, rows
 

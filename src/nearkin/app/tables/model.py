@@ -5,7 +5,7 @@ The last part of this module reads and writes the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -15,11 +15,16 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import StandardScaler
 
 from ... import __version__
 from ..._blocks import row_blocks
 from ..._messages import counted
-from ...comparison import Comparison, Doubt, MethodResult, OwnVote, Vote
+from ...comparison import Comparison, OwnVote, Vote
+from ...estimators import TDL
+from ...linalg import svd
 from ...neighbors import searcher
 from ...plotting import ColumnsDisplay, FeatureDisplay, SpectrumDisplay, feature_stretch
 from ...tables import (
@@ -37,7 +42,110 @@ from ..files.readers import Progress, ignore
 from ..saved_fields import MAPS, STATES, Sizes, model_fields
 from ..saved_file import FORMATS, saved_parts, write_parts
 from .reading import Table
-from .steps import STEPS, saved_step
+
+# The steps between an encoder and the voters, whose arrays the file holds.
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step whose fields are arrays; the file has them by the same names."""
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the arrays, and no state."""
+        return {name: array for name, array in vars(self).items() if array is not None}, {}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any], states: Any = None) -> Self:
+        """Return the step from the arrays of a model; other names are ignored."""
+        return cls(**{part.name: arrays.get(part.name) for part in fields(cls)})
+
+
+@dataclass(frozen=True)
+class Scale(Step):
+    """Centre and scale features; sparse rows are only scaled."""
+
+    scale: np.ndarray
+    mean: np.ndarray | None
+
+    @classmethod
+    def of(cls, scaler: StandardScaler) -> Self:
+        """Return the step of a fitted scaler."""
+        # NaN for a column without known values in the training rows; it is filled with 0, and new
+        # rows are treated alike
+        mean = np.nan_to_num(scaler.mean_) if scaler.with_mean else None
+        return cls(np.nan_to_num(scaler.scale_, nan=np.finfo(np.float64).max), mean)
+
+    def transform(self, X: Any) -> Any:
+        """Return scaled rows."""
+        if self.mean is not None:
+            return ((X.toarray() if issparse(X) else X) - self.mean) / self.scale
+        return csr_array(X.multiply(1 / self.scale)) if issparse(X) else X / self.scale
+
+
+@dataclass(frozen=True)
+class Fill(Step):
+    """Fill missing numbers of dense rows; then come features that say where some were missing."""
+
+    fill: np.ndarray
+    indicated: np.ndarray | None
+
+    def transform(self, X: Any) -> Any:
+        """Return filled rows."""
+        if self.indicated is not None and issparse(X):
+            X = X.toarray()
+        if issparse(X):
+            return X
+        missing = np.isnan(X)
+        X = np.where(missing, self.fill, X)
+        return X if self.indicated is None else np.hstack([X, missing[:, self.indicated]])
+
+
+@dataclass(frozen=True)
+class LinearMap(Step):
+    """Z = X components' - offset; the spectrum is for display."""
+
+    components: np.ndarray
+    offset: np.ndarray | None
+    spectrum: np.ndarray
+
+    @classmethod
+    def of(cls, fitted: Any) -> Self:
+        """Return the step of a fitted linear map."""
+        if isinstance(fitted, LinearDiscriminantAnalysis):
+            spectrum = fitted.explained_variance_ratio_
+            components = fitted.scalings_[:, : len(spectrum)].T
+        else:  # NCA and LMNN only have eigenvalues of the metric
+            components = fitted.components_
+            values = getattr(fitted, "eigenvalues_", svd(components, full_matrices=False)[1] ** 2)
+            spectrum = getattr(fitted, "explained_variance_", values)
+        offset = -fitted.transform(np.zeros((1, components.shape[1])))[0]
+        return cls(components, offset, spectrum)
+
+    def transform(self, X: Any) -> Any:
+        """Return mapped rows."""
+        Z = X @ self.components.T
+        return Z if self.offset is None else Z - self.offset
+
+
+# by an array that each has, in their order
+STEPS: dict[str, Any] = {
+    "scale": Scale,
+    "fill": Fill,
+    "components": LinearMap,
+    "rule.sources": TDL,
+}
+
+
+def saved_step(step: Any) -> Any:
+    """Return a fitted step as one that has `to_arrays`."""
+    if isinstance(step, SimpleImputer):
+        return Fill(step.statistics_, step.indicator_.features_)
+    if isinstance(step, StandardScaler):
+        return Scale.of(step)
+    return step if hasattr(step, "to_arrays") else LinearMap.of(step)
+
+
+# The model.
 
 # columns for the nearest rows in a table; an NPZ file has all of them for a vote of k rows
 NAMED_VOTERS = 5
@@ -461,56 +569,6 @@ def as_table(model: Model, found: dict[str, np.ndarray]) -> dict[str, Any]:
 # From the result of a comparison to the `Model` of `nearkin compare --save`.
 
 
-def new_model(
-    fitted: Sequence[Any],
-    vote: Vote,
-    encoder: TableEncoder,
-    result: MethodResult,
-    raw: MethodResult,
-    *,
-    groups: Any = (),
-    doubts: Sequence[Doubt] = (),
-    **header: Any,
-) -> Model:
-    """Return a model with fitted steps, without voters.
-
-    Steps are a scaler, an imputer and a map, as far as they exist, or a predictor for tables.
-    `result` and `raw` are those of the choice and of the raw features; values that are not finite
-    are omitted (there is no p-value if it is NaN). `header` has task, score, method, classes,
-    n_rows, target, table and group, see `Model`.
-    """
-    arrays, states = dict[str, Any](), {name: dict[str, Any]() for name in STATES}
-    for step in map(saved_step, fitted):
-        of_step, state = step.to_arrays()
-        arrays, states = arrays | of_step, states | state
-    if header.get("group"):
-        arrays["groups"] = group_hashes(groups)
-    # a file name may contain invalid text
-    header["table"] = header["table"].encode(errors="replace").decode()
-    low, high = result.interval
-    figures = {
-        "score": result.score.mean(),
-        "raw": raw.score.mean(),
-        "low": low,
-        "high": high,
-        "folds": len(result.score),
-        "p_value": result.p_value,
-    }
-    all_vote = isinstance(vote, OwnVote)
-    return (PredictorModel if all_vote else MapModel)(
-        prefix=type(fitted[-1]).__name__.lower() if fitted else "",
-        columns=encoder.to_dict(),
-        n_neighbors=min(NAMED_VOTERS, vote.n_neighbors) if all_vote else vote.n_neighbors,
-        soft=vote.soft,
-        held_out={name: float(figure) for name, figure in figures.items() if np.isfinite(figure)},
-        doubts=[doubt.text for doubt in doubts],
-        version=__version__,
-        arrays=arrays,
-        states=states,
-        **header,
-    )
-
-
 class Voters(NamedTuple):
     """Rows that vote: encoded rows, their codes or numbers, and their row numbers in the file.
 
@@ -527,7 +585,9 @@ class Voters(NamedTuple):
 def learned_model(comparison: Comparison, table: Table, voters: Voters | None = None) -> Model:
     """Return the automatic choice of a comparison, fitted to all rows, as a model.
 
-    The rows of the table vote, unless others are given.
+    Its steps are a scaler, an imputer and a map, as far as they exist, or a predictor for tables.
+    Figures that are not finite are omitted: there is no p-value if it is NaN. The rows of the table
+    vote, unless others are given.
     """
     assert comparison.winner is not None
     if voters is None:
@@ -537,27 +597,42 @@ def learned_model(comparison: Comparison, table: Table, voters: Voters | None = 
         voters = Voters(X, protocol.y[rows], in_file, comparison.classes, n)
     X = voters.X
     *fitted, last = [step for name, step in comparison.winner.steps if name != "encode"]
-    vote: Vote = OwnVote(len(voters.rows))
-    if isinstance(last, (NCAClassifier, NCARegressor)):
+    all_vote = isinstance(last, (NCAClassifier, NCARegressor))
+    if all_vote:
         fitted = [last]
-    else:
-        vote = Vote(last.n_neighbors, last.weights != "uniform")
-    model = new_model(
-        fitted,
-        vote,
-        table.encoder,
-        comparison.choice,
-        comparison.raw,
+    arrays, states = dict[str, Any](), {name: dict[str, Any]() for name in STATES}
+    for step in map(saved_step, fitted):
+        of_step, state = step.to_arrays()
+        arrays, states = arrays | of_step, states | state
+    if table.group_name:
+        arrays["groups"] = group_hashes(table.groups)
+    choice = comparison.choice
+    figures = {
+        "score": choice.score.mean(),
+        "raw": comparison.raw.score.mean(),
+        "low": choice.interval[0],
+        "high": choice.interval[1],
+        "folds": len(choice.score),
+        "p_value": choice.p_value,
+    }
+    model: Model = (PredictorModel if all_vote else MapModel)(
         task=comparison.task.name,
         score=comparison.score.name,
         method=comparison.winner_method,
+        prefix=type(fitted[-1]).__name__.lower() if fitted else "",
+        columns=table.encoder.to_dict(),
         classes=voters.classes.tolist(),
+        n_neighbors=min(NAMED_VOTERS, len(voters.rows)) if all_vote else last.n_neighbors,
+        soft=all_vote or last.weights != "uniform",
         n_rows=voters.n_rows,
         target=table.target,
-        table=table.name,
+        table=table.name.encode(errors="replace").decode(),  # a file name may be invalid text
+        held_out={name: float(figure) for name, figure in figures.items() if np.isfinite(figure)},
+        version=__version__,
+        arrays=arrays,
+        states=states,
         group=table.group_name,
-        groups=table.groups,
-        doubts=comparison.doubts,
+        doubts=[doubt.text for doubt in comparison.doubts],
     )
     if not model.takes_gaps and not issparse(X):
         # medians for missing numbers of new rows, even if none were missing in training

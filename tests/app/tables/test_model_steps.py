@@ -8,7 +8,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import StandardScaler
 
 from nearkin import NCA, TDL
-from nearkin.app.tables.steps import STEPS, saved_step
+from nearkin.app.tables.model import STEPS, saved_step
 from nearkin.tables.gaps import Imputer
 
 RNG = np.random.default_rng(0)
