@@ -8,9 +8,9 @@ from sklearn.decomposition import PCA
 
 from nearkin import DNE, NCAClassifier
 from nearkin.comparison import CHOICE, RAW, SCORES, Method, OwnVote, Vote, all_methods, compare
+from nearkin.comparison.comparison import Job
 from nearkin.comparison.contestants import Choice, PredictorWithVote, automatic, contestant
 from nearkin.comparison.protocol import Fold
-from nearkin.comparison.work import Job
 
 from . import tables
 from .tables import (

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from nearkin.comparison import compare
-from nearkin.comparison.suspects import raw_columns
-from nearkin.comparison.table import many_categories
+from nearkin.comparison.table import many_categories, raw_columns
 from nearkin.tables import TableEncoder
 from nearkin.tables.cells import read_cells
 

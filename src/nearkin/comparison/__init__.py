@@ -38,8 +38,7 @@ from .scores import (
     Vote,
     named_task,
 )
-from .suspects import Suspects
-from .table import Categories, EncodedTable
+from .table import Categories, EncodedTable, Suspects
 from .views import (
     HeldOutMap,
     chosen_predictor,

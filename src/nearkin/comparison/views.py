@@ -14,12 +14,12 @@ from sklearn.pipeline import Pipeline
 
 from .._labels import known_labels
 from ..estimators import TDistributedNCA
+from .comparison import Progress
 from .contestants import FAILURES, MapWithVote, contestant
 from .methods import DIMENSIONS, Method, Params
 from .protocol import NO_ROWS, Fold, TrainTest, first_repeat
 from .results import Comparison, MethodResult
 from .scores import CLASSIFICATION, Vote, named_task, nearest_voters, possible_votes
-from .work import Progress
 
 NEAREST = Vote(5)  # of the coordinates of a predictor with its own vote
 

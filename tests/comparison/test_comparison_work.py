@@ -8,9 +8,10 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 
-from nearkin.comparison import CHOICE, RAW, Method, compare, default_references, work
+from nearkin.comparison import CHOICE, RAW, Method, compare, default_references
+from nearkin.comparison import comparison as module
+from nearkin.comparison.comparison import Job
 from nearkin.comparison.contestants import MapWithVote, Skipped
-from nearkin.comparison.work import Job
 
 from .tables import (
     DNE_METHOD,
@@ -53,7 +54,7 @@ class TestTime:
         """The clock strikes in that fit of a method: of three folds, each takes four."""
         now = [0.0]
         monkeypatch.setattr(
-            work, "time", SimpleNamespace(time=lambda: now[0], perf_counter=perf_counter)
+            module, "time", SimpleNamespace(time=lambda: now[0], perf_counter=perf_counter)
         )
 
         class Strikes(LastFeature):
@@ -150,7 +151,7 @@ def test_processes_find_the_same(monkeypatch):
         "n_repeats": 1,
     }
     alone = compare(X, y, n_jobs=1, **options)
-    monkeypatch.setattr(work, "WORTH_PROCESSES", 0)
+    monkeypatch.setattr(module, "WORTH_PROCESSES", 0)
     calls = []
     together = compare(X, y, n_jobs=2, progress=lambda *call: calls.append(call), **options)
     totals = [call for call in calls if call[1] == call[2]]
