@@ -6,7 +6,8 @@ to a `FitTask`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -74,3 +75,30 @@ class FitTask:
         """Report that the estimator is fitted, with all attributes set."""
         if self._context is not None:
             self._context.call_on_fit_task_end(**self._about, reconstruction_attributes={})
+
+
+# A progress bar.
+
+
+@contextmanager
+def progress_bar(progress: Any) -> Iterator[Callable[..., None]]:
+    """Yield a function of [what is done,] units done and total units; for True it draws a bar."""
+    if progress is not True:
+        yield progress or (lambda *_: None)
+        return
+    try:
+        from rich.progress import Progress as Bar
+        from rich.progress import TextColumn
+    except ImportError as error:
+        raise ImportError("progress=True needs rich: pip install rich (or nearkin[app])") from error
+    name = "comparing"
+    with Bar(
+        TextColumn("{task.description:20}", markup=False), *Bar.get_default_columns()[1:]
+    ) as bar:
+        task = bar.add_task(name, total=None)
+
+        def show(*about: Any) -> None:
+            *what, done, total = about
+            bar.update(task, description=[name, *what][-1], completed=done, total=total)
+
+        yield show

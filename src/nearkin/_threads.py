@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, reduce
+from multiprocessing import resource_tracker
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -138,3 +140,36 @@ _blas_limit = _BlasLimit()
 def thread_pools() -> ThreadpoolController:
     """Return the threaded libraries, for setting limits; finding them takes milliseconds."""
     return ThreadpoolController()
+
+
+# Processes that Ctrl-C does not reach.
+
+
+@contextmanager
+def deaf_processes() -> Iterator[None]:
+    """Start processes that Ctrl-C and the closing of the terminal do not reach.
+
+    The parent process ends them. It handles a signal that arrives in this context at the end of the
+    context, so that none is lost and no process is half started.
+    """
+    deaf: list[int] = [signal.SIGINT, signal.SIGHUP]
+    late: list[int] = []
+
+    def postpone(number: int, frame: Any) -> None:
+        late.append(number)
+
+    # Python 3.11 starts it with the first process, and then unblocks SIGINT
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, deaf)  # processes inherit this
+    handlers = dict[int, Any]()
+    with suppress(ValueError):  # not the main thread
+        for number in (*deaf, signal.SIGTERM):
+            handlers[number] = signal.signal(number, postpone)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number in late:
+            signal.raise_signal(number)

@@ -1,18 +1,22 @@
-"""Validation of arrays and rows: errors name the argument, its value and the remedy."""
+"""Validation of arrays, rows and parameters: errors name the argument, its value and the remedy."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import sklearn
+import sklearn.utils
 from scipy.sparse import csr_array, issparse
+from sklearn import get_config
 from sklearn.utils import validation
 
-from ._array_api import foreign_namespace
-from ._messages import counted, listed, shown
+from ._messages import MAX_NAME, counted, listed, shortened, shown
 
 CONSTANT = "X does not vary: all its rows are equal, so there is no direction to learn."
 ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
@@ -333,3 +337,134 @@ def relative_weights(weights: np.ndarray | None) -> np.ndarray | None:
         return None
     weights = weights / weights.max()  # a sum of numbers near 1e308 would overflow
     return weights / weights.mean()
+
+
+# Parameters: errors name the parameter, its value and what it may be.
+
+
+def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
+    """Raise a ValueError that lists the choices if `value` is none of them."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {shown(value)}.")
+
+
+def check_bool(value: Any, name: str) -> None:
+    """Raise a TypeError unless `value` is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}.")
+
+
+def check_integer(value: Any, name: str, minimum: int, maximum: int | None = None) -> int:
+    """Return `value` as an int; raise an error unless it is an integer between the bounds."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {shown(value)} ({type(value).__name__}).")
+    if not minimum <= value <= (2**63 - 1 if maximum is None else maximum):
+        bounds = f"at least {minimum}" if maximum is None else f"between {minimum} and {maximum}"
+        bounds += " and less than 2^63" if value >= 2**63 else ""
+        raise ValueError(f"{name} must be {bounds}, got {_brief(value)}.")
+    return int(value)
+
+
+def check_number(value: Any, name: str, minimum: float) -> float:
+    """Return `value` as a float; raise an error unless it is finite and at least `minimum`."""
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {shown(value)} ({type(value).__name__}).")
+    number = value if isinstance(value, int) else float(value)  # float32 cannot hold the bounds
+    if not max(minimum, -sys.float_info.max) <= number <= sys.float_info.max:
+        least = f" of at least {minimum:g}" if np.isfinite(minimum) else ""
+        raise ValueError(f"{name} must be a finite number{least}, got {_brief(value)}.")
+    return float(value)
+
+
+def check_positive(value: Any, name: str, *, or_infinite: bool = False) -> float:
+    """Return `value` as a float; raise an error unless it is finite and greater than 0."""
+    if or_infinite and isinstance(value, (float, np.floating)) and value == np.inf:
+        return np.inf
+    if check_number(value, name, -np.inf) <= 0:
+        raise ValueError(f"{name} must be larger than 0, got {value}.")
+    return float(value)
+
+
+def check_random_state(seed: Any) -> np.random.RandomState:
+    """Return the result of scikit-learn's `check_random_state`; errors name the remedy."""
+    with explained("random_state", "give None, a number from 0 to 2^32 - 1, or a RandomState"):
+        return sklearn.utils.check_random_state(seed)
+
+
+def check_estimator(value: Any, name: str, kind: type = object) -> None:
+    """Raise a TypeError unless `value` is an estimator, of this kind; a class is none."""
+    is_estimator = all(hasattr(value, method) for method in ("fit", "get_params"))
+    if isinstance(value, type) or not (is_estimator and isinstance(value, kind)):
+        such_as = "" if kind is object else f" such as {kind.__name__}()"
+        remedy = f": did you mean {value.__name__}()?" if isinstance(value, type) else "."
+        raise TypeError(f"{name} must be an estimator{such_as}, got {shown(value)}{remedy}")
+
+
+def equals(value: Any, word: str) -> bool:
+    """Return whether a parameter is this word; `==` would compare the elements of an array."""
+    return isinstance(value, str) and value == word
+
+
+def _brief(value: Any) -> str:
+    return shortened(str(value), MAX_NAME)
+
+
+# Arrays of torch, CuPy and other libraries under scikit-learn's array_api_dispatch: they are mapped
+# on their device; learned arrays are copied there once.
+
+# For every estimator and attribute: the learned array, and its copies by namespace, device and
+# dtype. They are neither pickled nor cloned, and copies of an array are dropped after a new fit.
+_COPIES: WeakKeyDictionary[Any, dict[str, tuple[np.ndarray, dict[tuple, Any]]]] = (
+    WeakKeyDictionary()
+)
+
+
+def foreign_namespace(X: Any) -> Any:
+    """Return the array namespace in which scikit-learn would compute on X, or None.
+
+    It is None for NumPy, for objects that are not arrays (sparse matrices, data frames, lists), and
+    without `array_api_dispatch`.
+    """
+    is_foreign = hasattr(X, "__dlpack__") and not isinstance(X, (np.ndarray, np.generic))
+    if not (is_foreign and get_config()["array_api_dispatch"]):
+        return None
+    try:
+        return _namespace_and_device(X)[0]
+    except TypeError:  # an array of pyarrow
+        return None
+
+
+def _namespace_and_device(X: Any) -> tuple[Any, Any]:
+    """Return the array namespace in which scikit-learn would compute on X, and the device of X."""
+    try:  # a private name, which a release may change
+        from sklearn.utils._array_api import get_namespace_and_device
+    except ImportError as error:
+        raise ImportError(
+            f"nearkin does not know the `array_api_dispatch` of scikit-learn {sklearn.__version__}:"
+            " turn it off, and pass NumPy arrays."
+        ) from error
+    xp, _, device = get_namespace_and_device(X)
+    return xp, device
+
+
+def moved(estimator: Any, name: str, X: Any) -> Any:
+    """Return a learned array in the namespace and dtype of X, on its device.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    name : str
+        The attribute that holds the array.
+    X : array that has a `foreign_namespace`
+    """
+    learned = getattr(estimator, name)
+    xp, device = _namespace_and_device(X)
+    source, copies = _COPIES.setdefault(estimator, {}).get(name, (None, {}))
+    if source is not learned:
+        copies = {}
+        _COPIES[estimator][name] = learned, copies
+    place = xp.__name__, str(device), str(X.dtype)
+    if place not in copies:
+        # copied because torch warns about read-only arrays
+        copies[place] = xp.asarray(np.array(learned), dtype=X.dtype, device=device)
+    return copies[place]

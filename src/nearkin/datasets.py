@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from ._parameters import check_choice, check_random_state
+from ._validation import check_choice, check_random_state
 
 
 @dataclass(frozen=True)

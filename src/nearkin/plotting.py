@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._labels import known_labels
 from ._messages import counted, shortened
-from ._parameters import check_integer
-from ._validation import is_missing
+from ._validation import check_integer, is_missing
 from .comparison import CLASSIFICATION, Comparison, Vote, held_out_map, named_task
 from .comparison import SCORES as SCORES_OF
 from .linalg import svd

@@ -15,15 +15,11 @@ from benchmarks.tools.house import PICTURE, drawn
 from benchmarks.tools.size import PACKAGE, circles, documented, files, imports
 
 LEAVES = {
-    "_array_api",
     "_blocks",
     "_callbacks",
     "_labels",
     "_memory",
     "_messages",
-    "_parameters",
-    "_processes",
-    "_progress",
     "_threads",
     "_validation",
     "datasets",

@@ -13,10 +13,9 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
-from .._parameters import check_integer
-from .._processes import deaf_processes
-from .._progress import progress_bar
-from .._threads import in_one_thread
+from .._callbacks import progress_bar
+from .._threads import deaf_processes, in_one_thread
+from .._validation import check_integer
 from ..tables import features_of
 from .contestants import FAILURES, Choice, Outcome, Skipped, automatic, contestant
 from .doubts import DOUBTS

@@ -22,8 +22,13 @@ from sklearn.utils.validation import has_fit_parameter
 from .._blocks import filled, missing_cells
 from .._labels import encode_groups, encode_labels, known_labels
 from .._messages import counted, note, shown
-from .._parameters import check_random_state
-from .._validation import as_rows, check_consistent_length, check_spread, is_missing
+from .._validation import (
+    as_rows,
+    check_consistent_length,
+    check_random_state,
+    check_spread,
+    is_missing,
+)
 from ..estimators import SharedRows
 from ..graphs import joined_groups
 from ..neighbors import chained_rows, n_with_twin, twin_groups

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._callbacks import FitTask, with_callbacks
 from .._labels import check_shared_labels
-from .._parameters import check_random_state
+from .._validation import check_random_state
 from ..estimators import NCA
 from ..estimators.descent_embedding import (
     INIT_ROWS,

@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._parameters import check_integer
+from .._validation import check_integer
 from ..estimators import DMLMJ, DNE, GMML, LDE, LFDA, LPP, MFA, NMMP
 from ..linalg import eigh
 from ..neighbors import EXACT

@@ -14,11 +14,19 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from .._array_api import foreign_namespace, moved
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._labels import encode_labels
-from .._parameters import check_integer, check_number, equals
-from .._validation import check_array, refuse_foreign, weighted_rows, weights_of
+from .._validation import (
+    check_array,
+    check_integer,
+    check_number,
+    equals,
+    foreign_namespace,
+    moved,
+    refuse_foreign,
+    weighted_rows,
+    weights_of,
+)
 from ..folds import N_SPLITS, best_setting, inner_folds, sample_rows
 from ..linalg import RANK_TOLERANCE, svd
 from ..neighbors import searcher

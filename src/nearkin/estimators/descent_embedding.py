@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from .._blocks import densified, row_blocks
 from .._callbacks import CallbackSupportMixin, FitTask
 from .._messages import warn_user
-from .._parameters import check_choice, check_integer, check_number
 from .._threads import parallel_map
+from .._validation import check_choice, check_integer, check_number
 from ..bandwidth import PERPLEXITY_ROWS, nearest_squares, perplexity_bandwidth, unit_distance
 from ..descent import MAX_ITER, DescentResult, DescentStatus
 from ..linalg import LinAlgError, eigh

@@ -15,7 +15,7 @@ from .._blocks import relative_to
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._labels import encode_partial_classes
 from .._memory import require_memory
-from .._parameters import check_bool, check_choice, check_estimator, check_integer, check_number
+from .._validation import check_bool, check_choice, check_estimator, check_integer, check_number
 from ..graphs import laplacian
 from ..linalg import RANK_TOLERANCE, lstsq, row_signs, svd
 from ..scatter import group_means, row_space, scatter, second_moment, total_scatter

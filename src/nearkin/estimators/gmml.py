@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from .._parameters import check_number
+from .._validation import check_number
 from ..linalg import RANK_TOLERANCE, svd
 from ..neighbors import EXACT
 from ..scatter import second_moment

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._messages import warn_user
-from .._parameters import check_integer
+from .._validation import check_integer
 from ..graphs import (
     coupled_rows,
     heat_kernel,

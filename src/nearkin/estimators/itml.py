@@ -15,8 +15,7 @@ from sklearn.utils.extmath import row_norms
 from .._blocks import centre, dense_float64, row_blocks
 from .._callbacks import FitTask, with_callbacks
 from .._labels import check_shared_labels
-from .._parameters import check_integer, check_number, check_positive
-from .._validation import shape_of, weighted_rows
+from .._validation import check_integer, check_number, check_positive, shape_of, weighted_rows
 from ..bandwidth import evenly_by
 from ..descent import lbfgs
 from ..linalg import RANK_TOLERANCE, svd

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from .._blocks import relative_to
 from .._memory import require_memory
 from .._messages import shown
-from .._parameters import equals
+from .._validation import equals
 from ..linalg import RANK_TOLERANCE, eigh, svd
 from ..spectral import SpectralResult, smallest_of_dense
 from .extension import Kernel, KernelExtension, evaluate

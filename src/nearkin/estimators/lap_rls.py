@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._labels import encode_partial_classes
 from .._memory import require_memory
-from .._parameters import check_number, check_positive
+from .._validation import check_number, check_positive
 from ..graphs import laplacian
 from ..scatter import row_space, scatter, total_scatter
 from .base import SparseRowsMixin

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._callbacks import FitTask, with_callbacks
-from .._parameters import check_integer
+from .._validation import check_integer
 from ..neighbors import searcher
 from .base import REMEDIES
 from .extension import GraphExtension

@@ -13,8 +13,7 @@ from sklearn.utils.extmath import row_norms
 from .._callbacks import FitTask, with_callbacks
 from .._labels import check_shared_labels
 from .._messages import warn_user
-from .._parameters import check_integer, check_number
-from .._validation import relative_weights, weighted_rows
+from .._validation import check_integer, check_number, relative_weights, weighted_rows
 from ..bandwidth import evenly_by, unit_distance
 from ..descent import DescentResult, DescentStatus, lbfgs, lbfgs_rounds
 from ..objectives.candidates import target_neighbors

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import check_positive
+from .._validation import check_positive
 from ..linalg import eigh
 from ..spectral import SpectralResult, range_basis, ratio_trace
 from .base import SpectralEmbedding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .._parameters import check_integer
+from .._validation import check_integer
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from .base import COMPARED_AMOUNTS, ShrunkEmbedding
 from .rows import Rows

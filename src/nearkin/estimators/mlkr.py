@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._callbacks import FitTask, with_callbacks
-from .._parameters import check_integer, check_number
-from .._validation import relative_weights, weighted_rows
+from .._validation import check_integer, check_number, relative_weights, weighted_rows
 from ..descent import lbfgs
 from ..objectives.kernel_regression import KernelRegression, squared_error
 from ..objectives.loss import Ridge

@@ -18,8 +18,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._callbacks import FitTask, with_callbacks
 from .._memory import require_memory
-from .._parameters import check_bool, check_choice, check_random_state
-from .._validation import check_array, shape_of
+from .._validation import check_array, check_bool, check_choice, check_random_state, shape_of
 from ..bandwidth import perplexity
 from ..descent import DescentResult, DescentStatus, Momentum, minimize, sgd
 from ..neighbors import Searcher, searcher

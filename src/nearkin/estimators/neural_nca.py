@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._blocks import row_blocks
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._messages import warn_user
-from .._parameters import (
+from .._validation import (
     check_choice,
     check_integer,
     check_number,

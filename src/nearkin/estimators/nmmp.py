@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._parameters import check_choice, check_integer, check_number
-from .._validation import shape_of
+from .._validation import check_choice, check_integer, check_number, shape_of
 from ..spectral import (
     SpectralResult,
     SpectralStatus,

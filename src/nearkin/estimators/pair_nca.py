@@ -8,8 +8,15 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._callbacks import FitTask, with_callbacks
-from .._parameters import check_choice, check_positive, check_random_state
-from .._validation import check_array, number_of_rows, relative_weights, weighted_rows
+from .._validation import (
+    check_array,
+    check_choice,
+    check_positive,
+    check_random_state,
+    number_of_rows,
+    relative_weights,
+    weighted_rows,
+)
 from ..bandwidth import perplexity
 from ..descent import minimize
 from ..neighbors import searcher

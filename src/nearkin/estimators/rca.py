@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from .._labels import encode_labels, encode_partial_labels
 from .._messages import counted, warn_user
-from .._parameters import check_choice
+from .._validation import check_choice
 from ..graphs import connected_components
 from ..linalg import RANK_TOLERANCE
 from ..neighbors import EXACT

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._labels import encode_partial_classes
-from .._parameters import check_integer, check_number
+from .._validation import check_integer, check_number
 from ..linalg import RANK_TOLERANCE
 from ..spectral import SpectralResult, largest_scatter_first, ratio_trace
 from .base import SpectralEmbedding

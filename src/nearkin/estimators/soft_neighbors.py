@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
 from .._memory import require_memory
-from .._parameters import check_integer, check_positive
-from .._validation import relative_weights, weighted_rows
+from .._validation import check_integer, check_positive, relative_weights, weighted_rows
 from ..bandwidth import PERPLEXITY, perplexities, unit_distance
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin

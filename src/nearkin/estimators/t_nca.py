@@ -21,14 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._parameters import (
+from .._threads import parallel_map
+from .._validation import (
     check_choice,
     check_estimator,
     check_integer,
     check_number,
     check_random_state,
 )
-from .._threads import parallel_map
 from ..bandwidth import unit_distance
 from ..descent import DescentStatus, adam, lbfgs
 from ..neighbors import EXACT, neighbor_lists, squares_to_nearest

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._callbacks import FitTask, with_callbacks
 from .._labels import encode_partial_labels
 from .._messages import warn_user
-from .._parameters import check_integer, check_positive, check_random_state, equals
+from .._validation import check_integer, check_positive, check_random_state, equals
 from ..graphs import laplacian, mean_weights, validate_affinity
 from ..linalg import RANK_TOLERANCE
 from ..neighbors import EXACT, Searcher, neighbor_lists, searcher

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._blocks import row_blocks, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._labels import encode_partial_classes
-from .._parameters import check_estimator
+from .._validation import check_estimator
 from ..bandwidth import PERPLEXITY, nearest_squares, perplexity_bandwidth
 from .base import SparseRowsMixin
 from .soft_neighbors import SoftNeighborsClassifier, indicators

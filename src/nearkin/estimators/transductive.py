@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._blocks import relative_to
 from .._callbacks import CallbackSupportMixin
 from .._memory import require_memory
-from .._parameters import check_choice, check_integer, check_positive
+from .._validation import check_choice, check_integer, check_positive
 from ..graphs import heat_kernel, union, validate_affinity
 from ..neighbors import EXACT, Searcher, first, neighbor_lists
 from .base import Embedding

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from .._blocks import row_blocks
-from .._parameters import check_integer
 from .._threads import parallel_map
+from .._validation import check_integer
 from .brute_force import nearest_candidates, tiles_of
 from .inverted_lists import CoarseQuantizer, InvertedLists, import_faiss
 from .lists import Index, NeighborLists, members_of, related

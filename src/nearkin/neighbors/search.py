@@ -9,8 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._labels import encode_labels
-from .._parameters import check_choice, check_integer
-from .._validation import as_rows, check_consistent_length
+from .._validation import as_rows, check_choice, check_consistent_length, check_integer
 from .approximate import ApproximateSearch, IVFSearch
 from .lists import EXACT, RELATIONS, Indexed, Listed, Searcher, neighbor_lists, transformed
 

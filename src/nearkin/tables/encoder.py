@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
 from .._messages import counted, listed, note, quoted, shortened, shown, similar, warn_user
-from .._parameters import check_bool, check_choice, check_integer
-from .._validation import weighted_rows
+from .._validation import check_bool, check_choice, check_integer, weighted_rows
 from .cells import REASONS, Cells, Text, read_cells
 from .columns import (
     Column,

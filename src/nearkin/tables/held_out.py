@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .._blocks import row_blocks
-from .._parameters import check_number
+from .._validation import check_number
 from ..statistics import holm
 from .columns import REPEATED, Feature, of_text, places_by_column
 

@@ -16,8 +16,13 @@ from .._blocks import filled
 from .._labels import encode_groups, encode_labels, known_labels
 from .._memory import require_memory
 from .._messages import counted
-from .._parameters import check_integer, check_random_state
-from .._validation import as_rows, check_consistent_length, is_missing
+from .._validation import (
+    as_rows,
+    check_consistent_length,
+    check_integer,
+    check_random_state,
+    is_missing,
+)
 from ..folds import MAX_ROWS
 from ..graphs import joined_groups
 from ..neighbors import identical_rows, twin_groups

@@ -30,9 +30,12 @@ from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._labels import check_shared_labels, encode_labels
 from .._memory import require_memory
 from .._messages import shown
-from .._parameters import check_choice, check_integer, check_random_state, equals
 from .._validation import (
+    check_choice,
     check_consistent_length,
+    check_integer,
+    check_random_state,
+    equals,
     refuse_foreign,
     refuse_sparse_gaps,
     weighted_rows,

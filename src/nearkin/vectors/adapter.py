@@ -10,19 +10,21 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._array_api import foreign_namespace, moved
 from .._blocks import affine_unit_rows, unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._memory import require_memory
-from .._parameters import (
+from .._threads import blas_in_one_thread
+from .._validation import (
     check_choice,
     check_integer,
     check_number,
     check_positive,
     check_random_state,
+    foreign_namespace,
+    moved,
+    refuse_foreign,
+    weighted_rows,
 )
-from .._threads import blas_in_one_thread
-from .._validation import refuse_foreign, weighted_rows
 from ..descent import DescentResult, DescentStatus, adam
 from ..estimators.base import Embedding
 from ..estimators.pairs import check_row_numbers, unstacked

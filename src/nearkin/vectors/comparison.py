@@ -19,9 +19,9 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from .._blocks import affine_unit_rows, unit_rows
-from .._parameters import check_choice
-from .._progress import progress_bar
+from .._callbacks import progress_bar
 from .._threads import blas_in_one_thread, executor, n_threads
+from .._validation import check_choice
 from ..statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
 from .adapter import EmbeddingAdapter, identity, require_covariances
 from .codes import BinaryQuantizer

@@ -25,8 +25,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._blocks import row_blocks, unit_rows
 from .._labels import encode_groups
 from .._messages import warn_user
-from .._parameters import check_choice, check_estimator, check_number, check_random_state
-from .._validation import check_consistent_length
+from .._validation import (
+    check_choice,
+    check_consistent_length,
+    check_estimator,
+    check_number,
+    check_random_state,
+)
 from ..estimators.pairs import (
     check_pair_labels,
     check_pair_weights,

@@ -13,8 +13,15 @@ import numpy as np
 
 from .._blocks import affine_unit_rows, row_blocks, unit_rows
 from .._labels import encode_partial_labels
-from .._parameters import check_choice, check_number, check_random_state
-from .._validation import check_array, check_consistent_length, refuse_foreign, widened
+from .._validation import (
+    check_array,
+    check_choice,
+    check_consistent_length,
+    check_number,
+    check_random_state,
+    refuse_foreign,
+    widened,
+)
 from ..estimators.validation import validate_dense_rows
 from ..linalg import eigh
 from .adapter import UnitEmbedding, check_directions

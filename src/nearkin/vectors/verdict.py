@@ -15,8 +15,7 @@ from scipy.sparse import csr_array
 
 from .._blocks import unit_rows
 from .._labels import encode_partial_labels
-from .._parameters import check_choice
-from .._validation import check_consistent_length
+from .._validation import check_choice, check_consistent_length
 from ..statistics import PairedTest, paired_test_by_rows, ratio_interval
 from .judgements import FOLDS, Relevance, judged_matrix, relevance_matrix
 from .migration import FEWEST, SIDES, Migration, Sample, Search, shared

@@ -12,7 +12,7 @@ from typing import Any
 from dask import config, delayed
 from distributed import Client, KilledWorker, LocalCluster, as_completed
 
-from ..._processes import deaf_processes
+from ..._threads import deaf_processes
 from ..endings import TableError
 from ..files.readers import Progress
 from .parquet_folder import Folder

@@ -5,7 +5,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 
-from nearkin._parameters import (
+from nearkin._validation import (
     check_bool,
     check_choice,
     check_estimator,

@@ -19,7 +19,7 @@ from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from nearkin import LDE, LMNN, NCA, EmbeddingAdapter, Migration, _array_api
+from nearkin import LDE, LMNN, NCA, EmbeddingAdapter, Migration, _validation
 
 DISPATCHES = os.environ.get("SCIPY_ARRAY_API") == "1"
 dispatched = pytest.mark.skipif(not DISPATCHES, reason="needs SCIPY_ARRAY_API=1")
@@ -137,10 +137,10 @@ def test_the_map_is_moved_once(estimator, xp, dispatch, monkeypatch):
     model.components_ = model.components_[::-1].copy()  # as after a new fit
     assert not np.allclose(np.from_dlpack(model.transform(rows)), np.from_dlpack(first))
     assert len(learned) == n_arrays + 1
-    n_estimators = len(_array_api._COPIES)
+    n_estimators = len(_validation._COPIES)
     del model
     gc.collect()
-    assert len(_array_api._COPIES) < n_estimators
+    assert len(_validation._COPIES) < n_estimators
 
 
 @dispatched
@@ -174,7 +174,7 @@ def test_without_dispatch_tensors_are_refused(estimator):
 def test_where_scikit_learn_renames_its_private_names(estimator, monkeypatch):
     """NumPy's arrays do not need them; who passes others is told."""
     model = fitted(estimator)
-    monkeypatch.setattr(_array_api, "get_config", lambda: {"array_api_dispatch": True})
+    monkeypatch.setattr(_validation, "get_config", lambda: {"array_api_dispatch": True})
     monkeypatch.delattr("sklearn.utils._array_api.get_namespace_and_device")
     for rows in (X, X.tolist(), csr_array(X)):
         assert model.transform(rows).shape[0] == len(X)

@@ -6,7 +6,7 @@ import sys
 import pytest
 from sklearn.datasets import load_iris
 
-from nearkin._progress import progress_bar
+from nearkin._callbacks import progress_bar
 from nearkin.comparison import compare
 
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from nearkin._processes import deaf_processes
+from nearkin._threads import deaf_processes
 
 CHILD = "import sys; print('ready', flush=True); sys.stdin.read(); print('alive')"
 NUMBERS = [signal.SIGINT, signal.SIGHUP, signal.SIGTERM]
