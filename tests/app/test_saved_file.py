@@ -300,7 +300,7 @@ def test_places_in_sparse_arrays(sound, path, kind, capsys):
         ({"adapter": {}, "format": 1}, "is an adapter of vectors, which does not predict"),
         ({"graph": {"n_neighbors": 5}}, "arrays.rule.sources is missing"),
         ({"task": "x"}, "task is 'x', not one of 'classification', 'regression'): make it again"),
-        ({"n_neighbors": 41}, "n_neighbors is 41, not a whole number from 1 to 40"),
+        ({"n_neighbors": 41}, "n_neighbors is 41, not a number from 1 to 40"),
     ],
 )
 def test_headers_of_other_files(sound, path, changes, says):
@@ -312,11 +312,14 @@ def test_headers_of_other_files(sound, path, changes, says):
 def test_what_a_header_counts_is_there(sound, path):
     header, arrays = parts(sound["dense"])
     write_parts(path, header | {"columns": header["columns"] | {"n_features": 10**9}}, arrays)
-    refused(path, "columns.n_features is 1000000000, not 6): make it again with `nearkin compare")
+    refused(
+        path,
+        "columns.n_features is 1000000000, not a number from 6 to 6): make it again with `nearkin compare",
+    )
     write_parts(path, header, arrays | {"components": np.ones((2, 7))})
     refused(path, "size 7 is different from 6")
     write_parts(path, header, arrays | {"voters": arrays["voters"] * np.nan})
-    refused(path, "a number of arrays.voters is nan, not a finite number")
+    refused(path, "a number of arrays.voters is nan, not in its range")
 
 
 def test_a_file_that_is_refused_ends_in_exit_code_2(sound, path, capsys):

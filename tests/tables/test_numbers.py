@@ -327,7 +327,7 @@ def test_a_column_of_words_is_looked_at_no_further():
 def test_states_from_before_there_were_forms_are_read():
     encoder = fitted([f"€{size}" for size in SIZES])
     state = encoder.to_dict()
-    assert "form" not in state["columns"][-1]
+    del state["columns"][-1]["form"]  # as in models of format 9
     assert TableEncoder.from_dict(state).columns_[-1] == column_of(encoder)
 
 

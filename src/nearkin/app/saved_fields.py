@@ -103,15 +103,6 @@ class Range:
 
         return end(self.low, -MOST[self.whole]), end(self.high, MOST[self.whole])
 
-    def expected(self, name: str, sizes: Sizes) -> str:
-        """Return the range in words."""
-        low, high = self.ends(name, sizes)
-        if low == high:
-            return f"{low:g}"
-        words = "a whole number" if self.whole else "a finite number"
-        words += " above 0" if self.positive else f" from {low:g}" * (self.low is not None)
-        return words + f" to {high:g}" * (self.high is not None)
-
 
 @dataclass(frozen=True)
 class Number(Range):
@@ -126,7 +117,7 @@ class Number(Range):
         if valid and (self.finite or np.isfinite(value)):
             valid = low <= value <= high and (value > 0 or not self.positive)
         if not valid:
-            refuse(name, value, self.expected(name, sizes))
+            refuse(name, value, f"a number from {low:g} to {high:g}")
         return value
 
 
@@ -240,7 +231,7 @@ class Array(Range):
         if self.gaps:
             valid |= np.isnan(value)
         if not valid.all():
-            refuse(f"a number of {name}", value[~valid][0].item(), self.expected(name, sizes))
+            refuse(f"a number of {name}", value[~valid][0].item(), "in its range")
         return value
 
     def _csr(self, parts: dict[str, Any], name: str, sizes: Sizes) -> csr_array:
@@ -289,7 +280,8 @@ def has(value: Any, name: str) -> bool:
 
 NAMED: dict[str, Declaration] = {"kind": TEXT, "name": TEXT}
 CATEGORY = NAMED | {"values": Items(TEXT, ".values", 1, ascending=True), "missing": flag}
-WORDS: dict[str, Declaration] = {"words": Items(TEXT, least=1, ascending=True)}
+# of which models of format 9 say nothing
+WORDS: dict[str, Declaration] = {"words": Items(TEXT, ascending=True)}
 NGRAMS = Fields(
     {
         "terms": Items(TEXT, ".terms", 1, ascending=True),

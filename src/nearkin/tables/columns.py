@@ -333,16 +333,6 @@ class ReadColumn(Column):
         """Return the word of a cell that may have an indicator."""
         return "" if is_read else value
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the kind and the state.
-
-        No words are left out, so that versions older than words can read the state.
-        """
-        state = super().to_dict()
-        if not self.words:
-            del state["words"]
-        return state
-
     def _read(self, values: list[str]) -> np.ndarray:
         """Return what each text is read as, shape (n,) or (n, q), not finite if that fails."""
         raise NotImplementedError
@@ -445,16 +435,6 @@ class NumberColumn(ReadColumn):
     def features(self) -> list[Feature]:
         """Return e.g. "mileage" and "mileage=unknown"."""
         return [Feature(self.name), *self._of_levels]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the kind and the state.
-
-        An empty form is left out, so that versions older than forms can read the state.
-        """
-        state = super().to_dict()
-        if not self.form:
-            del state["form"]
-        return state
 
     @property
     def holds(self) -> str:
