@@ -711,10 +711,11 @@ def export(add: Add) -> None:
     add("--into", "sql: the new column (default: COLUMN_adapted)", "COLUMN")
 
 
-# Where a command is; `compare`, `predict` and `transform` are in `commands`.
+# Where a command is; `predict` and `transform` are in `commands`.
 MODULES = {
     "adapt": "vectors.adapt",
     "check": "tables.check",
+    "compare": "tables.compare",
     "export": "vectors.export",
     "inspect": "inspect",
     "match": "vectors.match",
@@ -764,10 +765,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from .output import check_outputs, refuse_overwriting
 
     module = MODULES.get(options.command, "commands")
+    is_folder = getattr(options, "dask", None) is not None
     try:
         with signals_raise():
             refuse_overwriting(options)
             check_outputs(options)
+            if is_folder:
+                import_module(
+                    "..dask", __package__
+                )  # where it is missing, the error names the extra
+                module = {"compare": "folders.compare"}.get(options.command, module)
             code: int = getattr(import_module(f".{module}", __package__), options.command)(options)
         return code
     except (TableError, OSError, ImportError) as error:

@@ -1,4 +1,4 @@
-"""The steps of `compare`, `predict` and `transform`; the other commands have files of their own."""
+"""The steps of `predict` and `transform`; the other commands have files of their own."""
 
 from __future__ import annotations
 
@@ -32,26 +32,12 @@ from .output import (
     with_empty_rows,
     write_result,
 )
-from .tables.compare import compare_table
 from .tables.model import Model, as_table, embed, far_features, load_model
 from .tables.model import predict as predict_rows
 from .tables.reading import read_rows
 from .tables.words import drift_finding, few_rows_note, unfamiliar_note
 from .vectors.adapter_file import is_adapter, load_adapter
 from .vectors.reading import read_vectors
-
-
-def compare(options: argparse.Namespace) -> int:
-    """Rank the methods on a table or a folder.
-
-    Writes a picture and, on request, a page, JSON and the winner.
-    """
-    if options.dask is None:
-        return compare_table(options)
-    from .. import dask  # noqa: F401 - where it is missing, the error names the extra
-    from .folders.compare import compare_folder
-
-    return compare_folder(options)
 
 
 def predict(options: argparse.Namespace) -> int:
@@ -264,7 +250,6 @@ def _apply_to_folder(
     names = names_read(mapping, folder)
     ids = options.id and find_name(folder.path, folder.names, options.id, "--id")
     ignored = [name for name in folder.names if name not in (*names, ids)]
-    from .. import dask  # noqa: F401 - where it is missing, the error names the extra
     from .folders.cluster import cluster, write_folder
 
     outputs = Outputs(quiet=options.quiet)

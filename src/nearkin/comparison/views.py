@@ -168,7 +168,16 @@ def first_picture(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     fold, method, params = _on_first_fold(comparison, result)
     is_classes, protocol = comparison.task == CLASSIFICATION, comparison.protocol
     with warnings.catch_warnings(action="ignore"):
-        H, queries = _learned_space(comparison, fold, method, params)
+        if not method.own_vote:
+            found = MapWithVote(method).fit(fold, params)
+            H, queries = found.Z, found.queries
+        elif (space := comparison.found[0][method.name].space) is not None:
+            H, queries = space
+        else:
+            predictor, _ = contestant(method).fit(fold)
+            H, queries = (
+                predictor.transform(protocol.X[rows]) for rows in (fold.rows, fold.queries)
+            )
         plane = TDistributedNCA(
             estimator="passthrough",
             target="classes" if is_classes else "continuous",
@@ -191,21 +200,6 @@ def _on_first_fold(
             f"{result.name} is no map, or did not finish every fold: take another result."
         )
     return Fold(comparison.protocol, *comparison.folds[0]), method, params
-
-
-def _learned_space(
-    comparison: Comparison, fold: Fold, method: Method, params: dict[str, Any]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the training and held-out rows of a fold in all dimensions of a method."""
-    if not method.own_vote:
-        found = MapWithVote(method).fit(fold, params)
-        return found.Z, found.queries
-    space = comparison.found[0][method.name].space
-    if space is not None:
-        return space
-    predictor, _ = contestant(method).fit(fold)
-    X = comparison.protocol.X
-    return predictor.transform(X[fold.rows]), predictor.transform(X[fold.queries])
 
 
 def _seen(fold: Fold, Z: np.ndarray, queries: np.ndarray, vote: Vote) -> HeldOutMap:

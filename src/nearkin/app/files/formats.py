@@ -118,23 +118,15 @@ def reader_of(path: Path) -> type[Reader]:
         )
     elif missing := missing_file(str(path)):
         raise TableError(missing)
+    elif (suffix := path.suffix.lower()) in REMEDIES:
+        raise TableError(f"{path}: such files are not read: {REMEDIES[suffix]}.")
     else:
-        found = _format(path)
+        found = FORMATS.get(suffix, CSV)
+        if found in (CSV, WORKBOOK):  # names that files of other formats have, too
+            found = _by_contents(path, found)
     module, _, name = found.partition(".")
     kind: type[Reader] = getattr(import_module(f".{module}", __package__), name)
     return kind
-
-
-def _format(path: Path) -> str:
-    """Return module and class of the reader for a file.
-
-    The name of a text table is not trusted: anything may be called .csv or .xls, or nothing.
-    """
-    suffix = path.suffix.lower()
-    if suffix in REMEDIES:
-        raise TableError(f"{path}: such files are not read: {REMEDIES[suffix]}.")
-    named = FORMATS.get(suffix, CSV)
-    return _by_contents(path, named) if named in (CSV, WORKBOOK) else named
 
 
 def _by_contents(path: Path, named: str) -> str:

@@ -68,7 +68,7 @@ MOST_FOR_LFDA = 100_000  # more take too long
 FAILURES = (ValueError, MemoryError, ImportError, RuntimeError, KilledWorker)
 
 
-def compare_folder(options: argparse.Namespace) -> int:
+def compare(options: argparse.Namespace) -> int:
     """Rank the methods on a sample of a folder; write what is requested as for a table."""
     understand(options)
     folder = open_folder(Path(options.table))

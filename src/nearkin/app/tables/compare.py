@@ -16,13 +16,13 @@ from ...comparison import (
     RAW,
     SCORES,
     Comparison,
-    compare,
     extend,
     first_picture,
     leader,
     methods_by_name,
     score_by_dimension,
 )
+from ...comparison import compare as compare_methods
 from ...plotting import EmbeddingDisplay, RankingDisplay
 from .. import console
 from ..document import write_document
@@ -54,7 +54,7 @@ QUICK_ROWS = 20_000
 Learn = Callable[[Comparison, Table], tuple[Model, str]]
 
 
-def compare_table(options: argparse.Namespace) -> int:
+def compare(options: argparse.Namespace) -> int:
     """Rank the methods on the table in a file; see `compare_rows`."""
     understand(options)
     table = console.while_reading(
@@ -86,7 +86,7 @@ def compare_rows(options: argparse.Namespace, table: Table, learn: Learn) -> int
     picture = picture_output(options, outputs)
     outputs.note(table.facts(), *(f"  {note}" for note in table.all_notes))
     with _fits(table.name, options.quiet) as progress:
-        comparison = compare(
+        comparison = compare_methods(
             table,
             table.target,
             task=table.task,

@@ -309,25 +309,18 @@ class Summary:
 
     @property
     def caption(self) -> str:
-        """Return an explanation of the columns of the ranking."""
-        less = " (less is better)" * (self.comparison.score.sign < 0)
-        holm = f"; p after Holm over {self.n_tested} methods" * (self.n_tested > 1)
-        return (
-            f"{capital(self.wording.title)}{less} {self._setting}; vs raw: difference from raw "
-            f"k-NN ± half of its 95% interval{holm}"
-        )
-
-    @property
-    def _setting(self) -> str:
-        """Return how the methods were compared, and on which rows."""
+        """Return an explanation of the columns of the ranking, and of how they were obtained."""
         comparison, protocol = self.comparison, self.comparison.protocol
+        less = " (less is better)" * (comparison.score.sign < 0)
+        holm = f"; p after Holm over {self.n_tested} methods" * (self.n_tested > 1)
+        scaled = "standardized" if protocol.scale else "unscaled"
         chosen = "dimension, parameters and vote"
         if comparison.n_neighbors is not None:
             chosen = "dimension and parameters"
-        scaled = "standardized" if protocol.scale else "unscaled"
         return (
-            f"on held-out rows ({self._held_out}, {scaled} features, seed "
-            f"{protocol.random_state}); {chosen} chosen on inner folds of the training rows"
+            f"{capital(self.wording.title)}{less} on held-out rows ({self._held_out}, {scaled} "
+            f"features, seed {protocol.random_state}); {chosen} chosen on inner folds of the "
+            "training rows; vs raw: difference from raw k-NN ± half of its 95% interval" + holm
         )
 
     @property
