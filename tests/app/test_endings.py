@@ -100,7 +100,7 @@ def test_a_file_that_may_not_grow(here):
 
 def test_a_folder_that_is_gone_when_the_work_is_done(here, capsys, monkeypatch):
     (here / "out").mkdir()
-    monkeypatch.setattr("nearkin.app.console.report", lambda summary: (here / "out").rmdir())
+    monkeypatch.setattr("nearkin.app.tables.compare._show", lambda summary: (here / "out").rmdir())
     assert main([*QUICK, "--picture", "out/p.png", "--json", "j.json"]) == 1
     said = (
         "nearkin: out/p.png could not be written (No such file or directory): choose another place "

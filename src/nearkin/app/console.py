@@ -10,7 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rich import box, progress
 from rich.console import Console
@@ -18,9 +18,6 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .endings import printable
-
-if TYPE_CHECKING:
-    from .tables.words import Summary
 
 SECONDS_A_LINE = 10.0  # between lines of progress, if no bar can be drawn
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold"}
@@ -41,15 +38,6 @@ def say(text: str, style: str = "", *, stderr: bool = False) -> None:
     """Print a line, wrapped between words on a terminal only."""
     console = opened_console(stderr=stderr)
     console.print(Text(printable(text), style=style), soft_wrap=not console.is_terminal)
-
-
-def report(summary: Summary) -> None:
-    """Print the ranking, the verdict and the notes."""
-    print_grid(summary.lines, ("fit", summary.second.heading, "dim", "vote", "p"))
-    finding, *others = summary.verdict.split("\n")
-    say(finding, style="bold")
-    for text in (*others, summary.caption, *(f"  {note}" for note in summary.notes)):
-        say(text)
 
 
 def print_grid(lines: Sequence[dict[str, str]], spared: Sequence[str]) -> None:

@@ -448,37 +448,31 @@ GRAPH = Fields(
 STATES = {"graph": GRAPH, Encodings.saved_as: ENCODINGS, Mixture.saved_as: EXPERTS}
 
 
-def predictor_arrays(is_regression: bool) -> Fields:
-    """Return the arrays of a predictor for tables, see `NCAClassifier.to_arrays`."""
-    votes = {"shape": "held_out"} if is_regression else {"shape": "held_out classes"} | SHARES
-    required, optional = dict(LINEAR_MAP), {"class_weights": Array(shape="classes", positive=True)}
-    optional["offset"] = required.pop("offset")  # of sparse rows
-    required |= {
-        "effects": Array(shape="columns", low=0),
-        "held_out_places": Array(shape="held_out", least=2, index_of="voters"),
-        "held_out_votes": Array(**votes),
-        "held_out_weights": Array(shape="held_out", positive=True),
-        "held_out_folds": Array(shape="held_out", index_of="held_out"),
-        "held_out_cells": Array(shape="held_out features", gaps=True, sparse=True),
-    }
-    return Fields(required, optional)
-
-
 def model_arrays(header: dict[str, Any], arrays: dict[str, Any]) -> Fields:
     """Return what the arrays of a model may hold, see `model_fields`."""
     is_regression = header.get("task") == "regression"
-    found = {*arrays, *["rule.sources"] * bool(header.get("graph"))}
-    steps = [step for name, step in STEPS.items() if name in found]
-    if header.get(Mixture.saved_as):
-        steps = [predictor_arrays(is_regression)]
     required: dict[str, Declaration] = {
         "rows": Array(shape="voters", low=0, whole=True),
         "answers": Array(shape="voters", index_of="" if is_regression else "classes"),
         "voters": Array(shape="voters coordinates", sparse=MAPS.isdisjoint(arrays)),
     }
     optional = dict[str, Declaration]()
-    for step in steps:
-        required, optional = {**required, **step.required}, {**optional, **step.optional}
+    if header.get(Mixture.saved_as):  # see `NCAClassifier.to_arrays`
+        votes = {"shape": "held_out"} if is_regression else {"shape": "held_out classes"} | SHARES
+        required |= LINEAR_MAP | {
+            "effects": Array(shape="columns", low=0),
+            "held_out_places": Array(shape="held_out", least=2, index_of="voters"),
+            "held_out_votes": Array(**votes),
+            "held_out_weights": Array(shape="held_out", positive=True),
+            "held_out_folds": Array(shape="held_out", index_of="held_out"),
+            "held_out_cells": Array(shape="held_out features", gaps=True, sparse=True),
+        }
+        optional["offset"] = required.pop("offset")  # of sparse rows
+        optional["class_weights"] = Array(shape="classes", positive=True)
+    else:
+        found = {*arrays, *["rule.sources"] * bool(header.get("graph"))}
+        for step in [step for name, step in STEPS.items() if name in found]:
+            required, optional = {**required, **step.required}, {**optional, **step.optional}
     if header.get("group"):
         required["groups"] = Array(whole=True)
     return Fields(required, optional)

@@ -1024,8 +1024,6 @@ class NCARegressor(RegressorMixin, TablePredictor):
         Minus the held-out squared error of every penalty tried, divided by the variance of y.
     held_out_rows_, held_out_votes_, member_rows_, member_votes_
         See `NCAClassifier`; the votes are numbers, of shape (n_held_out,).
-    line_share_ : float
-        The share of local lines in a prediction, 0 to 1.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -1126,11 +1124,6 @@ class NCARegressor(RegressorMixin, TablePredictor):
         tested = np.concatenate([test for _, test in found.folds])
         held_out = replace(of_map, parts=parts, Y=Y[tested], loss=LOSSES[self.loss])
         return replace(found, held_out=held_out)
-
-    @property
-    def line_share_(self) -> float:
-        """Return the share of local lines in a prediction."""
-        return self.vote_.line_share
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the mixture of weighted means of training rows and of local lines, shape (n,)."""

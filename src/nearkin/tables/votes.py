@@ -393,11 +393,6 @@ class Mixture:
         }
         return max(shares, key=shares.__getitem__, default=SoftVote())
 
-    @property
-    def line_share(self) -> float:
-        """Return the share of local lines."""
-        return sum(one.share for one in self.experts if isinstance(one.predictor, LocalLines))
-
 
 # The choice of the vote by held-out rows.
 

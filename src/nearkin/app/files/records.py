@@ -275,12 +275,8 @@ def _find_header(records: list[Fields]) -> int:
     are_years = bool(above[0][0]) and all(map(str.isdigit, numbers))
     if numbers and not (are_years and np.all(np.diff(list(map(int, numbers))) == 1)):
         return 0
-    return at if all(_is_new(cell, place, below) for place, cell in enumerate(header)) else 0
-
-
-def _is_new(cell: str, place: int, rows: list[Fields]) -> bool:
-    """Return whether a cell is empty, or does not occur in its column in some rows."""
-    return not cell or all(cell != field for field in _column(place, rows))
+    is_row = any(cell and cell in _column(place, below) for place, cell in enumerate(header))
+    return 0 if is_row else at
 
 
 def _column(place: int, rows: list[Fields]) -> list[str]:

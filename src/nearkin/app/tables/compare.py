@@ -25,7 +25,7 @@ from ...comparison import (
 from ...comparison import compare as compare_methods
 from ...plotting import EmbeddingDisplay, RankingDisplay
 from .. import console
-from ..document import write_document
+from ..document import show, write_document
 from ..endings import TableError, one_line
 from ..files.formats import reading
 from ..output import Outputs, draw_displays, picture_output
@@ -104,7 +104,7 @@ def compare_rows(options: argparse.Namespace, table: Table, learn: Learn) -> int
             n_repeats=options.repeats or quick.get("n_repeats"),
             choice_rows=quick.get("choice_rows"),
         )
-    console.report(Summary(comparison))
+    _show(comparison)
     if comparison.interrupted:
         raise KeyboardInterrupt
     more = comparison
@@ -117,11 +117,18 @@ def compare_rows(options: argparse.Namespace, table: Table, learn: Learn) -> int
             outputs.note(FIRST_ANSWER)
         else:
             comparison = more
-            console.report(Summary(comparison))
+            _show(comparison)
     _write(options, outputs, picture, table, comparison, learn)
     if more.interrupted:
         raise KeyboardInterrupt
     return outputs.code
+
+
+def _show(comparison: Comparison) -> None:
+    """Print the ranking, the verdict and the notes."""
+    found = Summary(comparison)
+    lines = [*found.verdict.split("\n"), found.caption, *(f"  {note}" for note in found.notes)]
+    show(found.lines, lines, ("fit", found.second.heading, "dim", "vote", "p"))
 
 
 def _write(
