@@ -74,7 +74,6 @@ from nearkin import (
     NCAClassifier,
     NCARegressor,
     NeuralNCA,
-    PairNCA,
     SoftNeighborsClassifier,
     TDistributedNCA,
     estimators,
@@ -416,14 +415,6 @@ def nca_sgd() -> None:
     NCA(8, solver="sgd", random_state=0).fit(*drawn(1500, 20, 6))
 
 
-@canary("PairNCA")
-def pair_nca() -> None:
-    X, _ = drawn(300, 20, 6)
-    for solver in ("lbfgs", "sgd"):
-        first = np.arange(294)
-        PairNCA(4, solver=solver, random_state=0).fit(X, pairs=np.column_stack([first, first + 6]))
-
-
 @canary("MLKR")
 def mlkr() -> None:
     X, y = load_diabetes(return_X_y=True)
@@ -455,13 +446,6 @@ def million_fits() -> None:
 def million_nca() -> None:
     X, y = million.drawn(1500, 1)
     million.MODELS["NCA"](16, "approximate").fit(X, y)
-
-
-@canary("million, PairNCA", "faiss")
-def million_pairs() -> None:
-    X, y = million.drawn(1500, 1)
-    pairs = million.same_class_pairs(X, y)
-    million.MODELS["PairNCA"](16, "approximate").fit(X, y, pairs=pairs)
 
 
 @canary("speed")
@@ -511,7 +495,7 @@ def labels_of_few() -> Mapping[str, Any]:
 def tdl() -> Mapping[str, Any]:
     X, y = bundled("wine")
     (few,) = few_labels.draws(y, 0.1, 1)
-    return {name: [label(X, few).mean()] for name, label in few_labels.labellers(3).items()}
+    return {name: [label(X, few).mean()] for name, label in few_labels.labellers().items()}
 
 
 @canary("LaplacianEigenmaps")

@@ -1,16 +1,13 @@
-"""What the command costs: reading a large table, the first answer of `nearkin compare`, and whether its
-shortcuts change its verdicts.
+"""What the command costs: reading a large table, and the first answer of `nearkin compare`.
 
     python -m benchmarks.speed.command readers
     python -m benchmarks.speed.command times
-    python -m benchmarks.speed.command verdicts --sets iris wine breast_cancer balance_scale
 
 "readers": peak memory above the imports against the numbers themselves, time beside pandas. The table is
 a million rows of fifty numbers and a label, in every format; each file is read in a fresh process (Linux
 only): by `read_table` (`nearkin compare`), by `read_rows` (`nearkin predict`), and by pandas.
 
-"times" are those of `nearkin.comparison.compare` with its defaults on all cores, in a process of its
-own; "verdicts" are those on all methods, against the full protocol: no samples, five folds, three times.
+"times" are those of `nearkin.comparison.compare` with its defaults on all cores, in a process of its own.
 """
 
 from __future__ import annotations
@@ -18,18 +15,17 @@ from __future__ import annotations
 import resource
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import csv, parquet
+from pyarrow import csv
 
 from benchmarks.measure import apart, command, memory, timed
 from benchmarks.report import head, row
 from nearkin.app.tables.reading import number_encoder, read_rows, read_table
-from nearkin.comparison import Comparison, all_methods, compare
+from nearkin.comparison import compare
 from nearkin.datasets import load
 from nearkin.tables.columns import CategoryColumn
 
@@ -52,14 +48,6 @@ def write_parquet(X, y, path):
     frame(X, y).to_parquet(path)
 
 
-def write_parquet_in_many_groups(X, y, path):
-    parquet.write_table(pa.Table.from_pandas(frame(X, y)), path, row_group_size=20_000)
-
-
-def write_parquet_with_words(X, y, path):
-    frame(X, y).assign(word=y).to_parquet(path)
-
-
 def write_csv(X, y, path):
     csv.write_csv(pa.Table.from_pandas(frame(X, y)), path)
 
@@ -77,7 +65,7 @@ def same(X):
 
 
 def with_a_constant(X):
-    X = X.copy()
+    X = X.copy(order="F")
     X[:, len(NAMES) // 2] = 1
     return X
 
@@ -85,24 +73,10 @@ def with_a_constant(X):
 TABLES = {
     "NPZ": (write_npz, same, "plain.npz"),
     "NPZ, compressed": (write_compressed_npz, same, "plain.npz"),
-    "NPZ, one column constant": (write_npz, with_a_constant, "plain.npz"),
-    "NPZ, column after column, one constant": (
-        write_npz,
-        lambda X: np.asfortranarray(with_a_constant(X)),
-        "plain.npz",
-    ),
+    "NPZ, column after column, one constant": (write_npz, with_a_constant, "plain.npz"),
     "NPZ of float32": (write_npz, lambda X: X.astype(np.float32), "plain.npz"),
-    "NPZ of int64": (write_npz, lambda X: (1000 * X).astype(np.int64), "plain.npz"),
     "Parquet as pandas writes it": (write_parquet, same, "plain.parquet"),
-    "Parquet, groups of 20,000 rows": (write_parquet_in_many_groups, same, "plain.parquet"),
-    "Parquet, one column constant": (write_parquet, with_a_constant, "plain.parquet"),
-    "Parquet, one column of ten words more: X is 1.2 times as wide": (
-        write_parquet_with_words,
-        same,
-        "words.parquet",
-    ),
     "CSV": (write_csv, same, "plain.csv"),
-    "CSV, one column constant": (write_csv, with_a_constant, "plain.csv"),
     "CSV, one column of ten words more: X is 1.2 times as wide": (
         write_csv_with_words,
         same,
@@ -145,8 +119,6 @@ def readers(rows: int = 1_000_000, only: str = "") -> None:
 
 
 SIZES = {"balance_scale": 20, "5000x30": 60, "2000x500": 120, "50000x30": 180, "500000x50": 600}
-SETS = ("iris", "wine", "breast_cancer", "balance_scale", "1500x20", "2000x30")
-ALL = 10**9
 
 
 def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -189,30 +161,5 @@ def times(sets: tuple[str, ...] = ()) -> None:
         row(name, *apart(one_time, name))
 
 
-def statuses(found: Comparison) -> dict[str, str]:
-    """Return the verdict on every method."""
-    return {result.name: result.status for result in found.results if result.kind == "method"}
-
-
-def verdicts(sets: tuple[str, ...] = ()) -> None:
-    """Print how the verdicts of the usual and of the full protocol agree."""
-    head("table", "seconds, quick / full", "automatic choice", "opposite", "verdicts that differ")
-    full = {"n_splits": 5, "n_repeats": 3, "choice_rows": ALL}
-    for name in sets or SETS:
-        X, y = rows_of(name)
-        methods = all_methods()
-        quick = compare(X, y, methods=methods, refit=False)
-        slow = compare(
-            X, y, methods=[replace(one, most_rows=ALL) for one in methods], refit=False, **full
-        )
-        theirs = statuses(slow)
-        pairs = {method: (status, theirs[method]) for method, status in statuses(quick).items()}
-        opposite = sum(set(pair) == {"better", "worse"} for pair in pairs.values())
-        differing = [f"{method}: {a} / {b}" for method, (a, b) in pairs.items() if a != b]
-        choices = f"{quick.choice.status} / {slow.choice.status}"
-        seconds = f"{quick.seconds:.0f} / {slow.seconds:.0f}"
-        row(name, seconds, choices, opposite, ", ".join(differing) or "none")
-
-
 if __name__ == "__main__":
-    command(readers, times, verdicts)
+    command(readers, times)

@@ -3,11 +3,8 @@ search finds.
 
     python -m benchmarks.speed.million fit --methods DNE NMMP LPP NCA --rows 10000 100000 1000000
     python -m benchmarks.speed.million fit --methods DNE NMMP NCA --rows 1000000 --world nuisance
-    python -m benchmarks.speed.million profile --methods DNE --rows 1000000
-    python -m benchmarks.speed.million fit --methods PairNCA --rows 100000
-    python -m benchmarks.speed.million search --rows 20000 100000 --world modes nuisance
     python -m benchmarks.speed.million peers --rows 1000000 --world modes nuisance
-    NEARKIN_DATA=folder python -m benchmarks.speed.million search --rows 0
+    NEARKIN_DATA=folder python -m benchmarks.speed.million search --rows 100000 0 --world modes nuisance
     NEARKIN_DATA=folder python -m benchmarks.speed.million mnist --search exact approximate
 
 No rows at all stand for MNIST: 60,000 to learn from, 10,000 held out; a search goes over all
@@ -16,12 +13,11 @@ No rows at all stand for MNIST: 60,000 to learn from, 10,000 held out; a search 
 Rows are drawn: 384 features in float32, 100 classes of five modes each in 8 directions, 12 more
 that vary as much and carry no information, and a little noise in all. In the world "nuisance" one
 mode each lies in 24 directions, and 30 more without information have three times the spread of the
-classes and exponential tails: distances are mostly theirs. A profile says how many seconds, added
-over the threads, go into the steps of a fit. Peers are scikit-learn's exact search and faiss' own
-IVF index, with as many probes as it needs for the recall of nearkin: ten neighbours of every row
-among all, by the time for 2,000 of them. Every fit runs in a process
-of its own, which imports faiss or does not; memory is what the process holds above the rows.
-Accuracy: 3-NN of 20,000 rows that were held out, exact.
+classes and exponential tails: distances are mostly theirs. Peers are scikit-learn's exact search and
+faiss' own IVF index, with as many probes as it needs for the recall of nearkin: ten neighbours of
+every row among all, by the time for 2,000 of them. Every fit runs in a process of its own, which
+imports faiss or does not; memory is what the process holds above the rows. Accuracy: 3-NN of 20,000
+rows that were held out, exact.
 """
 
 from __future__ import annotations
@@ -29,8 +25,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -41,16 +35,8 @@ from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from benchmarks.data import published_split
 from benchmarks.measure import apart, command, memory, timed
 from benchmarks.report import head, row
-from nearkin import DNE, LPP, NCA, NMMP, PairNCA
-from nearkin.estimators import rows as estimator_rows
-from nearkin.neighbors import (
-    approximate,
-    inverted_lists,
-    nearest,
-    nearest_other_class,
-    nearest_same_class,
-    searcher,
-)
+from nearkin import DNE, LPP, NCA, NMMP
+from nearkin.neighbors import nearest, nearest_other_class, nearest_same_class, searcher
 from nearkin.neighbors.search import measured_recall
 
 FEATURES, CLASSES, NOISE = 384, 100, 0.1
@@ -67,8 +53,6 @@ MODELS: dict[str, Any] = {
     ),
     "LPP": lambda m, search: LPP(m, search=search),
     "NCA": lambda m, search: NCA(m, solver="sgd", search=search, random_state=0),
-    "PairNCA": lambda m, search: PairNCA(m, solver="sgd", search=search, random_state=0),
-    "NCA by L-BFGS": lambda m, search: NCA(m, search=search),
 }
 QUESTIONS = {
     "same class": nearest_same_class,
@@ -103,14 +87,6 @@ def drawn(
     return X, y
 
 
-def same_class_pairs(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the pairs of every row with its three nearest of the same class: all that PairNCA
-    learns of labels.
-    """
-    graph = nearest_same_class(X, y, 3)
-    return np.column_stack([np.repeat(np.arange(len(y)), np.diff(graph.indptr)), graph.indices])
-
-
 class Peak:
     """The largest resident size of this process, above that at the start, in GB."""
 
@@ -136,45 +112,6 @@ class Peak:
         return self.largest - self.first
 
 
-# The steps of a fit, and the functions that take them.
-STEPS: dict[str, tuple[Any, str]] = {
-    "principal components for the search": (approximate, "projection"),
-    "lists by k-means": (inverted_lists, "_k_means"),
-    "how many lists to search": (inverted_lists.InvertedLists, "n_probes"),
-    "search in the lists": (approximate, "_nearest_in_lists"),
-    "search of whole classes": (approximate, "_nearest_members"),
-    "candidates ranked again": (approximate, "_rank"),
-    "scatters of graphs": (estimator_rows, "scatter"),
-}
-
-
-def profile_one(name: str, n: int, search: str, m: int, world: str) -> dict[str, float]:
-    """Fit, and return the processor seconds of every step, of all threads, and of the whole fit."""
-    X, y = drawn(n, 1, world)
-    seconds = defaultdict[str, float](float)
-
-    def timed(step: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Any:
-            # a step that the main thread takes may have threads of its own
-            is_main = threading.current_thread() is threading.main_thread()
-            clock = time.process_time if is_main else time.thread_time
-            start = clock()
-            result = function(*args, **kwargs)
-            seconds[step] += clock() - start
-            return result
-
-        return run
-
-    for step, (module, function) in STEPS.items():
-        setattr(module, function, timed(step, getattr(module, function)))
-    start, on_the_clock = time.process_time(), time.perf_counter()
-    MODELS[name](m, search).fit(X, y)
-    total = time.process_time() - start
-    seconds["all else"] = total - sum(seconds.values())
-    seconds["together"] = total
-    return seconds | {"on the clock": time.perf_counter() - on_the_clock}
-
-
 def fit_one(name: str, n: int, search: str, m: int, world: str) -> dict[str, Any]:
     """Fit, and return the seconds, the memory and the accuracy; "raw" is no map. n = 0: MNIST."""
     drawn_rows = (*drawn(n, 1, world), *drawn(HELD_OUT, 2, world)) if n else None
@@ -182,9 +119,8 @@ def fit_one(name: str, n: int, search: str, m: int, world: str) -> dict[str, Any
     result: dict[str, Any] = {}
     if name != "raw":
         model = MODELS[name](m, search)
-        given = {"pairs": same_class_pairs(X, y)} if name == "PairNCA" else {}
         with Peak() as peak:
-            run = timed(lambda: model.fit(X, y, **given))
+            run = timed(model.fit, X, y)
             result = {"seconds": run.seconds, "memory": peak.above}
         X, test = (model.transform(Z) for Z in (X, test))
     vote = KNeighborsClassifier(3, algorithm="brute").fit(X, y)
@@ -260,21 +196,6 @@ def fit(
         row(name, *cells, *(f"{one['accuracy']:.1f}" for one in fits))
 
 
-def profile(
-    methods: tuple[str, ...] = ("DNE",),
-    rows: tuple[int, ...] = (10_000, 100_000, 1_000_000),
-    components: int = 64,
-    search: tuple[str, ...] = ("approximate",),
-    world: tuple[str, ...] = ("modes",),
-) -> None:
-    """Print the processor seconds of the steps of fits."""
-    head("method", "rows", "step", "processor seconds")
-    for n, name in product(rows, methods):
-        found = apart(profile_one, name, n, search[0], components, world[0])
-        for step, seconds in found.items():
-            row(name, f"{n:,}", step, f"{seconds:.1f}")
-
-
 def mnist(
     methods: tuple[str, ...] = ("DNE", "NMMP", "NCA"),
     components: int = 64,
@@ -294,13 +215,14 @@ def search(
 ) -> None:
     """Print the seconds of exact and approximate search, and the recall."""
     head("rows", "world", "ten neighbours", "exact, s", "approximate, s", "ratio", "recall")
-    for n, of, relation in product(rows, world, QUESTIONS):
+    worlds = [(n, of) for n in rows for of in (world if n else ("MNIST",))]
+    for (n, of), relation in product(worlds, QUESTIONS):
         found = apart(search_one, relation, n, "approximate", of)
         exact = ratio = ""
         if n <= EXACT_ROWS:
             seconds = apart(search_one, relation, n, "exact", of)["seconds"]
             exact, ratio = f"{seconds:.0f}", f"{seconds / found['seconds']:.1f}"
-        about = f"{n or 70_000:,}", of if n else "MNIST", relation
+        about = f"{n or 70_000:,}", of, relation
         row(*about, exact, f"{found['seconds']:.1f}", ratio, f"{found['recall']:.3f}")
 
 
@@ -318,4 +240,4 @@ def peers(
 
 
 if __name__ == "__main__":
-    command(fit, profile, search, peers, mnist)
+    command(fit, search, peers, mnist)
