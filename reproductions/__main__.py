@@ -10,17 +10,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import sklearn
 from rich.console import Console
 from rich.markdown import Markdown
 from threadpoolctl import threadpool_limits
-
-from nearkin import __version__
 
 from .data import Data, MissingDataError
 from .document import heading, renewed
@@ -166,7 +162,6 @@ def _section(experiment: Experiment, run: Run) -> tuple[str, bool]:
     """
     command = f"python -m reproductions {experiment.name}"
     command += f" --splits {run.n_splits}" * bool(run.n_splits) + " --quick" * run.quick
-    start = time.perf_counter()
 
     pieces: list[str] = []
     top = heading(experiment, command)
@@ -180,12 +175,7 @@ def _section(experiment: Experiment, run: Run) -> tuple[str, bool]:
         except MissingDataError as missing:
             pieces.append(f"{SKIPPED}: {missing}.")
             _show(pieces[-1])
-    end = (
-        f"{time.perf_counter() - start:.0f} s, nearkin {__version__}, scikit-learn "
-        f"{sklearn.__version__}."
-    )
-    _show(end)
-    return "\n\n".join([top, *pieces, end]), all(piece.startswith(SKIPPED) for piece in pieces)
+    return "\n\n".join([top, *pieces]), all(piece.startswith(SKIPPED) for piece in pieces)
 
 
 def _show(markdown: str) -> None:

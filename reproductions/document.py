@@ -14,10 +14,10 @@ from .registry import EXPERIMENTS
 HEAD = """\
 # Reproductions of the papers
 
-Every table and figure of the five papers for which data are available: our figures, with those of the paper in
-brackets; what is skipped is listed, with the reason. `python -m reproductions` writes this page, section by section. z
-is the difference in standard deviations of the paper's splits. Accuracies are percentages, ± is the standard deviation
-over random splits, of paired differences as well. Times were measured on two cores with other programs running.
+Every table and figure of the five papers for which data are available, written by `python -m reproductions`. Lists say
+what the paper leaves open or cannot be had. Accuracies are percentages, means over random splits; ± is the standard
+deviation over these, in brackets is the paper's figure, z their difference in standard deviations of the paper's
+splits: up to 1 it is reproduced.
 """
 
 
@@ -26,10 +26,7 @@ def heading(experiment: Experiment, command: str) -> str:
     open.
     """
     settings = "\n".join(f"- {setting}" for setting in experiment.settings)
-    return (
-        f"## {experiment.title}\n\n    {command}\n\nProtocol, where the paper does not specify "
-        f"it:\n\n{settings}"
-    )
+    return f"## {experiment.title}\n\n    {command}\n\n{settings}"
 
 
 def renewed(path: Path, sections: Mapping[str, str], *, keep_older: bool = False) -> str:

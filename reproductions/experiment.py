@@ -97,16 +97,14 @@ class Printed:
         """How many decimals the paper prints."""
         return max(len(str(value).partition(".")[2]) for value in (self.mean, self.std))
 
-    def __str__(self) -> str:
-        return f"{self.mean:.{self.digits}f} ± {self.std:.{self.digits}f}"
-
     def z(self, values: Any) -> float:
         """Return how far the mean of ours is off, in standard deviations of the paper's."""
         return float((np.mean(values) - self.mean) / self.std)
 
     def beside(self, values: Any) -> str:
         """Return ours, and theirs in brackets."""
-        return f"{mean_std(values, self.digits)} ({self}; z {self.z(values):+.1f})"
+        ours, theirs = (f"{np.mean(one):.{self.digits}f}" for one in (values, self.mean))
+        return f"{ours} ({theirs}; z {self.z(values):+.1f})"
 
 
 def mean_std(values: Any, digits: int = 1) -> str:
@@ -125,11 +123,3 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Return a table as Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(str(cell) for cell in cells)} |" for cells in lines)
-
-
-def verdict(name: str, z: dict[str, float]) -> str:
-    """Return which numbers lie within one standard deviation of the paper's."""
-    near = [what for what, value in z.items() if abs(value) <= 1]
-    far = [f"{what} (z {value:+.1f})" for what, value in z.items() if abs(value) > 1]
-    within = f"{name} within one standard deviation of the paper: {', '.join(near) or 'none'}."
-    return within + f" Not within: {', '.join(far)}." * bool(far)

@@ -171,13 +171,10 @@ EXPERIMENTS = (
         "NCA, figure 3: a network that learns the pose of faces from pairs",
         (
             "`NeuralNCA(module=...)` with the paper's network (100 logistic units, two outputs) "
-            "and eq. 8; minibatches of 256 pairs and Adam, early stopping on a tenth of the pairs.",
-            "The paper's faces (FERET-B) are not public. UMIST and ORL take their place: 975 faces "
-            "of 60 people, of 28 x 23 pixels in an ellipse, their grey standardized. 12 people are "
-            "for testing, the others for 3,000 pairs. Faces are turned by up to 45 degrees and "
-            "scaled to a height of 25 to 35 pixels, with noise and weights of the pairs as in the "
-            "paper, in 35 x 35 pixels.",
-            "The linear map is learned from the same pairs by the same cost and descent.",
+            "and eq. 8; the linear map learns from the same pairs by the same cost and descent.",
+            "The paper's faces are not public: 975 faces of 60 people of UMIST and ORL, turned by "
+            "up to 45 degrees and scaled to 25 to 35 of 35 pixels; 12 people are for testing, the "
+            "others for 3,000 pairs.",
         ),
         figure_3,
     ),

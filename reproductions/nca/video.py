@@ -118,13 +118,10 @@ EXPERIMENTS = (
         "nca-video",
         "NCA, section 5: pairs of frames of a video (no experiment in the paper)",
         (
-            "UMIST's faces: every person turns from profile to the front, one image after the "
-            f"other. Pairs are each frame and the next of the same person; {M} dimensions.",
-            "Same people: all frames give pairs, and labels are those of a few frames of each "
-            "person, of which NCA learns. Other people: ten give pairs, or labels of all their "
-            "frames; the other ten are only voted on.",
-            "The place of a frame in its sequence, from 0 to 100, stands for the pose; it is voted "
-            "by the ten nearest frames of the people who were learned from.",
+            "UMIST's 20 faces turn from profile to the front. Pairs are each frame and the next of "
+            f"the same person; {M} dimensions. Other people: ten are learned from, ten voted on.",
+            "The pose is the place in the sequence, voted by the ten nearest frames of the people "
+            "who were learned from.",
         ),
         video,
     ),

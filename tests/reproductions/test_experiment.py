@@ -8,7 +8,7 @@ import pytest
 
 from reproductions import EXPERIMENTS, Data, Run, document
 from reproductions.document import heading, renewed
-from reproductions.experiment import Printed, mean_std, paired, table, verdict
+from reproductions.experiment import Printed, mean_std, paired, table
 
 
 def test_z_counts_the_papers_standard_deviations():
@@ -22,8 +22,8 @@ def test_numbers_have_the_papers_decimals():
     assert str(Printed(93.09, 4.0)) == "93.09 ± 4.00"
     assert str(Printed(96.5, 1.6)) == "96.5 ± 1.6"
     assert str(Printed(87.0, 1.25)) == "87.00 ± 1.25"
-    assert Printed(96.5, 1.5).beside([95, 98]) == "96.5 ± 2.1 (96.5 ± 1.5; z +0.0)"
-    assert Printed(94.5, 0.25).beside([95, 95]) == "95.00 ± 0.00 (94.50 ± 0.25; z +2.0)"
+    assert Printed(96.5, 1.5).beside([95, 98]) == "96.5 (96.5; z +0.0)"
+    assert Printed(94.5, 0.25).beside([95, 95]) == "95.00 (94.50; z +2.0)"
 
 
 def test_mean_and_deviation_of_splits():
@@ -47,18 +47,6 @@ def test_paired_difference_is_blind_to_what_both_share():
 def test_tables_are_markdown():
     lines = table(["a", "b"], [[1, "x"], [2, "y"]]).splitlines()
     assert lines == ["| a | b |", "| --- | --- |", "| 1 | x |", "| 2 | y |"]
-
-
-def test_verdict_names_what_is_near_and_what_is_far():
-    assert (
-        verdict("A", {"one": 0.5, "two": -1.0})
-        == "A within one standard deviation of the paper: one, two."
-    )
-    assert verdict("A", {"one": 0.5, "two": -1.5}).endswith("paper: one. Not within: two (z -1.5).")
-    assert (
-        verdict("A", {"one": 3.0})
-        == "A within one standard deviation of the paper: none. Not within: one (z +3.0)."
-    )
 
 
 def test_experiments_are_named_after_paper_and_thing():
