@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import data
 from benchmarks.data import HALVES
-from benchmarks.measure import FailedError, Kept, apart, command, memory, stamp, timed
+from benchmarks.measure import FailedError, Kept, apart, command, stamp, timed
 from benchmarks.report import (
     bold,
     critical_difference,
@@ -82,18 +82,13 @@ def scores(predicted: np.ndarray, y: np.ndarray, n_classes: int) -> dict[str, An
 
 
 def measured(method: str, name: str, fold: int) -> dict[str, Any]:
-    """Return scores on held-out rows, processor seconds, and by how much the process grew at most
-    in the fit.
-    """
+    """Return scores on held-out rows, and the processor seconds of the fit."""
     n_classes = data.table(name).n_classes
     X, y, X_test, y_test = data.table(name).split(N_FOLDS, fold)
-    before, build = memory("VmRSS"), (METHODS | CALIBRATED)[method]
     with threadpool_limits(1):
-        _, fit, predict = timed(fitted, build, X, y, n_classes)
-        grown = (memory() - before) // 2**20
-        _, prediction, predicted = timed(predict, X_test)
-    cost = {"fit": round(fit, 3), "predict": round(prediction, 4), "memory": grown}
-    return {"status": "ok"} | cost | scores(predicted, y_test, n_classes)
+        _, fit, predict = timed(fitted, (METHODS | CALIBRATED)[method], X, y, n_classes)
+        predicted = predict(X_test)
+    return {"status": "ok", "fit": round(fit, 3)} | scores(predicted, y_test, n_classes)
 
 
 def keep(kept: Kept, job: dict[str, Any], limit: int, packages: Iterable[str], *work: Any) -> None:
@@ -135,7 +130,7 @@ def write(results: Path = RESULTS, page: Path = Path("docs", "measured", "tables
 
 TIE = 1e-3  # a tenth of a point
 LARGE_LOSS = 0.03
-LARGE_TABLE, LARGE_TABLE_LOSS = 1000, 0.015
+LARGE_TABLE = 1000  # rows
 SIGNIFICANCE = 0.05
 PICTURED = {OURS: "#0072B2", FOREST: "#D55E00", BOOSTING: "#009E73"}  # in the reliability picture
 MIN_PICTURED = 20  # rows in a bin
@@ -146,36 +141,23 @@ RUN = "NEARKIN_DATA=folder python -m benchmarks.studies.tables"
 HEAD = """\
 # Predictors for tables
 
-`NCAClassifier` and `NCARegressor` (here "{ours}") against the predictors that people use for tables, on {n_tables}
-tables with columns of numbers and text: public ones, and sets of scikit-learn. Written by the commands at the end,
-nothing by hand.
+`NCAClassifier` and `NCARegressor` (here "{ours}") against the predictors that people use for tables, on {n_tables} tables
+with columns of numbers and text: public ones, and sets of scikit-learn.
 
-- Ten folds, stratified by class, with a fixed seed: {folds}. Of tables with more than
-  2,000 rows all rows, but only {large_folds}. All methods have the same folds: one that a
-  method lacks is left out for all, and named below. A method that fails on every fold of a table has the last rank
-  there, and means are those of the tables on which no method fails.
-- Every method has its defaults, but for the SVM: three inner folds of at most 2,000 training rows choose its C and
-  gamma; its probabilities are libsvm's. "linear" is logistic regression, or ridge regression. {realmlp} and {tabm}
-  are networks with the tuned defaults of pytabkit, on one thread of the processor; {realmlp} smooths labels by
-  default, which serves its accuracy and costs it log loss.
-- Foundation models for tables (TabPFN, TabICL and others) are not in it: they bring weights that were trained on many
-  tables, and a graphics card is what they are made for.
-- Categories as each method's documentation recommends: the category type of pandas for HistGradientBoosting, XGBoost,
-  LightGBM, {realmlp} and {tabm}, `cat_features` for CatBoost, the frame as it is for {ours}, one-hot columns for the
-  others. Numbers are standardized for linear models, SVM and 5-NN.
-- Log loss: a probability of the true class below 0.0001 counts as 0.0001. AUC: the mean over classes of one against
-  the rest. R2 of a table: 1 minus the squared errors of all folds over the squares about the means of these folds.
-- "Better" is said where Wilcoxon's signed-rank test over the tables has a p-value below 5 %, by Holm's correction for
-  all rivals of the measure (Demsar, JMLR 7, 2006).
-- Seconds are those of the processor, one thread a fit. Memory: by how much the process grows at most during the fit,
-  libraries that it touches first included."""
+- Stratified folds with a fixed seed, the same for all methods: of ten {folds}, of tables with more than 2,000 rows
+  {large_folds}. A method that fails on a table has the last rank there, and means are of the tables on which none fails.
+- Every method has its defaults, but for the SVM, whose C and gamma three inner folds choose. "linear" is logistic or
+  ridge regression; {realmlp} and {tabm} have the tuned defaults of pytabkit. Foundation models are not in it. Columns
+  are encoded as each method's documentation recommends.
+- Log loss counts probabilities below 0.0001 as 0.0001; AUC is the mean of one class against the rest. p: Wilcoxon's
+  signed-rank test over the tables, by Holm's correction for all rivals. Seconds are those of one thread.
+- `write` prints every table."""
 
 TITLES = {
     "held-out": """\
 ## Tables on which nothing was chosen
 
-Settings of {ours} were chosen on the other half of the tables alone. The halves were fixed before, by name: every
-second one of the sorted names.""",
+Settings of {ours} were chosen on the other half of the tables alone, every second one by name.""",
     "development": """\
 ## Tables on which settings were chosen
 
@@ -184,14 +166,10 @@ These support no claim: the settings of {ours} are those that did well here.""",
 CALIBRATION = """\
 ### Calibration: {n} tables
 
-The expected calibration error (ECE; Guo et al., ICML 2017) of a table: rows of all its folds are put into 15 bins of
-equal width by their largest probability, and the distance between the mean probability of a bin and its share of right
-predictions is averaged over rows. Small tables have errors of some points even if all probabilities are right. The
-methods with "isotonic" and "temperature" are calibrated by `CalibratedClassifierCV` on five inner folds. Tables on
-which one of the methods has no result are left out."""
+The expected calibration error (ECE; Guo et al., ICML 2017) of 15 bins of the largest probability; small tables have some
+points of it even if all probabilities are right. "Isotonic" and "temperature": `CalibratedClassifierCV`, five inner folds."""
 NEMENYI = """\
-Critical difference of Nemenyi's test at 5 % (Demsar, JMLR 7, 2006): {difference:.1f} ranks. Methods whose mean ranks
-are further apart differ significantly. Of the others it remains open: {n} tables show large differences only."""
+Mean ranks that are further apart than {difference:.1f} differ significantly at 5 % (Nemenyi)."""
 
 
 Scores = dict[str, pd.DataFrame]  # of measures, the first by which methods are sorted
@@ -220,10 +198,9 @@ def folds_text(frame: pd.DataFrame) -> dict[str, str]:
     whole = frame[frame["method"] != OURS]
     n_folds = whole.groupby(whole["rows"] > SMALL)["fold"].nunique()
     small, large = n_folds.get(False, 0), n_folds.get(True, 0)
-    some = "only the first was run" if small == 1 else f"the first {small} were run"
     return {
-        "folds": "all were run" if small == N_FOLDS else some,
-        "large_folds": f"the first{f' {large}' if large != 1 else ''} of these folds",
+        "folds": "all" if small == N_FOLDS else f"the first {small}",
+        "large_folds": f"the first {large}",
     }
 
 
@@ -238,9 +215,6 @@ def half_text(found: pd.DataFrame, methods: Sequence[str], pictures: Path) -> li
         shown = shared(some, [name for name in methods if name not in slow])
         if len(shown):
             parts += section(f"### {title}", shown, main, pictures)
-            parts += with_slow(some, methods, slow, main)
-            rest = some[(some["status"] == "ok") & ~some["table"].isin(shown["table"])]
-            parts += lacking(rest, main[0])
     return [*parts, missing_text(found, methods)]
 
 
@@ -248,25 +222,6 @@ def few_folds(found: pd.DataFrame, methods: Sequence[str]) -> list[str]:
     """Return the methods with fewer than three quarters of the folds of that with the most."""
     n_fits = found[found["status"] == "ok"].groupby("method").size()
     return [name for name in methods if 0 < n_fits.get(name, 0) < 0.75 * n_fits.max()]
-
-
-def with_slow(
-    some: pd.DataFrame, methods: Sequence[str], slow: Sequence[str], main: Sequence[str]
-) -> list[str]:
-    """Return ranks and means of all methods, slow ones included, on the folds that these have."""
-    shown = shared(some, methods)
-    slow = [name for name in slow if name in set(shown["method"])]
-    if not slow:
-        return []
-    scores = {measure: by_table(shown, measure) for measure in main}
-    n_folds = len(shown[["table", "fold"]].drop_duplicates())
-    parts = [
-        f"{' and '.join(slow)} did not run on all of these folds. All methods on the {n_folds} folds of "
-        f"{shown['table'].nunique()} tables that {'it has' if len(slow) == 1 else 'they have'}:",
-        ranked(scores),
-        *by_size(shown, scores),
-    ]
-    return [*parts, better(scores)] if OURS in scores[main[0]] else parts
 
 
 def shared(found: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
@@ -321,14 +276,14 @@ def ranks_by(scores: Scores) -> pd.DataFrame:
 
 
 def section(title: str, shown: pd.DataFrame, main: Sequence[str], pictures: Path) -> list[str]:
-    """Return ranks and means, a picture of each measure, wins, losses, and the tables one by one."""
+    """Return ranks and means, a picture of each measure, wins and losses, and print every table."""
     scores = {measure: by_table(shown, measure) for measure in main}
     n_tables, n_methods = scores[main[0]].shape
     difference = critical_difference(n_methods, n_tables)
     parts = [
         f"{title}: {n_tables} tables",
         overall(shown, scores),
-        NEMENYI.format(difference=difference, n=n_tables),
+        NEMENYI.format(difference=difference),
     ]
     for measure, values in scores.items():
         name = f"{pictures.name}-{MEASURES[measure].replace(' ', '-')}.png".lower()
@@ -336,42 +291,15 @@ def section(title: str, shown: pd.DataFrame, main: Sequence[str], pictures: Path
         draw(list(values), ranks, difference, pictures.with_name(name))
         picture = f"../images/{pictures.parent.name}/{name}"
         parts += [f"![Mean ranks by {MEASURES[measure]}, with the critical difference]({picture})"]
-    parts += by_size(shown, scores)
     if OURS in scores[main[0]]:
         parts += [
-            f"Tables on which {OURS} wins, ties (less than {TIE} apart) and loses, and the p-value of the difference:",
+            f"Tables on which {OURS} wins, ties (less than {TIE} apart) and loses{power(scores[main[0]])}:",
             wins(scores),
-            better(scores),
             losses(shown, scores[main[0]], MEASURES[main[0]]),
         ]
     for measure, values in scores.items():
-        label = MEASURES[measure]
-        about = f"{label[0].upper()}{label[1:]}, the best in bold (rows x columns, classes; folds):"
-        parts += [about, each(shown, values, measure)]
-    return parts
-
-
-def lacking(rest: pd.DataFrame, measure: str) -> list[str]:
-    """Return the tables that some method lacks."""
-    about = (
-        "Left out above, as a method has no result (here {}, by the folds that each method has):"
-    )
-    if rest.empty:
-        return []
-    return [about.format(MEASURES[measure]), each(rest, by_table(rest, measure), measure)]
-
-
-def by_size(shown: pd.DataFrame, scores: Scores) -> list[str]:
-    """Return ranks and means on the tables up to 1,000 rows, and on those above."""
-    rows = shown.groupby("table")["rows"].first()
-    parts = []
-    for title, some in (
-        (f"Tables with up to {LARGE_TABLE:,} rows", rows.index[rows <= LARGE_TABLE]),
-        (f"Tables with more than {LARGE_TABLE:,} rows", rows.index[rows > LARGE_TABLE]),
-    ):
-        if len(some):
-            part = {measure: values.loc[some] for measure, values in scores.items()}
-            parts += [f"{title}, {len(some)}:", ranked(part)]
+        print(f"\n{MEASURES[measure]} (rows x columns, classes; folds):\n")
+        print(each(shown, values, measure))
     return parts
 
 
@@ -400,15 +328,17 @@ def ranked(
 
 
 def overall(shown: pd.DataFrame, scores: Scores) -> str:
-    """Return a line a method, with its costs."""
-    cost = shown.groupby(["table", "method"])[["fit", "predict", "memory"]].mean().groupby("method")
-    middle, most = cost.median(), cost.max()
-    texts = {
-        "median fit, s": middle["fit"].map("{:.2f}".format),
-        "longest, s": most["fit"].map("{:.1f}".format),
-        "median prediction, ms": (1000 * middle["predict"]).map("{:.0f}".format),
-        "most memory, MB": most["memory"].map("{:.0f}".format),
-    }
+    """Return a line a method, with its time, and its ranks on small and on large tables."""
+    fit = shown.groupby(["table", "method"])["fit"].mean().groupby("method").median()
+    texts = {"median fit, s": fit.map("{:.2f}".format)}
+    rows, main = shown.groupby("table")["rows"].first(), next(iter(scores))
+    for title, some in (
+        (f"up to {LARGE_TABLE:,} rows", rows.index[rows <= LARGE_TABLE]),
+        ("above", rows.index[rows > LARGE_TABLE]),
+    ):
+        if len(some):
+            part = ranks_by({main: scores[main].loc[some]})[main]
+            texts[f"rank, {MEASURES[main]}, {title}: {len(some)}"] = part.map("{:.2f}".format)
     more = [("auc", by_table(shown, "auc"))] if "accuracy" in scores else []
     return ranked(scores, more, list(texts), pd.DataFrame(texts))
 
@@ -436,19 +366,22 @@ def better(scores: Scores) -> str:
     lines = []
     for key, values in scores.items():
         found = signed_rank_tests(SIGNS[key] * values, OURS).sort_values("p", kind="stable")
-        p = {name: p_text(one) for name, one in found["p"].items()}
-        p = {name: text if text.startswith("<") else f"= {text}" for name, text in p.items()}
-        named = [[f"{name} (p {p[name]})" for name in names] for names in verdicts(found)]
-        heads = f"{OURS} is better than", f"{OURS} is worse than", "no difference is shown to"
+        named = [
+            [f"{name} ({p_text(found['p'][name])})" for name in one] for one in verdicts(found)
+        ]
+        heads = "better than", "worse than", "not shown to differ from"
         texts = [
             f"{head} {', '.join(names)}" for head, names in zip(heads, named, strict=True) if names
         ]
-        least = min(holm([signed_rank(np.arange(1, len(values) + 1))] * len(found)))
-        if least >= SIGNIFICANCE:
-            won = f"even a win on all has p = {p_text(least)}"
-            texts += [f"{len(values)} tables could not show one: {won}"]
-        lines.append(f"- By {MEASURES[key]}, {'; '.join(texts)}.")
+        lines.append(f"- By {MEASURES[key]} {OURS} is {'; '.join(texts)}.")
     return "\n".join(lines)
+
+
+def power(values: pd.DataFrame) -> str:
+    """Return, where so few tables cannot show a difference, the least possible p-value."""
+    n_rivals = values.shape[1] - 1
+    least = min(holm([signed_rank(np.arange(1, len(values) + 1))] * n_rivals))
+    return f" (even a win on all has p = {p_text(least)})" if least >= SIGNIFICANCE else ""
 
 
 def losses(shown: pd.DataFrame, values: pd.DataFrame, measure: str) -> str:
@@ -471,21 +404,7 @@ def losses(shown: pd.DataFrame, values: pd.DataFrame, measure: str) -> str:
             f"at worst {100 * over.iloc[0]:+.1f} ({over.index[0]}); "
             f"{named if large else 'never more than 3 points behind'}."
         )
-    return "\n".join([*parts, large_losses(shown, values)])
-
-
-def large_losses(shown: pd.DataFrame, values: pd.DataFrame) -> str:
-    """Name the tables above 1,000 rows on which a forest or boosting is more than 1.5 points ahead."""
-    n_rows = shown.groupby("table")["rows"].first()
-    large = values.loc[n_rows.index[n_rows > LARGE_TABLE]]
-    best = large[[name for name in (FOREST, BOOSTING) if name in large]].max(axis=1)
-    over = (large[OURS] - best).sort_values()
-    far = [f"{name} ({100 * d:+.1f})" for name, d in over.items() if d < -LARGE_TABLE_LOSS]
-    return (
-        f"- Of {len(large)} tables above {LARGE_TABLE:,} rows, {OURS} is more than "
-        f"{100 * LARGE_TABLE_LOSS:.1f} points behind the better of {FOREST} and {BOOSTING} on "
-        f"{', '.join(far) if far else 'none'}."
-    )
+    return "\n".join(parts)
 
 
 def fold_error(shown: pd.DataFrame, name: str, rival: str) -> str:
