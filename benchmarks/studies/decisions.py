@@ -401,16 +401,13 @@ def write(results: Path = RESULTS, page: Path = Path("docs", "measured", "decisi
 # the page
 
 OURS_EMPTY = f"{OURS}, empty allowed"
-# seconds of the processor and MB that the project has set itself; predictions are of 1,000 rows
-FIT_LIMITS, PREDICT_LIMIT, MEMORY_LIMIT = {1000: 2, 20_000: 40, 200_000: 300}, 2, 2000
 
 HEAD = f"""\
 # Decisions: sets, intervals, labels, drift
 
-What `NCAClassifier` and `NCARegressor` ("{OURS}") say beside the label, against packages that people use for it. The
-tables and their halves are those of [Tables](tables.md); all methods have their defaults. Written by the commands at the
-end, nothing by hand. A p-value is that of Wilcoxon's signed-rank test over the tables, by Holm's correction for the
-rivals in the table."""
+What `NCAClassifier` and `NCARegressor` ("{OURS}") say beside the label, against packages that people use for it; tables and
+halves of [Tables](tables.md), all methods with their defaults. p: Wilcoxon's signed-rank test over the tables, by Holm's
+correction for the rivals. `write` prints every table."""
 
 TITLES = {
     "held-out": "## Tables on which nothing was chosen",
@@ -419,47 +416,36 @@ TITLES = {
 SETS = f"""\
 ### Sets of labels
 
-`NCAClassifier.predict_set(X, coverage={COVERAGE})` against split-conformal sets of MAPIE with a {FOREST} that gives a
-fifth of the training rows to the calibration (score "lac", the default; the others refuse two classes). A set of MAPIE may
-be empty, ours only with `allow_empty=True`; as a decision needs a label, sizes are compared a second time with each empty
-set counted as one label. Five stratified folds, each row is tested once; of tables with more than 2,000 rows one fold. A good
-set covers the true label in {100 * COVERAGE:.0f} % of the rows, and is small."""
+`NCAClassifier.predict_set(X, coverage={COVERAGE})` against split-conformal sets of MAPIE with a {FOREST} (score "lac"), whose
+sets may be empty, ours only with `allow_empty=True`; sizes once more with an empty set as one label. Five stratified folds,
+of tables with more than 2,000 rows one."""
 INTERVALS = f"""\
 ### Intervals and quantiles
 
 `NCARegressor.predict_quantiles` at the levels .05, .10, ..., .95 and `predict_interval(X, coverage={COVERAGE})` against
 RandomForestQuantileRegressor of quantile-forest and HistGradientBoostingRegressor(loss="quantile"), fitted once for each
-level; their interval lies between the levels .05 and .95. Folds as above. Pinball loss and width are in standard
-deviations of the target; level error is the mean distance between a level and the share of rows below its quantile. A
-width says little where the coverage is another."""
+level. Pinball loss and width are in standard deviations of the target; level error is the mean distance between a level
+and the share of rows below its quantile."""
 LABELS = """\
 ### Labels that are wrong
 
-Of at most 1,000 rows of each table a fifth is kept for testing. In the others 5, 10 or 20 % of the labels are replaced by
-another class at random. `label_issues` ranks them, and cleanlab with probabilities of five folds. Average precision: of
-the ranking, over the replaced labels. Then what a method flags (`n_issues` rows, or `find_label_issues`) is dropped, and a
-random forest trained on the rest and tested on the rows kept aside, whose labels are right; against dropping as many rows
-at random (mean of three draws)."""
-MORE = (
-    "Beside the tables of this half, five sets that came with the papers, so that there are twenty."
-)
+5, 10 or 20 % of the labels of at most 800 rows are replaced by another class at random, on {n} tables (five of them sets of
+the papers). Average precision of the ranking by `label_issues` and by cleanlab, with probabilities of five folds:"""
 UNKNOWN = """\
 ### Rows of a class that was left out
 
-The three most frequent classes of each table are left out of the training rows, one after the other. AUROC of
-1 - `familiarity(X)` on a fifth of the other rows and all of the class, against KNN and IForest of pyod (one-hot,
-standardized). Where a class lies among the others, nothing can find it (.5)."""
+The three most frequent classes are left out of the training rows, one after the other. AUROC of 1 - `familiarity(X)` on a
+fifth of the other rows and all of the class, against pyod (one-hot, standardized), {n} tables:"""
 DRIFT = f"""\
 ### Drift
 
-`model.drift(X)` on 2,000 rows, of a model of 2,000 others of the same table: {N_DRIFT_FITS} fits and {DRIFT_DRAWS} tables
-for each, first as they are drawn, then with one column of numbers (drawn, too) moved by half its standard deviation. The
-test has a level of 5 %. "synthetic": ten columns and three classes of `make_classification`."""
+`model.drift(X)` on 2,000 rows, of a model of 2,000 others: {N_DRIFT_FITS} fits and {DRIFT_DRAWS} tables for each, as they are
+drawn, then with a column of numbers moved by half its standard deviation. The level is 5 %."""
 COST = """\
 ### Time and memory
 
-One thread, a process of its own; 20 columns of `make_classification` (three classes) or `make_regression`. Seconds are
-those of the processor; memory is by how much the process grew, the table included."""
+Processor seconds of one thread; 20 columns of `make_classification` (three classes) or `make_regression`; memory is by how
+much the process grew."""
 
 RUN = "NEARKIN_DATA=folder python -m benchmarks.studies.decisions"
 
@@ -527,11 +513,10 @@ def sets_text(done: pd.DataFrame) -> list[str]:
         for name in size
     ]
     header = ["empty", "mean size", "rank", "p", "with empty as 1", "rank", "p"]
+    print_pairs("Coverage and mean size (tested rows)", covered, size, n_rows)
     return [
         SETS,
         table(["method", *COVERAGE_HEADER, *header], rows),
-        "Coverage and mean size (tested rows):",
-        pair_table(covered, size, n_rows),
     ]
 
 
@@ -555,7 +540,7 @@ def coverage_cells(covered: pd.Series, n_rows: pd.Series) -> list[str]:
     ]
 
 
-def pair_table(covered: pd.DataFrame, size: pd.DataFrame, n_rows: pd.Series) -> str:
+def print_pairs(title: str, covered: pd.DataFrame, size: pd.DataFrame, n_rows: pd.Series) -> None:
     rows = [
         [
             f"{name} ({n_rows[name]:,.0f})",
@@ -563,7 +548,7 @@ def pair_table(covered: pd.DataFrame, size: pd.DataFrame, n_rows: pd.Series) -> 
         ]
         for name in size.index
     ]
-    return table(["table", *size], rows)
+    print(f"\n{title}:\n\n{table(['table', *size], rows)}")
 
 
 def intervals_text(done: pd.DataFrame) -> list[str]:
@@ -584,18 +569,9 @@ def intervals_text(done: pd.DataFrame) -> list[str]:
         for name in pinball
     ]
     header = ["mean pinball loss", "rank", "p", "level error", *COVERAGE_HEADER]
-    each = [
-        [f"{name} ({n_rows[name]:,.0f})", *(f"{pinball.loc[name, m]:.4f}" for m in pinball)]
-        for name in pinball.index
-    ]
-    return [
-        INTERVALS,
-        table(["method", *header, "mean width", "rank, width"], rows),
-        "Pinball loss (tested rows):",
-        table(["table", *pinball], each),
-        "Coverage and mean width of the interval:",
-        pair_table(covered, width, n_rows),
-    ]
+    print_scores("Pinball loss", pinball, np.nanmin)
+    print_pairs("Coverage and mean width of the interval (tested rows)", covered, width, n_rows)
+    return [INTERVALS, table(["method", *header, "mean width", "rank, width"], rows)]
 
 
 def level_error(done: pd.DataFrame, tables: pd.Index) -> float:
@@ -609,9 +585,7 @@ def level_error(done: pd.DataFrame, tables: pd.Index) -> float:
 
 
 def labels_text(done: pd.DataFrame) -> list[str]:
-    done, parts = complete(done), [LABELS]
-    if len(set(done["table"])) >= 20:
-        parts += [MORE]
+    done = complete(done)
     values = ours_first(
         done.pivot_table(index=["table", "part"], columns="method", values="precision")
     )
@@ -628,7 +602,8 @@ def labels_text(done: pd.DataFrame) -> list[str]:
         for name in values
     ]
     header = ["method", *(f"{share} %" for share in shares.index), "mean", "rank", "p", "median, s"]
-    parts += [f"Mean average precision, {len(by_table)} tables:", table(header, rows)]
+    parts = [LABELS.format(n=len(by_table)), table(header, rows)]
+    print_scores("Average precision, mean of the shares", by_table)
     rows = []
     for name in values:
         some = done[done["method"] == name]
@@ -646,19 +621,19 @@ def labels_text(done: pd.DataFrame) -> list[str]:
     header = ["flagged", "wrong among flagged", "accuracy, all rows", "flagged dropped"]
     return [
         *parts,
-        "Dropping what is flagged (p: against as many at random, without correction):",
+        "Accuracy in % of a random forest on rows kept aside, fitted without what is flagged, and "
+        "without as many rows at random (p: between these two, not corrected):",
         table(["method", *header, "as many at random", "p"], rows),
-        "Average precision, mean of the shares:",
-        score_table(by_table),
     ]
 
 
-def score_table(values: pd.DataFrame) -> str:
-    """Return a row a table, the best in bold."""
+def print_scores(title: str, values: pd.DataFrame, best: Callable[..., Any] = np.nanmax) -> None:
+    """Print a row a table, the best in bold."""
     rows = [
-        [name, *bold([f"{value:.3f}" for value in one], one)] for name, one in values.iterrows()
+        [name, *bold([f"{value:.3f}" for value in one], one, best)]
+        for name, one in values.iterrows()
     ]
-    return table(["table", *values], rows)
+    print(f"\n{title}:\n\n{table(['table', *values], rows)}")
 
 
 def unknown_text(done: pd.DataFrame) -> list[str]:
@@ -666,7 +641,8 @@ def unknown_text(done: pd.DataFrame) -> list[str]:
     places = placed(values)
     rows = [[name, f"{values[name].mean():.3f}", *places[name]] for name in values]
     header = ["method", "mean AUROC", "rank", "p"]
-    return [UNKNOWN, f"{len(values)} tables:", table(header, rows), score_table(values)]
+    print_scores("AUROC", values)
+    return [UNKNOWN.format(n=len(values)), table(header, rows)]
 
 
 def drift_text(done: pd.DataFrame) -> list[str]:
@@ -682,16 +658,9 @@ def drift_text(done: pd.DataFrame) -> list[str]:
 def cost_text(done: pd.DataFrame) -> list[str]:
     rows = []
     for _, one in done.sort_values(["method", "part"]).iterrows():
-        cells = [
-            one.method,
-            one.table,
-            f"{one.fit:.1f}",
-            FIT_LIMITS[one.part],
-            f"{one.predict:.2f}",
-        ]
-        cells += [PREDICT_LIMIT, f"{one.memory:,.0f}", f"{MEMORY_LIMIT:,}", f"{one.score:.3f}"]
-        rows.append(cells)
-    header = ["fit, s", "limit", "1,000 predictions, s", "limit", "memory, MB", "limit", "score"]
+        costs = [f"{one.fit:.1f}", f"{one.predict:.2f}", f"{one.memory:,.0f}"]
+        rows.append([one.method, one.table, *costs, f"{one.score:.3f}"])
+    header = ["fit, s", "1,000 predictions, s", "memory, MB", "score"]
     return [COST, table(["estimator", "rows x columns", *header], rows)]
 
 
