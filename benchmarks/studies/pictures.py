@@ -243,17 +243,14 @@ ORDER = (ON_FRAME, OURS, UMAP, UNSEEDED, TSNE, "LDA", "NCA", "PCA")
 HEAD = f"""\
 # Pictures
 
-Two dimensions for rows that the fit has not seen: `TDistributedNCA` beside UMAP with labels (`fit(X, y)`, `transform`),
-openTSNE (no labels; `transform`), and the linear LDA, `NCA` and PCA, all to two dimensions (LDA to one for two classes) with
-their defaults. Written by the commands at the end, nothing by hand.
+Two dimensions for rows that the fit has not seen: `TDistributedNCA` beside UMAP with labels, openTSNE (no labels), and the
+linear LDA, `NCA` and PCA, with their defaults. `write` prints every table.
 
-- held-out: accuracy of 5-NN in the plane on rows kept aside, voted for by the training rows' places
-- training: the same for the training rows, no row voting for itself; what one sees of a picture of training rows
-- trust: trustworthiness of the held-out rows, of at most {TRUST_ROWS:,}: whether the {TRUST_NEIGHBORS} nearest in the plane are near in the
-  features, 1 at best. Labels are not asked, so that a method which places rows by class has less of it.
-- permuted: held-out and training accuracy where labels of training rows were permuted; a picture should then show nothing,
-  and training accuracy above that of the most frequent class is what it made up
-- fit, transform: seconds on the clock, of transform milliseconds for a new row of those held out"""
+- held-out, training: accuracy of 5-NN in the plane on rows kept aside, and on the training rows, which is what one sees
+- trust: trustworthiness of at most {TRUST_ROWS:,} held-out rows (the {TRUST_NEIGHBORS} nearest in the plane are near in the features), 1 at
+  best; a method which places rows by class has less of it
+- permuted: training accuracy where labels were permuted; above the most frequent class it is made up
+- seconds of a fit, milliseconds for a new row"""
 
 TITLES = {
     "held-out": "## Tables on which nothing was chosen",
@@ -262,7 +259,7 @@ TITLES = {
 
 
 HEADER = (
-    "method", "held-out", "training", "trust", "permuted: held-out", "training", "fit, s", "transform, s", "ms a row",
+    "method", "held-out", "training", "trust", "permuted", "fit, s", "ms a row",
 )  # fmt: skip
 
 
@@ -292,7 +289,7 @@ def in_order(names: Any) -> list[str]:
 
 def means(part: pd.DataFrame, labels: str) -> pd.DataFrame:
     """Return means over folds, then over data sets, methods in order."""
-    keys = ["held_out", "training", "trust", "chance", "fit", "transform", "new_row"]
+    keys = ["held_out", "training", "trust", "chance", "fit", "new_row"]
     part = part[part["labels"] == labels]
     part = part.assign(new_row=1000 * part["transform"] / part["hits"].str.len())
     found = part.groupby(["method", "data"])[keys].mean().groupby("method").mean()
@@ -307,8 +304,8 @@ def means_table(part: pd.DataFrame) -> str:
             method,
             *(share(one[key]) for key in ("held_out", "training")),
             f"{one['trust']:.3f}",
-            *(share(permuted.loc[method, key]) for key in ("held_out", "training")),
-            *(f"{one[key]:.2f}" for key in ("fit", "transform", "new_row")),
+            share(permuted.loc[method, "training"]),
+            *(f"{one[key]:.2f}" for key in ("fit", "new_row")),
         ]
         for method, one in given.iterrows()
     ]
@@ -343,11 +340,10 @@ def single_text(name: str, part: pd.DataFrame) -> list[str]:
             f"{method} {100 * test.difference:+.2f} (p {p_text(p)})"
             for (method, test), p in zip(found.items(), p_values, strict=True)
         )
-        folds = "Corrected for folds that share training rows"
-        single = "A single split tests fitted models, not methods"
+        folds, single = "corrected for common training rows", "of fitted models, not methods"
         said = [
-            f"{OURS} is better by, in points: {', '.join(differences)}. "
-            f"{folds if n_folds > 1 else single}, and by Holm."
+            f"{OURS} is better by, in points (Holm; {folds if n_folds > 1 else single}): "
+            f"{', '.join(differences)}."
         ]
     return [
         f"## {name}",
@@ -365,10 +361,10 @@ def tables_text(on_tables: pd.DataFrame, banking: pd.DataFrame) -> list[str]:
     values = both.pivot_table(index="data", columns="method", values="held_out")
     values = values[in_order(values)]
     parts = [
-        f"{on_tables['data'].nunique()} tables of classes, those of at most {SMALL:,} rows of this half of [Tables](tables.md); {N_FOLDS} stratified folds. "
-        f'"{ON_FRAME}" takes the data frame by `estimator=NCAClassifier()`, as `nearkin compare` does; the '
-        "others the features of `TableEncoder`, missing numbers replaced by means, standardized. Means over the tables; the most "
-        f"frequent class has {share(means(on_tables, GIVEN)['chance'].mean())}.",
+        f"Means over {on_tables['data'].nunique()} tables of classes, those of at most {SMALL:,} rows of this half of "
+        f'[Tables](tables.md), {N_FOLDS} folds. "{ON_FRAME}" has `estimator=NCAClassifier()`, as `nearkin compare`; '
+        "the others take the features of `TableEncoder`, standardized. The most frequent class has "
+        f"{share(means(on_tables, GIVEN)['chance'].mean())}.",
         means_table(on_tables),
     ]
     for ours, other in ((ON_FRAME, OURS), (OURS, ON_FRAME)):
@@ -379,7 +375,8 @@ def tables_text(on_tables: pd.DataFrame, banking: pd.DataFrame) -> list[str]:
     for name, one in values.iterrows():
         cells = ["" if np.isnan(value) else f"{100 * value:.1f}" for value in one]
         rows.append([name, *bold(cells, one)])
-    return [*parts, "Held-out accuracy:", table(["data", *values], rows)]
+    print(f"Held-out accuracy:\n\n{table(['data', *values], rows)}")
+    return parts
 
 
 def ranking(ours: str, others: pd.DataFrame, of_ours: pd.Series) -> list[str]:
@@ -393,8 +390,8 @@ def ranking(ours: str, others: pd.DataFrame, of_ours: pd.Series) -> list[str]:
         against = [f"{sum(gain > 0)}, {sum(gain < 0)}", p_text(p[name])] if name in p else ["", ""]
         rows.append([name, share(values[name].mean()), f"{rank:.2f}", *against])
     return [
-        f"Mean rank over {len(values)} data sets (the tables, and banking77 where it was run), with {ours} as ours; "
-        "how often ours is better and worse, and the p-value of Wilcoxon's signed-rank test over the data sets, by Holm:",
+        f"Over {len(values)} data sets (the tables, and banking77), with {ours} as ours; p of Wilcoxon's "
+        "signed-rank test, by Holm:",
         table(["method", "mean accuracy", "rank", "ours better, worse", "p"], rows),
     ]
 

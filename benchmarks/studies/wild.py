@@ -350,12 +350,12 @@ def scores_table(found: pd.DataFrame, *, is_real: bool) -> str:
 
 
 def seconds_table(found: pd.DataFrame) -> str:
-    """Return the processor seconds of fit and prediction."""
-    rows = [
-        [name, *(f"{found.loc[(name, method), 'seconds']:.1f}" for method in METHODS)]
-        for name in complete(found)
-    ]
-    return table(["seconds", *METHODS], rows)
+    """Return the processor seconds of fit and prediction, over the tables."""
+    seconds = found["seconds"].unstack().loc[complete(found), list(METHODS)]
+    rows = {"median": seconds.median(), "longest": seconds.max()}
+    return table(
+        ["seconds", *METHODS], [[what, *(f"{s:.1f}" for s in one)] for what, one in rows.items()]
+    )
 
 
 def raw(tables: tuple[str, ...] = tuple(TABLES), methods: tuple[str, ...] = tuple(METHODS)) -> str:
