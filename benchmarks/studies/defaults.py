@@ -262,12 +262,12 @@ FOR_NUMBERS = {"MLKR": MLKR(), "NCA (numbers)": NCA(target="continuous")}
 
 
 def compared(task: str, sets: Iterable[str], models: dict[str, Any]) -> None:
-    """Print scores of 3-NN, mean ranks, the mean difference to raw k-NN and the worst one."""
+    """Print scores of 3-NN; then mean ranks, the mean difference to raw k-NN and the worst one."""
     methods = [Method(name, model, nested=False) for name, model in models.items()]
     classify = task == "classification"
     how = {"score": "accuracy" if classify else "r2", "references": (), "n_neighbors": 3}
     head("table", "raw k-NN", *models)
-    values = []
+    values, names = [], []
     for name, X, y in there(sets):
         X, y = data.drawn(X, y, 600 if classify else 500)
         X = data.varying(X)
@@ -276,11 +276,14 @@ def compared(task: str, sets: Iterable[str], models: dict[str, Any]) -> None:
         found = compare(X, y, task=task, methods=methods, n_repeats=1, refit=False, **how)
         means = {result.name: 100 * float(np.mean(result.score)) for result in found.results}
         values.append([means[method] for method in found.methods])
+        names.append(name)
         row(f"{name} ({len(y)} x {X.shape[1]})", *(f"{value:.1f}" for value in values[-1]))
     difference = np.array(values) - np.array(values)[:, :1]
+    worst = [f"{d.min():+.1f} ({names[d.argmin()]})" for d in difference.T[1:]]
+    head(f"{len(names)} tables", "raw k-NN", *models)
     row("mean rank", *(f"{rank:.2f}" for rank in mean_ranks(values)))
     row("mean difference to raw", *(f"{d:+.1f}" for d in difference.mean(axis=0)))
-    row("worst difference to raw", *(f"{d:+.1f}" for d in difference.min(axis=0)))
+    row("worst difference to raw", "+0.0", *worst)
 
 
 def closed_forms(classes: tuple[str, ...] = CLASSES, numbers: tuple[str, ...] = NUMBERS) -> None:

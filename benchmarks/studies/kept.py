@@ -38,7 +38,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedS
 from sklearn.pipeline import make_pipeline
 
 from benchmarks import data
-from benchmarks.measure import command, timed
+from benchmarks.measure import command
 from benchmarks.report import head, row
 from nearkin import NCAClassifier, NCARegressor, TableEncoder
 from nearkin.app.cli import main
@@ -150,9 +150,9 @@ def shared_rows(protocol: dict) -> float:
 
 def saved(
     train: pd.DataFrame, fresh: pd.DataFrame, task: str, folder: Path, groups: str | None
-) -> tuple[pd.DataFrame, dict, float]:
-    """Return what the saved model predicts of the withheld rows, the report, and the seconds of the
-    comparison, which may be told the column of groups.
+) -> tuple[pd.DataFrame, dict]:
+    """Return what the saved model predicts of the withheld rows, and the report of the comparison,
+    which may be told the column of groups.
     """
     train.to_csv(folder / "train.csv", index=False)
     fresh.drop(columns="target").to_csv(folder / "fresh.csv", index=False)
@@ -160,10 +160,10 @@ def saved(
     compare += ["--groups", groups] if groups else []
     predict = ["predict", "m.safetensors", "fresh.csv", "-o", "p.csv", "--quiet"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.chdir(folder):
-        run = timed(main, [*compare, "--save", "m.safetensors", "--json", "r.json", "--quiet"])
-        assert run.result == main(predict) == 0
+        compared = main([*compare, "--save", "m.safetensors", "--json", "r.json", "--quiet"])
+        assert compared == main(predict) == 0
     report = json.loads((folder / "r.json").read_text())
-    return pd.read_csv(folder / "p.csv"), report, run.seconds
+    return pd.read_csv(folder / "p.csv"), report
 
 
 def shares(predicted: pd.DataFrame, classes: np.ndarray) -> np.ndarray:
@@ -182,7 +182,7 @@ def evaluate(name: str, frame: pd.DataFrame, task: str, folder: Path) -> list[st
     groups = fresh[GROUPS[name]].to_numpy() if name in GROUPS else np.arange(len(fresh))
     train, fresh = (part.drop(columns="original", errors="ignore") for part in (train, fresh))
     told = GROUPS[name] if name in TOLD else None
-    predicted, report, seconds = saved(train, fresh, task, folder, told)
+    predicted, report = saved(train, fresh, task, folder, told)
     if told:
         train, fresh = (part.drop(columns=told) for part in (train, fresh))
     score = SCORES[task][report["score"]["name"]]
@@ -213,13 +213,13 @@ def evaluate(name: str, frame: pd.DataFrame, task: str, folder: Path) -> list[st
     method = max(choice["choices"], key=lambda one: one["folds"])["params"]["method"]
     cells = [name, score.name, *(f"{of_rows[key].mean():.3f}" for key in of_rows)]
     cells += [f"{behind.mean() / error if error else 0:+.2f}", f"{promised:.3f}"]
-    cells += [f"{score.sign * (promised - fresh_score) / of_both:+.1f}", f"{seconds:.0f} s", method]
+    cells += [f"{score.sign * (promised - fresh_score) / of_both:+.1f}", method]
     return [*cells, ", ".join(doubt["kind"] for doubt in report["doubts"])]
 
 
 def kept(names: tuple[str, ...] = ()) -> None:
     """Print a line for every table."""
-    heads = ("kept", "plain", "forest", "boosting", "behind", "promised", "above", "time", "choice")
+    heads = ("kept", "plain", "forest", "boosting", "behind", "promised", "above", "choice")
     head("table", "score", *heads, "doubts")
     made = [
         (name, lambda make=make: make(np.random.default_rng(0)), "classification")
