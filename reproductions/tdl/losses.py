@@ -108,7 +108,8 @@ def losses(run: Run) -> Iterator[str]:
     rows = []
     for name in LOSSES:
         columns = [scores[name] for scores in found.values()]
-        rows.append([name, *(f"{np.mean(one):.1f}" for one in (*columns, columns))])
+        means = [np.mean(one) for one in columns]
+        rows.append([name, *(f"{mean:.1f}" for mean in (*means, np.mean(means)))])
     yield table(["loss", *found, "mean"], rows)
     yield _verdict(found, sizes)
 
