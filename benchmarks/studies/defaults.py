@@ -70,9 +70,9 @@ TABLES = (
     "australian", "contraceptive", "dermatology", "german", "heart", "lymphography", "penbased", "saheart", "satimage",
     "spectfheart",
 )  # fmt: skip
-GROUPS = {  # LPP's defaults were chosen on the first
-    "": (*BUNDLED, *ARCHIVES, *TABLES),
-    " kept aside": (
+GROUPS = {
+    "used to choose LPP's defaults": (*BUNDLED, *ARCHIVES, *TABLES),
+    "kept aside": (
         "breast_cancer_wisconsin_original", "kddcup99", "orl_56x46", "automobile", "breast", "car", "chess", "crx",
         "flare", "haberman", "hayes-roth", "housevotes", "mammographic", "marketing", "nursery", "splice", "tae", "zoo",
     ),
@@ -154,7 +154,7 @@ def spectral(
             size = f"({n_train} x {X.shape[1]}, {len(np.unique(y))})"
             row(f"{name} {size}", f"{raw:.1f}", *(f"{gain:+.1f}" for gain in gains[-1]))
         if gains:
-            about += [f"mean, {len(gains)} sets{group}", "worst"]
+            about += [f"mean, {len(gains)} sets {group}", "worst"]
             worst = np.argmin(gains, axis=0)
             summary.append([f"{mean:+.1f}" for mean in np.mean(gains, axis=0)])
             summary.append([f"{gains[i][j]:+.1f} ({found[i]})" for j, i in enumerate(worst)])
