@@ -283,10 +283,8 @@ def _curve(split: Split) -> tuple[DNE, int, np.ndarray, list[float], list[float]
     )
 
 
-OPEN_K = f"k = {K} in the graph and in the vote."
-CURVES = "One random split each."
 CHOICES = (
-    OPEN_K,
+    f"k = {K} in the graph and in the vote.",
     f"PCA keeps {THETA:.0%} of the variance, LPP and LDE ten directions per class, NCA all (on faces "
     "PCA and NCA one fewer than classes). LPP and LDE follow a PCA where rows are few; LDA's "
     "directions have unit length.",
@@ -318,19 +316,19 @@ EXPERIMENTS = (
     Experiment(
         "dne-figure3",
         "DNE, figure 3: 1-NN on UMIST's faces (bars without numbers in the paper)",
-        CHOICES,
+        ("As in figure 2.",),
         figure_3,
     ),
     Experiment(
         "dne-figure4",
         "DNE, figure 4: accuracy and spectrum by dimension, UCI's sets",
-        (OPEN_K, CURVES),
+        ("One random split each, k = 1.",),
         figure_4,
     ),
     Experiment(
         "dne-figures5-6",
         "DNE, figures 5 and 6: accuracy and spectrum by dimension, UMIST's faces",
-        (OPEN_K, CURVES),
+        ("One random split each, k = 1.",),
         figures_5_6,
     ),
 )

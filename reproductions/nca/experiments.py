@@ -246,14 +246,13 @@ def _drawn(several: dict[str, Split]) -> Any:
 
 
 FACES = "Skipped: the faces of the third row, which are not public."
-SHARED = "NCA has the defaults of this library; features are standardized on the training rows."
 EXPERIMENTS = (
     Experiment(
         "nca-figure1",
         "NCA, figure 1: 1-NN after square maps and in two dimensions (bars without numbers in the "
         "paper)",
         (
-            SHARED,
+            "NCA has the defaults of this library; features are standardized on the training rows.",
             "Housing: terciles of the price; usps: 8 x 8 pixels, 200 training and 500 test rows per "
             "class; of the other sets 70 % train. LDA's directions have unit length.",
             "Ahead or behind: p < 0.05 by the corrected resampled t-test, with Holm's correction.",
@@ -263,10 +262,7 @@ EXPERIMENTS = (
     Experiment(
         "nca-figure2",
         "NCA, figure 2: two-dimensional projections",
-        (
-            SHARED,
-            "Rings of radii 1 to 5, 100 rows each, noise of 3 across their plane; not standardized.",
-        ),
+        ("As in figure 1, but for the rings: radii 1 to 5, 100 rows each, noise of 3 across.",),
         figure_2,
     ),
 )
