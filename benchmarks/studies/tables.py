@@ -366,13 +366,16 @@ def better(scores: Scores) -> str:
     lines = []
     for key, values in scores.items():
         found = signed_rank_tests(SIGNS[key] * values, OURS).sort_values("p", kind="stable")
-        named = [
-            [f"{name} ({p_text(found['p'][name])})" for name in one] for one in verdicts(found)
-        ]
-        heads = "better than", "worse than", "not shown to differ from"
+        above, below, rest = verdicts(found)
+        p = found["p"]
         texts = [
-            f"{head} {', '.join(names)}" for head, names in zip(heads, named, strict=True) if names
+            f"{head} {', '.join(f'{name} ({p_text(p[name])})' for name in names)}"
+            for head, names in (("better than", above), ("worse than", below))
+            if names
         ]
+        if rest:
+            least = p_text(p[rest].min())
+            texts.append(f"not shown to differ from {len(rest)} others (p from {least})")
         lines.append(f"- By {MEASURES[key]} {OURS} is {'; '.join(texts)}.")
     return "\n".join(lines)
 
