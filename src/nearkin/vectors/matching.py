@@ -63,9 +63,11 @@ from .judgements import (
 # Scores of the best candidates of held-out queries, correct or not.
 
 CONFIDENCE = 0.95  # one-sided, of the bound on a precision
-# shares of the answerable queries at whose scores the tests of a precision start, each with a part
-# of the error probability; the highest start has two, since from there tests reach all others
-STARTS = np.array([1, 1 / 2, 1 / 4, 1 / 4])
+# Tests of a precision start where these shares of the answerable queries are accepted, each with a
+# fifth of the error probability; 0 is a quarter, but at least 60, which can show 95 % (.95^59 <
+# .05), and at most 160
+STARTS = np.array([1 / 2, 1 / 4, 1 / 4, 0, 0])
+FIRST = 60, 160
 THRESHOLDS = 200  # candidate thresholds: quantiles of the scores
 FEWEST_ACCEPTED = 20  # fewest queries above a threshold from which its precision is estimated
 NO_RULES = (
@@ -232,8 +234,10 @@ class PrecisionCurve(NamedTuple):
 
     * Thresholds are tested from the highest one downwards, each by a pointwise bound
       (`precision_bound`).
-    * Tests start at three thresholds, which a quarter, half and all of the answerable queries
-      reach. The first brings half of the error probability of 5 %, the others a quarter each.
+    * Tests start at three thresholds: where half of the answerable queries are accepted, a quarter,
+      and 160. The first brings a fifth of the error probability of 5 %, the others two fifths each.
+      If a quarter are fewer than 160, both are a quarter, but none is above the threshold that 60
+      queries reach (or all). Where starts coincide, their probabilities add up.
     * A threshold that passes hands the error probability on to the next one. A failure ends the
       tests until the next start.
 
@@ -291,7 +295,9 @@ class PrecisionCurve(NamedTuple):
         n_queries = len(scores)
         thresholds = np.unique(np.quantile(scores, np.arange(THRESHOLDS) / THRESHOLDS))
         reached = n_queries - np.searchsorted(scores, thresholds)
-        starts = np.array([np.flatnonzero(reached >= q * n_queries)[-1] for q in STARTS])
+        first = min(np.clip(n_queries / 4, *FIRST), n_queries)
+        counts = np.maximum(STARTS * n_queries, first)
+        starts = np.array([np.flatnonzero(reached >= count)[-1] for count in counts])
         share = (1 - CONFIDENCE) / len(starts)
         confidences = 1 - share * np.arange(1, len(starts) + 1)
         expected, recall, false_answers, low, high = np.full((5, len(thresholds)), np.nan)
@@ -320,6 +326,22 @@ class PrecisionCurve(NamedTuple):
         i = np.argmax(bound >= min(precision, bound.max()))
         found = self._replace(bound=np.maximum(bound, 0))
         return Promise(precision, *(float(values[i]) for values in found[:7]))
+
+    def times_as_many(self, precision: float) -> float:
+        """Return how many times as many queries would show a precision, if they turned out alike.
+
+        Queries of a share P of correct matches, whose bound is b, are as good as n independent ones
+        for which that of Clopper and Pearson is b. The result is the smallest ratio of the n that
+        the precision takes to this one, over the tested thresholds; inf if P exceeds the precision
+        at none. Among more queries tests start at higher thresholds, so fewer may be enough.
+        """
+        P, b = (values[self.bound > 0] for values in (self.expected, self.bound))
+        n = np.geomspace(1, 1e7, 2000)[:, None]
+        bound = betaincinv(n * P, n * (1 - P) + 1, 1 - CONFIDENCE)
+        # the number of n that are too few, which are multiples of each other
+        missing = np.sum(bound < precision, axis=0) - np.sum(bound < b, axis=0)
+        missing = missing[bound[-1] >= precision]
+        return float(n[max(missing.min(), 0), 0]) if len(missing) else np.inf
 
 
 def fallback_bound(pointwise: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -701,6 +723,10 @@ class MatchRules:
             promise = rule.curve.promise(precision, rule.growth(n_candidates))
             if promise is None:
                 most, n = rule.curve.bound.max(), rule.curve.n_queries
+                times = rule.curve.times_as_many(precision)
+                needed = f"at most {np.ceil(times):,.0f} times as many, if alike, would show it"
+                if np.isinf(times):
+                    needed = "at no threshold that enough of them reach are so many matches right"
                 remedy = "or give more rows"
                 if part == UNSEEN:
                     remedy = (
@@ -709,8 +735,8 @@ class MatchRules:
                     )
                 raise ValueError(
                     f"precision={precision:g} cannot be promised for {part}: with a confidence of "
-                    f"95 % no threshold reaches more than {most:.3f} by {n:,} held-out queries. "
-                    f"Ask for less, {remedy}."
+                    f"95 % no threshold reaches more than {most:.3f} by {n:,} held-out queries; "
+                    f"{needed}. Ask for less, {remedy}."
                 )
             found[part] = promise
         return found
