@@ -11,7 +11,6 @@ Rows may be unlabelled: only labelled rows are held out, and only these vote. Me
 from all rows do so, and are ranked together with those that cannot.
 """
 
-from ..graphs import joined_groups
 from ..neighbors import n_with_twin, twin_groups
 from .comparison import FINAL_CHOICE, compare, extend
 from .contestants import CHOICE
@@ -84,7 +83,6 @@ __all__ = [
     "first_picture",
     "first_repeat",
     "held_out_map",
-    "joined_groups",
     "leader",
     "methods_by_name",
     "n_with_twin",

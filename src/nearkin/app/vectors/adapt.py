@@ -14,7 +14,8 @@ from scipy.sparse import csr_array
 
 from ..._blocks import unit_rows
 from ..._messages import counted, listed, quoted
-from ...comparison import joined_groups, twin_groups
+from ...graphs import joined_groups
+from ...neighbors import twin_groups
 from ...vectors import (
     FOLDS,
     UNSEEN,
