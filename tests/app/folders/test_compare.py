@@ -82,6 +82,8 @@ def made(tmp_path_factory):
     encoder = number_encoder(FEATURES)
     table = SimpleNamespace(encoder=encoder, target="kind", name="many", group_name="", groups=None)
     model = learned_model(comparison, table, Voters(X, codes, np.arange(N), classes, N))
+    filled = model.arrays.pop("fill")  # so that a missing value is a fault
+    assert filled.shape == (len(FEATURES),)
     save_model(model, folder / "m.safetensors")
     return folder, rows
 
