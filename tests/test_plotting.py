@@ -578,6 +578,10 @@ def test_names_without_room_become_numbers_with_a_key(ax):
     assert set(key) <= set(written)
     at_their_rows = [text for text in written if text not in key]
     assert sorted([*at_their_rows, *key.values()]) == sorted(plotting.labels_apart(list(names), 18))
+    assert ax.get_legend().handlelength == 0
+    ax.clear()
+    EmbeddingDisplay(Z, names[y], 0.5, Vote(1), "map", unlabelled=Z[:9]).plot(ax=ax)
+    assert ax.get_legend().handlelength > 0  # the mark of rows without a label has room
 
 
 DNE_METHOD = Method("D$NE_{", DNE(5), nested=False)

@@ -888,6 +888,7 @@ class EmbeddingDisplay(Display):
     def _draw_legend(self, ax: Any) -> None:
         """List classes next to the picture, and other entries below it."""
         from matplotlib import rcParams
+        from matplotlib.lines import Line2D
         from matplotlib.transforms import offset_copy
 
         handles, _ = ax.get_legend_handles_labels()
@@ -896,8 +897,9 @@ class EmbeddingDisplay(Display):
         place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
         if len(handles) > MAX_LEGEND:  # numbers in place of names
             n_columns = -(-len(handles) // KEYS_A_COLUMN)
-            place |= {"fontsize": "x-small", "handlelength": 0, "handletextpad": 0}
-            place |= {"ncols": n_columns, "labelspacing": 0.2}
+            place |= {"fontsize": "x-small", "ncols": n_columns, "labelspacing": 0.2}
+            if all(isinstance(handle, Line2D) for handle in handles):  # keys have no marks
+                place |= {"handlelength": 0, "handletextpad": 0}
         elif self._are_named or not self._has_classes:
             lower = -1.8 * rcParams["font.size"]
             beneath = offset_copy(ax.transAxes, ax.figure, y=lower, units="points")

@@ -224,27 +224,6 @@ class TestFallback:
         promise = PrecisionCurve.of(scored(np.arange(n) / n, right)).promise(0.95)
         assert 0.85 < promise.threshold < 0.95
 
-    @pytest.mark.parametrize("precision", [0.94, 0.95, 0.96])
-    def test_so_many_more_queries_are_enough(self, precision):
-        rank = np.arange(400) / 400  # the best first, with up to a fifth of errors
-        right = np.diff(np.floor(np.cumsum(0.2 * rank)), prepend=0) == 0
-        curve = PrecisionCurve.of(scored(-rank, right))
-        times = curve.times_as_many(precision)
-        assert curve.promise(precision) is None
-        assert 1 < times < 100
-        n = int(np.ceil(1.2 * times))
-        more = PrecisionCurve.of(scored(np.tile(-rank, n), np.tile(right, n)))
-        assert more.promise(precision) is not None
-
-    def test_a_perfect_record_needs_as_many_as_are_missing(self):
-        curve = PrecisionCurve.of(scored(np.arange(30) / 30, np.ones(30, dtype=bool)))
-        assert curve.times_as_many(0.95) == pytest.approx(59 / 30, rel=0.02)
-
-    def test_no_number_of_queries_shows_what_is_not_so(self):
-        right = np.arange(400) % 20 != 19
-        curve = PrecisionCurve.of(scored(np.arange(400) / 400, right))
-        assert curve.times_as_many(0.99) == np.inf
-
     def test_errors_that_do_not_depend_on_the_score_do_not_either(self):
         right = np.arange(1000) % 20 != 19
         promise = PrecisionCurve.of(scored(np.arange(1000) / 1000, right)).promise(0.9)

@@ -19,9 +19,9 @@ def test_two_models_are_told_apart(share, seed):
     second = np.random.default_rng(seed).random(N) < share
     one, other = (items(N, seed) @ of_model for of_model in MAPS)
     X = np.where(second[:, None], other, 3 * one)  # the length of a row does not matter
-    X[7] = 0
+    X[7], X[9] = 0, np.inf
     rows, is_other = model_parts(X)
-    np.testing.assert_array_equal(rows, np.delete(np.arange(N), 7))
+    np.testing.assert_array_equal(rows, np.delete(np.arange(N), [7, 9]))
     found = second[rows]
     np.testing.assert_array_equal(is_other, found if 2 * found.sum() <= len(rows) else ~found)
 

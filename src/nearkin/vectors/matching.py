@@ -327,22 +327,6 @@ class PrecisionCurve(NamedTuple):
         found = self._replace(bound=np.maximum(bound, 0))
         return Promise(precision, *(float(values[i]) for values in found[:7]))
 
-    def times_as_many(self, precision: float) -> float:
-        """Return how many times as many queries would show a precision, if they turned out alike.
-
-        Queries of a share P of correct matches, whose bound is b, are as good as n independent ones
-        for which that of Clopper and Pearson is b. The result is the smallest ratio of the n that
-        the precision takes to this one, over the tested thresholds; inf if P exceeds the precision
-        at none. Among more queries tests start at higher thresholds, so fewer may be enough.
-        """
-        P, b = (values[self.bound > 0] for values in (self.expected, self.bound))
-        n = np.geomspace(1, 1e7, 2000)[:, None]
-        bound = betaincinv(n * P, n * (1 - P) + 1, 1 - CONFIDENCE)
-        # the number of n that are too few, which are multiples of each other
-        missing = np.sum(bound < precision, axis=0) - np.sum(bound < b, axis=0)
-        missing = missing[bound[-1] >= precision]
-        return float(n[max(missing.min(), 0), 0]) if len(missing) else np.inf
-
 
 def fallback_bound(pointwise: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Return the largest precision that passes at each threshold.
@@ -723,10 +707,6 @@ class MatchRules:
             promise = rule.curve.promise(precision, rule.growth(n_candidates))
             if promise is None:
                 most, n = rule.curve.bound.max(), rule.curve.n_queries
-                times = rule.curve.times_as_many(precision)
-                needed = f"at most {np.ceil(times):,.0f} times as many, if alike, would show it"
-                if np.isinf(times):
-                    needed = "at no threshold that enough of them reach are so many matches right"
                 remedy = "or give more rows"
                 if part == UNSEEN:
                     remedy = (
@@ -735,8 +715,8 @@ class MatchRules:
                     )
                 raise ValueError(
                     f"precision={precision:g} cannot be promised for {part}: with a confidence of "
-                    f"95 % no threshold reaches more than {most:.3f} by {n:,} held-out queries; "
-                    f"{needed}. Ask for less, {remedy}."
+                    f"95 % no threshold reaches more than {most:.3f} by {n:,} held-out queries. "
+                    f"Ask for less, {remedy}."
                 )
             found[part] = promise
         return found

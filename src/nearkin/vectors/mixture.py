@@ -41,7 +41,7 @@ def model_parts(X: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray] |
     Parameters
     ----------
     X : array of shape (n, p)
-        Rows of zeros are left out.
+        Rows of zeros, and those with infinite or missing numbers, are left out.
     seed : int
         Of the sample of 1,000 rows.
 
@@ -52,7 +52,7 @@ def model_parts(X: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray] |
         The smaller part.
     """
     p = X.shape[1]
-    rows = np.flatnonzero(X.any(axis=1))
+    rows = np.flatnonzero(X.any(axis=1) & np.isfinite(X).all(axis=1))
     if p < FEWEST_DIMENSIONS or len(rows) < FEWEST_ROWS:
         return None
     if len(rows) > SAMPLE:

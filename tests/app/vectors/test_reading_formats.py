@@ -250,6 +250,20 @@ def test_columns_of_numbers_in_json_are_known_by_a_label():
     np.testing.assert_array_equal(found.X, [[0.5, 1.5], [1.5, 2.5], [2.5, 0.5]])
 
 
+@pytest.mark.parametrize("options", [{"label": "label"}, {}])
+def test_so_are_those_that_other_programs_write(options):
+    """JavaScript writes 1.0 as 1."""
+    as_json({"label": [0, 1, 1, 0], "a": [1, 2.5, 3, 4], "b": [0.5, 2, 3, 1]})("t.json")
+    assert read_vectors("t.json", **options).columns[-2:] == ["a", "b"]
+
+
+def test_a_named_key_of_json_is_a_column():
+    as_json({"score": [0.5, 1.5, 2.5], "a": [0.5, 1.5, 2.5], "b": [1.5, 2.5, 0.5]})("t.json")
+    assert read_vectors("t.json", label="score").columns == ["a", "b"]
+    assert read_vectors("t.json").ids is None
+    assert len(read_vectors("t.json", ids="id").X) == 3
+
+
 class TestTwoModels:
     @pytest.fixture
     def mixed(self):
@@ -271,3 +285,12 @@ class TestTwoModels:
     def test_are_none_if_labels_tell_the_parts_apart(self, mixed):
         assert self.remarks(mixed, np.arange(500) % 5)
         assert not self.remarks(mixed, np.arange(500) // 125)
+
+    def test_missing_labels_tell_nothing_apart(self, mixed):
+        of_one = np.full(500, None, dtype=object)
+        of_one[:250] = "a"
+        assert self.remarks(mixed, of_one)
+        assert self.remarks(mixed, np.where(np.arange(500) % 7, of_one, "a"))
+        both = np.where(np.arange(500) % 7, of_one, None)
+        both[250::3] = "b"
+        assert not self.remarks(mixed, both)

@@ -38,7 +38,11 @@ class JsonFile(ParquetFile):
     def _stored(self) -> tuple[Any, list[int]]:
         found = load_json(self.path)
         records = records_of(found)
-        if self.reading.vectors is not None and _holds_vectors_by_name(found):
+        if (
+            self.reading.vectors is not None
+            and _holds_vectors_by_name(found)
+            and not set(found) & set(self.reading.named)
+        ):
             self._remarks.append("read as vectors by name, with the names in the column id")
             records = [{"id": name, "vector": vector} for name, vector in found.items()]
         if records is not None:
@@ -126,7 +130,8 @@ def _holds_records(found: Any) -> bool:
 def _holds_vectors_by_name(found: Any) -> bool:
     """Return whether a dict holds a vector for every name of a row.
 
-    It holds columns if some of them are of whole numbers, such as labels, and others are not.
+    It holds columns if some of them are of whole numbers, such as labels, and others are not, even
+    if some of their numbers are written as whole ones.
     """
     if not isinstance(found, dict) or not found:
         return False
@@ -134,7 +139,7 @@ def _holds_vectors_by_name(found: Any) -> bool:
         return False
     lengths = {len(row) for row in found.values()}
     kinds = {frozenset(type(number) for number in row if number) for row in found.values()}
-    is_label = {frozenset({int}), frozenset({float})} <= kinds
+    is_label = frozenset({int}) in kinds and any(float in kind for kind in kinds)
     return (
         len(lengths) == 1
         and min(lengths) > 1

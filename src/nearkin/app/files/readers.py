@@ -194,6 +194,8 @@ class Reading:
     vectors : str, optional
         For files of vectors: the column that holds them, or "" if it is not given. Text such as
         "[0.1, 0.2]" is then read as a vector, and a vector of another length is missing.
+    named : tuple of str
+        The columns that the command names: a dict of JSON with one of these keys holds columns.
     is_row : callable, optional
         Whether the fields of the first line of a text table are those of a row, so that it has no
         header.
@@ -207,6 +209,7 @@ class Reading:
     drop_empty_rows: bool = False
     strict: bool = False
     vectors: str | None = None
+    named: tuple[str, ...] = ()
     is_row: Callable[[list[str]], bool] | None = None
 
     @cached_property

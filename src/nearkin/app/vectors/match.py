@@ -197,8 +197,8 @@ def sentences_of(document: dict[str, Any]) -> list[str]:
     if others and document["repeated"]:
         repeated = f"{counted(document['repeated'], 'row')} of {first['name']}"
         lines.append(
-            f"{repeated} left out: a more probable one has the same match. The precision holds if "
-            f"no row of {others[0]['name']} has several right ones."
+            f"{repeated} left out: a more probable one has the same match. The precision should "
+            f"hold if no row of {others[0]['name']} has several right ones."
             if document["one_to_one"]
             else f"{repeated} beside a more probable one with the same match: --one-to-one leaves "
             "them out."

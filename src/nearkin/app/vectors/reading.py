@@ -17,6 +17,7 @@ from scipy.sparse import issparse
 
 from ..._labels import encode_partial_labels
 from ..._messages import counted, listed, note, quoted, shown
+from ..._validation import is_missing
 from ...vectors import model_parts
 from ..endings import TableError
 from ..files.formats import opened
@@ -195,7 +196,8 @@ def read_vectors(
     reading : Reading, optional
         How the file is read, where this is not detected.
     """
-    reading = replace(reading or Reading(), vectors=vectors or "", is_row=_is_row)
+    named = tuple(name for name in (label, ids, groups, vectors) if name)
+    reading = replace(reading or Reading(), vectors=vectors or "", named=named, is_row=_is_row)
     with opened(source, progress, reading) as file:
         options = {"--label": label, "--groups": groups}
         apart = {
@@ -253,11 +255,11 @@ def _of_two_models(file: Reader, X: np.ndarray, labels: np.ndarray | None) -> li
     if found is None:
         return []
     rows, is_other = found
-    if (
-        labels is not None
-        and not np.intersect1d(labels[rows[is_other]], labels[rows[~is_other]]).size
-    ):
-        return []
+    if labels is not None:
+        known = ~is_missing(labels[rows])
+        some, others = (set(labels[rows[part & known]]) for part in (is_other, ~is_other))
+        if some and others and not some & others:
+            return []
     return [
         f"two models in {table_name(file.path)}? Of {len(rows):,} rows looked at, "
         f"{is_other.sum():,}, the first {file.place(int(rows[is_other][0]))}, have hardly any "
