@@ -895,10 +895,11 @@ class EmbeddingDisplay(Display):
         if not handles:
             return
         place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
-        if len(handles) > MAX_LEGEND:  # numbers in place of names
+        is_key = [isinstance(handle, Line2D) for handle in handles]  # a number and a name
+        if any(is_key):
             n_columns = -(-len(handles) // KEYS_A_COLUMN)
             place |= {"fontsize": "x-small", "ncols": n_columns, "labelspacing": 0.2}
-            if all(isinstance(handle, Line2D) for handle in handles):  # keys have no marks
+            if all(is_key):  # without marks
                 place |= {"handlelength": 0, "handletextpad": 0}
         elif self._are_named or not self._has_classes:
             lower = -1.8 * rcParams["font.size"]
